@@ -29,7 +29,6 @@ from numpy.typing import NDArray
 
 from hpcgym.agents import job_view
 from hpcgym.agents.job_network import (
-    ORDERS,
     Batch,
     JobActor,
     JobNetwork,
@@ -48,6 +47,7 @@ _SCALE = 1e-3  # c: of what a choice is worth beside V, in rewards of an episode
 Floats = NDArray[np.float32]
 
 
+@takes(JobDqnSettings)
 class JobDqn(JobActor):
     """An agent that double DQN trains.
 
@@ -59,7 +59,6 @@ class JobDqn(JobActor):
     name = NAME
     kinds = ("selection",)
 
-    @takes(JobDqnSettings)
     def __init__(self, **settings: Any) -> None:
         super().__init__()
         self.plan = JobDqnSettings.of("JobDqn", settings)
@@ -85,11 +84,7 @@ class JobDqn(JobActor):
 
         # the best of the known orders is where learning begins, and what it has to be better than
         self.network = JobNetwork(plan.width)
-        least = np.inf
-        for order in ORDERS:
-            was, self.order = self.order, order
-            value = judge(self.actions)
-            least, self.order = (value, order) if value < least else (least, was)
+        least = self.choose_order(judge)
         best = copy.deepcopy(self.network)
         if log is not None:
             log(spent.done, {"validation/mean_bsld": least, "validation/least_mean_bsld": least})
@@ -221,13 +216,13 @@ def _together(looks: Sequence[_Look]) -> _Look:
 
 def _in_windows(look: _Look, network: JobNetwork) -> torch.Tensor:
     """Return the scores of jobs by their places, (B, most); none without a job is the highest."""
-    batch = Batch(*(torch.from_numpy(one) for one in look[:5]))
+    batch = Batch.of(*look[:5])
     return in_windows(batch, network.scores(batch), look.mask.shape[1])
 
 
 def _worth(look: _Look, network: JobNetwork, actions: torch.Tensor) -> torch.Tensor:
     """Return Q(s, action) = V(s) + c (score - max score), (B,)."""
-    batch = Batch(*(torch.from_numpy(one) for one in look[:5]))
+    batch = Batch.of(*look[:5])
     scores = in_windows(batch, network.scores(batch), look.mask.shape[1])
     beside = scores.gather(1, actions[:, None]).squeeze(1) - scores.max(dim=1).values
     return network.values(batch) + _SCALE * beside

@@ -7,7 +7,7 @@ is added to the score of a known order, and is 0 at first: learning goes on from
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -52,6 +52,11 @@ class Batch(NamedTuple):
     base: torch.Tensor
     owner: torch.Tensor
     place: torch.Tensor
+
+    @classmethod
+    def of(cls, *arrays: NDArray[Any]) -> Batch:
+        """Return one of arrays."""
+        return cls(*(torch.from_numpy(one) for one in arrays))
 
 
 class JobNetwork(nn.Module):
@@ -115,8 +120,7 @@ def base_of(look: Seen, order: str) -> NDArray[np.float32]:
 
 def batch_of(look: Seen, order: str) -> Batch:
     """Return what the network is given of observations."""
-    arrays = (look.jobs, look.state, base_of(look, order), look.owner, look.place)
-    return Batch(*(torch.from_numpy(one) for one in arrays))
+    return Batch.of(look.jobs, look.state, base_of(look, order), look.owner, look.place)
 
 
 class JobActor:
@@ -148,6 +152,14 @@ class JobActor:
         self.kind, self.env_id = world.action_kind, env.spec.id
         self.env_options = settled_options(world, env.spec.kwargs)
         env.close()
+
+    def choose_order(self, judge: Callable[[Any], float]) -> float:
+        """Take the order that does best by itself; return its value, of which less is better."""
+        values = {}
+        for self.order in ORDERS:
+            values[self.order] = judge(self.actions)
+        self.order = min(values, key=lambda order: values[order])
+        return values[self.order]
 
     def actions(self, observation: Mapping[str, Any]) -> Any:
         """Return the best actions in a vector environment."""

@@ -31,11 +31,10 @@ from numpy.typing import NDArray
 
 from hpcgym.agents import job_view
 from hpcgym.agents.job_network import (
-    ORDERS,
     Batch,
     JobActor,
     JobNetwork,
-    base_of,
+    batch_of,
     in_environment,
     in_windows,
     loaded,
@@ -49,6 +48,7 @@ NAME = "job-ppo"
 Floats = NDArray[np.float32]
 
 
+@takes(JobPpoSettings)
 class JobPpo(JobActor):
     """An agent that PPO trains.
 
@@ -59,7 +59,6 @@ class JobPpo(JobActor):
 
     name = NAME
 
-    @takes(JobPpoSettings)
     def __init__(self, **settings: Any) -> None:
         super().__init__()
         self.plan = JobPpoSettings.of("JobPpo", settings)
@@ -85,11 +84,7 @@ class JobPpo(JobActor):
 
         # the best of the known orders is where learning begins, and what it has to be better than
         self.network = JobNetwork(plan.width)
-        least = np.inf
-        for order in ORDERS:
-            was, self.order = self.order, order
-            value = judge(self.actions)
-            least, self.order = (value, order) if value < least else (least, was)
+        least = self.choose_order(judge)
         best = copy.deepcopy(self.network)
         if log is not None:
             log(spent.done, {"validation/mean_bsld": least, "validation/least_mean_bsld": least})
@@ -113,7 +108,7 @@ class JobPpo(JobActor):
                 observation, rewards[t], terminated[t], truncated, _ = env.step(step.actions)
                 over[t] = resets = terminated[t] | truncated
                 spent.done += plan.n_envs
-            last = self._values(observation)
+            last = self._drawn(observation, rng).values
 
             # --- how much better it was than expected ---
             values = np.stack([step.values for step in taken])
@@ -167,8 +162,7 @@ class JobPpo(JobActor):
     def _drawn(self, observation: Mapping[str, Any], rng: np.random.Generator) -> _Step:
         """Return an order that is drawn for each environment, and what is to be kept of it."""
         look = job_view.seen(observation)
-        base = base_of(look, self.order)
-        batch = _tensors(look.jobs, look.state, base, look.owner, look.place)
+        batch = batch_of(look, self.order)
         most = look.mask.shape[1]
         with torch.no_grad():
             scores = in_windows(batch, self.network.scores(batch), most)
@@ -182,16 +176,9 @@ class JobPpo(JobActor):
             log_probs = log_probabilities(scores, *given)[0].numpy()
         window = observation["mask"].shape[1]
         actions = in_environment(self.kind, np.where(look.mask, noisy, -1e6), window)
-        return _Step(look, base, values, orders, counts, log_probs, actions)
-
-    def _values(self, observation: Mapping[str, Any]) -> Floats:
-        """Return what the states are worth, (n_envs,)."""
-        look = job_view.seen(observation)
-        base = np.zeros(len(look.owner), np.float32)
-        with torch.no_grad():
-            batch = _tensors(look.jobs, look.state, base, look.owner, look.place)
-            values: Floats = self.network.values(batch).numpy()
-        return values
+        every = np.tile(np.arange(window), (len(orders), 1))
+        every[:, :most] = orders
+        return _Step(look, batch.base.numpy(), values, every, counts, log_probs, actions)
 
 
 def load(contents: Mapping[str, Any]) -> JobPpo:
@@ -281,13 +268,6 @@ class _Rollout(NamedTuple):
     def of(cls, taken: list[_Step]) -> _Rollout:
         looks = [step.look for step in taken]
         visible = np.concatenate([look.mask.sum(axis=1) for look in looks])
-        most = max(look.mask.shape[1] for look in looks)
-        orders = [step.orders for step in taken]
-        wide = [np.arange(one.shape[1], most) for one in orders]
-        orders = [
-            np.concatenate([one, np.broadcast_to(rest, (len(one), len(rest)))], axis=1)
-            for one, rest in zip(orders, wide, strict=True)
-        ]
         return cls(
             np.concatenate([look.jobs for look in looks]),
             np.concatenate([step.base for step in taken]),
@@ -295,7 +275,7 @@ class _Rollout(NamedTuple):
             np.concatenate([look.state for look in looks]),
             np.cumsum(visible) - visible,
             visible,
-            np.concatenate(orders),
+            np.concatenate([step.orders for step in taken]),
             np.concatenate([step.counts for step in taken]),
             np.concatenate([step.log_probs for step in taken]),
         )
@@ -308,13 +288,9 @@ class _Rollout(NamedTuple):
         owner = np.repeat(np.arange(len(those)), number)
         within = np.arange(number.sum()) - np.repeat(np.cumsum(number) - number, number)
         rows = np.repeat(self.first[those], number) + within
-        batch = _tensors(
+        batch = Batch.of(
             self.jobs[rows], self.state[those], self.base[rows], owner, self.place[rows]
         )
         orders = torch.from_numpy(self.orders[those])
         kept = torch.from_numpy(self.counts[those]), torch.from_numpy(self.log_probs[those])
         return batch, orders, *kept
-
-
-def _tensors(*arrays: NDArray[Any]) -> Batch:
-    return Batch(*(torch.from_numpy(one) for one in arrays))

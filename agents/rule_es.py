@@ -49,7 +49,7 @@ STATE = (
 
 _KINDS = ("weights", "ordering", "selection")
 _BONUS = len(job_view.EASY)
-_FINALISTS = 5
+_FINALISTS = 3  # constant weights that validation chooses from
 
 #: Orders of jobs that a search may begin with, by weights of features.
 _ORDERS: tuple[dict[str, float], ...] = (
@@ -64,6 +64,7 @@ _ORDERS: tuple[dict[str, float], ...] = (
 )
 
 
+@takes(RuleEsSettings)
 class RuleEs:
     """A rule, and how it is searched.
 
@@ -81,7 +82,6 @@ class RuleEs:
 
     name = NAME
 
-    @takes(RuleEsSettings)
     def __init__(self, **settings: Any) -> None:
         self.plan = RuleEsSettings.of("RuleEs", settings)
         self.kind = ""
@@ -202,8 +202,7 @@ class RuleEs:
         """Return weights that do not depend on the state: known orders, then random ones."""
         places = {name: place for place, name in enumerate(self.features)}
         if self.kind == "weights":
-            units = np.eye(len(self.features))
-            known = [sign * row for row in units for sign in (-1.0, 1.0)]
+            known = [sign * row for row in np.eye(len(self.features)) for sign in (-1.0, 1.0)]
         else:
             known = []
             for order in _ORDERS:
@@ -290,8 +289,7 @@ def load(contents: Mapping[str, Any]) -> RuleEs:
     agent.bonus = np.array(contents["bonus"], np.float64)
     right = agent.theta.shape == (len(agent.features), 1 + len(STATE))
     right &= agent.bonus.shape == (_BONUS,)
-    if agent.kind != "weights":
-        right &= agent.features == job_view.JOB
+    right &= agent.kind == "weights" or agent.features == job_view.JOB
     if not right or not np.isfinite(np.append(agent.theta.ravel(), agent.bonus)).all():
         raise HpcgymError(f"this {NAME} has numbers that do not fit its features")
     return agent

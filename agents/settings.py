@@ -323,7 +323,7 @@ class PracticeSettings(Settings):
     """What an agent of one file learns from, and how long."""
 
     train_share: float = setting(
-        0.5, "Share of the workload to learn from: three quarters, and one to choose by.", "SHARE"
+        0.5, "Share of the workload to learn from; its last quarter is to choose by.", "SHARE"
     )
     jobs: int = setting(256, "Jobs of a slice.", "N")
     steps: int = whole(500_000, "Steps of all environments together, for choosing too.", 1)

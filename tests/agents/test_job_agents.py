@@ -79,7 +79,7 @@ def test_all_that_the_suite_trains_are_here() -> None:
 def test_the_same_seed_trains_the_same_agent(agents, name: str, place: str) -> None:
     again, other = trained(name, place), trained(name, place, seed=1)
     assert np.array_equal(numbers(agents[name, place]), numbers(again))
-    if name == "rule-es":  # others may both keep the order that they began with
+    if place == "MixedPolicy":  # others may both keep the order that they began with
         assert not np.array_equal(numbers(again), numbers(other))
 
 
@@ -224,7 +224,7 @@ class Bandit(gymnasium.vector.VectorEnv):
     def reset(self, *, seed=None, options=None):
         jobs = np.zeros((8, 6, 8), np.float32)
         jobs[:, :4, 1] = self.rng.random((8, 4))
-        jobs[:, :4, 3] = 0.5
+        jobs[:, :4, 3] = 0.1
         mask = np.broadcast_to(np.arange(6) < 4, (8, 6)).astype(np.int8)
         fields = {"cluster": np.ones((8, 10)), "queue": np.zeros((8, 6)), "time": np.zeros((8, 4))}
         self.seen = {n: v.astype(np.float32) for n, v in fields.items()}
@@ -261,4 +261,5 @@ def test_a_tiny_task_is_learned(agent, monkeypatch) -> None:
     monkeypatch.setattr(module, "judging", lambda make, spent: judge)
     agent.train(lambda **given: Bandit(), 0, 30_000, lambda steps, values: told.append(values))
     values = [one["validation/mean_bsld"] for one in told if "validation/mean_bsld" in one]
+    assert values[0] > 1.5
     assert judge(agent.actions) == min(values) < 1.15

@@ -11,13 +11,19 @@ import typer
 from typer.testing import CliRunner
 
 from hpcgym.agents import behaviour_cloning, controls, coschedule, maskable_ppo, ppo
+from hpcgym.agents.job_dqn import JobDqn
+from hpcgym.agents.job_ppo import JobPpo
+from hpcgym.agents.rule_es import RuleEs
 from hpcgym.agents.settings import (
     CloneSettings,
     ControlsSettings,
+    JobDqnSettings,
+    JobPpoSettings,
     MaskablePpoSettings,
     PairsSettings,
     PpoSettings,
     RecordSettings,
+    RuleEsSettings,
     Settings,
     XnesSettings,
     choice,
@@ -35,6 +41,9 @@ TAKERS: dict[str, tuple[Any, type[Settings]]] = {
     "xnes": (Xnes, XnesSettings),
     "controls": (controls.train, ControlsSettings),
     "pairs": (coschedule.train, PairsSettings),
+    "job-ppo": (JobPpo, JobPpoSettings),
+    "job-dqn": (JobDqn, JobDqnSettings),
+    "rule-es": (RuleEs, RuleEsSettings),
     "maskable-ppo": (maskable_ppo.train, MaskablePpoSettings),
     "ppo": (ppo.train, PpoSettings),
     "clone": (behaviour_cloning.train, CloneSettings),
