@@ -17,21 +17,16 @@ from numpy.typing import NDArray
 from torch import nn
 
 from hpcgym.agents import job_view
-from hpcgym.agents.job_view import JOB, Seen
+from hpcgym.agents.job_view import JOB, ORDERS, Seen
 from hpcgym.agents.network_files import weights_for, write
+from hpcgym.agents.practice import Spending
 from hpcgym.agents.specs import settled_options
 from hpcgym.envs.kernels.observe import CLUSTER_SIZE, QUEUE_SIZE, TIME_SIZE
 from hpcgym.errors import HpcgymError, check_choice
 
 STATE_SIZE = CLUSTER_SIZE + QUEUE_SIZE + TIME_SIZE
 
-#: Orders to begin with: column of :data:`hpcgym.agents.job_view.JOB` -> weight.
-ORDERS: dict[str, dict[str, float]] = {
-    "saf": {"log_area": -8.0},
-    "spf": {"log_requested": -8.0},
-    "expansion": {"log_expansion": 6.0},
-    "fcfs": {"log_wait": 8.0},
-}
+_SHARP = 8.0  # how sure the order to begin with is: its factor in scores, which are logits
 
 Agent = TypeVar("Agent", bound="JobActor")
 
@@ -109,9 +104,7 @@ def in_windows(batch: Batch, values: torch.Tensor, most: int) -> torch.Tensor:
 
 def base_of(look: Seen, order: str) -> NDArray[np.float32]:
     """Return the scores of a known order that backfills as EASY does, (n,)."""
-    weights = np.zeros(len(JOB), np.float32)
-    for name, weight in ORDERS[order].items():
-        weights[JOB.index(name)] = weight
+    weights = _SHARP * job_view.weights_of(order)
     scores = job_view.placed(look, look.jobs @ weights)
     scores = job_view.backfilled(look, scores, job_view.EASY)
     base: NDArray[np.float32] = scores[look.owner, look.place]
@@ -129,7 +122,7 @@ class JobActor:
     Attributes
     ----------
     network : its network, after training.
-    order : of :data:`ORDERS`, the one to begin with.
+    order : of :data:`hpcgym.agents.job_view.ORDERS`, the one to begin with.
     kind : "selection" or "ordering", what its actions are.
     env_id, env_options : the environment that it was trained for.
     """
@@ -146,18 +139,26 @@ class JobActor:
             f"{type(self).__name__}({self.env_id!r})" if self.kind else f"{type(self).__name__}()"
         )
 
+    def check(self, env: Any) -> Any:
+        """Return an environment itself; raise an HpcgymError if no such agent can act there."""
+        return job_view.check_sees(env, self.name, *self.kinds)
+
     def look_at(self, env: Any) -> None:
         """Take over what there is to know of the environment that it is to act in."""
-        world = job_view.check_sees(env, self.name, *self.kinds)
+        world = self.check(env)
         self.kind, self.env_id = world.action_kind, env.spec.id
         self.env_options = settled_options(world, env.spec.kwargs)
         env.close()
 
-    def choose_order(self, judge: Callable[[Any], float]) -> float:
-        """Take the order that does best by itself; return its value, of which less is better."""
-        values = {}
+    def choose_order(self, judge: Callable[[Any], float], spent: Spending) -> float:
+        """Take the order that does best by itself; return its value, of which less is better.
+
+        The first one is judged, and others as long as three quarters of the steps are left.
+        """
+        values: dict[str, float] = {}
         for self.order in ORDERS:
-            values[self.order] = judge(self.actions)
+            if not values or spent.left > 0.75:
+                values[self.order] = judge(self.actions)
         self.order = min(values, key=lambda order: values[order])
         return values[self.order]
 

@@ -84,7 +84,7 @@ class JobPpo(JobActor):
 
         # the best of the known orders is where learning begins, and what it has to be better than
         self.network = JobNetwork(plan.width)
-        least = self.choose_order(judge)
+        least = self.choose_order(judge, spent)
         best = copy.deepcopy(self.network)
         if log is not None:
             log(spent.done, {"validation/mean_bsld": least, "validation/least_mean_bsld": least})

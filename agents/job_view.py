@@ -28,6 +28,14 @@ JOB = (
     "requested", "processors", "area", "expansion", "fits", "leaves", "soon",
 )  # fmt: skip
 
+#: Known orders, by which learning begins: name -> column of jobs -> weight.
+ORDERS: dict[str, dict[str, float]] = {
+    "saf": {"log_area": -1.0},
+    "spf": {"log_requested": -1.0},
+    "expansion": {"log_expansion": 1.0},
+    "fcfs": {"log_wait": 1.0},
+}
+
 _SLACK = 1e-6  # of shares, which are rounded to float32
 _LEAST = -1e6  # score of a place without a job
 
@@ -110,6 +118,14 @@ def _log_odds(share: Floats) -> Floats:
     inside = np.clip(share, 1e-6, 1.0 - 1e-6)
     odds: Floats = np.log(inside / (1.0 - inside))
     return odds
+
+
+def weights_of(order: str) -> Floats:
+    """Return the weights of a known order, (len(JOB),) float32."""
+    weights = np.zeros(len(JOB), np.float32)
+    for name, weight in ORDERS[order].items():
+        weights[JOB.index(name)] = weight
+    return weights
 
 
 def placed(look: Seen, values: Floats) -> Floats:

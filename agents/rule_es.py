@@ -49,19 +49,8 @@ STATE = (
 
 _KINDS = ("weights", "ordering", "selection")
 _BONUS = len(job_view.EASY)
+_PER_ENV = 6_000  # steps to spend for each environment that a vector plays in
 _FINALISTS = 3  # constant weights that validation chooses from
-
-#: Orders of jobs that a search may begin with, by weights of features.
-_ORDERS: tuple[dict[str, float], ...] = (
-    {"log_area": -1.0},
-    {"log_requested": -1.0},
-    {"log_expansion": 1.0},
-    {"log_wait": 1.0},
-    {"log_area": -1.0, "log_expansion": 0.3},
-    {"log_area": -1.0, "log_wait": 0.3},
-    {"log_requested": -1.0, "log_processors": -0.3},
-    {"log_requested": -1.0, "log_wait": 0.5},
-)
 
 
 @takes(RuleEsSettings)
@@ -111,22 +100,26 @@ class RuleEs:
         self._look_at(make())
         judge = judging(make, spent)
         n = 2 * plan.pairs
-        env = make(num_envs=n * plan.envs, reward="bsld", copy=False, threads=1)
+        envs = int(np.clip(steps / (n * _PER_ENV), 1, plan.envs))
+        env = make(num_envs=n * envs, reward="bsld", copy=False, threads=1)
 
         def values(vectors: Numbers) -> Numbers:
             """Return the value of each vector on the same new episodes; less is better."""
-            seeds = rng.integers(2**31, size=plan.envs)
-            act = self._acting(np.repeat(vectors, plan.envs, axis=0))
+            seeds = rng.integers(2**31, size=envs)
+            act = self._acting(np.repeat(vectors, envs, axis=0))
             gained = play(env, act, np.tile(seeds, n).tolist(), plan.episodes, spent)
-            bslds = -gained.reshape(n, plan.envs * plan.episodes)
+            bslds = -gained.reshape(n, envs * plan.episodes)
             # crowded episodes weigh more, as they do in a mean, but do not drown the others
             means: Numbers = (bslds / np.sqrt(bslds.mean(axis=0))).mean(axis=1)
             return means
 
         # validation chooses: first of the best constant weights, then of where the search has been
         offered = self._beginning(rng, n, values, spent, plan.share)
-        judged_as = [judge(self._acting(one[None])) for one in offered]
-        least, best = min(judged_as), offered[int(np.argmin(judged_as))]
+        values_of: list[float] = []
+        for one in offered:
+            if not values_of or spent.left > 0.5:
+                values_of.append(judge(self._acting(one[None])))
+        least, best = min(values_of), offered[int(np.argmin(values_of))]
         center = best
         if log is not None:
             log(spent.done, {"validation/mean_bsld": least, "validation/least_mean_bsld": least})
@@ -157,9 +150,13 @@ class RuleEs:
         env.close()
         return self
 
+    def check(self, env: Any) -> Any:
+        """Return an environment itself; raise an HpcgymError if no rule can act there."""
+        return job_view.check_sees(env, NAME, *_KINDS)
+
     def _look_at(self, env: Any) -> None:
         """Take over what there is to know of the environment that it is to act in."""
-        world = job_view.check_sees(env, NAME, *_KINDS)
+        world = self.check(env)
         self.kind, self.env_id = world.action_kind, env.spec.id
         self.env_options = settled_options(world, _plain(env.spec.kwargs))
         jobs = self.kind != "weights"
@@ -200,16 +197,10 @@ class RuleEs:
 
     def _constants(self, rng: np.random.Generator) -> Iterator[Numbers]:
         """Return weights that do not depend on the state: known orders, then random ones."""
-        places = {name: place for place, name in enumerate(self.features)}
         if self.kind == "weights":
             known = [sign * row for row in np.eye(len(self.features)) for sign in (-1.0, 1.0)]
         else:
-            known = []
-            for order in _ORDERS:
-                row = np.zeros(len(self.features))
-                for name, weight in order.items():
-                    row[places[name]] = weight
-                known.append(row)
+            known = [job_view.weights_of(order) for order in job_view.ORDERS]
         while True:
             drawn = rng.normal(size=len(self.features))
             row = known.pop(0) if known else drawn / np.abs(drawn).sum()

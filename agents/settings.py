@@ -335,7 +335,7 @@ class RuleEsSettings(Settings):
     """How a rule is searched; see :class:`hpcgym.agents.rule_es.RuleEs`."""
 
     pairs: int = whole(8, "Pairs of mirrored vectors of a generation.", 1)
-    envs: int = whole(8, "Environments that each vector plays in.", 1, options=None)
+    envs: int = whole(8, "Environments that each vector plays in, at most.", 1, options=None)
     episodes: int = whole(1, "Episodes that it plays in each.", 1, options=None)
     sigma: float = real(0.2, "Standard deviation of the perturbations.", "S", above=True)
     learning_rate: float = real(0.1, "Step of Adam.", "R")

@@ -71,6 +71,8 @@ def player(agent: str, ground: Ground) -> Player:
         return Player((0,), False, lambda seed: best)
     found = _found(agent, task)
     ground.check(agent, found)
+    if agent in TRAINED:  # which know what they can do before they have learned it
+        found.check(ground.env)
     if not callable(getattr(found, "train", None)) or isinstance(found, Scheduler):
         return Player((0,), False, lambda seed: found)
     return Player(task.seeds, True, partial(_trained, agent, task))

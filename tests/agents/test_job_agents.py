@@ -13,9 +13,9 @@ import torch
 import hpcgym
 from hpcgym.agents import TRAINED, import_agent, load
 from hpcgym.agents.job_dqn import JobDqn
-from hpcgym.agents.job_network import ORDERS, JobNetwork, batch_of, in_windows
+from hpcgym.agents.job_network import JobNetwork, batch_of, in_windows
 from hpcgym.agents.job_ppo import JobPpo, generalised_advantages, log_probabilities
-from hpcgym.agents.job_view import seen
+from hpcgym.agents.job_view import ORDERS, seen
 from hpcgym.agents.practice import Spending, judging, maker
 from hpcgym.agents.rule_es import RuleEs
 
