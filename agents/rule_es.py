@@ -197,6 +197,7 @@ class RuleEs:
 
     def _constants(self, rng: np.random.Generator) -> Iterator[Numbers]:
         """Return weights that do not depend on the state: known orders, then random ones."""
+        known: list[NDArray[Any]]
         if self.kind == "weights":
             known = [sign * row for row in np.eye(len(self.features)) for sign in (-1.0, 1.0)]
         else:
