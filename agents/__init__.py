@@ -5,6 +5,11 @@ side by side in ``lockstep``. Files of networks are in ``network_files``. What i
 there is no environment are ``recordings``, which ``recorder`` makes and ``minari_files`` writes for
 Minari. What learns while it schedules is a ``learner``.
 
+To read an algorithm from top to bottom, take ``job_ppo``, ``job_dqn`` or ``rule_es``: they learn on
+the vector environments themselves, by ``train(make, seed, steps)``, as the suite calls it. What
+they share: ``practice``, where they learn; ``job_view``, what they see; ``job_network``, the
+network of the first two; ``logs``, where the numbers of a training go.
+
 Models of Stable-Baselines3 are read by ``sb3_models``; which environment they were trained in is
 beside them, where :func:`save_spec` has written it.
 
@@ -26,7 +31,7 @@ from hpcgym.errors import HpcgymError, installing, nearest
 from hpcgym.files import bytes_of, json_of, shaped
 from hpcgym.files.texts import MOST_JSON
 
-__all__ = ["AGENTS", "contents_of", "import_agent", "load", "save_spec"]
+__all__ = ["AGENTS", "TRAINED", "contents_of", "import_agent", "load", "save_spec"]
 
 _KIND = "the file of an agent of this version"
 
@@ -36,12 +41,22 @@ AGENTS = {
     "clone": "maskable_ppo",
     "controls": "controls",
     "cql": "maskable_ppo",
+    "job-dqn": "job_dqn",
+    "job-ppo": "job_ppo",
     "maskable-ppo": "maskable_ppo",
     "pairs": "coschedule",
     "ppo": "ppo",
+    "rule-es": "rule_es",
     "xnes": "xnes",
 }
-_NETWORKS = ("maskable_ppo", "ppo")
+_NETWORKS = ("job_dqn", "job_ppo", "maskable_ppo", "ppo")
+
+#: Name of an agent that the suite trains -> its module and class.
+TRAINED = {
+    "job-dqn": ("job_dqn", "JobDqn"),
+    "job-ppo": ("job_ppo", "JobPpo"),
+    "rule-es": ("rule_es", "RuleEs"),
+}
 
 _MODULES = (
     "behaviour_cloning",
@@ -49,8 +64,13 @@ _MODULES = (
     "controls",
     "coschedule",
     "cql",
+    "job_dqn",
+    "job_network",
+    "job_ppo",
+    "job_view",
     "learner",
     "lockstep",
+    "logs",
     "lookahead",
     "losses",
     "maskable_ppo",
@@ -58,9 +78,11 @@ _MODULES = (
     "network_files",
     "policy_bandit",
     "ppo",
+    "practice",
     "recorder",
     "recordings",
     "refitted",
+    "rule_es",
     "runtime_regression",
     "sb3_models",
     "search",

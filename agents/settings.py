@@ -333,3 +333,77 @@ class MaskablePpoSettings(PpoSettings):
     n_steps: int = whole(128, "Steps of each environment in a rollout.", 1, options=None)
     batch_size: int = whole(1024, _BATCH, 1, options=None)
     gae_lambda: float = real(0.97, "Lambda of generalised advantages.", "L", options=None)
+
+
+# --- Agents of one file ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class PracticeSettings(Settings):
+    """What an agent of one file learns from, and how long."""
+
+    train_share: float = setting(
+        0.5, "Share of the workload to learn from; its last quarter is to choose by.", "SHARE"
+    )
+    jobs: int = setting(256, "Jobs of a slice.", "N")
+    steps: int = whole(500_000, "Steps of all environments together, for choosing too.", 1)
+    seed: int = whole(0, "Of the agent, of exploration and of the episodes.", 0)
+
+
+@dataclass(frozen=True)
+class RuleEsSettings(Settings):
+    """How a rule is searched; see :class:`hpcgym.agents.rule_es.RuleEs`."""
+
+    pairs: int = whole(8, "Pairs of mirrored vectors of a generation.", 1)
+    envs: int = whole(8, "Environments that each vector plays in, at most.", 1, options=None)
+    episodes: int = whole(1, "Episodes that it plays in each.", 1, options=None)
+    sigma: float = real(0.2, "Standard deviation of the perturbations.", "S", above=True)
+    learning_rate: float = real(0.1, "Step of Adam.", "R")
+    share: float = real(0.2, "Share of the steps for constant weights.", "S", most=1.0)
+    every: float = real(
+        0.08, "Share of the steps between two choices by validation.", "S", most=1.0, options=None
+    )
+
+
+@dataclass(frozen=True)
+class JobPpoSettings(Settings):
+    """How PPO is trained; see :class:`hpcgym.agents.job_ppo.JobPpo`."""
+
+    n_envs: int = whole(64, "Environments side by side, in one batch.", 1, options=("--envs",))
+    n_steps: int = whole(64, "Steps of each environment in a rollout.", 1, options=None)
+    batch_size: int = whole(1024, _BATCH, 1, options=None)
+    n_epochs: int = whole(6, "How often each rollout is learned from.", 1, options=None)
+    learning_rate: float = real(5e-3, _RATE, "R", most=math.inf)
+    gamma: float = real(0.999, "Discount of what comes a step later.", "G", most=1.0)
+    gae_lambda: float = real(0.97, "Lambda of generalised advantages.", "L", most=1.0, options=None)
+    clip: float = real(0.2, "How far probabilities may move in a rollout.", "C", options=None)
+    ent_coef: float = real(0.0, "Weight of the entropy in the loss.", "W", options=None)
+    width: int = whole(32, _WIDTH, 1, options=None)
+    reward: str = setting("bsld/easy", "What is learned from.", "NAME")
+    every: float = real(
+        0.08, "Share of the steps between two choices by validation.", "S", most=1.0, options=None
+    )
+
+
+@dataclass(frozen=True)
+class JobDqnSettings(Settings):
+    """How DQN is trained; see :class:`hpcgym.agents.job_dqn.JobDqn`."""
+
+    n_envs: int = whole(64, "Environments side by side, in one batch.", 1, options=("--envs",))
+    replay: int = whole(50_000, "Steps that are remembered.", 2)
+    learning_starts: int = whole(5_000, "Steps before the first is learned from.", 1, options=None)
+    train_every: int = whole(2, "Steps of each environment between two batches.", 1, options=None)
+    learning_rate: float = real(1e-3, "Learning rate.", "R", most=math.inf)
+    gamma: float = real(0.99, "Discount of what comes a step later.", "G", most=1.0)
+    exploration: float = real(
+        0.2, "Share of random choices at the beginning; it is 0.01 from half of the steps on.", "S",
+        most=1.0, options=None,
+    )  # fmt: skip
+    follow: float = real(
+        0.01, "How fast the second network follows the first, a batch.", "S", most=1.0, options=None
+    )
+    width: int = whole(32, _WIDTH, 1, options=None)
+    reward: str = setting("bsld/easy", "What is learned from.", "NAME")
+    every: float = real(
+        0.08, "Share of the steps between two choices by validation.", "S", most=1.0, options=None
+    )

@@ -35,6 +35,7 @@ class _Run(ExplainedCommand):
         "hpcgym suite run --agent saf --output saf",
         "hpcgym suite run --agent best-static --tasks mini --output static",
         "hpcgym suite run --agent model.zip --tasks select --output ppo",
+        "hpcgym suite run --agent rule-es --tasks weights --output rule-es",
         "hpcgym suite run --agent my_package:Agent --tasks kth-order,sdsc-order --output mine",
     )
 
@@ -82,9 +83,10 @@ def run_agent(
         typer.Option(
             metavar="NAME|FILE|MODULE:CLASS",
             help="A reference (random, fcfs, easy, sjf, saf, f1, best-static, saf-typical) or any"
-            " scheduler; a saved agent (.pt, .json), a model of Stable-Baselines3 (.zip), whose"
-            " reading runs code that is in it; or code of your own, from this folder too. If it has"
-            " train(make, seed, steps), it is trained in each task, once for each of five seeds.",
+            " scheduler; job-ppo, job-dqn or rule-es; a saved agent (.pt, .json), a model of"
+            " Stable-Baselines3 (.zip), whose reading runs code that is in it; or code of your own,"
+            " from this folder too. What has train(make, seed, steps) is trained in each task, once"
+            " for each of five seeds.",
             show_default=False,
         ),
     ],

@@ -31,6 +31,14 @@ from hpcgym.cli.train_options import (
     policy_features,
 )
 from hpcgym.cli.train_pairs import TrainPairs, train_pairs
+from hpcgym.cli.train_practice import (
+    TrainJobDqn,
+    TrainJobPpo,
+    TrainRuleEs,
+    train_job_dqn,
+    train_job_ppo,
+    train_rule_es,
+)
 from hpcgym.cli.train_xnes import TrainXnes, train_xnes
 from hpcgym.errors import HpcgymError, check_choice
 
@@ -109,16 +117,20 @@ class _Record(ExplainedCommand):
 def _group() -> None:
     """Train agents that learn to schedule.
 
-    An agent is one file, which hpcgym evaluate takes. Those of xnes, controls and pairs are a few
-    weights. The others are networks, which need PyTorch and Stable-Baselines3, the extra "agents"
-    of hpcgym; their files are written every two minutes and at the end, also after Ctrl-C. A
-    training that fails leaves its file as it was.
+    An agent is one file, which hpcgym evaluate takes. Those of xnes, controls, pairs and rule-es
+    are a few weights. The others are networks, which need PyTorch, and but for those of job-ppo and
+    job-dqn Stable-Baselines3, the extra "agents" of hpcgym. The files of maskable-ppo, ppo and
+    clone are written every two minutes and at the end, also after Ctrl-C. A training that fails
+    leaves its file as it was.
     """
 
 
 train.command("xnes", cls=TrainXnes)(train_xnes)
 train.command("controls", cls=TrainControls)(train_controls)
 train.command("pairs", cls=TrainPairs)(train_pairs)
+train.command("job-ppo", cls=TrainJobPpo)(train_job_ppo)
+train.command("job-dqn", cls=TrainJobDqn)(train_job_dqn)
+train.command("rule-es", cls=TrainRuleEs)(train_rule_es)
 
 
 @train.command("maskable-ppo", cls=_MaskablePpo)

@@ -90,7 +90,7 @@ def _again(result: Result) -> Simulation:
     nodes = None
     if cluster.groups:
         needs = needs_on(workload, cluster)
-        nodes = None if single_cores(needs) else nodes_for(needs, cluster, scheduler)
+        nodes = None if single_cores(needs) else nodes_for(workload, needs, cluster, scheduler)
     return new_simulation(workload, scheduler, cluster, nodes)
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from hpcgym.agents import TRAINED, import_agent
 from hpcgym.baselines.coschedulers import COSCHEDULERS
 from hpcgym.baselines.pair_policies import PAIR_POLICIES, PairPolicy
 from hpcgym.baselines.schedulers import find_scheduler
@@ -51,11 +52,11 @@ def player(agent: str, ground: Ground) -> Player:
 
     Parameters
     ----------
-    agent : a name of :data:`REFERENCES` or of a scheduler, a file of a saved agent, or
-        ``package.module:Class``; see :func:`hpcgym.evaluation.evaluate`. If what that names has a
-        method ``train(make, seed, steps)``, it is called once for each seed of the task, of an
-        object of its own, before it plays. ``make(part="train", num_envs=None)`` returns the task's
-        environment with the jobs of its train part, or those of "validation".
+    agent : a name of :data:`REFERENCES`, of :data:`hpcgym.agents.TRAINED` or of a scheduler, a file
+        of a saved agent, or ``package.module:Class``; see :func:`hpcgym.evaluation.evaluate`. If it
+        has a method ``train(make, seed, steps)``, this is called once for each seed of the task, of
+        an object of its own, before it plays. ``make(part="train", num_envs=None)`` returns the
+        task's environment with the jobs of its train part, or those of "validation".
 
     Raises
     ------
@@ -70,6 +71,8 @@ def player(agent: str, ground: Ground) -> Player:
         return Player((0,), False, lambda seed: best)
     found = _found(agent, task)
     ground.check(agent, found)
+    if agent in TRAINED:  # which know what they can do before they have learned it
+        found.check(ground.env)
     if not callable(getattr(found, "train", None)) or isinstance(found, Scheduler):
         return Player((0,), False, lambda seed: found)
     return Player(task.seeds, True, partial(_trained, agent, task))
@@ -102,6 +105,9 @@ def _found(agent: str, task: Task) -> Any:
             return find_scheduler(name)
         if name in PAIR_POLICIES:
             return PairPolicy(name)
+    if agent in TRAINED:
+        module, kind = TRAINED[agent]
+        return getattr(import_agent(module), kind)()
     found = find_policy(agent)
     if acts(found):
         return found

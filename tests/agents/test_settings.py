@@ -11,14 +11,20 @@ import typer
 from typer.testing import CliRunner
 
 from hpcgym.agents import behaviour_cloning, controls, coschedule, cql, maskable_ppo, ppo, recorder
+from hpcgym.agents.job_dqn import JobDqn
+from hpcgym.agents.job_ppo import JobPpo
+from hpcgym.agents.rule_es import RuleEs
 from hpcgym.agents.settings import (
     CloneSettings,
     ControlsSettings,
     CqlSettings,
+    JobDqnSettings,
+    JobPpoSettings,
     MaskablePpoSettings,
     PairsSettings,
     PpoSettings,
     RecordSettings,
+    RuleEsSettings,
     Settings,
     XnesSettings,
     choice,
@@ -36,6 +42,9 @@ TAKERS: dict[str, tuple[Any, type[Settings]]] = {
     "xnes": (Xnes, XnesSettings),
     "controls": (controls.train, ControlsSettings),
     "pairs": (coschedule.train, PairsSettings),
+    "job-ppo": (JobPpo, JobPpoSettings),
+    "job-dqn": (JobDqn, JobDqnSettings),
+    "rule-es": (RuleEs, RuleEsSettings),
     "maskable-ppo": (maskable_ppo.train, MaskablePpoSettings),
     "ppo": (ppo.train, PpoSettings),
     "clone": (behaviour_cloning.train, CloneSettings),

@@ -75,6 +75,45 @@ def test_ppo_takes_interval_and_features() -> None:
     assert load("two.pt").env_options["fair_share"] == "half_life_s=7200"
 
 
+@pytest.mark.parametrize(
+    ("name", "env", "ending"),
+    [
+        ("job-ppo", "QueueOrdering", "pt"),
+        ("job-dqn", None, "pt"),
+        ("rule-es", "JobSelection", "json"),
+        ("rule-es", None, "json"),
+    ],
+)
+def test_agents_of_one_file_are_trained_and_evaluated(
+    name: str, env: str | None, ending: str
+) -> None:
+    short = ("--workload", "lublin:jobs=900,processors=64,load=0.8,seed=2", "--jobs", "30")
+    envs = ("--pairs", "2") if name == "rule-es" else ("--envs", "2")
+    where = () if env is None else ("--env", env)
+    logs = ("--log", "log.csv", "--tensorboard", "logs")
+    done = succeed("train", name, *short, "--steps", "4000", *envs, *where, *logs)
+    assert f"wrote {name}.{ending}" in done.stderr
+    assert "validation/mean_bsld" in Path("log.csv").read_text().partition("\n")[0]
+    assert list(Path("logs").rglob("events.out.tfevents*"))
+    around = ("--start", "warm", "--arrivals", "continue", "--horizon", "7d")
+    few = ("--number", "2", "--budget", "5", "--format", "json")
+    board = json.loads(succeed("evaluate", f"{name}.{ending}", *short, *around, *few).stdout)
+    assert not board["failures"]
+
+
+def test_what_agents_of_one_file_cannot_do_is_said() -> None:
+    short = ("--workload", TRACE, "--jobs", "30")
+    for wrong, message in (
+        (("job-ppo", "--env", "MixedPolicy"), "job-ppo acts in environments of selection or"),
+        (("rule-es", "--env", "PowerCap"), "unknown --env 'PowerCap'"),
+        (("job-dqn", "--train-share", "2"), "train_share must be above 0, and at most 1, not 2.0"),
+        (("job-ppo", "--log", "log.txt"), "log.txt: the name of a table ends in .csv"),
+    ):
+        result = train(*wrong, *short)
+        assert result.exit_code == 1
+        assert message in result.output
+
+
 def test_clones_are_trained_of_orders_and_of_recordings() -> None:
     where = ("--workload", TRACE, "--jobs", "30", "--number", "2", "--backfill", "none")
     done = succeed("train", "record", "saf", *where, "--output", "saf.npz")

@@ -1,0 +1,131 @@
+"""Where agents practise: environments of a workload's parts, and episodes that are played.
+
+An agent that learns has ``train(make, seed, steps)``, as in the suite. ``make(part, num_envs)``
+returns the environment of a part, "train" or "validation"; the suite has one for each of its tasks,
+and :func:`maker` makes one for any workload.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.errors import HpcgymError, check_choice
+from hpcgym.workload import Workload
+from hpcgym.workload.load import load_workload
+
+Make = Callable[..., Any]
+
+#: Observations of a vector environment -> its actions.
+Act = Callable[[Any], Any]
+
+#: Of the jobs that are given to learn from, the share that agents are chosen by.
+_HELD = 0.25
+
+_MOST_SLICES = 64  # of the validation part that are played
+
+
+def maker(workload: Any, env_id: str, options: Mapping[str, Any], train_share: float = 0.5) -> Make:
+    """Return what makes the environments of the parts of a workload that an agent may learn from.
+
+    Parameters
+    ----------
+    workload : what :func:`hpcgym.load_workload` takes, or a ``Workload``.
+    env_id, options : the environment, with its arguments but for ``workload`` and ``part``.
+    train_share : of the jobs, in order of time, that are there at all: of these the first three
+        quarters are "train", the others "validation".
+
+    Returns
+    -------
+    make : called as ``make(part="train", num_envs=None, **more)``.
+    """
+    if not isinstance(train_share, float | int) or not 0 < train_share <= 1:
+        raise HpcgymError(f"train_share must be above 0, and at most 1, not {train_share!r}")
+    whole = workload if isinstance(workload, Workload) else load_workload(workload)
+    jobs = whole.take(slice(0, int(train_share * len(whole) + 0.5)), name=whole.name)
+    cut = int((1.0 - _HELD) * len(jobs) + 0.5)
+
+    def make(part: str = "train", num_envs: int | None = None, **more: Any) -> Any:
+        import gymnasium
+
+        import hpcgym  # noqa: F401  its import registers the environments
+
+        check_choice("part", part, ("train", "validation"))
+        given = {**options, **more, "workload": jobs, "part": "test", "train_share": 1.0 - _HELD}
+        if part == "train":
+            given |= {"workload": jobs.take(slice(0, cut), name=jobs.name), "part": "all"}
+        if num_envs is None:
+            return gymnasium.make(env_id, disable_env_checker=True, **given)
+        return gymnasium.make_vec(env_id, num_envs=num_envs, **given)
+
+    return make
+
+
+class Spending:
+    """How many steps of environments may be done, and have been; all that are done count."""
+
+    def __init__(self, steps: int) -> None:
+        if steps < 1:
+            raise HpcgymError(f"steps must be at least 1, not {steps}")
+        self.steps, self.done = steps, 0
+
+    @property
+    def left(self) -> float:
+        """The share that is left, from 1 to 0."""
+        return max(1.0 - self.done / self.steps, 0.0)
+
+
+def play(
+    env: Any, act: Act, seeds: Sequence[int], episodes: int, spent: Spending
+) -> NDArray[np.float64]:
+    """Return what each environment gains in its first episodes, (num_envs, episodes) float64.
+
+    Environments with the same seed meet the same episodes.
+
+    Parameters
+    ----------
+    env : a vector environment that resets itself in the next step.
+    act : is given its observations.
+    seeds : one for each environment.
+    """
+    observation, _ = env.reset(seed=list(seeds))
+    return _played(env, act, observation, episodes, spent)
+
+
+def judging(make: Make, spent: Spending) -> Callable[[Act], float]:
+    """Return what plays the validation part: the mean bounded slowdown over its slices.
+
+    At most 64 slices are played, spread over the part.
+    """
+    single = make("validation")
+    listing = single.unwrapped.episodes.listing
+    single.close()
+    chosen = np.linspace(0, len(listing) - 1, min(len(listing), _MOST_SLICES)).astype(int)
+    names = [listing[place].name for place in chosen.tolist()]
+    env = make("validation", num_envs=len(names), reward="bsld", copy=False, threads=1)
+
+    def value(act: Act) -> float:
+        observation: Any = None
+        for place, name in enumerate(names):
+            mine = np.arange(len(names)) == place
+            observation, _ = env.reset(seed=0, options={"slice": name, "reset_mask": mine})
+        return -float(_played(env, act, observation, 1, spent).mean())
+
+    return value
+
+
+def _played(
+    env: Any, act: Act, observation: Any, episodes: int, spent: Spending
+) -> NDArray[np.float64]:
+    gained = np.zeros((env.num_envs, episodes))
+    over = np.zeros(env.num_envs, np.int64)
+    while (over < episodes).any():
+        alive = np.flatnonzero(over < episodes)
+        observation, rewards, terminated, truncated, _ = env.step(act(observation))
+        gained[alive, over[alive]] += rewards[alive]
+        over += terminated | truncated
+        spent.done += env.num_envs
+    return gained

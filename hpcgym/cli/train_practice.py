@@ -1,0 +1,183 @@
+"""``hpcgym train job-ppo | job-dqn | rule-es``: agents of one file, on the vector environments."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, ClassVar
+
+import typer
+
+from hpcgym.agents import TRAINED, import_agent
+from hpcgym.agents.settings import (
+    JobDqnSettings,
+    JobPpoSettings,
+    PracticeSettings,
+    RuleEsSettings,
+)
+from hpcgym.cli import names, options
+from hpcgym.cli.files import ForceOption, Written
+from hpcgym.cli.groups import grouped
+from hpcgym.cli.loading import PoolReading, WorkloadOption
+from hpcgym.cli.running import ExplainedCommand, Lists, note
+from hpcgym.cli.train_options import NetworkOption, WeightsOption
+from hpcgym.errors import check_choice
+from hpcgym.progress import say
+
+
+class TrainJobPpo(ExplainedCommand):
+    """The command with lists of names in its help."""
+
+    examples = (
+        "hpcgym train job-ppo --workload KTH-SP2 --steps 200000",
+        "hpcgym train job-ppo --workload KTH-SP2 --env QueueOrdering --log ppo.csv",
+        "hpcgym evaluate job-ppo.pt --workload KTH-SP2 --start warm --arrivals continue"
+        " --horizon 7d",
+    )
+    lists: ClassVar[Lists] = {"Cleaning recipes and filters (--clean)": names.recipes}
+
+
+class TrainJobDqn(ExplainedCommand):
+    """The same of DQN."""
+
+    examples = (
+        "hpcgym train job-dqn --workload KTH-SP2 --tensorboard logs",
+        "hpcgym suite run --agent job-dqn --tasks mini-select --output dqn",
+    )
+    lists: ClassVar[Lists] = TrainJobPpo.lists
+
+
+class TrainRuleEs(ExplainedCommand):
+    """The same of the evolution strategy."""
+
+    examples = (
+        "hpcgym train rule-es --workload KTH-SP2",
+        "hpcgym train rule-es --workload KTH-SP2 --env QueueOrdering",
+        "hpcgym suite run --agent rule-es --tasks mini --output es",
+    )
+    lists: ClassVar[Lists] = TrainJobPpo.lists
+
+
+@dataclass(frozen=True)
+class Logs:
+    """Where the numbers of a training go."""
+
+    log: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Write them as a table, a row a line shown.", show_default=False
+        ),
+        Written("table", (".csv",)),
+    ] = None
+    tensorboard: Annotated[
+        Path | None,
+        typer.Option(metavar="FOLDER", help="Write TensorBoard's logs there.", show_default=False),
+    ] = None
+    wandb: Annotated[
+        str | None,
+        typer.Option(metavar="PROJECT", help="Send them to Weights & Biases.", show_default=False),
+    ] = None
+
+    def opened(self) -> Any:
+        """Return the log that tells them all, and shows a line."""
+        from hpcgym.agents import logs
+
+        made = [None if self.log is None else logs.csv_log(self.log)]
+        if self.tensorboard is not None:
+            made.append(logs.tensorboard_log(self.tensorboard))
+        if self.wandb is not None:
+            made.append(logs.wandb_log(project=self.wandb))
+        return logs.joined(_show, *made)
+
+
+def _show(steps: int, values: Mapping[str, float]) -> None:
+    shown = "  ".join(f"{key.partition('/')[2]} {value:.4g}" for key, value in values.items())
+    say(f"{steps:,} steps  {shown}")
+
+
+@grouped
+def train_job_ppo(
+    *,
+    workload: WorkloadOption,
+    output: NetworkOption = Path("job-ppo.pt"),
+    force: ForceOption = False,
+    env: Annotated[
+        str, typer.Option(metavar="JobSelection|QueueOrdering", help="The environment, its v1.")
+    ] = "JobSelection",
+    practice: PracticeSettings,
+    settings: JobPpoSettings,
+    logs: Logs,
+    rules: options.PredictedRules,
+    reading: PoolReading,
+) -> None:
+    """Learn to select the next job, or to order the queue, with masked PPO of one file.
+
+    It goes on from the best of a few known orders, and keeps what is best on the part of the jobs
+    that it is chosen by.
+    """
+    jobs = reading.load(workload)
+    _train("job-ppo", jobs, output, env, practice, vars(settings), logs, rules.given())
+
+
+@grouped
+def train_job_dqn(
+    *,
+    workload: WorkloadOption,
+    output: NetworkOption = Path("job-dqn.pt"),
+    force: ForceOption = False,
+    practice: PracticeSettings,
+    settings: JobDqnSettings,
+    logs: Logs,
+    rules: options.PredictedRules,
+    reading: PoolReading,
+) -> None:
+    """Learn to select the next job, with double DQN of one file.
+
+    It goes on from the best of a few known orders, and keeps what is best on the part of the jobs
+    that it is chosen by.
+    """
+    jobs = reading.load(workload)
+    _train("job-dqn", jobs, output, "JobSelection", practice, vars(settings), logs, rules.given())
+
+
+@grouped
+def train_rule_es(
+    *,
+    workload: WorkloadOption,
+    output: WeightsOption = Path("rule-es.json"),
+    force: ForceOption = False,
+    env: Annotated[
+        str,
+        typer.Option(
+            metavar="MixedPolicy|QueueOrdering|JobSelection", help="The environment, its v1."
+        ),
+    ] = "MixedPolicy",
+    practice: PracticeSettings,
+    settings: RuleEsSettings,
+    logs: Logs,
+    rules: options.PredictedRules,
+    reading: PoolReading,
+) -> None:
+    """Search weights that depend on the state of machine and queue, with an evolution strategy.
+
+    It goes on from the best constant weights of a random search, and keeps what is best on the part
+    of the jobs that it is chosen by. Needs no extra.
+    """
+    jobs = reading.load(workload)
+    _train("rule-es", jobs, output, env, practice, vars(settings), logs, rules.given())
+
+
+def _train(
+    name: str, jobs: Any, output: Path, env: str, practice: PracticeSettings,
+    settings: Mapping[str, Any], logs: Logs, given: Mapping[str, Any],
+) -> None:  # fmt: skip
+    """Train an agent, and write it."""
+    check_choice("--env", env, ("JobSelection", "QueueOrdering", "MixedPolicy"))
+    module, kind = TRAINED[name]
+    agent = getattr(import_agent(module), kind)(**settings)
+    options = {"jobs": practice.jobs, **given}
+    make = import_agent("practice").maker(jobs, f"hpcgym/{env}-v1", options, practice.train_share)
+    agent.train(make, practice.seed, practice.steps, logs.opened())
+    agent.save(output)
+    note(f"\nwrote {output}; hpcgym evaluate {output} --workload ... compares it")

@@ -1,0 +1,265 @@
+"""The agents of one file: what they learn by, that seeds make them, and their files."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import gymnasium
+import numpy as np
+import pytest
+import torch
+
+import hpcgym
+from hpcgym.agents import TRAINED, import_agent, load
+from hpcgym.agents.job_dqn import JobDqn
+from hpcgym.agents.job_network import JobNetwork, batch_of, in_windows
+from hpcgym.agents.job_ppo import JobPpo, generalised_advantages, log_probabilities
+from hpcgym.agents.job_view import ORDERS, seen
+from hpcgym.agents.practice import Spending, judging, maker
+from hpcgym.agents.rule_es import RuleEs
+
+WORKLOAD = "lublin:jobs=600,processors=32,seed=3,load=0.8"
+OPTIONS = {"jobs": 40, "window": 16, "horizon": "1d"}
+SMALL = {
+    "job-ppo": (JobPpo, {"n_envs": 3, "n_steps": 16, "batch_size": 24, "width": 4}),
+    "job-dqn": (JobDqn, {"n_envs": 3, "learning_starts": 12, "replay": 60, "width": 4}),
+    "rule-es": (RuleEs, {"pairs": 2, "envs": 2}),
+}
+PLACES = {
+    "job-ppo": ("JobSelection", "QueueOrdering"),
+    "job-dqn": ("JobSelection",),
+    "rule-es": ("JobSelection", "QueueOrdering", "MixedPolicy"),
+}
+CASES = [(name, place) for name, places in PLACES.items() for place in places]
+
+
+def make_of(place: str):
+    return maker(WORKLOAD, f"hpcgym/{place}-v1", OPTIONS, 1.0)
+
+
+def trained(name: str, place: str, seed: int = 0, steps: int = 3000, **settings):
+    kind, small = SMALL[name]
+    return kind(**{**small, **settings}).train(make_of(place), seed, steps)
+
+
+def numbers(agent) -> np.ndarray:
+    if isinstance(agent, RuleEs):
+        return np.append(agent.theta.ravel(), agent.bonus)
+    return np.concatenate([one.numpy().ravel() for one in agent.network.state_dict().values()])
+
+
+def play(agent, place: str) -> list:
+    """The actions of an episode, each possible."""
+    env = make_of(place)("validation")
+    observation, info = env.reset(seed=1)
+    agent.begin(env)
+    actions, over = [], False
+    while not over:
+        actions.append(agent.act(observation, info))
+        if place == "JobSelection":
+            assert info["action_mask"][actions[-1]] == 1
+        observation, _, terminated, truncated, info = env.step(actions[-1])
+        over = terminated or truncated
+    return [np.asarray(action).tolist() for action in actions]
+
+
+@pytest.fixture(scope="module")
+def agents():
+    return {case: trained(*case) for case in CASES}
+
+
+def test_all_that_the_suite_trains_are_here() -> None:
+    assert TRAINED.keys() == SMALL.keys()
+    for name, (module, kind) in TRAINED.items():
+        assert getattr(import_agent(module), kind) is SMALL[name][0]
+
+
+@pytest.mark.parametrize(("name", "place"), CASES)
+def test_the_same_seed_trains_the_same_agent(agents, name: str, place: str) -> None:
+    again, other = trained(name, place), trained(name, place, seed=1)
+    assert np.array_equal(numbers(agents[name, place]), numbers(again))
+    if place == "MixedPolicy":  # others may both keep the order that they began with
+        assert not np.array_equal(numbers(again), numbers(other))
+
+
+@pytest.mark.parametrize(("name", "place"), CASES)
+def test_it_is_saved_and_loaded(agents, name: str, place: str, tmp_path) -> None:
+    agent = agents[name, place]
+    path = tmp_path / ("agent.json" if name == "rule-es" else "agent.pt")
+    agent.save(path)
+    read = load(path)
+    assert (read.name, read.env_id) == (name, f"hpcgym/{place}-v1")
+    assert read.env_options.items() >= {"window": 16, "horizon": "1d"}.items()
+    assert play(read, place) == play(agent, place)
+
+
+@pytest.mark.parametrize(("name", "place"), CASES)
+def test_it_is_never_worse_than_its_beginning_on_validation(agents, name: str, place: str) -> None:
+    """Beginnings are the known orders, or weights that do not change."""
+    kind, small = SMALL[name]
+    told: list[dict] = []
+    kind(**small).train(make_of(place), 0, 3000, lambda steps, one: told.append(one))
+    values = [one["validation/mean_bsld"] for one in told if "validation/mean_bsld" in one]
+    agent, judge = agents[name, place], judging(make_of(place), Spending(1))
+    if isinstance(agent, RuleEs):
+        vector = agent.theta.ravel() if agent.kind == "weights" else numbers(agent)
+        act = agent._acting(vector[None])
+    else:
+        act = agent.actions
+    assert (
+        judge(act)
+        == pytest.approx(min(values))
+        == told[-1].get("validation/least_mean_bsld", min(values))
+    )
+    for order in () if isinstance(agent, RuleEs) else ORDERS:
+        fresh = kind()
+        fresh.look_at(make_of(place)())
+        fresh.order = order
+        assert min(values) <= judge(fresh.actions)
+
+
+@pytest.mark.parametrize(("name", "place"), CASES)
+def test_what_cannot_be_is_said(agents, name: str, place: str) -> None:
+    kind = SMALL[name][0]
+    with pytest.raises(hpcgym.HpcgymError, match="nothing has been learned"):
+        kind().begin(make_of(place)())
+    with pytest.raises(hpcgym.HpcgymError, match="steps must be at least 1"):
+        kind().train(make_of(place), 0, 0)
+    other = "QueueOrdering" if place == "JobSelection" else "JobSelection"
+    with pytest.raises(hpcgym.HpcgymError, match=f"{name} acts in environments of"):
+        agents[name, place].begin(make_of(other)())
+
+
+# --- PPO ------------------------------------------------------------------------------------------
+
+
+def test_advantages_by_hand() -> None:
+    """An episode that is truncated goes on in the value of its last state, one that ends does not.
+
+    delta: 1 + 0.9 x 0.6 - 0.5 = 1.04, 2 + 0.9 x 0.7 - 0.6 = 2.03, 3 + 0.9 x 0.8 - 0.7 = 3.02; if
+    the second one terminates, 2 - 0.6 = 1.4. Behind the end nothing flows back.
+    """
+    rewards, values = np.array([[1.0], [2.0], [3.0]]), np.array([[0.5], [0.6], [0.7]])
+    over = np.array([[False], [True], [False]])
+    for terminated, middle in ((over & False, 2.03), (over, 1.4)):
+        found = generalised_advantages(rewards, values, np.array([0.8]), terminated, over, 0.9, 0.8)
+        assert found.ravel() == pytest.approx([1.04 + 0.72 * middle, middle, 3.02])
+
+
+def test_probabilities_of_orders_sum_to_one_and_are_those_of_draws() -> None:
+    """Of all prefixes of two jobs out of three; a place without a job is never one of them."""
+    scores = torch.tensor([[0.3, -0.5, 1.1, -1e9]])
+    total = 0.0
+    for order in itertools.permutations(range(3)):
+        given = torch.tensor([[*order, 3]])
+        log_prob = float(log_probabilities(scores, given, torch.tensor([2]))[0])
+        e = torch.exp(scores[0, :3]).tolist()
+        first, second = order[:2]
+        by_hand = e[first] / sum(e) * e[second] / (sum(e) - e[first])
+        assert math.exp(log_prob) == pytest.approx(by_hand, rel=1e-5)
+        total += math.exp(log_prob)
+    assert total == pytest.approx(1.0, rel=1e-5)
+    share = torch.softmax(scores[0, :3], 0)
+    entropy = float(log_probabilities(scores, given, torch.tensor([1]))[1])
+    assert entropy == pytest.approx(float(-(share * share.log()).sum()), rel=1e-4)
+    assert float(log_probabilities(scores, given, torch.tensor([0]))[0]) == 0.0
+
+
+@pytest.mark.parametrize("place", ["JobSelection", "QueueOrdering"])
+def test_masked_places_are_never_drawn(place: str) -> None:
+    agent, rng = JobPpo(width=4), np.random.default_rng(0)
+    make = make_of(place)
+    agent.look_at(make())
+    agent.network = JobNetwork(4)
+    env = make(num_envs=4)
+    observation, _ = env.reset(seed=0)
+    for _ in range(60):
+        step = agent._drawn(observation, rng)
+        number = observation["mask"].sum(axis=1)
+        first = np.arange(step.orders.shape[1]) < number[:, None]
+        assert (step.orders[first] < np.repeat(number, number)).all()
+        assert (step.counts <= number).all()
+        if place == "JobSelection":
+            assert (step.actions < np.maximum(number, 1)).all()
+        observation, *_ = env.step(step.actions)
+
+
+# --- the network ----------------------------------------------------------------------------------
+
+
+def test_the_network_begins_as_the_order_does_and_jobs_may_change_places() -> None:
+    env = make_of("JobSelection")(num_envs=3)
+    observation, _ = env.reset(seed=0)
+    for _ in range(40):
+        observation, *_ = env.step(np.zeros(3, np.int64))
+    look = seen(observation)
+    batch, network = batch_of(look, "saf"), JobNetwork(8)
+    assert torch.equal(network.scores(batch), batch.base)
+    torch.nn.init.normal_(network.score[-1].weight)
+    torch.nn.init.normal_(network.value[-1].weight)
+    order = torch.randperm(len(batch.jobs))
+    moved = batch._replace(
+        jobs=batch.jobs[order], base=batch.base[order], owner=batch.owner[order],
+        place=batch.place[order],
+    )  # fmt: skip
+    with torch.no_grad():
+        assert torch.allclose(network.scores(moved), network.scores(batch)[order], atol=1e-5)
+        assert torch.allclose(network.values(moved), network.values(batch), atol=1e-5)
+        wide = in_windows(batch, network.scores(batch), look.mask.shape[1])
+        assert (wide.argmax(dim=1).numpy() < look.mask.sum(axis=1)).all()
+
+
+class Bandit(gymnasium.vector.VectorEnv):
+    """One decision an episode: it pays for the job that requests most of four.
+
+    As environments that reset themselves in the next step: every other step is none.
+    """
+
+    num_envs = 8
+
+    def __init__(self) -> None:
+        self.rng, self.ended = np.random.default_rng(0), False
+
+    def reset(self, *, seed=None, options=None):
+        jobs = np.zeros((8, 6, 8), np.float32)
+        jobs[:, :4, 1] = self.rng.random((8, 4))
+        jobs[:, :4, 3] = 0.1
+        mask = np.broadcast_to(np.arange(6) < 4, (8, 6)).astype(np.int8)
+        fields = {"cluster": np.ones((8, 10)), "queue": np.zeros((8, 6)), "time": np.zeros((8, 4))}
+        self.seen = {n: v.astype(np.float32) for n, v in fields.items()}
+        self.seen |= {"jobs": jobs, "mask": mask}
+        return self.seen, {}
+
+    def step(self, actions):
+        best = self.seen["jobs"][:, :4, 1].argmax(axis=1)
+        rewards = 0.01 * (actions == best) * (not self.ended)
+        self.ended = not self.ended
+        self.reset()
+        never = np.zeros(8, bool)
+        return self.seen, rewards, never | self.ended, never, {}
+
+
+@pytest.mark.parametrize(
+    "agent",
+    [
+        JobPpo(n_envs=8, n_steps=64, batch_size=128, learning_rate=0.02),
+        JobDqn(n_envs=8, learning_starts=64, learning_rate=0.02, exploration=1.0),
+    ],
+    ids=lambda one: one.name,
+)
+def test_a_tiny_task_is_learned(agent, monkeypatch) -> None:
+    """Which is the contrary of the order that it begins with, so something must be learned."""
+    module = import_agent(TRAINED[agent.name][0])
+    told: list[dict] = []
+    monkeypatch.setattr(agent, "look_at", lambda env: setattr(agent, "kind", "selection"))
+
+    def judge(act) -> float:
+        env = Bandit()
+        return 2.0 - 200 * float(np.mean([env.step(act(env.reset()[0]))[1] for _ in range(40)]))
+
+    monkeypatch.setattr(module, "judging", lambda make, spent: judge)
+    agent.train(lambda **given: Bandit(), 0, 30_000, lambda steps, values: told.append(values))
+    values = [one["validation/mean_bsld"] for one in told if "validation/mean_bsld" in one]
+    assert values[0] > 1.5
+    assert judge(agent.actions) == min(values) < 1.15
