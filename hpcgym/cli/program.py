@@ -45,6 +45,7 @@ app = typer.Typer(
     add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},  # commands have it from here
 )
 app.command(cls=Simulate)(simulate)
 app.command(cls=Compare)(compare)

@@ -401,3 +401,8 @@ def test_compare_takes_variants() -> None:
     rows = as_csv("compare", "lublin:jobs=200,processors=32,seed=1", "--scheduler", ",".join(names))
     assert [row["scheduler"] for row in rows] == names
     assert [row["threshold"] for row in rows] == ["", "600", ""]
+
+
+def test_h_is_help() -> None:
+    assert succeed("-h").stdout == succeed("--help").stdout
+    assert succeed("machines", "-h").stdout == succeed("machines", "--help").stdout
