@@ -49,7 +49,7 @@ from typing import Any, TypeVar
 from hpcgym.cluster.nodes import NodeGroup
 from hpcgym.cluster.pool import Cluster, Usual
 from hpcgym.cluster.power import Level, NodePower
-from hpcgym.cluster.slurm.conf import read_slurm_conf
+from hpcgym.cluster.slurm import read_slurm_conf
 from hpcgym.errors import HpcgymError, HpcgymWarning, unknown, warn_caller
 from hpcgym.files import toml_file, toml_of
 from hpcgym.naming import CORE, MEGABYTES, MEMORY, megabytes, near_name

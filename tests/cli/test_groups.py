@@ -163,6 +163,7 @@ def test_defaults_that_help_shows_are_those_of_schedulers() -> None:
                 shown[*path, option.name] = first
     of_leaderboards = scheduler_of("saf", {}).backfill_order
     assert shown.pop(("evaluate", "backfill_order")) == of_leaderboards
+    assert shown.pop(("tune", "partners")) == "all"  # of those that are searched
     assert len(shown) > 15
     assert {"partners", "pair_estimate", "allocation", "passes"} <= {path[-1] for path in shown}
     assert {path: words for path, words in shown.items() if words != usual[path[-1]]} == {}

@@ -84,7 +84,8 @@ def test_what_is_given_can_be_changed_afterwards() -> None:
         (("a", 1, {"core": 1, "two words": 1}), "'two words' cannot be the name of a resource"),
         (("a", 1, {"core": 1, "name": 1}), "'name' cannot be the name of a resource: it stands"),
         (("a", 1, {"core": 1, "run_time": 1}), "'run_time' cannot be .*: it is a column of jobs"),
-        (("a", 1, {"core": 1, "user": 1}), "'user' cannot be .*: it is nearly 'user_id', a column"),
+        (("a", 1, {"core": 1, "users": 1}), "'users' cannot be .*: it is nearly 'user"),
+        (("a", 1, {"core": 1, "user": 1}), "'user' cannot be .*: it is a column of jobs"),
         (("a", 1, {"core": 1, "RAM": 1}), "'RAM' cannot be .*: did you mean 'mem'?"),
         (
             ("a", 1, {"core": 1, "mem": "16 GB"}),
