@@ -64,6 +64,7 @@ _MODULES = (
     "controls",
     "coschedule",
     "cql",
+    "declared",
     "job_dqn",
     "job_network",
     "job_ppo",

@@ -18,8 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 import hpcgym  # noqa: F401  its import registers the environments
+from hpcgym.agents.declared import takes
 from hpcgym.agents.episode_search import search
-from hpcgym.agents.settings import ControlsSettings, takes
+from hpcgym.agents.settings import ControlsSettings
 from hpcgym.envs import EnergyBudgetVector, PowerCapVector
 from hpcgym.envs.core.cutting import Episode
 from hpcgym.envs.kernels import limited as power_kernel

@@ -17,8 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 import hpcgym  # noqa: F401  its import registers the environments
+from hpcgym.agents.declared import takes
 from hpcgym.agents.episode_search import search
-from hpcgym.agents.settings import PairsSettings, takes
+from hpcgym.agents.settings import PairsSettings
 from hpcgym.envs import CoScheduleVector
 from hpcgym.envs.core.corun_layout import PairLayout
 from hpcgym.envs.core.cutting import Episode

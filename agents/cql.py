@@ -35,10 +35,11 @@ from numpy.typing import NDArray
 from torch import nn
 
 from hpcgym.agents.common import Budget, keeping, one_thread
+from hpcgym.agents.declared import takes
 from hpcgym.agents.maskable_ppo import ENV_ID, JobAgent, JobNetwork, network_of, shape_of
 from hpcgym.agents.network_files import DIVERGED, adam_state, read_before, weights_for, write
 from hpcgym.agents.recordings import Recording, load_selections
-from hpcgym.agents.settings import CqlSettings, takes
+from hpcgym.agents.settings import CqlSettings
 from hpcgym.errors import HpcgymError
 from hpcgym.files import shaped
 from hpcgym.progress import SHOW_S

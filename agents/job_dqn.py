@@ -28,6 +28,7 @@ import torch
 from numpy.typing import NDArray
 
 from hpcgym.agents import job_view
+from hpcgym.agents.declared import takes
 from hpcgym.agents.job_network import (
     Batch,
     JobActor,
@@ -38,7 +39,7 @@ from hpcgym.agents.job_network import (
 )
 from hpcgym.agents.logs import Log
 from hpcgym.agents.practice import Make, Spending, judging
-from hpcgym.agents.settings import JobDqnSettings, takes
+from hpcgym.agents.settings import JobDqnSettings
 
 NAME = "job-dqn"
 

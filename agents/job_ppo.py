@@ -30,6 +30,7 @@ import torch
 from numpy.typing import NDArray
 
 from hpcgym.agents import job_view
+from hpcgym.agents.declared import takes
 from hpcgym.agents.job_network import (
     Batch,
     JobActor,
@@ -41,7 +42,7 @@ from hpcgym.agents.job_network import (
 )
 from hpcgym.agents.logs import Log
 from hpcgym.agents.practice import Make, Spending, judging
-from hpcgym.agents.settings import JobPpoSettings, takes
+from hpcgym.agents.settings import JobPpoSettings
 
 NAME = "job-ppo"
 

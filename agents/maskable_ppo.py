@@ -33,8 +33,9 @@ from hpcgym.agents.common import (
     keeping,
     one_thread,
 )
+from hpcgym.agents.declared import takes
 from hpcgym.agents.network_files import adam_state, read_before, weights_for, write
-from hpcgym.agents.settings import MaskablePpoSettings, takes
+from hpcgym.agents.settings import MaskablePpoSettings
 from hpcgym.agents.specs import plain_options, settled_options
 from hpcgym.envs.sb3 import HpcVecEnv
 from hpcgym.errors import HpcgymError

@@ -101,7 +101,9 @@ def check_target(path: str | Path) -> None:
     if not is_minari_name(path):
         raise HpcgymError(f"{path}: the name of {_KIND} ends in -v0, -v1, ...")
     if Path(path).exists():
-        raise HpcgymError(f"{path} is there already: Minari has another version for other data")
+        raise HpcgymError(
+            f"{path} is there already, and is not replaced: take another version, or remove it"
+        )
 
 
 def _write_episode(data: Path, recording: Recording, number: int, steps: slice) -> None:

@@ -35,8 +35,9 @@ from hpcgym.agents.common import (
     keeping,
     one_thread,
 )
+from hpcgym.agents.declared import takes
 from hpcgym.agents.network_files import adam_state, read_before, small_envs, weights_for, write
-from hpcgym.agents.settings import PpoSettings, takes
+from hpcgym.agents.settings import PpoSettings
 from hpcgym.agents.specs import plain_options, settled_options
 from hpcgym.envs.core.episodes import Episodes
 from hpcgym.envs.mixed_policy import MixedPolicyVector

@@ -18,9 +18,10 @@ import gymnasium
 import numpy as np
 
 import hpcgym  # noqa: F401  its import registers the environments
+from hpcgym.agents.declared import takes
 from hpcgym.agents.minari_files import check_target, is_minari_name, write_minari
 from hpcgym.agents.recordings import Recording, save_recording
-from hpcgym.agents.settings import RecordSettings, takes
+from hpcgym.agents.settings import RecordSettings
 from hpcgym.agents.specs import OF_WORKLOADS, plain_options, settled_options
 from hpcgym.baselines import find_baseline
 from hpcgym.baselines.chance import RandomActions

@@ -27,9 +27,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.agents.declared import takes
 from hpcgym.agents.lockstep import Checkpoint, Objective, Progress, Way, go, identity
 from hpcgym.agents.search import features_of, searching, units_of
-from hpcgym.agents.settings import XnesSettings, takes
+from hpcgym.agents.settings import XnesSettings
 from hpcgym.baselines import find_scheduler
 from hpcgym.baselines.policies import Baseline
 from hpcgym.errors import HpcgymError, unknown

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
+import numpy as np
 import typer
 
 from hpcgym.cli import loading, names, options, output
@@ -11,6 +12,7 @@ from hpcgym.cli.groups import grouped
 from hpcgym.cli.lineup import scheduler_names
 from hpcgym.cli.options import Format
 from hpcgym.cli.running import ExplainedCommand, Lists
+from hpcgym.errors import HpcgymError
 from hpcgym.progress import measuring, working
 
 if TYPE_CHECKING:
@@ -40,8 +42,12 @@ def explain(
     workload: loading.WorkloadArgument,
     *,
     job: Annotated[
-        int,
-        typer.Option(metavar="ID", help="The job: its number in the log.", show_default=False),
+        str,
+        typer.Option(
+            metavar="ID",
+            help="The job: its number in the log; of Slurm's, JobIDRaw.",
+            show_default=False,
+        ),
     ],
     scheduler: Annotated[
         list[str] | None,
@@ -70,6 +76,7 @@ def explain(
     The passes of its wait are simulated again, and then the whole log without each of the jobs that
     ran while it waited: a job delayed it if it would have started earlier without that one.
     """
+    number = _number(job)
     called = scheduler_names(scheduler) or ["easy"]
     chosen = {name: options.rules(name, rules.given() | reading.given()) for name in called}
     machine = reading.machine
@@ -81,8 +88,8 @@ def explain(
     with working(f"simulating {len(jobs):,} jobs"):
         results = {name: simulate(jobs, one, cluster=machine) for name, one in chosen.items()}
     with measuring("leaving out jobs") as progress:
-        found = explained(results[called[0]], job, most=most, progress=progress)
-    beside = _beside(results, job)
+        found = explained(results[called[0]], number, most=most, progress=progress)
+    beside = _beside(results, number)
     if format is Format.json:
         output.print_json({**found.to_dict(), "schedulers": beside})
     elif format is Format.csv:
@@ -91,11 +98,20 @@ def explain(
         _print(found, jobs.name, called[0], beside)
 
 
+def _number(job: str) -> int:
+    """Return the number of a job."""
+    if not (job.isascii() and job.isdecimal()):
+        raise HpcgymError(
+            f"--job takes the number of a job, not {job!r}: tasks of arrays have one too"
+        )
+    return int(job)
+
+
 def _beside(results: dict[str, Result], job: int) -> list[dict[str, Any]]:
-    """Return the start and the wait of a job under each scheduler."""
+    """Return the start and the wait of a job under each scheduler; of several runs the last."""
     rows = []
     for name, result in results.items():
-        row = int((result.workload.job_number == job).argmax())
+        row = int(np.flatnonzero(result.workload.job_number == job)[-1])
         facts = {"start": result.start[row].item(), "wait_s": result.wait[row].item()}
         rows.append({"scheduler": name, **facts, "backfilled": bool(result.backfilled[row])})
     return rows

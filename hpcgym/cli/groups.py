@@ -27,7 +27,7 @@ import typer
 from hpcgym.errors import HpcgymError, check_each_once
 
 if TYPE_CHECKING:
-    from hpcgym.agents.settings import Setting
+    from hpcgym.agents.declared import Setting
 
 T = TypeVar("T")
 

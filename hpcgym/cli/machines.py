@@ -83,7 +83,7 @@ def _slurm_text(path: str) -> str:
     lines = [cluster_toml(conf.cluster)]
     if conf.partitions:
         lines.append("# Partitions; a simulation has all jobs in one queue:")
-        lines += [f"# {one.name}: {len(one.nodes)} nodes{_limits(one)}" for one in conf.partitions]
+        lines += [f"# {one.name}: {_limits(one)}" for one in conf.partitions]
         lines.append("")
     if conf.unfollowed:
         lines.append("# Not followed by a simulation:")
@@ -93,16 +93,21 @@ def _slurm_text(path: str) -> str:
 
 
 def _limits(partition: Partition) -> str:
-    """Return what a partition limits, in words, each after a comma."""
+    """Return what a partition has and limits, in words."""
+    from hpcgym.explanation.story import duration
+
+    nodes = len(partition.nodes)
+    longest = partition.max_time_s
     told = [
+        (True, f"{nodes} node{'' if nodes == 1 else 's'}"),
         (partition.default, "default"),
-        (partition.max_time_s is not None, f"at most {partition.max_time_s} s"),
+        (longest is not None, f"at most {duration(longest or 0)}"),
         (partition.max_nodes is not None, f"at most {partition.max_nodes} nodes a job"),
         (partition.priority_tier != 1, f"tier {partition.priority_tier}"),
         (partition.exclusive, "whole nodes"),
         (not partition.up, "down"),
     ]
-    return "".join(f", {text}" for so, text in told if so)
+    return ", ".join(text for so, text in told if so)
 
 
 def _facts(cluster: Cluster, name: str) -> dict[str, Any]:

@@ -95,7 +95,7 @@ def run_agent(
         typer.Option(
             metavar="mini|KIND|ID,...",
             help="Ids, kinds (select, order, weights, power, pairs), or mini: three small ones.",
-            show_default="all but mini that the agent can play, and whose jobs are here",
+            show_default="all but mini; of these and of kinds, those that the agent can play",
         ),
     ] = None,
     folder: Annotated[
@@ -111,7 +111,8 @@ def run_agent(
 
     sys.path.insert(0, os.getcwd())  # as python -m has it
     chosen = find_tasks(tasks)
-    named = tasks is not None
+    # of kinds and mini those that it can play, as without --tasks
+    named = tasks is not None and {*tasks.split(",")} <= {task.name for task in chosen}
     done = run(agent, chosen, folder, named=named, progress=counting, note=note)
     for name in done.tasks:
         values = done.values(name)

@@ -317,7 +317,7 @@ def record(
     output: Annotated[
         Path,
         typer.Option(metavar="FILE|FOLDER", help="What to write: NAME.npz, or for Minari NAME-v0."),
-        Written("recording", (".npz", *(f"-v{version}" for version in range(10)))),
+        Written("recording", (".npz", *(f"-v{version}" for version in range(100)))),
     ] = Path("recording.npz"),
     force: ForceOption = False,
     env: Annotated[str, typer.Option(metavar="ID", help="The environment.")] = (

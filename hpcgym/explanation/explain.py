@@ -32,7 +32,8 @@ class Explanation:
     job : its number in the log.
     sentences : the answer in words.
     facts : of the job: ``submit``, ``start``, ``wait``, ``run_time``, ``requested_time``,
-        ``predicted_run_time`` [s], ``processors``, ``promised`` [s] (None: it had no reservation).
+        ``predicted_run_time`` [s], ``processors``, ``units``, ``per_unit`` (resource -> amount),
+        ``promised`` [s] (None: it had no reservation), ``backfilled``.
     waited_for : reason -> [s], as in :data:`hpcgym.explanation.reasons.REASONS`; empty where the
         passes of a schedule cannot be made again.
     passes : a row a pass of the wait: ``time`` [s], ``ahead`` (queued jobs before it), ``head`` (
@@ -83,13 +84,14 @@ def explain(
     Parameters
     ----------
     result : of :func:`hpcgym.simulate`.
-    job : its number in the log, ``workload.job_number``.
+    job : its number in the log, ``workload.job_number``; of a job that ran several times, which has
+        several rows, the last.
     most : how many jobs are left out at most, those with the most processor seconds in the wait.
     progress : is called with the jobs left out so far, and how many there will be.
 
     Raises
     ------
-    HpcgymError : no job of that number, or several.
+    HpcgymError : no job of that number.
     """
     row = _row(result, job)
     passes = watch(result, row) if can_watch(result) else []
@@ -106,21 +108,23 @@ def explain(
     delay = dict(zip(tried.tolist(), delays(result, row, tried, step).tolist(), strict=True))
     others = _others(result, row, rows, passes, delay)
     facts = _facts(result, row)
+    runs = int((result.workload.job_number == job).sum())
     spent = waited_for(result, row, passes)
-    told = Facts(facts, spent, others, moves(result, row, passes), _order(result))
+    told = Facts(facts, runs, spent, others, moves(result, row, passes), _order(result))
     return Explanation(job, story(told), facts, spent, _passes(result, passes), others)
 
 
 def _row(result: Result, job: int) -> int:
-    """Return the row of a job number."""
-    rows = np.flatnonzero(result.workload.job_number == job)
+    """Return the row of a job number, of several runs of it the last."""
+    workload = result.workload
+    rows = np.flatnonzero(workload.job_number == job)
     if len(rows) == 0:
-        numbers = result.workload.job_number
+        numbers = workload.job_number
         span = f"; its jobs are {numbers.min()} to {numbers.max()}" if len(numbers) else ""
-        raise HpcgymError(f"{result.workload.name} has no job {job}{span}")
-    if len(rows) > 1:
-        raise HpcgymError(f"{result.workload.name} has {len(rows)} jobs of the number {job}")
-    return int(rows[0])
+        dropped = sum(n for reason, n in workload.cleaning.items() if reason.startswith("dropped"))
+        gone = f", and {dropped:,} lines or jobs were dropped when it was read" if dropped else ""
+        raise HpcgymError(f"{workload.name} has no job {job}{span}{gone}")
+    return int(rows[-1])
 
 
 def _largest(result: Result, job: int, rows: NDArray[np.int64], most: int) -> NDArray[np.int64]:
@@ -145,6 +149,10 @@ def _facts(result: Result, row: int) -> dict[str, Any]:
         "requested_time": int(workload.requested_time[row]),
         "predicted_run_time": plain(result.predicted_run_time[row]),
         "processors": int(workload.requested_processors[row]),
+        "units": 1 if workload.units is None else int(workload.units[row]),
+        "per_unit": {
+            name: int(amounts[row]) for name, amounts in workload.per_unit.items() if amounts[row]
+        },
         "promised": plain(promised) if promised >= 0 else None,
         "backfilled": bool(result.backfilled[row]),
     }

@@ -9,11 +9,12 @@ from numpy.typing import NDArray
 
 from hpcgym.explanation.watching import Pass
 from hpcgym.schedule.result import Result
+from hpcgym.simulation.nodes import needs_on, single_cores
 
 #: What a job may have waited for: name -> the words that follow "it waited for 2 h".
 REASONS = {
     "processors": "because fewer processors were free than it asks for",
-    "nodes": "because the free nodes did not hold it, or it would have delayed the job before it",
+    "nodes": "because enough cores were free, but no nodes had room for all of it",
     "order": "because a job before it could not start, and nothing starts out of order",
     "reservation": "because it would have delayed the first job of the queue",
     "plan": "because all earlier times were reserved for others",
@@ -22,7 +23,7 @@ REASONS = {
 #: By what right a job may have started before another.
 RIGHTS = {
     "ran": "ran when it came",
-    "order": "stood before it in the queue",
+    "order": "started in their turn, as the first of the queue",
     "shadow": "were to end before the first job of the queue could start",
     "extra": "fitted on processors that the first job of the queue leaves free",
     "gap": "fitted in before what was reserved",
@@ -36,7 +37,7 @@ def reason(result: Result, job: int, at: Pass) -> str:
     width = int(result.workload.requested_processors[job])
     if width > at.free:
         return "processors"
-    if result.allocation is not None and result.workload.units is not None:
+    if not has_room(result, job, at.time):
         return "nodes"
     if scheduler.backfill == "conservative":
         return "plan"
@@ -44,8 +45,28 @@ def reason(result: Result, job: int, at: Pass) -> str:
         return "hold"
     if scheduler.backfill == "none":
         return "order"
+    if result.allocation is not None:  # what is left beside the head is counted by nodes
+        return "reservation"
     ends = at.time + int(result.predicted_run_time[job])
     return "hold" if width <= at.extra or ends <= at.shadow else "reservation"
+
+
+def has_room(result: Result, job: int, time: int) -> bool:
+    """Return whether the nodes hold a job beside those that run after a pass; True on a pool."""
+    if result.allocation is None or result.lost is not None:
+        return True
+    cluster, start = result.cluster, result.start
+    needs = needs_on(result.workload, cluster)
+    if single_cores(needs):
+        return True
+    running = np.flatnonzero((start <= time) & (start + result.run_time > time))
+    cells = result.allocation.rows(running)
+    owner = np.repeat(running, np.diff(cells.first))
+    free = cluster.capacity.astype(np.int64).copy()
+    np.subtract.at(free, cells.node, cells.units[:, None] * needs[owner, 1:])
+    demand = needs[job, 1:]
+    held = np.min(free[:, demand > 0] // demand[demand > 0], axis=1)
+    return int(np.maximum(held, 0).sum()) >= int(needs[job, 0])
 
 
 def waited_for(result: Result, job: int, passes: Sequence[Pass]) -> dict[str, int]:

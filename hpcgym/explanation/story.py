@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from hpcgym.explanation.reasons import REASONS, RIGHTS
 from hpcgym.explanation.watching import Pass
+from hpcgym.naming import CORE, MEMORY
 from hpcgym.schedule.result import Result
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ class Facts(NamedTuple):
     """What the sentences are made of; see :class:`hpcgym.explanation.explain.Explanation`."""
 
     job: dict[str, Any]
+    runs: int
     waited_for: dict[str, int]
     others: pd.DataFrame
     moves: Moves | None
@@ -76,8 +78,10 @@ def moves(result: Result, job: int, passes: Sequence[Pass]) -> Moves | None:
 def story(told: Facts) -> list[str]:
     """Return an explanation as sentences, the most important first."""
     job = told.job
-    asked = f"{_jobs(job['processors'], 'processor')} for {duration(job['requested_time'])}"
+    asked = f"{_resources(job)} for {duration(job['requested_time'])}"
     lines = [f"It asked for {asked}, and waited for {duration(job['wait'])}."]
+    if told.runs > 1:
+        lines.append(f"It is the last of {told.runs} runs of this job.")
     if job["wait"] == 0:
         return [*lines, "It started at once."]
     for name, seconds in sorted(told.waited_for.items(), key=lambda item: -item[1]):
@@ -86,6 +90,20 @@ def story(told: Facts) -> list[str]:
     lines += _of_the_queue(told)
     lines += filter(None, _of_others(told))
     return lines
+
+
+def _resources(job: Mapping[str, Any]) -> str:
+    """Return what a job asked for."""
+    others = [
+        f"{n:,} MB of memory" if name == MEMORY else f"{n:,} {name}"
+        for name, n in job["per_unit"].items()
+        if name != CORE
+    ]
+    text = _jobs(job["processors"], "processor")
+    if not others:
+        return text
+    each = ", ".join([f"{job['per_unit'].get(CORE, 1):,} {CORE}", *others])
+    return f"{text}, {_jobs(job['units'], 'unit')} of {each}"
 
 
 def _of_the_queue(told: Facts) -> list[str]:
@@ -125,6 +143,7 @@ def _of_others(told: Facts) -> list[str]:
     if not len(delay):
         return lines
     late = delay[delay > 0].sort_values(ascending=False, kind="stable")
+    helped = int((delay < 0).sum())
     if not len(late):
         lines.append(
             f"It would not have started earlier without any one of {len(delay):,} of them."
@@ -133,9 +152,11 @@ def _of_others(told: Facts) -> list[str]:
     named = ", ".join(f"{number} ({duration(int(s))})" for number, s in late.head(_NAMED).items())
     more = f" and {len(late) - _NAMED:,} others" if len(late) > _NAMED else ""
     lines.append(f"Without one of these jobs it would have started earlier: {named}{more}.")
-    harmless = len(delay) - len(late)
+    if helped:
+        lines.append(f"Without {_jobs(helped, 'other')} of them it would have started later.")
+    harmless = len(delay) - len(late) - helped
     if harmless:
-        lines.append(f"Each of the other {harmless:,} that were tried did not delay it.")
+        lines.append(f"Each of the {harmless:,} that are left made no difference.")
     if len(delay) < len(others):
         lines.append(f"{len(others) - len(delay):,} jobs were not tried.")
     return lines
@@ -145,7 +166,7 @@ def duration(seconds: float) -> str:
     """Return seconds as people say them: the two largest units.
 
     >>> duration(45), duration(3_660), duration(266_000)
-    ('45 s', '1 h 1 min', '3 d 2 h')
+    ('45 s', '1 h 1 min', '3 d 1 h')
     """
     whole = round(seconds)
     sign, whole = ("-", -whole) if whole < 0 else ("", whole)

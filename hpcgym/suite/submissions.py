@@ -154,7 +154,7 @@ def run(
             raise HpcgymError(error) from None
         except HpcgymError as error:
             if named:
-                raise
+                raise HpcgymError(f"{task.name}: {error}") from None
             reasons.append(str(error))
             note(f"left out: {error}")
             continue

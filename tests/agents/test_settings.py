@@ -11,6 +11,7 @@ import typer
 from typer.testing import CliRunner
 
 from hpcgym.agents import behaviour_cloning, controls, coschedule, cql, maskable_ppo, ppo, recorder
+from hpcgym.agents.declared import Settings, choice, real, takes, whole
 from hpcgym.agents.job_dqn import JobDqn
 from hpcgym.agents.job_ppo import JobPpo
 from hpcgym.agents.rule_es import RuleEs
@@ -25,12 +26,7 @@ from hpcgym.agents.settings import (
     PpoSettings,
     RecordSettings,
     RuleEsSettings,
-    Settings,
     XnesSettings,
-    choice,
-    real,
-    takes,
-    whole,
 )
 from hpcgym.agents.xnes import Xnes
 from hpcgym.cli import app

@@ -60,15 +60,18 @@ PriorityWeightAge=1000
 PriorityWeightFairshare = 10000
 PriorityMaxAge=14-0
 NodeName=DEFAULT RealMemory=192000 Sockets=2 CoresPerSocket=24 State=UNKNOWN
-NodeName=n[001-100] Feature=ib,thin Weight=1
+NodeName=n[001-100] Feature=ib,thin Weight=10
 NodeName=gpu[1-4] Gres=gpu:a100:4(S:0-1),nvme MemSpecLimit=2000  # the new ones
-NodeName=mixed Sockets=1 ThreadsPerCore=2 Gres=gpu:v100:2,gpu:t4:1
+NodeName=mixed Sockets=1 ThreadsPerCore=2 State=DRAIN Gres=gpu:v100:2,gpu:t4:1
 NodeName=cloud[1-10] State=FUTURE
 PartitionName=DEFAULT MaxTime=2-00:00:00 State=UP
 PartitionName=batch Nodes=n[001-100],mixed Default=YES DefaultTime=60
 PartitionName=debug Nodes=n[001-004],gpu1 MaxTime=30 PriorityTier=10 MaxNodes=2 AllowAccounts=a,b
 PartitionName=gpu Nodes=gpu[1-4],mixed OverSubscribe=EXCLUSIVE QOS=gpuq PriorityJobFactor=5
 PartitionName=old Nodes=mixed State=DOWN MaxTime=90:30
+NodeSet=thin Feature=thin
+NodeSet=some Nodes=gpu[1-2] Feature=none
+PartitionName=sets Nodes=thin,some,gpu4
 """
 
 # racks and nodes, lines that go on, nodes in a file of their own
@@ -110,7 +113,8 @@ def test_gpus_and_partitions(tmp_path: Path) -> None:
     assert [groups[name].sockets for name in ("gpu[1-4]", "mixed")] == [2, 1]
     assert len(found.node_names) == 105
     assert found.node_names[99:101] == ("n100", "gpu1")
-    batch, debug, gpu, old = found.partitions
+    batch, debug, gpu, old, sets = found.partitions
+    assert sets.nodes.tolist() == [*range(100), 100, 101, 103]
     assert batch.nodes.tolist() == [*range(100), 104]
     assert debug.nodes.tolist() == [0, 1, 2, 3, 100]
     assert gpu.nodes.tolist() == [100, 101, 102, 103, 104]
@@ -127,10 +131,10 @@ def test_what_is_not_followed_is_named(tmp_path: Path) -> None:
     named = {one.name: one for one in read_slurm_conf(path).unfollowed}
     assert {
         "SchedulerParameters", "PriorityType", "PriorityWeightAge", "PriorityMaxAge",
-        "n[001-100]: Feature", "debug: MaxTime", "debug: PriorityTier", "gpu: OverSubscribe",
-        "gpu: QOS", "old: State", "Strange",
+        "n[001-100]: Weight", "mixed: State", "debug: MaxTime", "debug: PriorityTier",
+        "gpu: OverSubscribe", "gpu: QOS", "old: State", "Strange",
     } <= named.keys()  # fmt: skip
-    assert named["Strange"].where == f"{path}, line 21"
+    assert named["Strange"].where == f"{path}, line 24"
     assert named["Strange"].why == "not a known setting"
     assert not named.keys() & {"GresTypes", "DEFAULT: State", "batch: Nodes", "gpu[1-4]: Gres"}
     with pytest.warns(HpcgymWarning, match="settings of its scheduling are not followed"):
@@ -240,7 +244,7 @@ def test_the_command_shows_it(tmp_path: Path) -> None:
     path = conf(tmp_path, GPUS)
     shown = CliRunner().invoke(app, ["machines", str(path)])
     assert shown.exit_code == 0
-    assert "# debug: 5 nodes, at most 1800 s, at most 2 nodes a job, tier 10" in shown.stdout
+    assert "# debug: 5 nodes, at most 30 min, at most 2 nodes a job, tier 10" in shown.stdout
     assert "PriorityWeightFairshare=10000" in shown.stdout
     (tmp_path / "mine.toml").write_text(shown.stdout)
     again = find_cluster(tmp_path / "mine.toml")

@@ -323,8 +323,8 @@ def write_recording(path):
     pytest.importorskip("torch")
     from hpcgym.agents.recordings import Recording, save_recording
 
-    arrays = [np.zeros(3)] * 5
-    save_recording(path, Recording({"observation": np.zeros((3, 2))}, *arrays, about={}))
+    a, seen = np.zeros(3), {"observation": np.zeros((3, 2))}
+    save_recording(path, Recording(seen, a, a, a, a, last=seen, orders=a, bounds=a, about={}))
 
 
 def write_weights(path):

@@ -57,7 +57,7 @@ def test_a_view_by_hand() -> None:
         ({"capacity": [[4, 1], [4]]}, "capacity has parts of different lengths"),
         ({"capacity": [[4, -1], [4, 0]]}, "capacity must be at least 0, not -1"),
         ({"capacity": []}, "capacity must have a row for each node, and there is none"),
-        ({"allocation": 7}, "allocation must be at most 3, not 7"),
+        ({"allocation": 7}, "allocation must be at most 6, not 7"),
         ({"allocation": "best-fit"}, "allocation must be a whole number"),
         ({"queue": [1]}, r"queue must be a mapping of arrays, not \[1\]"),
         ({"running": 1}, "running must be a mapping of arrays, not 1"),

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from hpcgym.cluster.pool import Cluster
 from hpcgym.cluster.slurm.lines import Setting, settings_of
-from hpcgym.cluster.slurm.machine import Nodes, nodes_of
+from hpcgym.cluster.slurm.machine import Nodes, node_sets, nodes_of
 from hpcgym.cluster.slurm.partitions import Partition, partition
 from hpcgym.cluster.slurm.settings import OF_SCHEDULING, Unfollowed, unfollowed
 from hpcgym.errors import HpcgymError
@@ -66,7 +66,7 @@ def read_slurm_conf(path: str | os.PathLike[str]) -> SlurmConf:
     return SlurmConf(
         cluster=cluster,
         node_names=tuple(names),
-        partitions=_partitions(settings, {name: number for number, name in enumerate(names)}),
+        partitions=_partitions(settings, groups, names),
         scheduling={name: value for name, value in general.items() if name in OF_SCHEDULING},
         parameters=_parameters(general.get("schedulerparameters", "")),
         unfollowed=tuple(unfollowed(settings)),
@@ -87,8 +87,12 @@ def _groups(settings: list[Setting], counts_memory: bool) -> list[Nodes]:
     return found
 
 
-def _partitions(settings: list[Setting], nodes: dict[str, int]) -> tuple[Partition, ...]:
+def _partitions(
+    settings: list[Setting], groups: list[Nodes], names: list[str]
+) -> tuple[Partition, ...]:
     """Return all partitions."""
+    nodes = {name: number for number, name in enumerate(names)}
+    sets = node_sets(settings, groups)
     defaults: dict[str, tuple[str, str]] = {}
     found: dict[str, Partition] = {}
     for line in settings:
@@ -99,7 +103,7 @@ def _partitions(settings: list[Setting], nodes: dict[str, int]) -> tuple[Partiti
         elif line.value in found:
             raise HpcgymError(f"{line.where}: partition {line.value!r} stands there twice")
         else:
-            found[line.value] = partition(line, defaults, nodes)
+            found[line.value] = partition(line, defaults, nodes, sets)
     return tuple(found.values())
 
 

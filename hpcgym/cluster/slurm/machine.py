@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from hpcgym.cluster.nodes import NodeGroup
@@ -15,15 +15,16 @@ from hpcgym.naming import CORE, MEMORY
 #: Keys of a node that are read, in lower case.
 READ = (
     "cpus", "procs", "boards", "sockets", "socketsperboard", "corespersocket", "threadspercore",
-    "realmemory", "memspeclimit", "gres", "state",
+    "realmemory", "memspeclimit", "gres", "feature", "features",
 )  # fmt: skip
 
 
 class Nodes(NamedTuple):
-    """Nodes of one line: a group of equal ones, and what each is called, in its order."""
+    """Nodes of one line: a group of equal ones, what each is called, in its order, and features."""
 
     group: NodeGroup
     names: list[str]
+    features: set[str]
 
 
 def nodes_of(
@@ -69,6 +70,23 @@ def nodes_of(
     # only jobs that share nodes go by sockets, and these must divide the cores
     shared = sockets if sockets and cpus % sockets == 0 else 1
     try:
-        return Nodes(NodeGroup(line.value, len(names), amounts, sockets=shared), names)
+        group = NodeGroup(line.value, len(names), amounts, sockets=shared)
     except HpcgymError as error:
         raise HpcgymError(f"{where}: {error}") from None
+    told = f"{given.get('feature', '')},{given.get('features', '')}"
+    return Nodes(group, names, {feature for feature in told.split(",") if feature})
+
+
+def node_sets(settings: Iterable[Setting], groups: Iterable[Nodes]) -> dict[str, list[str]]:
+    """Return the nodes of each line ``NodeSet=...``: those it names, and those with its feature."""
+    found: dict[str, list[str]] = {}
+    for line in settings:
+        if line.name.casefold() != "nodeset":
+            continue
+        given = {key: value for key, (_, value) in line.others.items()}
+        where = f"{line.where}, set {line.value!r}"
+        names = hosts(given["nodes"], where) if "nodes" in given else []
+        feature = given.get("feature")
+        names += [name for one in groups if feature in one.features for name in one.names]
+        found[line.value] = names
+    return found

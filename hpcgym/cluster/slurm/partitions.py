@@ -53,7 +53,10 @@ class Partition:
 
 
 def partition(
-    line: Setting, defaults: Mapping[str, tuple[str, str]], nodes: Mapping[str, int]
+    line: Setting,
+    defaults: Mapping[str, tuple[str, str]],
+    nodes: Mapping[str, int],
+    sets: Mapping[str, Sequence[str]],
 ) -> Partition:
     """Return the partition of a line.
 
@@ -62,6 +65,7 @@ def partition(
     line : ``PartitionName=...``.
     defaults : keys of the lines ``PartitionName=DEFAULT`` before it.
     nodes : name -> number of each node of the machine.
+    sets : name -> nodes of each ``NodeSet``.
 
     Raises
     ------
@@ -81,7 +85,7 @@ def partition(
     share = given.get("oversubscribe", given.get("shared", "no")).casefold()
     return Partition(
         name=line.value,
-        nodes=_members(given.get("nodes", ""), nodes, where),
+        nodes=_members(given.get("nodes", ""), nodes, sets, where),
         default=given.get("default", "no").casefold() in ("yes", "true", "1"),
         max_time_s=time("maxtime"),
         default_time_s=time("defaulttime"),
@@ -98,11 +102,13 @@ def partition(
     )
 
 
-def _members(text: str, nodes: Mapping[str, int], where: str) -> NDArray[np.int64]:
+def _members(
+    text: str, nodes: Mapping[str, int], sets: Mapping[str, Sequence[str]], where: str
+) -> NDArray[np.int64]:
     """Return the numbers of the nodes that a partition names."""
-    names: Sequence[str] = list(nodes) if text.casefold() == "all" else []
+    names: list[str] = list(nodes) if text.casefold() == "all" else []
     if text and not names:
-        names = hosts(text, where)
+        names = [node for name in hosts(text, where) for node in sets.get(name, [name])]
     if not names:
         raise HpcgymError(f"{where}: it has no nodes")
     missing = [name for name in names if name not in nodes]

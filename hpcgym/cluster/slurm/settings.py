@@ -27,11 +27,11 @@ class Unfollowed(NamedTuple):
 
 
 #: General settings of which the machine is made, in lower case.
-OF_MACHINES = ("clustername", "selecttype", "selecttypeparameters", "grestypes")
+OF_MACHINES = ("clustername", "selecttypeparameters", "grestypes", "nodeset")
 
 #: General settings that say how jobs are scheduled, which are kept by name.
 OF_SCHEDULING = (
-    "schedulertype", "schedulerparameters", "prioritytype", "priorityweightage",
+    "schedulertype", "schedulerparameters", "selecttype", "prioritytype", "priorityweightage",
     "priorityweightassoc", "priorityweightfairshare", "priorityweightjobsize",
     "priorityweightpartition", "priorityweightqos", "priorityweighttres", "prioritymaxage",
     "prioritydecayhalflife", "prioritycalcperiod", "priorityfavorsmall", "priorityflags",
@@ -69,7 +69,8 @@ _SILENT_KEYS = (
 
 #: General settings whose value is what every simulation does anyway.
 _USUAL = {
-    "schedulertype": ("sched/backfill", "sched/builtin"),
+    "schedulertype": ("sched/backfill",),
+    "selecttype": ("select/cons_tres", "select/cons_res"),
     "prioritytype": ("priority/basic",),
     "preempttype": ("preempt/none",),
     "preemptmode": ("off",),
@@ -79,7 +80,7 @@ _USUAL = {
 }
 #: The same of keys of nodes and partitions.
 _USUAL_KEYS = {
-    "state": ("up", "unknown", "idle"),
+    "state": ("up", "unknown", "idle", "future"),
     "maxtime": ("infinite", "unlimited"),
     "maxnodes": ("infinite", "unlimited"),
     "minnodes": ("0", "1"),
@@ -112,7 +113,7 @@ def unfollowed(settings: Iterable[Setting]) -> list[Unfollowed]:
             if setting.value.casefold() not in _USUAL.get(name, ()):
                 found.append(Unfollowed(setting.where, setting.name, setting.value, _NOT_YET))
         elif name not in OF_MACHINES and not _SILENT.fullmatch(name):
-            why = _NOT_YET if name in ("nodeset", "downnodes") else _UNKNOWN
+            why = _NOT_YET if name == "downnodes" else _UNKNOWN
             found.append(Unfollowed(setting.where, setting.name, setting.value, why))
     return found
 

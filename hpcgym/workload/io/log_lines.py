@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,9 +21,6 @@ from hpcgym.workload.io.files import Reading, stem
 from hpcgym.workload.io.tables import from_pandas
 from hpcgym.workload.io.times import Clock
 from hpcgym.workload.model import MISSING, Workload
-
-if TYPE_CHECKING:
-    pass
 
 Ints = NDArray[np.int64]
 
@@ -107,6 +104,16 @@ class Log:
         for reason in reasons.values():
             self.counts[f"dropped: {reason}"] += 1
         self.keep([place for place in range(len(self)) if place not in reasons])
+
+    def drop_copies(self) -> None:
+        """Drop records all of whose fields stand there before: dumps of several spans overlap."""
+        seen: set[tuple[str, ...]] = set()
+        copies: dict[int, str] = {}
+        for place, record in enumerate(zip(*self.fields.values(), strict=True)):
+            if record in seen:
+                copies[place] = "line that stands there twice"
+            seen.add(record)
+        self.drop(copies)
 
     def keep(self, places: list[int]) -> None:
         """Keep these records alone."""

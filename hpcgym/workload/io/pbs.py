@@ -70,6 +70,7 @@ def read_pbs(path: Path, how: Reading) -> Workload:
     clock = Clock(how.tz)
     log, ids = _read(path, how)
     _drop_no_jobs(log)
+    log.drop_copies()
     columns = log.settled(_columns(log))
     resources = {name: columns.pop(name) for name in ("nodes", "gpus", "memory_mb")}
     with_submissions(log, columns, columns.pop("eligible"), [ids[line] for line in log.lines])

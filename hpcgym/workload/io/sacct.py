@@ -107,6 +107,7 @@ def read_sacct(path: Path, how: Reading) -> Workload:
     clock = Clock(how.tz)
     log = _read(path, how)
     _drop_no_jobs(log)
+    log.drop_copies()
     columns = log.settled(_columns(log, clock))
     resources = {name: columns.pop(name) for name in ("nodes", "gpus", "memory_mb")}
     with_submissions(log, columns, columns.pop("eligible"), log.texts(_id(log).casefold()))
