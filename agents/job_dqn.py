@@ -18,6 +18,7 @@ what that is worth. Q(s, j) = V(s) + c (score_j - max score), as of dueling netw
 from __future__ import annotations
 
 import copy
+import math
 import time
 from collections import deque
 from collections.abc import Mapping, Sequence
@@ -38,8 +39,10 @@ from hpcgym.agents.job_network import (
     loaded,
 )
 from hpcgym.agents.logs import Log
+from hpcgym.agents.network_files import DIVERGED
 from hpcgym.agents.practice import Make, Spending, judging
 from hpcgym.agents.settings import JobDqnSettings
+from hpcgym.errors import HpcgymError
 
 NAME = "job-dqn"
 
@@ -117,8 +120,11 @@ class JobDqn(JobActor):
             gained, over = gained + float(rewards.sum()), over + int(resets.sum())
 
             # --- learn from steps of any time ---
-            if len(replay) * plan.n_envs >= plan.learning_starts and loops % plan.train_every == 0:
+            begun_to = loops * plan.n_envs >= plan.learning_starts and len(replay) > 1
+            if begun_to and loops % plan.train_every == 0:
                 loss = self._loss([replay[k] for k in rng.integers(len(replay), size=8)], slow)
+                if not math.isfinite(loss.item()):
+                    raise HpcgymError(DIVERGED)
                 optimizer.zero_grad()
                 loss.backward()
                 torch.nn.utils.clip_grad_norm_(self.network.parameters(), 0.5)

@@ -21,6 +21,7 @@ that is truncated goes on in what its last state is worth. The network is in
 from __future__ import annotations
 
 import copy
+import math
 import time
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -41,8 +42,10 @@ from hpcgym.agents.job_network import (
     loaded,
 )
 from hpcgym.agents.logs import Log
+from hpcgym.agents.network_files import DIVERGED
 from hpcgym.agents.practice import Make, Spending, judging
 from hpcgym.agents.settings import JobPpoSettings
+from hpcgym.errors import HpcgymError
 
 NAME = "job-ppo"
 
@@ -127,7 +130,8 @@ class JobPpo(JobActor):
                 for those in np.array_split(samples, max(len(samples) // plan.batch_size, 1)):
                     batch, orders, counts, log_probs = rollout.take(those)
                     advantage = torch.from_numpy(advantages.ravel()[those])
-                    advantage = (advantage - advantage.mean()) / (advantage.std() + 1e-8)
+                    if len(those) > 1:
+                        advantage = (advantage - advantage.mean()) / (advantage.std() + 1e-8)
                     target = torch.from_numpy(returns.ravel()[those])
                     scores = in_windows(batch, self.network.scores(batch), orders.shape[1])
                     now, entropy = log_probabilities(scores, orders, counts)
@@ -136,6 +140,8 @@ class JobPpo(JobActor):
                     policy_loss = -torch.min(ratio * advantage, clipped * advantage).mean()
                     value_loss = (self.network.values(batch) - target).pow(2).mean()
                     loss = policy_loss + 0.5 * value_loss - plan.ent_coef * entropy.mean()
+                    if not math.isfinite(loss.item()):
+                        raise HpcgymError(DIVERGED)
                     optimizer.zero_grad()
                     loss.backward()
                     torch.nn.utils.clip_grad_norm_(self.network.parameters(), 0.5)

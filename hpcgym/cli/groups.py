@@ -73,7 +73,7 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
     typer, and with it the help, sees the fields in their order in place of the dataclass; the
     command is called with an instance of it, or with :class:`Several`. A field is written as a
     parameter is, ``name: Annotated[type, typer.Option(...)] = default``, or as
-    :class:`hpcgym.agents.settings.Setting` has it.
+    :class:`hpcgym.agents.declared.Setting` has it.
 
     Raises
     ------

@@ -49,21 +49,25 @@ def delays(
     job, rows : rows of the job, and of the others, (k,).
     step : is called after each with its number, or None.
     """
-    # what is submitted after the start has no influence on it
-    known = result.workload.submit_time <= result.start[job]
+    start = int(result.start[job])
+    # what is submitted after a start has no influence on it
+    known = result.workload.submit_time <= start
     found = np.zeros(len(rows), np.int64)
     for place, row in enumerate(rows.tolist()):
-        kept = known.copy()
-        kept[row] = False
-        mine = int(kept[:job].sum())
-        found[place] = int(result.start[job]) - int(_start(result, kept, mine))
+        without = _start(result, known, row, job)
+        if without > start:  # those that come until then may have an influence
+            without = _start(result, np.ones_like(known), row, job)
+        found[place] = start - without
         if step is not None:
             step(str(result.workload.job_number[row]))
     return found
 
 
-def _start(result: Result, kept: NDArray[np.bool_], mine: int) -> int:
-    """Return when the job at place ``mine`` of those that are kept starts."""
+def _start(result: Result, known: NDArray[np.bool_], row: int, job: int) -> int:
+    """Return when a job starts among those that are known, but for that of a row."""
+    kept = known.copy()
+    kept[row] = False
+    mine = int(kept[:job].sum())
     pairs = None if result.coschedule is None else result.coschedule.speedups
     again = simulate(
         replace(result.workload.take(kept), cleaning={}),

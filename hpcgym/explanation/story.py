@@ -158,7 +158,10 @@ def _of_others(told: Facts) -> list[str]:
     if harmless:
         lines.append(f"Each of the {harmless:,} that are left made no difference.")
     if len(delay) < len(others):
-        lines.append(f"{len(others) - len(delay):,} jobs were not tried.")
+        untried = len(others) - len(delay)
+        lines.append(
+            f"{_jobs(untried, 'job')} of them {'was' if untried == 1 else 'were'} not tried."
+        )
     return lines
 
 

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from hpcgym.engine import state
 from hpcgym.schedule.result import Result
-from hpcgym.simulation.driver import Simulation, new_simulation
-from hpcgym.simulation.nodes import needs_on, nodes_for, single_cores
+from hpcgym.simulation.continued import again
 
 
 class Pass(NamedTuple):
@@ -54,7 +53,7 @@ def watch(result: Result, job: int) -> list[Pass]:
 
     ``job``: its row. The last pass is the one at which it starts.
     """
-    simulation = _again(result)
+    simulation, _ = again(result)
     arrays = simulation.arrays
     submit, start = int(result.workload.submit_time[job]), int(result.start[job])
     simulation.drive(submit - 1)
@@ -82,16 +81,6 @@ def watch(result: Result, job: int) -> list[Pass]:
     simulation.after_pass = note
     simulation.drive(start)
     return passes
-
-
-def _again(result: Result) -> Simulation:
-    """Return the simulation of a result before its first event."""
-    workload, scheduler, cluster = result.workload, result.scheduler, result.cluster
-    nodes = None
-    if cluster.groups:
-        needs = needs_on(workload, cluster)
-        nodes = None if single_cores(needs) else nodes_for(workload, needs, cluster, scheduler)
-    return new_simulation(workload, scheduler, cluster, nodes)
 
 
 def _ahead(arrays: state.Prepared, rows: NDArray[np.int64], job: int) -> int:

@@ -13,7 +13,7 @@ from hpcgym.engine.machines.nodes.placement import Nodes
 from hpcgym.errors import HpcgymError, WorkloadError
 from hpcgym.scheduler.dispatchers.view import cells_of
 from hpcgym.scheduler.estimates.learning import asks_for_predictions
-from hpcgym.simulation.driver import new_simulation
+from hpcgym.simulation.driver import Simulation, new_simulation
 from hpcgym.simulation.nodes import needs_on, nodes_for, single_cores
 from hpcgym.workload.extracts import interval, named, nothing_there
 from hpcgym.workload.warm_start import Cells, Initial, Ongoing, joined
@@ -63,7 +63,9 @@ def continued(result: Result, start: float, end: float | None = None) -> Workloa
     workload, scheduler, cluster = result.workload, result.scheduler, result.cluster
     if workload.initial is not None and begin <= workload.initial.begin:
         raise WorkloadError(f"start must be after {workload.initial.begin} s, where result begins")
-    arrays, nodes = _up_to(result, begin - 1)
+    simulation, nodes = again(result)
+    simulation.drive(begin - 1)
+    arrays = simulation.arrays
     started = arrays.progress["start"]
     submit, begun = workload.submit_time, started >= 0
     if not np.array_equal(started[begun], result.start[begun]):
@@ -113,16 +115,17 @@ def _check(result: Result) -> None:
             )
 
 
-def _up_to(result: Result, last: int) -> tuple[state.Prepared, Nodes | None]:
-    """Simulate up to a time [s], inclusive; return the arrays, and nodes where jobs have any."""
+def again(result: Result) -> tuple[Simulation, Nodes | None]:
+    """Return the simulation of a result before its first event, and nodes where jobs have any.
+
+    Of pools, and of nodes that jobs do not share, under no limits.
+    """
     workload, scheduler, cluster = result.workload, result.scheduler, result.cluster
     nodes = None
     if cluster.groups:
         needs = needs_on(workload, cluster)
         nodes = None if single_cores(needs) else nodes_for(workload, needs, cluster, scheduler)
-    simulation = new_simulation(workload, scheduler, cluster, nodes)
-    simulation.drive(last)
-    return simulation.arrays, nodes
+    return new_simulation(workload, scheduler, cluster, nodes), nodes
 
 
 def _reserved(arrays: state.Prepared, queued: NDArray[np.bool_]) -> NDArray[np.int64] | None:

@@ -76,7 +76,8 @@ class Board:
         - ``p99_wait``: 99th percentile of waits over EASY's, the geometric mean over tasks of means
           over slices and seeds; tasks where EASY's is 0 are left out.
         - ``longest_wait``: longest wait over EASY's, the greatest of all tasks; of all jobs that
-          have come by the end of a slice, and of those that wait then so far.
+          have come by the end of a slice, and of those that wait then so far. Tasks where EASY's is
+          0 are left out.
         - ``unserved_jobs``: that wait at the end of a slice, all slices, a mean over seeds.
         - ``utilization``: mean over tasks.
         - ``starving``: tasks in which the longest wait is over twice EASY's.
@@ -107,7 +108,9 @@ class Board:
                 "score_high": high,
                 "above_easy": probability_of_improvement([*self.scores(agent).values()], zero),
                 "p99_wait": float(np.exp(np.log(ratios.dropna()).mean())),
-                "longest_wait": float((mine[LONGEST] / mine[f"easy_{LONGEST}"]).max()),
+                "longest_wait": float(
+                    (mine[LONGEST] / mine[f"easy_{LONGEST}"].replace(0, np.nan)).max()
+                ),
                 "unserved_jobs": float(mine.unserved_jobs.sum()),
                 "utilization": float(mine.utilization.mean()),
                 **{mark: int(mine[mark].sum()) for mark in ("starving", "leaving", "gated")},

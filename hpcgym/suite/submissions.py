@@ -142,7 +142,7 @@ def run(
     left = [task for task in chosen if task.name not in done.tasks]
     if len(left) < len(chosen):
         note(f"{folder} has {len(chosen) - len(left)} of these tasks already")
-    reasons = []
+    held: list[str] = []  # why tasks are left out, until one is played: if none is, one will do
     for task in left:
         try:
             ground = Ground(task)
@@ -155,12 +155,16 @@ def run(
         except HpcgymError as error:
             if named:
                 raise HpcgymError(f"{task.name}: {error}") from None
-            reasons.append(str(error))
-            note(f"left out: {error}")
-            continue
-        done.write()
+            held.append(f"left out: {task.name}: {error}")
+        else:
+            done.write()
+        if done.tasks:
+            for text in held:
+                note(text)
+            held.clear()
     if not done.tasks:
-        raise HpcgymError(f"{agent} plays none of these tasks: {reasons[0]}")
+        first = held[0].removeprefix("left out: ")
+        raise HpcgymError(f"{agent} plays none of these tasks: {first}")
     return done
 
 

@@ -292,7 +292,7 @@ def test_what_cannot_be_written_is_said_before_the_work(tmp_path: Path) -> None:
 def test_a_data_set_is_never_replaced(mixed: Path) -> None:
     """Which is said before the work: this policy cannot act."""
     before = sorted(mixed.rglob("*"))
-    with pytest.raises(hpcgym.HpcgymError, match="is there already: Minari has another version"):
+    with pytest.raises(hpcgym.HpcgymError, match="is there already, and is not replaced"):
         record("no policy", WORKLOAD, mixed, **SMALL)
     assert sorted(mixed.rglob("*")) == before
     assert sorted(mixed.parent.iterdir()) == [mixed]

@@ -191,6 +191,14 @@ def test_lines_that_are_wrong_are_skipped_and_counted_once(tmp_path: Path) -> No
     assert len(workload) == 1
 
 
+def test_dumps_that_overlap_have_each_job_once(tmp_path: Path) -> None:
+    """As of ``cat january.txt february.txt``, with a job that ran in both."""
+    other = JOB.replace("alice", "bob")
+    workload = read(tmp_path, text(JOB, HEAD, JOB, other))
+    assert len(workload) == 2
+    assert workload.cleaning["dropped: line that stands there twice"] == 1
+
+
 @given(data=st.data())
 def test_damaged_dumps_lose_no_line(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
@@ -280,7 +288,9 @@ def test_durations_memory_and_resources(tmp_path: Path) -> None:
     assert workload.per_unit["gpu"].tolist() == [0, 0, 0, 3, 0]
     assert workload.per_unit["mem"].tolist() == [16_384, 2000, 0, 512 * 1024, 700]
     assert workload.requested_memory.tolist()[:3] == [4_096_000, 1_000_000, -1]
-    reason = "repaired: cores and GPUs that its nodes cannot share alike: fewer, larger units"
+    reason = (
+        "repaired: cores or GPUs that its nodes cannot share alike: fewer units, or larger ones"
+    )
     assert workload.cleaning[reason] == 1
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +12,7 @@ from hpcgym.errors import HpcgymError
 from hpcgym.files import text_of
 
 _MOST = 1 << 24  # bytes of a file
+_MEMORY = re.compile(r"(\d{1,12}(?:\.\d+)?)([MGTP])", re.IGNORECASE)
 
 #: Columns that are read, in lower case; others are named in :attr:`Qos.others`.
 _LIMITS = {
@@ -60,7 +62,7 @@ def read_qos(path: str | os.PathLike[str]) -> list[Qos]:
     HpcgymError : a file that cannot be read, without a header of columns between ``|``, a row of
         another length, or a value that cannot be; the message names file, line and column.
     """
-    lines = [line for line in text_of(path, _MOST, "a table of QOS").splitlines() if line.strip()]
+    lines = text_of(path, _MOST, "a table of QOS").splitlines()
     header = lines[0].split("|") if lines else []
     columns = [name.strip().casefold() for name in header]
     if "name" not in columns or len(columns) < 2:
@@ -68,6 +70,8 @@ def read_qos(path: str | os.PathLike[str]) -> list[Qos]:
     found = []
     for number, line in enumerate(lines[1:], 2):
         values = line.split("|")
+        if not line.strip():
+            continue
         if len(values) != len(columns):
             raise HpcgymError(
                 f"{path}, line {number}: {len(values)} columns; the header has {len(columns)}"
@@ -108,9 +112,11 @@ def _tres(text: str, where: str) -> dict[str, int]:
         name, equals, amount = part.partition("=")
         if not equals:
             raise HpcgymError(f"{where}: {part[:40]!r} is no resource such as cpu=256")
-        factor = 1
-        if name == "mem" and amount[-1:].upper() in "MGTP" and amount[:-1]:
-            factor = 1024 ** "MGTP".index(amount[-1].upper())
-            amount = amount[:-1]
-        amounts[name] = factor * (count(amount, f"{where}: {name}") or 0)
+        memory = _MEMORY.fullmatch(amount) if name == "mem" else None
+        if memory:
+            most: int | None = round(float(memory[1]) * 1024 ** "MGTP".index(memory[2].upper()))
+        else:
+            most = count(amount, f"{where}: {name}")
+        if most is not None:
+            amounts[name] = most
     return amounts

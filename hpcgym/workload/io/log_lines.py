@@ -1,7 +1,8 @@
 """What readers of sites' logs share: fields as columns of texts, and each line accounted for.
 
 A line becomes a job, or it is counted by the reason why it is none. So the jobs of a workload and
-the counts that begin with "dropped: " add up to the lines of the file.
+the counts that begin with "dropped: " add up to the lines of the file, but for blank ones and the
+names of fields.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ MOVED = "repaired: submit_time moved to the start, which the log has before it"
 HELD = "repaired: submit_time moved to when the job became eligible"
 AGAIN = "repaired: run that was not the last of its job taken for a job of its own"
 RESUBMITTED = "repaired: submit_time moved to the end of the run before, of the same job"
-UNEVEN = "repaired: cores and GPUs that its nodes cannot share alike: fewer, larger units"
+UNEVEN = "repaired: cores or GPUs that its nodes cannot share alike: fewer units, or larger ones"
 
 
 @dataclass
@@ -205,7 +206,8 @@ def with_units(log: Log, columns: dict[str, Any], nodes: Ints, gpus: Ints, memor
     """Set units of jobs and what each asks for, if any asks for GPUs; and memory, in ``columns``.
 
     A unit is a job's share of a node: its processors and GPUs over its nodes. Where these do not
-    share them alike the units are as many as can.
+    share the GPUs alike the units are as many as can; where units do not share the processors alike
+    each has as many as the largest.
 
     Parameters
     ----------
@@ -221,10 +223,10 @@ def with_units(log: Log, columns: dict[str, Any], nodes: Ints, gpus: Ints, memor
     if not (gpus > 0).any():
         return
     asked = np.maximum(nodes, 1)
-    units = np.gcd(np.gcd(asked, np.maximum(cores, 1)), gpus)
-    log.count(UNEVEN, units < asked)
+    units = np.gcd(asked, gpus)  # those of jobs without GPUs are their nodes
+    log.count(UNEVEN, (units < asked) | (cores % units > 0))
     columns["units"] = units
-    columns["core"] = np.maximum(cores, 1) // units
+    columns["core"] = -(-np.maximum(cores, 1) // units)
     columns["requested_processors"] = columns["core"] * units
     columns["gpu"] = gpus // units
     if known.any():

@@ -235,7 +235,7 @@ def _columns(log: Log, clock: Clock) -> dict[str, Any]:
         "start": start,
         "run_time": _run_times(log, clock, start),
         "requested_time": _requested(log),
-        "status": log.numbers("State", lambda text: STATES[state_of(text)]),
+        "status": log.numbers("State", lambda text: STATES.get(state_of(text), MISSING)),
         "preceding_job": _preceding(log),
         **_resources(log),
         "user": log.names("user", "uid"),
