@@ -178,7 +178,8 @@ class JobDqn(JobActor):
         error = torch.nn.functional.smooth_l1_loss(
             _worth(before, self.network, actions), target, reduction="none", beta=0.1
         )
-        return error[torch.from_numpy(valid)].mean()
+        # all of the steps may be such that begin episodes, of which nothing is learned
+        return (error * torch.from_numpy(valid)).sum() / max(int(valid.sum()), 1)
 
 
 def load(contents: Mapping[str, Any]) -> JobDqn:

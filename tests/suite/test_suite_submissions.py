@@ -55,7 +55,7 @@ def test_agents_are_trained_by_their_names(agent: str, task: str, tmp_path: Path
     assert all(proof.equal for proof in verify(read(tmp_path)))
     said: list[str] = []
     run(agent, find_tasks(f"{task},nodes-power"), tmp_path, note=said.append)
-    assert any(f"left out: {agent} acts in environments of" in text for text in said)
+    assert any(f"left out: nodes-power: {agent} acts in environments of" in text for text in said)
 
 
 def test_metrics_are_those_of_the_environment(tmp_path: Path) -> None:

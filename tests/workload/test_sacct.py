@@ -283,10 +283,10 @@ def test_durations_memory_and_resources(tmp_path: Path) -> None:
     assert workload.run_time.tolist() == [86_401, 606, 9, 9, 9]
     assert workload.requested_time.tolist() == [172_800, 600, -1, -1, -1]
     assert workload.units is not None
-    assert workload.units.tolist() == [1, 2, 2, 3, 1]
-    assert workload.per_unit["core"].tolist() == [4, 2, 2, 2, 7]
+    assert workload.units.tolist() == [1, 2, 2, 3, 2]
+    assert workload.per_unit["core"].tolist() == [4, 2, 2, 2, 4]
     assert workload.per_unit["gpu"].tolist() == [0, 0, 0, 3, 0]
-    assert workload.per_unit["mem"].tolist() == [16_384, 2000, 0, 512 * 1024, 700]
+    assert workload.per_unit["mem"].tolist() == [16_384, 2000, 0, 512 * 1024, 350]
     assert workload.requested_memory.tolist()[:3] == [4_096_000, 1_000_000, -1]
     reason = (
         "repaired: cores or GPUs that its nodes cannot share alike: fewer units, or larger ones"
