@@ -63,10 +63,10 @@ def observe(nodes, sim, progress, blocks, entries, line, idle, window, visible, 
         free, out,
     )  # fmt: skip
     mask_at = JOBS_AT + len(window) * len(codes)
-    for k in range(JOBS_AT + visible * len(codes), mask_at):
-        out[k] = 0.0
-    for i in range(len(window)):
-        out[mask_at + i] = i < visible
+    # slices: LLVM makes slow scatters of loops whose index could be negative for all it knows
+    out[JOBS_AT + visible * len(codes) : mask_at] = 0.0
+    out[mask_at : mask_at + visible] = 1.0
+    out[mask_at + visible : mask_at + len(window)] = 0.0
 
 
 @jit_part

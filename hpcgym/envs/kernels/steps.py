@@ -290,8 +290,8 @@ def show_queue(e, table, batch, nodes, out):
     if table.settings[0].by_action == 1:
         idle = not episode.ended and some_idle(batch.sim[e], batch.idle[e])
         out.masks[e, len(batch.window[e])] = idle
-    for i in range(len(batch.window[e])):
-        out.masks[e, i] = i < episode.visible
+    out.masks[e, : episode.visible] = 1
+    out.masks[e, episode.visible : len(batch.window[e])] = 0
 
 
 @jit_part
