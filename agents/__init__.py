@@ -65,6 +65,7 @@ _MODULES = (
     "coschedule",
     "cql",
     "declared",
+    "fitting",
     "job_dqn",
     "job_network",
     "job_ppo",

@@ -25,14 +25,14 @@ from torch.nn.functional import cross_entropy
 
 from hpcgym.agents.common import Budget, keeping, one_thread
 from hpcgym.agents.declared import takes
-from hpcgym.agents.maskable_ppo import ENV_ID, JobAgent, JobNetwork, network_of, shape_of
+from hpcgym.agents.fitting import contents_of, descend, in_batches, network_for
+from hpcgym.agents.maskable_ppo import ENV_ID, JobAgent, JobNetwork
 from hpcgym.agents.network_files import adam_state, read_before, write
 from hpcgym.agents.recorder import record
 from hpcgym.agents.recordings import Recording, load_selections
 from hpcgym.agents.settings import CloneSettings, RecordSettings
 from hpcgym.errors import HpcgymError
 from hpcgym.files import shaped
-from hpcgym.progress import SHOW_S
 
 NAME = "clone"
 
@@ -83,65 +83,49 @@ def train(
     budget = Budget(steps, minutes, before.get("steps", 0))
     torch.manual_seed(how.seed)
     with shaped(resume, f"the file of a {NAME}"):
-        network = _network(recording, before, resume, how.width)
+        unfit = f"{resume} holds no {NAME} with the same features"
+        network = network_for(recording, before, how.width, unfit)
         optimizer = torch.optim.Adam(network.parameters(), lr=how.learning_rate)
         if before:
             optimizer.load_state_dict(adam_state(before["optimizer"], optimizer))
 
     def save() -> None:
         if output is not None:
-            contents = {
-                "agent": NAME,
-                "env_id": ENV_ID,
-                "env_options": dict(recording.about["env_options"]),
-                "network": shape_of(network),
-                "weights": network.state_dict(),
-                "optimizer": optimizer.state_dict(),
-                "steps": budget.done,
-                "seed": how.seed,
-            }
-            write(output, contents)
+            write(
+                output,
+                contents_of(NAME, recording, network, optimizer, budget.done, how.seed),
+            )
 
     with keeping(save, lambda: budget.done > budget.first, network), one_thread():
-        _fit(
-            network, optimizer, recording, budget, how, tensorboard, save, checkpoint_s, show
-        )  # fmt: skip
+        in_batches(
+            NAME,
+            _learner(network, optimizer, recording, budget, how),
+            budget,
+            "the same choice {agreement:.1%}",
+            tensorboard=tensorboard,
+            save=save,
+            checkpoint_s=checkpoint_s,
+            show=show,
+        )
     return JobAgent(network, recording.about["env_options"], NAME)
 
 
-def _network(recording: Recording, before: Mapping[str, Any], path: Any, width: int) -> JobNetwork:
-    """Return a network for these observations, new or from a file."""
-    fields = recording.observations
-    n_context = sum(fields[name].shape[1] for name in ("cluster", "queue", "time"))
-    n_features = fields["jobs"].shape[2]
-    if not before:
-        return JobNetwork(n_features, n_context, width)
-    network = network_of(before)
-    shape = shape_of(network)
-    if (shape["n_features"], shape["n_context"]) != (n_features, n_context):
-        raise HpcgymError(f"{path} holds no {NAME} with the same features")
-    return network
-
-
-def _fit(
+def _learner(
     network: JobNetwork,
     optimizer: torch.optim.Optimizer,
     recording: Recording,
     budget: Budget,
     how: CloneSettings,
-    tensorboard: Any,
-    save: Callable[[], None],
-    checkpoint_s: float,
-    show: Callable[[str], None] | None,
-) -> None:
-    """Make the recorded choices likely, batch by batch."""
+) -> Callable[[], dict[str, float]]:
+    """Return what makes the recorded choices of a batch likely."""
     seen = recording.observations
     fields = {name: torch.as_tensor(np.asarray(seen[name], np.float32)) for name in seen}
     actions = torch.as_tensor(recording.actions.astype(np.int64))
     generator = torch.Generator().manual_seed(how.seed + budget.first)
-    log = _log(tensorboard)
-    saved_s = shown_s = agreement = 0.0
-    while budget.left > 0:
+    agreement = 0.0
+
+    def learn() -> dict[str, float]:
+        nonlocal agreement
         rows = torch.randint(len(actions), (how.batch_size,), generator=generator)
         observation = {name: value[rows] for name, value in fields.items()}
         scores = network.forward_actor(observation)
@@ -153,36 +137,9 @@ def _fit(
                 f"the training has led to a loss of {loss_now} in batch {budget.done + 1}; a lower"
                 " learning_rate may help"
             )
-        for group in optimizer.param_groups:
-            group["lr"] = how.learning_rate * max(budget.left, 1e-3)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        budget.done += 1
+        descend(optimizer, loss, how.learning_rate, budget.left)
         same = float((scores.argmax(dim=1) == actions[rows]).float().mean())
         agreement += 0.02 * (same - agreement) if agreement else same
-        if log is not None and budget.done % 20 == 0:
-            log.add_scalar("clone/loss", loss_now, budget.done)
-            log.add_scalar("clone/agreement", agreement, budget.done)
-        spent = budget.spent_s
-        if spent - saved_s > checkpoint_s:
-            saved_s = spent
-            save()
-        if show is not None and (spent - shown_s > SHOW_S or budget.left == 0):
-            shown_s = spent
-            show(
-                f"{1 - budget.left:4.0%}  {budget.done:,} batches  "
-                f"{(budget.done - budget.first) / max(spent, 1e-9):,.0f} batches/s  "
-                f"the same choice {agreement:.1%}"
-            )
-    if log is not None:
-        log.close()
+        return {"loss": loss_now, "agreement": agreement}
 
-
-def _log(folder: Any) -> Any:
-    """Return a writer of TensorBoard's logs, or None."""
-    if folder is None:
-        return None
-    from torch.utils.tensorboard import SummaryWriter
-
-    return SummaryWriter(str(Path(folder) / NAME))
+    return learn

@@ -26,7 +26,7 @@ from hpcgym.envs.core.cutting import Episode
 from hpcgym.envs.kernels import limited as power_kernel
 from hpcgym.envs.kernels.observe import QUEUE_AT
 from hpcgym.errors import HpcgymError, check_choice
-from hpcgym.files.writing import whole_text
+from hpcgym.files.writing import whole_json
 from hpcgym.scheduler.policies.spread import spread
 
 NAME = "controls"
@@ -161,8 +161,7 @@ class Controls:
             "weights": self.weights.tolist(),
             "found": self.found,
         }
-        with whole_text(path, folders=True) as file:
-            file.write(json.dumps(contents, indent=1) + "\n")
+        whole_json(path, contents)
 
 
 def load(contents: Mapping[str, Any]) -> Controls:

@@ -24,7 +24,7 @@ from hpcgym.envs import CoScheduleVector
 from hpcgym.envs.core.corun_layout import PairLayout
 from hpcgym.envs.core.cutting import Episode
 from hpcgym.errors import HpcgymError
-from hpcgym.files.writing import whole_text
+from hpcgym.files.writing import whole_json
 
 NAME = "pairs"
 FORMAT = 1
@@ -165,8 +165,7 @@ class Pairs:
             "weights": self.weights.tolist(),
             "found": self.found,
         }
-        with whole_text(path, folders=True) as file:
-            file.write(json.dumps(contents, indent=1) + "\n")
+        whole_json(path, contents)
 
 
 def load(contents: Mapping[str, Any]) -> Pairs:

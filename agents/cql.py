@@ -9,8 +9,8 @@ Q(s, a) = V(s) + score(s, a). What is minimised is
 
 with sums over visible jobs. The first part is n-step double Q-learning (van Hasselt et al. 2016,
 Hessel et al. 2018): y has the rewards of the next n steps, and behind them a slow copy's Q of the
-job that the network prefers there. The second part lowers choices that nobody has recorded, of
-which the first one would learn nothing but dreams. V cancels out of it, so that it is behaviour
+job that the network prefers there. The second part lowers the scores of jobs that no policy
+selected: nothing is known of what comes of them. V cancels out of it, so that it is behaviour
 cloning: with a large alpha the agent is a clone.
 
 >>> from hpcgym.agents import cql
@@ -36,13 +36,13 @@ from torch import nn
 
 from hpcgym.agents.common import Budget, keeping, one_thread
 from hpcgym.agents.declared import takes
-from hpcgym.agents.maskable_ppo import ENV_ID, JobAgent, JobNetwork, network_of, shape_of
+from hpcgym.agents.fitting import contents_of, descend, in_batches, network_for
+from hpcgym.agents.maskable_ppo import ENV_ID, JobAgent, JobNetwork, shape_of
 from hpcgym.agents.network_files import DIVERGED, adam_state, read_before, weights_for, write
 from hpcgym.agents.recordings import Recording, load_selections
 from hpcgym.agents.settings import CqlSettings
 from hpcgym.errors import HpcgymError
 from hpcgym.files import shaped
-from hpcgym.progress import SHOW_S
 
 NAME = "cql"
 
@@ -122,7 +122,8 @@ def train(
     budget = Budget(steps, minutes, before.get("steps", 0))
     torch.manual_seed(how.seed)
     with shaped(resume, f"the file of a {NAME}"):
-        values = ActionValues(_network(data, before, how.width))
+        unfit = "it was made for other features than the recording has"
+        values = ActionValues(network_for(data, before, how.width, unfit))
         optimizer = torch.optim.Adam(values.parameters(), lr=how.learning_rate)
         if "value" in before:  # which a clone has not
             head = weights_for("value", before["value"], values.value.state_dict())
@@ -131,35 +132,21 @@ def train(
 
     def save() -> None:
         if output is not None:
-            contents = {
-                "agent": NAME,
-                "env_id": ENV_ID,
-                "env_options": dict(data.about["env_options"]),
-                "network": shape_of(values.network),
-                "weights": values.network.state_dict(),
-                "value": values.value.state_dict(),
-                "optimizer": optimizer.state_dict(),
-                "steps": budget.done,
-                "seed": how.seed,
-            }
-            write(output, contents)
+            contents = contents_of(NAME, data, values.network, optimizer, budget.done, how.seed)
+            write(output, contents | {"value": values.value.state_dict()})
 
     with keeping(save, lambda: budget.done > budget.first, values), one_thread():
-        _fit(values, optimizer, data, budget, how, tensorboard, save, checkpoint_s, show)
+        in_batches(
+            NAME,
+            _learner(values, optimizer, data, budget, how),
+            budget,
+            "error of values {error:.3g}",
+            tensorboard=tensorboard,
+            save=save,
+            checkpoint_s=checkpoint_s,
+            show=show,
+        )
     return JobAgent(values.network, data.about["env_options"], NAME)
-
-
-def _network(recording: Recording, before: Mapping[str, Any], width: int) -> JobNetwork:
-    """Return a network for these observations, new or from a file."""
-    seen = recording.observations
-    context = sum(seen[name].shape[1] for name in ("cluster", "queue", "time"))
-    if not before:
-        return JobNetwork(seen["jobs"].shape[2], context, width)
-    network = network_of(before)
-    shape = shape_of(network)
-    if (shape["n_features"], shape["n_context"]) != (seen["jobs"].shape[2], context):
-        raise HpcgymError("it was made for other features than the recording has")
-    return network
 
 
 def scaled_rewards(recording: Recording, power: float) -> NDArray[np.float64]:
@@ -202,18 +189,14 @@ def backups(
     return Backups(total, following, np.where(ended, 0.0, gamma**number))
 
 
-def _fit(
+def _learner(
     values: ActionValues,
     optimizer: torch.optim.Optimizer,
     recording: Recording,
     budget: Budget,
     how: CqlSettings,
-    tensorboard: Any,
-    save: Callable[[], None],
-    checkpoint_s: float,
-    show: Callable[[str], None] | None,
-) -> None:
-    """Learn the values of the recorded choices, and keep to choices that were recorded."""
+) -> Callable[[], dict[str, float]]:
+    """Return what learns the values of recorded choices from a batch, and keeps to such choices."""
     seen = {
         name: torch.as_tensor(np.concatenate([field, recording.last[name]]).astype(np.float32))
         for name, field in recording.observations.items()
@@ -225,9 +208,8 @@ def _fit(
     discounts = torch.as_tensor(found.discounts.astype(np.float32))
     target = copy.deepcopy(values).requires_grad_(False)
     generator = torch.Generator().manual_seed(how.seed + budget.first)
-    log = _log(tensorboard)
-    saved_s = shown_s = 0.0
-    while budget.left > 0:
+
+    def learn() -> dict[str, float]:
         rows = torch.randint(len(actions), (how.batch_size,), generator=generator)
         observation = {name: field[rows] for name, field in seen.items()}
         scores, state = values(observation)
@@ -246,38 +228,13 @@ def _fit(
         loss = error + how.alpha * conservative
         if not math.isfinite(float(loss.detach())):
             raise HpcgymError(DIVERGED)
-        for group in optimizer.param_groups:
-            group["lr"] = how.learning_rate * max(budget.left, 1e-3)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
+        descend(optimizer, loss, how.learning_rate, budget.left)
         for slow, fast in zip(target.parameters(), values.parameters(), strict=True):
             slow.lerp_(fast.detach(), how.tau)
+        return {
+            "error": float(error.detach()),
+            "conservative": float(conservative.detach()),
+            "value": float(wanted.mean()),
+        }
 
-        budget.done += 1
-        if log is not None and budget.done % 20 == 0:
-            log.add_scalar("cql/error", float(error.detach()), budget.done)
-            log.add_scalar("cql/conservative", float(conservative.detach()), budget.done)
-            log.add_scalar("cql/value", float(wanted.mean()), budget.done)
-        spent = budget.spent_s
-        if spent - saved_s > checkpoint_s:
-            saved_s = spent
-            save()
-        if show is not None and (spent - shown_s > SHOW_S or budget.left == 0):
-            shown_s = spent
-            show(
-                f"{1 - budget.left:4.0%}  {budget.done:,} batches  "
-                f"{(budget.done - budget.first) / max(spent, 1e-9):,.0f} batches/s  "
-                f"error of values {float(error.detach()):.3g}"
-            )
-    if log is not None:
-        log.close()
-
-
-def _log(folder: Any) -> Any:
-    """Return a writer of TensorBoard's logs, or None."""
-    if folder is None:
-        return None
-    from torch.utils.tensorboard import SummaryWriter
-
-    return SummaryWriter(str(Path(folder) / NAME))
+    return learn

@@ -98,7 +98,7 @@ class JobDqn(JobActor):
         observation, _ = env.reset(seed=int(rng.integers(2**31)))
         look = self._look(observation)
         replay: deque[_Step] = deque(maxlen=max(plan.replay // plan.n_envs, 2))
-        resets = np.zeros(plan.n_envs, np.bool_)  # whether the step begins an episode, and is none
+        resets = np.zeros(plan.n_envs, np.bool_)  # whether the next step only resets
         gained, over, losses, judged, loops = 0.0, 0, [], spent.left, 0
         while spent.left > 0:
             loops += 1

@@ -95,7 +95,7 @@ class JobPpo(JobActor):
         optimizer = torch.optim.Adam(self.network.parameters(), lr=plan.learning_rate, eps=1e-5)
 
         observation, _ = env.reset(seed=int(rng.integers(2**31)))
-        resets = np.zeros(plan.n_envs, np.bool_)  # whether the step begins an episode, and is none
+        resets = np.zeros(plan.n_envs, np.bool_)  # whether the next step only resets
         judged = spent.left
         while spent.left > 0:
             for group in optimizer.param_groups:
@@ -206,8 +206,9 @@ def generalised_advantages(
 
     delta_t = r_t + gamma V_(t+1) - V_t, with V_(t+1) = 0 where the episode has terminated; A_t =
     delta_t + gamma lambda A_(t+1), without the second term where it is over. Environments reset
-    themselves in the next step: behind a step that ends an episode comes its last state, whose
-    value a truncated episode goes on with; the step from there is none, and not learned from.
+    themselves in the next step. So the state behind the last step of an episode is its last state:
+    its value stands for the rest of a truncated episode. The step from there only resets the
+    environment, and is not learned from.
 
     Parameters
     ----------

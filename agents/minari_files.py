@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 
 from hpcgym.agents.recordings import Recording, check_recording
 from hpcgym.agents.specs import OF_WORKLOADS
-from hpcgym.errors import HpcgymError, check_whole, installing
-from hpcgym.files import json_file, json_of, parquet_columns, shaped
+from hpcgym.errors import HpcgymError, check_whole
+from hpcgym.files import json_file, json_of, need_parquet, parquet_columns, shaped
 from hpcgym.files.writing import writing
 
 VERSION = "0.5.4"  # of Minari, whose layout it is
@@ -97,7 +97,7 @@ def check_target(path: str | Path) -> None:
     ------
     HpcgymError : no pyarrow, a name without a version, or a folder that is there.
     """
-    _pyarrow()
+    need_parquet(_KIND, HpcgymError)
     if not is_minari_name(path):
         raise HpcgymError(f"{path}: the name of {_KIND} ends in -v0, -v1, ...")
     if Path(path).exists():
@@ -108,7 +108,9 @@ def check_target(path: str | Path) -> None:
 
 def _write_episode(data: Path, recording: Recording, number: int, steps: slice) -> None:
     """Write an episode, which has these transitions."""
-    pa, parquet = _pyarrow()
+    import pyarrow as pa
+    from pyarrow import parquet
+
     length = steps.stop - steps.start
     if length > _MOST_STEPS:
         raise HpcgymError(f"episode {number} has {length:,} steps; Minari takes {_MOST_STEPS:,}")
@@ -128,7 +130,7 @@ def read_minari(path: str | Path) -> Recording:
     HpcgymError : no pyarrow, or a folder that holds none, one in another format, or one that is
         damaged; the file is named.
     """
-    _pyarrow()
+    need_parquet(_KIND, HpcgymError)
     data = Path(path) / "data"
     place = data / "metadata.json"
     if not place.exists():
@@ -284,13 +286,3 @@ def _id(path: Path) -> str:
 
 def _write(path: Path, told: Mapping[str, Any]) -> None:
     path.write_text(json.dumps(told), encoding="utf-8")
-
-
-def _pyarrow() -> tuple[Any, Any]:
-    """Return the library that Parquet needs, and its part that writes files."""
-    try:
-        import pyarrow
-        from pyarrow import parquet
-    except ImportError:
-        raise HpcgymError(f"{_KIND} needs pyarrow: {installing('parquet')}") from None
-    return pyarrow, parquet

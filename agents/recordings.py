@@ -106,7 +106,7 @@ def load_recording(path: str | Path) -> Recording:
 
     Raises
     ------
-    HpcgymError : there is none, or one with values that cannot be; the entry is named.
+    HpcgymError : no recording, or one with an impossible value; the message names the entry.
     """
     if Path(path).is_dir():
         from hpcgym.agents.minari_files import read_minari

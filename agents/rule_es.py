@@ -20,7 +20,6 @@ make the gradient, and Adam. All vectors of a generation meet the same episodes.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -35,7 +34,7 @@ from hpcgym.agents.practice import Make, Spending, judging, play
 from hpcgym.agents.settings import RuleEsSettings
 from hpcgym.agents.specs import settled_options
 from hpcgym.errors import HpcgymError
-from hpcgym.files.writing import whole_text
+from hpcgym.files.writing import whole_json
 
 NAME = "rule-es"
 FORMAT = 1
@@ -267,8 +266,7 @@ class RuleEs:
             "theta": self.theta.tolist(),
             "bonus": self.bonus.tolist(),
         }
-        with whole_text(path, folders=True) as file:
-            file.write(json.dumps(contents, indent=1) + "\n")
+        whole_json(path, contents)
 
 
 def load(contents: Mapping[str, Any]) -> RuleEs:

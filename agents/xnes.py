@@ -17,7 +17,6 @@ there as controls. Needs no extra; docs/mixed-policies.md says what was measured
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
@@ -34,7 +33,7 @@ from hpcgym.agents.settings import XnesSettings
 from hpcgym.baselines import find_scheduler
 from hpcgym.baselines.policies import Baseline
 from hpcgym.errors import HpcgymError, unknown
-from hpcgym.files.writing import whole_text
+from hpcgym.files.writing import whole_json
 from hpcgym.schedule.bounded_slowdown import TAU_S, check_tau
 from hpcgym.scheduler.policies import FairShare
 from hpcgym.scheduler.rules import OF_SHARED_NODES, Scheduler
@@ -329,8 +328,7 @@ class Xnes:
             "settings": self.settings(),
             "trace": self._rows,
         }
-        with whole_text(path, folders=True) as file:
-            file.write(json.dumps(contents, indent=1) + "\n")
+        whole_json(path, contents)
 
 
 def load(contents: Mapping[str, Any]) -> Xnes:

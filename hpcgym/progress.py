@@ -20,6 +20,10 @@ def say(text: str) -> None:
         print(text, file=sys.stderr, flush=True)
 
 
+def silence(*told: object) -> None:
+    """Show no progress."""
+
+
 @contextmanager
 def working(text: str) -> Iterator[None]:
     """Show that work goes on, if somebody watches the error stream."""

@@ -91,7 +91,7 @@ def _check_name(path: Path, mark: Written) -> None:
 
         require_matplotlib()
     if path.suffix == ".parquet":
-        from hpcgym.workload.io.table_files import need_parquet
+        from hpcgym.files import need_parquet
 
         need_parquet()
 

@@ -141,7 +141,7 @@ def save_schedule(result: Result, path: Path | None) -> None:
 
 def _save_table(result: Result, path: Path) -> None:
     """Write the columns of a schedule, with the nodes of jobs if it has any."""
-    from hpcgym.workload.io.table_files import need_parquet
+    from hpcgym.files import need_parquet
 
     table = result.jobs
     if result.allocation is not None:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hpcgym.errors import HpcgymError
+from hpcgym.errors import HpcgymError, WorkloadError, installing
 from hpcgym.files.opening import (
     HEAD_BYTES,
     MEGABYTE,
@@ -154,6 +154,14 @@ def csv_lines(path: Path, error: type[HpcgymError] = HpcgymError) -> Iterator[li
             raise error(f"{path} is not a CSV table: {problem}") from None
         except UnicodeDecodeError:
             raise error(f"{path} is binary, not a CSV table") from None
+
+
+def need_parquet(what: str = "Parquet", error: type[HpcgymError] = WorkloadError) -> None:
+    """Say so if the library is not installed that Parquet needs; ``what`` is what needs it."""
+    try:
+        import pyarrow  # noqa: F401
+    except ImportError:
+        raise error(f"{what} needs pyarrow: {installing('parquet')}") from None
 
 
 def parquet_names(path: Path, error: type[HpcgymError] = HpcgymError) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import gzip
+import json
 import os
 import shutil
 import stat
@@ -12,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from io import TextIOWrapper
 from pathlib import Path
-from typing import IO, cast
+from typing import IO, Any, cast
 
 from hpcgym.errors import WorkloadError
 
@@ -97,6 +98,17 @@ def whole_text(path: str | os.PathLike[str], *, folders: bool = False) -> Iterat
         inner = gzip.GzipFile("", "wb", 6, file, mtime=0) if packed else file
         with TextIOWrapper(cast(IO[bytes], inner), encoding="utf-8", newline="\n") as text:
             yield text
+
+
+def whole_json(path: str | os.PathLike[str], contents: Any) -> None:
+    """Write values as JSON, in such a way that a reader never sees half of it; folders are made.
+
+    Raises
+    ------
+    HpcgymError : the file cannot be written.
+    """
+    with whole_text(path, folders=True) as file:
+        file.write(json.dumps(contents, indent=1) + "\n")
 
 
 def check_writable(path: Path, *, folders: bool = False) -> None:

@@ -21,6 +21,7 @@ from hpcgym.baselines.coschedulers import COSCHEDULERS
 from hpcgym.errors import HpcgymError, unknown
 from hpcgym.evaluation.limited import limits_of
 from hpcgym.evaluation.static_weights import best_static
+from hpcgym.progress import silence
 from hpcgym.scheduler.policies import WEIGHTED_FEATURES
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.run import simulate
@@ -47,9 +48,9 @@ def frozen(task: Task, budget: int = BUDGET) -> tuple[Task, Mapping[str, float] 
             cluster = world.options.cluster
         assert limits is not None
         rules = STATIC.but(power=limits.power)
-        best = best_static(parts, WEIGHTED_FEATURES, rules, budget, 0, _silent, cluster, limits)
+        best = best_static(parts, WEIGHTED_FEATURES, rules, budget, 0, silence, cluster, limits)
         return known, best
-    return known, best_static([train], WEIGHTED_FEATURES, STATIC, budget, 0, _silent)
+    return known, best_static([train], WEIGHTED_FEATURES, STATIC, budget, 0, silence)
 
 
 def _best_named(task: Task) -> str:
@@ -63,10 +64,6 @@ def _best_named(task: Task) -> str:
         for name, rules in COSCHEDULERS.items()
     }
     return min(means, key=lambda name: float(means[name]))
-
-
-def _silent(text: str) -> None:
-    pass
 
 
 def lines_of(task: Task, best: Any) -> str:

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from hpcgym.errors import HpcgymError
+from hpcgym.progress import silence
 from hpcgym.sweep.executors import SerialExecutor, check_executor, open_executor, slots
 from hpcgym.sweep.records import (
     FAILURES,
@@ -139,7 +140,7 @@ def run_locked(
     """Do as :func:`run_tasks`, with checked arguments, in a folder that the caller has locked."""
     tasks = tasks if isinstance(tasks, Collection) else list(tasks)
     claim(folder, name_of(function))
-    run = _Run(function, tasks, folder, chunk, retries, progress or _silent)
+    run = _Run(function, tasks, folder, chunk, retries, progress or silence)
     if run.left:
         run.on(executor, workers)
     return run.summary()
@@ -391,7 +392,3 @@ def _drained(queue: deque[_Task]) -> Iterator[_Task]:
 def _in_words(error: BaseException) -> str:
     """Return an error as one line."""
     return f"{type(error).__name__}: {' '.join(str(error).split())}"
-
-
-def _silent(settled: int, total: int) -> None:
-    """Show no progress."""

@@ -21,6 +21,7 @@ from hpcgym.errors import HpcgymError, check_whole
 from hpcgym.evaluation.intervals import bootstrap
 from hpcgym.evaluation.regret import FIXED
 from hpcgym.evaluation.stream import learn_through
+from hpcgym.progress import silence
 from hpcgym.schedule.measures import HOUR
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.sweep.batch import BatchSimulator
@@ -125,7 +126,7 @@ def tune_online(
     ------
     HpcgymError : a log of fewer weeks, an unknown feature, or rules that batches do not simulate.
     """
-    say = progress or _silent
+    say = progress or silence
     names = features_of(features)
     if "area" not in names:
         raise HpcgymError(f"features must have area, by which SAF goes; there are {names}")
@@ -231,7 +232,3 @@ class _ByWeek:
             return np.array([-1.0 if name == "area" else 0.0 for name in self.features])
         chosen: NDArray[np.float64] = self.weights[place]
         return chosen
-
-
-def _silent(done: int, what: str, loss: float) -> None:
-    """Show no progress."""

@@ -13,6 +13,7 @@ import numpy as np
 from hpcgym.agents.lockstep import Checkpoint, identity
 from hpcgym.cluster.pool import Cluster
 from hpcgym.errors import HpcgymError, check_choice, check_whole, is_number
+from hpcgym.progress import silence
 from hpcgym.schedule.measures import MEASURES
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.prepare import machine_of
@@ -154,7 +155,7 @@ def tune(
         rules_of_others = [_rules(one) for one in others.values()]
         early_others = trials.each(rules_of_others, _JITTERS)
         limits = _limits(plan, trials.of([{}], range(OFTEN["end"])))
-        losses = Losses(trials, plan.objective, limits, known, progress or _silent)
+        losses = Losses(trials, plan.objective, limits, known, progress or silence)
         found = _searched(plan, early, losses)
         losses.progress(losses.tried, "choosing", np.nan)
         rules = _chosen(plan, found, losses)
@@ -273,7 +274,3 @@ def _rules(scheduler: Scheduler) -> dict[str, Any]:
 def _mean(tried: Tried, objective: str) -> float:
     """Return the mean of an objective over the jitters, of one scheduler."""
     return float(mean_over_jitters(tried.values)[0, list(MEASURES).index(objective)])
-
-
-def _silent(tried: int, stage: str, loss: float) -> None:
-    """Show no progress."""

@@ -68,19 +68,19 @@ def read_pbs(path: Path, how: Reading) -> Workload:
         such lines are skipped; no job that ended.
     """
     clock = Clock(how.tz)
-    log, ids = _read(path, how)
+    log = _read(path, how)
     _drop_no_jobs(log)
     log.drop_copies()
     columns = log.settled(_columns(log))
     resources = {name: columns.pop(name) for name in ("nodes", "gpus", "memory_mb")}
-    with_submissions(log, columns, columns.pop("eligible"), [ids[line] for line in log.lines])
+    with_submissions(log, columns, columns.pop("eligible"), log.texts("id"))
     with_units(log, columns, **resources)
     return workload_of(log, columns, clock)
 
 
-def _read(path: Path, how: Reading) -> tuple[Log, dict[int, str]]:
-    """Return the records of ends of jobs, and the ids of their jobs by line."""
-    log, ids = Log(path, how), {}
+def _read(path: Path, how: Reading) -> Log:
+    """Return the records of ends of jobs."""
+    log = Log(path, how)
     rows: list[dict[str, str]] = []
     lines = lines_of(path, "an accounting log of PBS", WorkloadError)
     for line, (text, ended) in enumerate(lines, 1):
@@ -96,9 +96,8 @@ def _read(path: Path, how: Reading) -> tuple[Log, dict[int, str]]:
             entries = {key: value.strip("\"'") for key, value in _ENTRY.findall(found[3])}
             rows.append(entries | {"id": found[2]})
             log.lines.append(line)
-            ids[line] = found[2]
     log.fields = {name.casefold(): [row.get(name, "") for row in rows] for name in ("id", *_READ)}
-    return log, ids
+    return log
 
 
 def _drop_no_jobs(log: Log) -> None:

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.errors import WorkloadError
-from hpcgym.files import csv_frame, parquet_frame, parquet_names
+from hpcgym.files import csv_frame, need_parquet, parquet_frame, parquet_names
 from hpcgym.workload.io.files import Reading
 from hpcgym.workload.io.log_lines import (
     Ints,
@@ -34,7 +34,7 @@ from hpcgym.workload.io.log_lines import (
     workload_of,
 )
 from hpcgym.workload.io.sacct_fields import OPEN_STATES, STATES, state_of
-from hpcgym.workload.io.table_files import as_numbers, need_parquet
+from hpcgym.workload.io.table_files import as_numbers
 from hpcgym.workload.io.times import Clock
 from hpcgym.workload.model import MISSING, Workload
 

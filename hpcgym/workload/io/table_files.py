@@ -7,8 +7,8 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hpcgym.errors import WorkloadError, installing
-from hpcgym.files import csv_frame, csv_lines, csv_rows_of, head_of, parquet_frame
+from hpcgym.errors import WorkloadError
+from hpcgym.files import csv_frame, csv_lines, csv_rows_of, head_of, need_parquet, parquet_frame
 from hpcgym.naming import NAME_COLUMNS
 from hpcgym.workload.io.files import Errors
 
@@ -108,14 +108,6 @@ def read_parquet(path: Path) -> pd.DataFrame:
     """Read a Parquet file."""
     need_parquet()
     return parquet_frame(path, WorkloadError)
-
-
-def need_parquet() -> None:
-    """Say so if the library that Parquet needs is not installed."""
-    try:
-        import pyarrow  # noqa: F401
-    except ImportError:
-        raise WorkloadError(f"Parquet needs pyarrow: {installing('parquet')}") from None
 
 
 def as_numbers(series: pd.Series[Any]) -> pd.Series[Any]:

@@ -31,6 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.errors import WorkloadError, unknown
+from hpcgym.files import need_parquet
 from hpcgym.files.writing import whole, whole_text
 from hpcgym.naming import (
     CORE,
@@ -49,7 +50,7 @@ from hpcgym.workload.io.files import TABLE_ENDINGS, Errors, check_errors, is_tab
 from hpcgym.workload.io.json_jobs import is_json, read_json, write_json
 from hpcgym.workload.io.records import size_by_jobs
 from hpcgym.workload.io.table_extracts import BEGIN, begin_of, extract_of, trace_of
-from hpcgym.workload.io.table_files import need_parquet, read_csv, read_parquet, where_row
+from hpcgym.workload.io.table_files import read_csv, read_parquet, where_row
 from hpcgym.workload.io.table_names import with_names, without_names
 from hpcgym.workload.io.table_numbers import TEXT, numbers_alone, wrong_numbers
 from hpcgym.workload.io.table_times import with_seconds
