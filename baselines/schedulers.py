@@ -13,6 +13,8 @@ from hpcgym.scheduler.files import ENDING, read_scheduler
 from hpcgym.scheduler.hold import Hold
 from hpcgym.scheduler.policies.index import POLICIES
 from hpcgym.scheduler.rules import Scheduler
+from hpcgym.scheduler.slurm_conf import ENDING as SLURM
+from hpcgym.scheduler.slurm_conf import scheduler_of_slurm
 
 _TYPICAL = Scheduler("saf", backfill_order="spf", policy_estimate="typical-ratio")
 _FAMILY = {
@@ -57,7 +59,8 @@ def find_scheduler(name: str) -> Scheduler:
 
     A variant is such as ``saf:threshold=18000,hold=0.1``. Behind the colon stand rules by the names
     of :class:`Scheduler`'s attributes; entries of hold, such as ``from_s=600``, stand beside it.
-    Files end in ``.toml``; see :mod:`hpcgym.scheduler.files`.
+    Files end in ``.toml``, see :mod:`hpcgym.scheduler.files`, or in ``.conf``: of Slurm, see
+    :func:`hpcgym.scheduler.slurm_conf.scheduler_of_slurm`.
 
     Raises
     ------
@@ -66,7 +69,7 @@ def find_scheduler(name: str) -> Scheduler:
     """
     known = {**SCHEDULERS, **COSCHEDULERS}
     if is_file(name):
-        return read_scheduler(name)
+        return scheduler_of_slurm(name) if name.endswith(SLURM) else read_scheduler(name)
     if is_variant(name):
         begin, rules = read_variant(name)
         return find_scheduler(begin).but(**rules)
@@ -88,6 +91,8 @@ def no_scheduler(name: Any, known: Iterable[str], kind: str = "scheduler") -> Hp
     begin, colon, _ = name.partition(":") if isinstance(name, str) else (name, "", "")
     if colon and begin in DISPATCHERS:
         return HpcgymError(f"{name!r}: dispatchers have no variants; give rules by themselves")
+    if colon and is_file(begin):
+        return HpcgymError(f"{name!r}: no rules can stand behind a file; give them by themselves")
     return HpcgymError(unknown(kind, begin, known))
 
 
@@ -101,7 +106,7 @@ def is_scheduler(name: Any) -> bool:
 
 def is_file(name: Any) -> bool:
     """Return whether a text is meant as the file of a scheduler."""
-    return isinstance(name, str) and name.endswith(ENDING)
+    return isinstance(name, str) and name.endswith((ENDING, SLURM))
 
 
 def is_variant(name: Any) -> bool:

@@ -51,6 +51,9 @@ SCHEDULERS: dict[str, tuple[str, dict[str, Any]]] = {
     "wfp3": ("wfp3", {}),
     "fcfs": ("fcfs", {}),
     "conservative": ("conservative", {}),
+    "depth:10": ("easy", {"backfill": "depth:10"}),
+    "depth:100": ("easy", {"backfill": "depth:100"}),
+    "slurm": ("easy", {"backfill": "slurm:bf_max_job_test=1000"}),
 }
 FULL: dict[str, Any] = {
     "schedulers": ("easy", "easy-sjbf", "saf", "lexp", "conservative"),

@@ -132,7 +132,7 @@ def _middle(jobs: Workload) -> int:
 
 def _simulator() -> None:
     jobs = _jobs()
-    for backfill in ("easy", "conservative"):
+    for backfill in ("easy", "depth:2", "conservative"):
         _extract(jobs, backfill=backfill)
     _extract(jobs, estimate="ave2")
     simulate(jobs, hold=0.1)
@@ -147,7 +147,7 @@ def _simulator() -> None:
 def _simulator_of_nodes() -> None:
     simulate(_jobs(), cluster=_nodes())  # single cores
     jobs = _units()
-    for backfill in ("easy", "conservative"):
+    for backfill in ("easy", "depth:2", "conservative"):
         _extract(jobs, backfill=backfill, cluster=_nodes(), allocation="random")
     simulate(jobs, _in_order, cluster=_nodes(), allocation="random")
 
@@ -176,7 +176,7 @@ def _learning() -> None:
     jobs = _jobs()
     for estimate in ("e-loss", "data-driven"):  # compiled, and a predictor in Python
         rules: dict[str, Any] = {"estimate": estimate, "policy_estimate": estimate, "policy": "spf"}
-        for backfill in ("easy", "conservative"):
+        for backfill in ("easy", "depth:2", "conservative"):
             simulate(jobs, backfill=backfill, **rules)
     simulate(_units(), cluster=_nodes(), estimate="e-loss")
     part = simulate(jobs).as_workload().extract(_middle(jobs))
@@ -194,7 +194,7 @@ def _regression() -> None:
 
 
 def _fair_share() -> None:
-    for backfill in ("easy", "conservative"):
+    for backfill in ("easy", "depth:2", "conservative"):
         rules = {"policy": "fairshare", "backfill": backfill}
         _extract(_jobs(), **rules)
         _extract(_units(), cluster=_nodes(), **rules)
@@ -209,7 +209,7 @@ def _expressions() -> None:
         "policy": "wait ** 2",
         "backfill_order": "log(1 + wait) / requested",
     }
-    for backfill in ("easy", "conservative"):
+    for backfill in ("easy", "depth:2", "conservative"):
         _extract(_jobs(), backfill=backfill, **rules)
         _extract(_units(), cluster=_nodes(), backfill=backfill, **rules)
     for learned in ({"policy_estimate": "ave2"}, {"backfill_order": "fairshare"}):

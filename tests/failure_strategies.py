@@ -6,6 +6,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 from node_strategies import machines, node_schedulers, workloads_for
+from strategies import DEPTHS
 
 from hpcgym.cluster import Cluster, Failures
 from hpcgym.workload.model import Workload
@@ -52,6 +53,6 @@ def failing_cases(
     workload = draw(workloads_for(cluster, max_jobs))
     rules = draw(node_schedulers(workload))
     del rules["hold"]  # jobs are not held back where nodes fail
-    if rules["backfill"] == "conservative":
+    if rules["backfill"] in ("conservative", *DEPTHS):
         rules["backfill"] = "easy"
     return cluster, workload, rules, draw(failures_for(cluster, workload))

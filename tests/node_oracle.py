@@ -40,10 +40,11 @@ Rules
     jobs and all other reservations, allocated on that. Made at submission. At a pass each is
     lifted, in primary order, and made again if that is earlier, or if its time has passed; else it
     is put back as it was. A job whose time is now starts on its reserved nodes. After an expired
-    prediction all are dropped and made again as in `oracle.py`.
+    prediction all are dropped and made again as in `oracle.py`. depth:K: rule 22 there, of nodes;
+    a job that starts does so on what it was given so.
  8. Where every unit of the workload is one core and nothing else, a core is as good as any other:
     the schedule is that of `oracle.py` on as many processors, and a job gets its nodes when it
-    starts.
+    starts. But not under slurm, whose reservations are of nodes by name there too.
  9. The correction "kill": a job that reaches its predicted run time ends there.
 """
 
@@ -224,7 +225,8 @@ class NodeSimulation(Simulation):
         self.coming = list(reversed(self.jobs))
         self.arrived: list[NodeJob] = []  # submitted now, in the queue or not yet
         self.looks_back = False  # at who ran before an extract
-        self.alike = all(job.demand[0] == 1 and sum(job.demand) == 1 for job in self.jobs)
+        single = all(job.demand[0] == 1 and sum(job.demand) == 1 for job in self.jobs)
+        self.alike = single and self.slurm is None
 
     def has_room(self, job: NodeJob) -> bool:
         """Rule 18 of ``oracle.py``; then it gets nodes by the allocation, beside the others."""
@@ -282,7 +284,7 @@ class NodeSimulation(Simulation):
     def start(
         self, job: NodeJob, now: int, *, backfilled: bool, nodes: Placed | None = None
     ) -> None:
-        if nodes is None and self.backfill == "conservative" and not self.alike:
+        if nodes is None and job.reservation != -1 and not self.alike:
             nodes = list(job.nodes)
         if nodes is None:
             nodes = self.allocated(job, self.free_nodes(now))

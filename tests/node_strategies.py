@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hypothesis import strategies as st
-from strategies import GAPS, POLICY, REQUESTS, holds, predictions
+from strategies import BACKFILL, DEPTHS, GAPS, POLICY, REQUESTS, holds, predictions
 
 from hpcgym.cluster import Cluster, NodeGroup
 from hpcgym.workload.model import Workload
@@ -90,8 +90,7 @@ def workloads_for(
 def node_schedulers(draw: st.DrawFn, workload: Workload) -> dict[str, Any]:
     """The words that describe a scheduler, as ``simulate_nodes_slowly`` takes them."""
     named = st.sampled_from(["requested", "clairvoyant", "ave2"])
-    kinds = ["none", "easy", "easy", "until-shadow", "conservative", "conservative"]
-    backfill = draw(st.sampled_from(kinds))
+    backfill = draw(st.sampled_from((*BACKFILL, "conservative")))
     corrections = ["requested", "incremental", "recursive-doubling", "kill"]
     orders = POLICY.filter(lambda order: isinstance(order, str) or any(order))
     return {
@@ -102,7 +101,7 @@ def node_schedulers(draw: st.DrawFn, workload: Workload) -> dict[str, Any]:
         "estimate": draw(st.one_of(named, predictions(workload))),
         "correction": draw(st.sampled_from(corrections)),
         "threshold": draw(st.sampled_from([None, None, 0, 5, 100, 2000])),
-        "hold": None if backfill == "conservative" else draw(holds()),
+        "hold": None if backfill in ("conservative", *DEPTHS) else draw(holds()),
     }
 
 

@@ -61,6 +61,18 @@ Backfilling
     then makes them again one by one in primary order, starting the jobs that can start. If a
     submission comes before that pass, all are dropped and made again in primary order first, the
     new job is placed last, and the pass that follows (if any) is an ordinary one.
+22. depth:K, per-timestamp passes only: each pass drops all reservations. Queued jobs in primary
+    order are given the earliest time from now on where they fit for their whole predicted length,
+    beside running jobs and the reservations made so far; who starts now starts, others have a
+    reservation, until there are K. Then the other queued jobs, in backfill order: who can start
+    now, beside all that, starts; the rest have none. Rule 16 holds of the first reservation.
+23. slurm, per-timestamp passes only: a pass at an event starts jobs in primary order until one does
+    not fit. If jobs wait after that, a second kind of pass is due at the next multiple of
+    bf_interval, that second included, where it follows the one at an event. It drops all
+    reservations and takes the first bf_max_job_test jobs in primary order. Each is given the
+    earliest time as in rule 22: it starts if that is now; it has a reservation if that is at most
+    60 bf_window from now, and fewer than bf_job_part_count_reserve (0: any number) have one; else
+    nothing is kept of it. Rule 16 holds of the first of these that does not start, if it has one.
 Corrections
 15. requested: p~. incremental: the k-th time, the prediction at submission + the k-th of
     INCREMENTS, at most p~; p~ after the last. recursive-doubling: twice the running time so far,
@@ -258,6 +270,16 @@ def looks_at_times(policy: Any) -> bool:
     return any(w for i, w in enumerate(policy) if i not in (0, 2))
 
 
+def settings_of_slurm(backfill: str) -> dict[str, int] | None:
+    """Return the settings of rule 23; None of another rule."""
+    name, _, text = backfill.partition(":")
+    if name != "slurm":
+        return None
+    usual = {"bf_interval": 30, "bf_max_job_test": 500, "bf_window": 1440}
+    given = dict(part.split("=") for part in text.split("+") if part)
+    return {**usual, "bf_job_part_count_reserve": 0, **{k: int(v) for k, v in given.items()}}
+
+
 # --- The simulation -------------------------------------------------------------------------
 
 
@@ -283,6 +305,8 @@ class Simulation:
         self.terminated: dict[int, list[Job]] = {}  # user -> terminated jobs, in order
         self.expired_since_pass = False
         self.due: int | None = None  # when a pass is due, whatever happens
+        self.slurm = settings_of_slurm(self.backfill)
+        self.plan_due: int | None = None  # when one of the second kind is, rule 23
         for order in (rules["policy"], rules["backfill_order"]):
             if hasattr(order, "begin"):  # it looks at what has terminated
                 order.begin(self)
@@ -324,9 +348,10 @@ class Simulation:
         return job.processors <= self.processors - sum(j.processors for j in self.running)
 
     def run(self) -> list[Job]:
-        while self.coming or self.running or self.due is not None:
+        while self.coming or self.running or (self.due, self.plan_due) != (None, None):
             now = self.next_time()
             due, self.due = self.due is not None, None
+            due = due or self.plan_due == now
             self.expire(now)
             submitted = self.take_submitted(now)
             ended = [job for job in self.running if job.end == now]
@@ -379,6 +404,8 @@ class Simulation:
         if self.due is not None:
             return self.due
         times = [min(job.end, job.predicted_end) for job in self.running]
+        if self.plan_due is not None:
+            times.append(self.plan_due)
         if self.coming:
             times.append(self.coming[-1].submit)
         return min(times)
@@ -453,6 +480,12 @@ class Simulation:
         if self.backfill == "conservative":
             self.schedule_conservative(now)
             return
+        if self.slurm is not None:
+            self.schedule_like_slurm(now)
+            return
+        if self.backfill.startswith("depth:"):
+            self.schedule_to_depth(now, int(self.backfill.split(":")[1]))
+            return
         head = self.start_in_order(now)
         if self.backfill in EASY and head is not None:
             self.backfill_around(head, now)
@@ -496,6 +529,56 @@ class Simulation:
                 self.start(job, now, backfilled=blocked)
             else:
                 blocked = True
+
+    def schedule_to_depth(self, now: int, depth: int) -> None:
+        """Rule 22."""
+        self.drop_reservations()
+        kept = 0
+        for job in self.primary_order(now):
+            if kept == depth:
+                break
+            self.reserve(job, now)
+            if job.reservation == now:
+                self.start(job, now, backfilled=kept > 0)
+                continue
+            kept += 1
+            if kept == 1 and job.reserved_start == -1 and not self.order_changes():
+                job.reserved_start = job.reservation
+        if kept < depth:
+            return
+        for job in self.candidates(now):
+            if job.reservation != -1:
+                continue
+            self.reserve(job, now)
+            if job.reservation == now:
+                self.start(job, now, backfilled=True)
+            else:
+                job.reservation = -1
+
+    def schedule_like_slurm(self, now: int) -> None:
+        """Rule 23."""
+        every = self.slurm["bf_interval"]
+        self.drop_reservations()
+        self.start_in_order(now)
+        if self.plan_due is None and self.queue:
+            self.plan_due = next(t for t in range(now, now + every) if t % every == 0)
+        if self.plan_due != now:
+            return
+        self.plan_due = None
+        most = self.slurm["bf_job_part_count_reserve"] or math.inf
+        kept, head = 0, None
+        for job in self.primary_order(now)[: self.slurm["bf_max_job_test"]]:
+            self.reserve(job, now)
+            if job.reservation == now:
+                self.start(job, now, backfilled=head is not None)
+                continue
+            head = head or job
+            if kept >= most or job.reservation > now + 60 * self.slurm["bf_window"]:
+                job.reservation = -1
+                continue
+            kept += 1
+            if job is head and job.reserved_start == -1 and not self.order_changes():
+                job.reserved_start = job.reservation
 
     def drop_reservations(self) -> None:
         self.expired_since_pass = False
@@ -607,12 +690,13 @@ def simulate_slowly(
 
     ``policy``: a name of POLICIES, six weights, or ``score(job, now) -> float``, whose ``begin``,
     if it has one, is called with the simulation before; ``backfill``:
-    "none", "easy", "until-shadow" or "conservative"; ``backfill_order``: "fcfs", "sjbf" or a
-    policy; ``estimate``, ``policy_estimate``: "requested", "double-requested", "clairvoyant",
-    "ave2", "ave3" and so on, "user-ratio", one prediction for each job, or anything with
-    predict_one and learn_one; ``correction``: "requested", "incremental", "recursive-doubling" or
-    "predicted-again"; ``threshold``: seconds; ``passes``: "per-timestamp" or "per-event"; ``hold``:
-    None or as in rule 21.
+    "none", "easy", "until-shadow", "depth:K", "slurm" with settings or "conservative";
+    ``backfill_order``: "fcfs", "sjbf" or a policy; ``estimate``, ``policy_estimate``: "requested",
+    "double-requested", "clairvoyant", "ave2", "ave3" and so on, "user-ratio", one prediction for
+    each job, or anything with predict_one and learn_one; ``correction``: "requested",
+    "incremental", "recursive-doubling" or "predicted-again"; ``threshold``: seconds; ``passes``:
+    "per-timestamp" or "per-event";
+    ``hold``: None or as in rule 21.
     """
     simulation = Simulation(
         jobs,

@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import strategies as st
 from oracle import weighted
 from slow_shares import Accounts, SlowOrder
-from strategies import predictions, workloads
+from strategies import DEPTHS, predictions, workloads
 
 from hpcgym.scheduler.policies import FairShare
 from hpcgym.scheduler.rules import Scheduler
@@ -65,14 +65,16 @@ def cases(draw: st.DrawFn) -> tuple[Workload, dict[str, Any], dict[str, Any]]:
     other = draw(st.one_of(st.sampled_from(["fcfs", "sjbf"]), st.just("spf")))
     second = orders[0] if same else draw(st.sampled_from([orders[1], (other, other)]))
     first = draw(st.sampled_from([orders[0], orders[0], orders[0], ("fcfs", "fcfs")]))
+    backfill = draw(st.sampled_from(["none", "easy", "easy", "conservative", *DEPTHS]))
+    passes = ["per-timestamp"] if backfill in DEPTHS else ["per-timestamp", "per-event"]
     rules = {
-        "backfill": draw(st.sampled_from(["none", "easy", "easy", "conservative"])),
+        "backfill": backfill,
         "estimate": draw(
             st.one_of(st.sampled_from(["requested", "clairvoyant", "ave2"]), predictions(workload))
         ),
         "correction": draw(st.sampled_from(["requested", "incremental", "recursive-doubling"])),
         "threshold": draw(st.sampled_from([None, None, 0, 5, 2000])),
-        "passes": draw(st.sampled_from(["per-timestamp", "per-event"])),
+        "passes": draw(st.sampled_from(passes)),
     }
     ours = rules | {"policy": first[0], "backfill_order": second[0], "fair_share": fair}
     return workload, heeded(ours), rules | {"policy": first[1], "backfill_order": second[1]}

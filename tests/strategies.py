@@ -90,11 +90,28 @@ def holds() -> st.SearchStrategy[dict[str, Any] | None]:
     return st.one_of(st.none(), rules)
 
 
+DEPTHS = (
+    "depth:2",
+    "depth:3",
+    "depth:20",
+    "slurm",
+    "slurm:bf_interval=1+bf_job_part_count_reserve=1",
+    "slurm:bf_interval=7+bf_max_job_test=3+bf_window=1",
+    "slurm:bf_interval=600+bf_job_part_count_reserve=2",
+)
+#: More than one reservation.
+SEVERAL = ("conservative", *DEPTHS)
+#: A multiple of each bf_interval.
+EVERY_INTERVAL = 4200
+BACKFILL = ("none", "easy", "easy", "until-shadow", *DEPTHS, "conservative")
+
+
 @st.composite
 def schedulers(draw: st.DrawFn, workload: Workload) -> dict[str, Any]:
     """The words that describe a scheduler, as ``simulate_slowly`` takes them."""
     named = st.sampled_from(["requested", "clairvoyant", "ave2"])
-    backfill = draw(st.sampled_from(["none", "easy", "easy", "until-shadow", "conservative"]))
+    backfill = draw(st.sampled_from(BACKFILL))
+    passes = ["per-timestamp"] if backfill in DEPTHS else ["per-timestamp", "per-event"]
     return {
         "policy": draw(st.one_of(st.just("fcfs"), POLICY)),
         "backfill": backfill,
@@ -102,8 +119,8 @@ def schedulers(draw: st.DrawFn, workload: Workload) -> dict[str, Any]:
         "estimate": draw(st.one_of(named, predictions(workload))),
         "correction": draw(st.sampled_from(["requested", "incremental", "recursive-doubling"])),
         "threshold": draw(st.sampled_from([None, None, 0, 5, 100, 2000])),
-        "passes": draw(st.sampled_from(["per-timestamp", "per-event"])),
-        "hold": None if backfill == "conservative" else draw(holds()),
+        "passes": draw(st.sampled_from(passes)),
+        "hold": None if backfill in ("conservative", *DEPTHS) else draw(holds()),
     }
 
 

@@ -22,7 +22,7 @@ from hpcgym.envs import IDS
 pytestmark = pytest.mark.compiled
 
 ROOT = Path(__file__).parents[1]
-#: None, until-shadow, conservative, and fill, which is refused.
+#: None, until-shadow, depth:3, slurm, conservative, and fill, which is refused.
 FEW = "rule/setting=pool-ties,backfill=*"
 ONE = "named/setting=pool-ties,scheduler=saf"
 REFUSED = "named/setting=pool-ties,scheduler=easy-co"
@@ -68,11 +68,11 @@ def test_another_process_says_the_same(tmp_path: Path) -> None:
     file = tmp_path / "before.txt"
     recorded = run("record", str(file), "--only", FEW, seed="1")
     assert recorded.returncode == 0, recorded.stderr
-    assert "4 cases written" in recorded.stdout
+    assert "6 cases written" in recorded.stdout
     assert "1 refused:HpcgymError" in recorded.stdout
     checked = run("check", str(file), "--only", FEW, seed="2")
     assert (checked.returncode, checked.stderr) == (0, "")
-    assert checked.stdout == "4 of 4 cases are the same\n"
+    assert checked.stdout == "6 of 6 cases are the same\n"
 
 
 def test_a_case_is_shown_part_by_part(
@@ -225,7 +225,7 @@ def test_the_matrix_has_all_names_of_the_library(guard: SimpleNamespace) -> None
         "partners": "fill", "dvfs_when": "start",
     }  # fmt: skip
     for rule, known in (
-        ("backfill", library.BACKFILL),
+        ("backfill", {name.replace("depth:K", "depth:3") for name in library.BACKFILL}),
         ("correction", library.CORRECTIONS),
         ("passes", library.PASSES),
         ("partners", library.PARTNERS),

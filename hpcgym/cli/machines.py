@@ -86,7 +86,9 @@ def _slurm_text(path: str) -> str:
         lines += [f"# {one.name}: {_limits(one)}" for one in conf.partitions]
         lines.append("")
     if conf.unfollowed:
-        lines.append("# Not followed by a simulation:")
+        lines.append(
+            "# Not of the machine; some of it is followed where the file is a --scheduler:"
+        )
         lines += [f"# {one.where}: {one.name}={one.value}" for one in conf.unfollowed]
         lines.append("")
     return "\n".join(lines)

@@ -199,10 +199,11 @@ class SimulatedRules(_AllRules, _Order):
     backfill: Annotated[
         str | None,
         typer.Option(
-            metavar="none|easy|until-shadow|conservative|fill",
+            metavar="none|easy|until-shadow|K|slurm|conservative|fill",
             help="Which queued jobs have a reservation that others must not delay: none (nobody"
-            " overtakes), the first (until-shadow: others must end before it), or all; with"
-            " --speedups also fill: whatever finds room starts.",
+            " overtakes), the first (until-shadow: others must end before it), the first K, or"
+            " all; slurm: as Slurm does it, every 30 s (slurm:bf_interval=60); with --speedups"
+            " also fill: whatever finds room starts.",
             show_default=False,
         ),
     ] = None

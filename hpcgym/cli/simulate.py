@@ -62,7 +62,8 @@ def simulate(
         str,
         typer.Option(
             metavar="NAME",
-            help="Scheduler to begin with, or a dispatcher; see the lists below.",
+            help="Scheduler to begin with, or a dispatcher; see the lists below. Or a file: TOML,"
+            " or a slurm.conf.",
         ),
     ] = "easy",
     rules: options.SimulatedRules,

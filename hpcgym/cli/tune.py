@@ -136,8 +136,8 @@ class _Rules:
     backfilling: Annotated[
         str | None,
         typer.Option(
-            metavar="none,easy,until-shadow,conservative,fill",
-            help="Ways to back-fill; conservative without, fill with --speedups alone.",
+            metavar="none,easy,until-shadow,depth:K,conservative,fill",
+            help="Ways to back-fill; depth:K and conservative without, fill with --speedups alone.",
             show_default="easy,until-shadow; with --speedups easy,fill",
         ),
     ] = None

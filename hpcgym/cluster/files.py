@@ -181,7 +181,7 @@ def _of_slurm(path: Path) -> Cluster:
     conf = read_slurm_conf(path)
     if conf.unfollowed:
         warn_caller(
-            f"{path}: {len(conf.unfollowed)} settings of its scheduling are not followed;"
+            f"{path}: the machine does not follow {len(conf.unfollowed)} settings of scheduling;"
             f" hpcgym machines {path} names them",
             HpcgymWarning,
         )

@@ -19,7 +19,8 @@ LATEST_TIME = 2**53  # [s] the latest that a workload may contain, so that no su
 
 # -- values of the rules, which are fields of `sim` -----------------------------------------------
 PER_TIMESTAMP, PER_EVENT = 0, 1  # passes
-UNLIMITED = 2**62  # depth: a reservation for every queued job
+UNLIMITED = 2**62  # depth: a reservation for every queued job, from its submission on
+ALL_JOBS = 2**62  # tested
 ALL_PASSES = 2**62  # how many `run` does at most: as many as there are
 NO_THRESHOLD = -1  # threshold [s]
 
@@ -52,6 +53,10 @@ RULES = (
     "strict",  # 1 if a job behind the head must end by the shadow time to start before it
     "holds",  # 1 if long jobs are held back, see engine/holding.py
     "erode",  # [s] of waiting that halve what a job holds back, 0: never
+    # where reservations are made anew; else all 0
+    "every",  # [s] from one such pass to the next, 0: each pass is one
+    "tested",  # queued jobs that it looks at, ALL_JOBS
+    "window",  # [s] from the pass on in which reservations begin, FOREVER
     "keeps",  # 1 if a job that was selected and does not fit stays selected until it starts
     "managed",  # 1 if idle processors are switched off, see engine/idle_power.py
     "timeout",  # [s] of idleness, after which they are
@@ -96,6 +101,10 @@ _PRESENT = (
     "first_reserved",  # [s] the earliest reservation of a queued job
     "profile_first",  # the profile's present segment
     "profile_end",  # the end of its segments
+    # of a depth between one reservation and all
+    "reserved",  # reservations that the last pass made
+    "last_reserved",  # the last job in primary order that has one, -1 if none
+    "due",  # [s] when the next pass makes reservations, FOREVER if it is not known
 )
 SIM = whole_numbers(*RULES, *_PRESENT)
 
@@ -124,11 +133,12 @@ SCORES = records(  # score + x or, if CUBED, score * x**3; x = waiting / patienc
 )
 
 LINE = records(
-    # where backfilling is conservative: by place in the primary order, in which it makes its rounds
+    # where several jobs have reservations: by place in the order in which a pass looks at jobs
     ("job", np.int64),
     ("score", np.float64),
     # and by job
     ("reserved", np.int64),  # [s] start time reserved now
+    ("reserved_at", np.int64),  # [s] at which pass, where each makes reservations anew
     # by job, where long ones are held back
     ("held", np.float64),  # [processors] that stay free behind the job, before it has waited
 )
@@ -157,11 +167,11 @@ class State(NamedTuple):
     history: NDArray[np.int64]  # (n_users, k) [s] run times of the last k jobs ended, or -1
     blocks: NDArray[np.void]  # the ordered lists: see hpcgym.engine.ordered
     entries: NDArray[np.void]
-    profile: NDArray[np.void]  # (n_segments,) PROFILE, empty unless backfilling is conservative
-    # (n_jobs,) LINE, empty unless backfilling is conservative or long jobs are held back
+    profile: NDArray[np.void]  # (n_segments,) PROFILE, empty unless several jobs may be reserved
+    # (n_jobs,) LINE, empty unless several jobs have reservations or long jobs are held back
     line: NDArray[np.void]
     narrow: NDArray[np.int64]  # (n_blocks * CLASSES,) [s], see hpcgym.engine.orders.narrow
-    freed: NDArray[np.void]  # (n_running,) FREED_EARLY, empty unless backfilling is conservative
+    freed: NDArray[np.void]  # (n_running,) FREED_EARLY, empty unless all have reservations
     idle: NDArray[np.void]  # (n_groups,) IDLE, empty unless processors are switched off
     ended: NDArray[np.int64]  # (n_jobs,) jobs in the order of their ends, empty unless noted
 
@@ -208,24 +218,24 @@ def make_state(
     for name, value in rules.items():
         sim[name] = value
     sim.free = sim.capacity = processors
-    sim.head = sim.shadow = sim.selected = -1
-    sim.first_reserved = FOREVER
+    sim.head = sim.last_reserved = sim.shadow = sim.selected = -1
+    sim.first_reserved = sim.due = FOREVER
     progress = np.empty(n_jobs, PROGRESS)
     progress["start"] = -1
     progress["promised"] = -1
     progress["marks"] = 0
     progress["predicted"] = 0 if predicted is None else predicted
-    conservative = sim.depth == UNLIMITED
+    plans = sim.tested > 0 or sim.depth == UNLIMITED
     # a job may start beside one that is to end in the same second, where events are handled alone
     running = min(n_jobs, 2 * processors)
     blocks, entries, narrow = make_queues(sim, n_jobs, running)
-    profile = np.empty(4 * n_jobs + 8 if conservative else 0, PROFILE)
-    if conservative:
+    profile = np.empty(4 * n_jobs + 8 if plans else 0, PROFILE)
+    if plans:
         profile[0] = (0, processors)
         sim.profile_end = 1
-    line = np.zeros(n_jobs if conservative or sim.holds else 0, LINE)
+    line = np.zeros(n_jobs if plans or sim.holds else 0, LINE)
     history = np.full((n_users, last), -1, np.int64)
-    freed = np.empty(running if conservative else 0, FREED_EARLY)
+    freed = np.empty(running if sim.depth == UNLIMITED else 0, FREED_EARLY)
     # groups are as many as jobs that have ended, at most as many as processors
     idle = np.empty(min(n_jobs, processors) + 2 if sim.managed else 0, IDLE)
     ended = np.empty(n_jobs if sim.logs else 0, np.int64)

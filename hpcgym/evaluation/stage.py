@@ -285,8 +285,12 @@ def checked_rules(rules: Mapping[str, Any]) -> dict[str, Any]:
     for rule in ("estimate", "policy_estimate"):
         if not isinstance(given.get(rule, ""), str):
             raise HpcgymError(f"{rule} must be a name here: its run times would be of other slices")
-    if given.get("backfill") == "conservative":
-        raise HpcgymError("backfill must be 'easy' or 'none' here; evaluate 'conservative' by name")
+    backfill = Scheduler(backfill=given.get("backfill", "easy"))
+    if not (backfill.reserves_one or backfill.backfill == "none"):
+        raise HpcgymError(
+            "backfill must be 'easy', 'until-shadow' or 'none' here; evaluate"
+            f" {backfill.backfill!r} by name, as easy:backfill={backfill.backfill}"
+        )
     return given
 
 

@@ -12,6 +12,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.progress import silence
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.run import simulate
@@ -37,7 +38,10 @@ def can_repeat(result: Result) -> bool:
 
 
 def delays(
-    result: Result, job: int, rows: NDArray[np.int64], step: Callable[[str], None] | None = None
+    result: Result,
+    job: int,
+    rows: NDArray[np.int64],
+    progress: Callable[[int, int], None] = silence,
 ) -> NDArray[np.int64]:
     """Return how much earlier a job would start without each of some others, (k,) int64 [s].
 
@@ -47,7 +51,7 @@ def delays(
     ----------
     result : a schedule of :func:`hpcgym.simulate`.
     job, rows : rows of the job, and of the others, (k,).
-    step : is called after each with its number, or None.
+    progress : is called after each with how many are done, and how many there are.
     """
     start = int(result.start[job])
     # what is submitted after a start has no influence on it
@@ -58,8 +62,7 @@ def delays(
         if without > start:  # those that come until then may have an influence
             without = _start(result, np.ones_like(known), row, job)
         found[place] = start - without
-        if step is not None:
-            step(str(result.workload.job_number[row]))
+        progress(place + 1, len(rows))
     return found
 
 

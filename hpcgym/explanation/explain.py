@@ -15,6 +15,7 @@ from hpcgym.explanation.reasons import rights, waited_for
 from hpcgym.explanation.story import Facts, moves, story
 from hpcgym.explanation.watching import Pass, can_watch, watch
 from hpcgym.files.plain import plain
+from hpcgym.progress import silence
 from hpcgym.schedule.result import Result
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ def explain(
     job: int,
     *,
     most: int = _MOST,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Callable[[int, int], None] = silence,
 ) -> Explanation:
     """Explain why a job of a schedule waited.
 
@@ -97,15 +98,8 @@ def explain(
     passes = watch(result, row) if can_watch(result) else []
     rows = beside(result, row)
     tried = _largest(result, row, rows, most if can_repeat(result) else 0)
-
-    count = [0]
-
-    def step(_: str) -> None:
-        count[0] += 1
-        if progress is not None:
-            progress(count[0], len(tried))
-
-    delay = dict(zip(tried.tolist(), delays(result, row, tried, step).tolist(), strict=True))
+    earlier = delays(result, row, tried, progress).tolist()
+    delay = dict(zip(tried.tolist(), earlier, strict=True))
     others = _others(result, row, rows, passes, delay)
     facts = _facts(result, row)
     runs = int((result.workload.job_number == job).sum())

@@ -9,7 +9,9 @@ from numpy.typing import NDArray
 
 from hpcgym.explanation.watching import Pass
 from hpcgym.schedule.result import Result
-from hpcgym.simulation.nodes import needs_on, single_cores
+from hpcgym.simulation.nodes import as_on_pool, needs_on
+
+Needs = NDArray[np.int64]  # (n_jobs, 1 + R), units and what each asks for
 
 #: What a job may have waited for: name -> the words that follow "it waited for 2 h".
 REASONS = {
@@ -18,6 +20,8 @@ REASONS = {
     "order": "because a job before it could not start, and nothing starts out of order",
     "reservation": "because it would have delayed the first job of the queue",
     "plan": "because all earlier times were reserved for others",
+    "clock": "for the next pass that back-fills",
+    "unseen": "because passes that back-fill do not look at so many jobs",
     "hold": "because processors were to stay free behind it",
 }
 #: By what right a job may have started before another.
@@ -31,15 +35,22 @@ RIGHTS = {
 }
 
 
-def reason(result: Result, job: int, at: Pass) -> str:
-    """Return what a job waits for after a pass at which it did not start: a name of REASONS."""
+def reason(result: Result, job: int, at: Pass, needs: Needs | None) -> str:
+    """Return what a job waits for after a pass at which it did not start: a name of REASONS.
+
+    ``needs``: what jobs ask of nodes, None on a pool.
+    """
     scheduler = result.scheduler
     width = int(result.workload.requested_processors[job])
     if width > at.free:
         return "processors"
-    if not has_room(result, job, at.time):
+    if needs is not None and not has_room(result, job, at.time, needs):
         return "nodes"
-    if scheduler.backfill == "conservative":
+    if scheduler.slurm is not None and at.time % scheduler.slurm.bf_interval != 0:
+        return "clock"
+    if scheduler.slurm is not None and at.before >= scheduler.slurm.bf_max_job_test:
+        return "unseen"
+    if scheduler.backfill == "conservative" or scheduler.plans_anew:
         return "plan"
     if at.head in (job, -1):
         return "hold"
@@ -51,18 +62,22 @@ def reason(result: Result, job: int, at: Pass) -> str:
     return "hold" if width <= at.extra or ends <= at.shadow else "reservation"
 
 
-def has_room(result: Result, job: int, time: int) -> bool:
-    """Return whether the nodes hold a job beside those that run after a pass; True on a pool."""
-    if result.allocation is None or result.lost is not None:
-        return True
-    cluster, start = result.cluster, result.start
-    needs = needs_on(result.workload, cluster)
-    if single_cores(needs):
-        return True
+def needs_of_nodes(result: Result) -> Needs | None:
+    """Return what jobs ask of the nodes that a schedule gave them; None where cores are alike."""
+    if result.allocation is None:
+        return None
+    needs = needs_on(result.workload, result.cluster)
+    return None if as_on_pool(needs, result.scheduler) else needs
+
+
+def has_room(result: Result, job: int, time: int, needs: Needs) -> bool:
+    """Return whether the nodes hold a job beside those that run after a pass."""
+    assert result.allocation is not None
+    start = result.start
     running = np.flatnonzero((start <= time) & (start + result.run_time > time))
     cells = result.allocation.rows(running)
     owner = np.repeat(running, np.diff(cells.first))
-    free = cluster.capacity.astype(np.int64).copy()
+    free = result.cluster.capacity.astype(np.int64).copy()
     np.subtract.at(free, cells.node, cells.units[:, None] * needs[owner, 1:])
     demand = needs[job, 1:]
     held = np.min(free[:, demand > 0] // demand[demand > 0], axis=1)
@@ -76,10 +91,11 @@ def waited_for(result: Result, job: int, passes: Sequence[Pass]) -> dict[str, in
     submit, start = int(result.workload.submit_time[job]), int(result.start[job])
     # passes at single events: there is none for a job that does not fit as it comes
     seconds = {"processors": min(passes[0].time, start) - submit}
+    needs = needs_of_nodes(result)
     times = [one.time for one in passes] + [start]
     for one, until in zip(passes, times[1:], strict=True):
         if one.time < start:
-            name = reason(result, job, one)
+            name = reason(result, job, one, needs)
             seconds[name] = seconds.get(name, 0) + min(until, start) - one.time
     return {name: spent for name, spent in seconds.items() if spent > 0}
 
@@ -88,6 +104,7 @@ def rights(result: Result, job: int, rows: NDArray[np.int64], passes: Sequence[P
     """Return by what right each of some jobs started before another: names of RIGHTS."""
     shadows = {one.time: one.shadow for one in passes}
     submit = int(result.workload.submit_time[job])
+    plans_anew = result.scheduler.plans_anew
     found = []
     for row in rows.tolist():
         start = int(result.start[row])
@@ -97,7 +114,7 @@ def rights(result: Result, job: int, rows: NDArray[np.int64], passes: Sequence[P
             found.append("chosen")
         elif not result.backfilled[row]:
             found.append("order")
-        elif result.scheduler.backfill == "conservative" or start not in shadows:
+        elif result.scheduler.backfill == "conservative" or plans_anew or start not in shadows:
             found.append("gap")
         else:
             ends = start + int(result.predicted_run_time[row])

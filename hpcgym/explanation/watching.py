@@ -27,6 +27,7 @@ class Pass(NamedTuple):
     shadow : [s] when it can start by predicted ends; -1 if it had no reservation.
     extra : processors that it leaves free then.
     free : processors.
+    before : as ``ahead``, with those that were back-filled in the pass.
     """
 
     time: int
@@ -35,6 +36,7 @@ class Pass(NamedTuple):
     shadow: int
     extra: int
     free: int
+    before: int
 
 
 def can_watch(result: Result) -> bool:
@@ -62,7 +64,7 @@ def watch(result: Result, job: int) -> list[Pass]:
 
     def note() -> None:
         sim = arrays.sim
-        plans = sim.depth == state.UNLIMITED
+        plans = sim.tested > 0 or sim.depth == state.UNLIMITED
         head = -1 if plans else int(sim.head)
         # a head that has started since is not cleared
         stands = head >= 0 and int(arrays.progress[head].start) < 0
@@ -75,6 +77,7 @@ def watch(result: Result, job: int) -> list[Pass]:
                 int(sim.shadow) if promised else -1,
                 int(sim.extra) if promised else 0,
                 int(sim.free) if sim.free >= 0 else 0,
+                _ahead(arrays, waited, job, with_filled=True),
             )
         )
 
@@ -83,10 +86,18 @@ def watch(result: Result, job: int) -> list[Pass]:
     return passes
 
 
-def _ahead(arrays: state.Prepared, rows: NDArray[np.int64], job: int) -> int:
-    """Return how many queued jobs of some rows come before a job in primary order."""
-    sim = arrays.sim
-    queued = rows[(arrays.progress["start"][rows] < 0) & (rows < int(sim.next))]
+def _ahead(
+    arrays: state.Prepared, rows: NDArray[np.int64], job: int, with_filled: bool = False
+) -> int:
+    """Return how many queued jobs of some rows come before a job in primary order.
+
+    ``with_filled``: those that have just been back-filled count as well.
+    """
+    sim, progress = arrays.sim, arrays.progress[rows]
+    waits = progress["start"] < 0
+    if with_filled:
+        waits |= (progress["start"] == sim.time) & (progress["marks"] // state.BACKFILLED % 2 == 1)
+    queued = rows[waits & (rows < int(sim.next))]
     if job not in queued:
         return 0
     order = _place_keys(arrays, queued)

@@ -224,6 +224,15 @@ def _order(scheduler: Scheduler) -> list[str]:
         return [order, "whatever finds room starts"]
     if scheduler.backfill == "conservative":
         return [order, "conservative backfilling"]
+    if scheduler.slurm is not None:
+        slurm = scheduler.slurm
+        return [
+            order,
+            f"Slurm's backfilling every {slurm.bf_interval} s over {slurm.bf_max_job_test} jobs",
+        ]
+    if scheduler.plans_anew:
+        by = _policy(scheduler.backfill_order)
+        return [order, f"{scheduler.depth} reservations, backfilling by {by}"]
     until = " until the shadow time" if scheduler.backfill == "until-shadow" else ""
     return [order, f"EASY backfilling by {_policy(scheduler.backfill_order)}{until}"]
 

@@ -47,6 +47,7 @@ WITHIN = {
 #: What one may ask for, in words.
 FEATURES = {
     "conservative": "backfill='conservative'",
+    "depth": "backfill='depth:K' or 'slurm'",
     "per-event": "passes='per-event'",
     "kill": "correction='kill'",
     "averages": "the mean of a user's last jobs",
@@ -66,6 +67,7 @@ FEATURES = {
     "extract": "an extract, which begins with jobs that run",
 }
 
+_ONE_OR_NONE = "not built yet: there one job that waits has a reservation, or none"
 _OF_AGENTS = "there the agent says what starts"
 _SHARED_RUNS = "run times stand once for all simulations, and a kill changes them"
 _EMPTY = (
@@ -91,6 +93,13 @@ APART: dict[tuple[str, str], str] = {
     ("conservative", "environments"): "a new order at each pass would move all reservations",
     ("conservative", "batches"): "a batch simulates backfill='easy' or 'none'",
     ("conservative", "look-ahead"): "look-ahead drains queues with backfill='easy' or 'none'",
+    ("depth", "whole nodes"): _ONE_OR_NONE,
+    ("depth", "shared nodes"): _ONE_OR_NONE,
+    ("depth", "failures"): "not built yet: a failure would break reservations of nodes",
+    ("depth", "shutdown"): "reservations reckon with processors that are on",
+    ("depth", "environments"): _ONE_OR_NONE,
+    ("depth", "batches"): _ONE_OR_NONE,
+    ("depth", "look-ahead"): "look-ahead drains queues with backfill='easy' or 'none'",
     ("per-event", "nodes"): "simulators with such passes know pools, and units of single cores",
     ("per-event", "whole nodes"): "simulators with such passes know pools",
     ("per-event", "shared nodes"): "simulators with such passes know pools",
@@ -208,6 +217,8 @@ def features_of(scheduler: Scheduler) -> dict[str, str]:
     found = {}
     if scheduler.backfill == "conservative":
         found["conservative"] = FEATURES["conservative"]
+    if scheduler.plans_anew:
+        found["depth"] = f"backfill={scheduler.backfill!r}"
     if scheduler.passes == "per-event":
         found["per-event"] = FEATURES["per-event"]
     if scheduler.correction == "kill":

@@ -13,10 +13,52 @@ from hpcgym.errors import HpcgymError, check_choice, is_number
 from hpcgym.scheduler.hold import Hold
 from hpcgym.scheduler.policies.fair_share import FairShare
 from hpcgym.scheduler.policies.index import PolicyLike, parse_policy, weight_text
+from hpcgym.scheduler.slurm_backfill import SlurmBackfill
 
 #: The time of a dispatcher's calls by the clock, and the longest that a call may take [s].
 MEASURED = "measured"
 MOST_DISPATCH_TIME = 10**9
+
+
+#: A reservation depth larger than any queue.
+MOST_DEPTH = 10**9
+
+
+def backfill_value(value: Any, names: Iterable[str], rule: str = "backfill") -> str:
+    """Return a way to back-fill by its name, checked; a number is a depth.
+
+    Raises
+    ------
+    HpcgymError : none of the names, or a depth that is no whole number of at least 0.
+    """
+    text = str(value).strip()
+    slurm = SlurmBackfill.parse(text) if "slurm" in names else None
+    if slurm is not None:
+        return str(slurm)
+    depth = text.removeprefix("depth:")
+    if text in names and text != "depth:K":
+        return text
+    if isinstance(value, bool) or not (depth != text or depth.lstrip("-").isdecimal()):
+        check_choice(rule, value, names)
+    if not (depth.isascii() and depth.isdigit() and int(depth) <= MOST_DEPTH):
+        raise HpcgymError(
+            f"{rule} depth:K needs a whole number from 0 to {MOST_DEPTH:,}, not {depth!r}"
+        )
+    return ("none", "easy")[int(depth)] if int(depth) < 2 else f"depth:{int(depth)}"
+
+
+def depth_of(backfill: str) -> int | None:
+    """Return how many jobs that wait may have reservations; None: all."""
+    slurm = SlurmBackfill.parse(backfill)
+    if slurm is not None:
+        return slurm.reservations
+    known = {"none": 0, "fill": 0, "easy": 1, "until-shadow": 1, "conservative": None}
+    return known[backfill] if backfill in known else int(backfill.removeprefix("depth:"))
+
+
+def sweeps(backfill: str) -> bool:
+    """Return whether jobs behind those with reservations are tried in an order of their own."""
+    return SlurmBackfill.parse(backfill) is None and depth_of(backfill) not in (0, None)
 
 
 def policy_value(rule: str, policy: PolicyLike, others: Iterable[str] = ()) -> PolicyLike:

@@ -13,18 +13,24 @@ from hpcgym.scheduler.policies.expressions import Expression
 from hpcgym.scheduler.policies.fair_share import FairShare
 from hpcgym.scheduler.policies.index import PolicyLike, looks_at_usage, parse_policy
 from hpcgym.scheduler.rule_values import (
+    backfill_value,
+    depth_of,
     dispatch_time,
     number_or_none,
     pair_estimate,
     plain,
     policy_value,
+    sweeps,
     threshold,
 )
+from hpcgym.scheduler.slurm_backfill import SlurmBackfill
 
 BACKFILL = {
     "none": "no job starts before one that comes earlier in the queue",
     "easy": "jobs may start earlier if they do not delay the first that waits",
     "until-shadow": "as easy, and they must end before the first that waits can start",
+    "depth:K": "jobs may start earlier if they do not delay the first K that wait",
+    "slurm": "jobs start in order; every 30 s others, if they delay none of the first 500",
     "conservative": "jobs may start earlier if they delay none that waits",
     "fill": "whatever finds room starts, whoever waits; where jobs share nodes only",
 }
@@ -80,9 +86,13 @@ class Scheduler:
         returns a score for each queued job, highest first.
     backfill : "none"; "easy", with one reservation, beside which others may start that end before
         it or leave it enough processors; "until-shadow", where they must end before it, as in
-        Slurm; or "conservative", with a reservation for each waiting job.
-    backfill_order : order in which EASY looks for jobs to start early: "fcfs", "sjbf" (shortest
-        predicted run time) or any policy.
+        Slurm; "depth:K", or the number K, with reservations for the first K that wait, made anew at
+        each pass: 0 is "none", 1 "easy"; "slurm", as Slurm does it, from time to time, with its
+        settings behind a colon, a text or a
+        :class:`hpcgym.scheduler.slurm_backfill.SlurmBackfill`; or "conservative", with one for each
+        waiting job, from its submission on.
+    backfill_order : order in which EASY, and "depth:K", look for jobs to start early: "fcfs",
+        "sjbf" (shortest predicted run time) or any policy.
     estimate : the run times that backfilling reckons with: a name of
         :data:`hpcgym.scheduler.estimates.ESTIMATES`, a
         :class:`hpcgym.scheduler.estimates.Regression`, predicted run times, (n_jobs,) seconds, or a
@@ -129,7 +139,7 @@ class Scheduler:
     """
 
     policy: PolicyLike = "fcfs"
-    backfill: str = "easy"
+    backfill: str = "easy"  # numbers and settings are kept as their names
     backfill_order: PolicyLike = "fcfs"
     estimate: Estimate = "requested"
     correction: str = None  # type: ignore[assignment]  # None: the usual one
@@ -153,7 +163,7 @@ class Scheduler:
         if not (isinstance(self.backfill_order, str) and self.backfill_order == "sjbf"):
             order = policy_value("backfill_order", self.backfill_order, others=["sjbf"])
             settle(self, "backfill_order", order)
-        check_choice("backfill", self.backfill, BACKFILL)
+        settle(self, "backfill", backfill_value(self.backfill, BACKFILL))
         self._settle_correction()
         check_choice("correction", self.correction, CORRECTIONS)
         check_choice("passes", self.passes, PASSES)
@@ -178,10 +188,15 @@ class Scheduler:
                 " reservations would all move with its scores"
             )
         settle(self, "hold", Hold.parse(self.hold))
-        if self.hold is not None and self.backfill in ("conservative", "fill"):
+        if self.hold is not None and not (self.reserves_one or self.backfill == "none"):
             raise HpcgymError(
                 f"hold does not go with backfill={self.backfill!r}: it holds jobs back around one"
                 " reservation or none"
+            )
+        if self.plans_anew and self.passes == "per-event":
+            raise HpcgymError(
+                f"passes='per-event' does not go with backfill={self.backfill!r}: simulators with"
+                " such passes have one reservation, or all"
             )
         check_allocation_name(self.allocation)
         if self.fair_share is not None:
@@ -234,6 +249,26 @@ class Scheduler:
         return self.backfill in ("easy", "until-shadow")
 
     @property
+    def plans_anew(self) -> bool:
+        """Whether several jobs that wait have reservations, made anew at each pass."""
+        return self.backfill.startswith(("depth:", "slurm"))
+
+    @property
+    def slurm(self) -> SlurmBackfill | None:
+        """How Slurm back-fills; None where jobs are back-filled in another way, or not at all."""
+        return SlurmBackfill.parse(self.backfill)
+
+    @property
+    def depth(self) -> int | None:
+        """How many jobs that wait may have reservations; None: all."""
+        return depth_of(self.backfill)
+
+    @property
+    def sweeps(self) -> bool:
+        """Whether jobs behind those with reservations are tried in ``backfill_order``."""
+        return sweeps(self.backfill)
+
+    @property
     def parts(self) -> int:
         """How many jobs may have parts of the same node; 0 where jobs fill their nodes.
 
@@ -247,7 +282,7 @@ class Scheduler:
     def usage_orders(self) -> tuple[bool, bool]:
         """Whether ``policy``, and the order of backfilling, look at what users have used."""
         second = self.backfill_order
-        sweeps = self.reserves_one and not (isinstance(second, str) and second == "sjbf")
+        sweeps = self.sweeps and not (isinstance(second, str) and second == "sjbf")
         return looks_at_usage(self.policy), sweeps and looks_at_usage(second)
 
     @property
@@ -257,7 +292,7 @@ class Scheduler:
         They are general, or look at run times that are learned; None: it is another order.
         """
         second = self.backfill_order
-        sweeps = self.reserves_one and not (isinstance(second, str) and second == "sjbf")
+        sweeps = self.sweeps and not (isinstance(second, str) and second == "sjbf")
         return self._anew(self.policy), self._anew(second) if sweeps else None
 
     def _anew(self, order: PolicyLike) -> Expression | None:

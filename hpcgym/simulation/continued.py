@@ -14,7 +14,7 @@ from hpcgym.errors import HpcgymError, WorkloadError
 from hpcgym.scheduler.dispatchers.view import cells_of
 from hpcgym.scheduler.estimates.learning import asks_for_predictions
 from hpcgym.simulation.driver import Simulation, new_simulation
-from hpcgym.simulation.nodes import needs_on, nodes_for, single_cores
+from hpcgym.simulation.nodes import as_on_pool, needs_on, nodes_for
 from hpcgym.workload.extracts import interval, named, nothing_there
 from hpcgym.workload.warm_start import Cells, Initial, Ongoing, joined
 
@@ -85,6 +85,7 @@ def continued(result: Result, start: float, end: float | None = None) -> Workloa
         promised=arrays.progress["promised"],
         reserved=reserved,
         cells=_cells(result, nodes, held),
+        due=None if arrays.sim.due == state.FOREVER else int(arrays.sim.due),
     )
     bare = replace(workload, initial=None, cleaning={})
     past = bare.with_columns(wait_time=result.wait, run_time=result.run_time).take(begun & ~runs)
@@ -124,7 +125,8 @@ def again(result: Result) -> tuple[Simulation, Nodes | None]:
     nodes = None
     if cluster.groups:
         needs = needs_on(workload, cluster)
-        nodes = None if single_cores(needs) else nodes_for(workload, needs, cluster, scheduler)
+        if not as_on_pool(needs, scheduler):
+            nodes = nodes_for(workload, needs, cluster, scheduler)
     return new_simulation(workload, scheduler, cluster, nodes), nodes
 
 

@@ -62,8 +62,7 @@ class Simulation:
 
     def drive(self, until: int = state.FOREVER) -> None:
         """Simulate up to ``until``, on the simulation's clock; called again, it goes on."""
-        plans = self.arrays.sim.depth == state.UNLIMITED
-        run = self.kind.conservative if plans else self.kind.easy
+        run = self.kind.loop_of(self.arrays.sim)
         learning, answers = self.learning, ()
         if any(part is not None for part in (learning, self.shares, self.expressed)):
             run = answering(run, self.kind.usage_of, chain())

@@ -69,6 +69,15 @@ def single_cores(needs: NDArray[np.int64]) -> bool:
     return bool((needs[:, 1] == 1).all() and (needs[:, 2:] == 0).all())
 
 
+def as_on_pool(needs: NDArray[np.int64], scheduler: Scheduler) -> bool:
+    """Return whether the starts of jobs are those on a pool, and nodes can be chosen afterwards.
+
+    So it is with single cores, but for Slurm's reservations, which are of nodes by name: a core
+    that is free on another node is of no use to who is to start there.
+    """
+    return single_cores(needs) and scheduler.slurm is None
+
+
 def nodes_for(
     workload: Workload, needs: NDArray[np.int64], cluster: Cluster, scheduler: Scheduler
 ) -> Nodes:
@@ -79,7 +88,7 @@ def nodes_for(
     HpcgymError : passes at single events, which are for pools of processors.
     """
     check_scheduler(scheduler, "nodes")
-    plans = scheduler.backfill == "conservative"
+    plans = scheduler.depth is None or scheduler.plans_anew
     asks = demand_of(needs, workload.requested_time, scheduler)
     return make_nodes(needs, cluster.capacity, *allocation_code(scheduler), plans, asks)
 

@@ -36,7 +36,6 @@ from hpcgym.scheduler.policies.index import (
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.workload.model import Workload
 
-_DEPTHS = {"none": 0, "easy": 1, "until-shadow": 1, "conservative": state.UNLIMITED}
 COSCHEDULED = ("compact", "spread", "half-socket", "part")  # allocations
 
 
@@ -184,7 +183,7 @@ def engine_rules(
     threshold = scheduler.threshold
     return {
         "passes": state.PER_EVENT if scheduler.passes == "per-event" else state.PER_TIMESTAMP,
-        "depth": _DEPTHS[scheduler.backfill],
+        "depth": state.UNLIMITED if scheduler.depth is None else scheduler.depth,
         "primary": primary,
         "secondary": secondary,
         "estimate": state.AVERAGE if last else state.GIVEN,
@@ -194,7 +193,22 @@ def engine_rules(
             state.NO_THRESHOLD if threshold is None else int(min(threshold, state.LATEST_TIME))
         ),
         "strict": int(scheduler.backfill == "until-shadow"),
+        **planning_rules(scheduler),
         **hold_rules(Hold.parse(scheduler.hold)),
+    }
+
+
+def planning_rules(scheduler: Scheduler) -> dict[str, int]:
+    """Return the rules of reservations that are made anew as the engine takes them."""
+    if not scheduler.plans_anew:
+        return {}
+    slurm = scheduler.slurm
+    if slurm is None:
+        return {"tested": state.ALL_JOBS, "window": state.FOREVER}
+    return {
+        "every": slurm.bf_interval,
+        "tested": slurm.bf_max_job_test,
+        "window": 60 * slurm.bf_window,
     }
 
 
@@ -224,8 +238,8 @@ def orders(
     learned = learns(scheduler.policy_estimate)
     anew = scheduler.anew
     first = _ranking(scheduler.policy, columns, learned, shares, anew[0])
-    second: Ranking | None = Ranking(None, None)  # by submission, unless EASY has another
-    if scheduler.reserves_one:
+    second: Ranking | None = Ranking(None, None)  # by submission, unless it is said
+    if scheduler.sweeps:
         order = scheduler.backfill_order
         second = None if order == "sjbf" else _ranking(order, columns, learned, shares, anew[1])
     primary = _order_code(first)

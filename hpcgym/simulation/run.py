@@ -31,12 +31,12 @@ from hpcgym.simulation.idle_shares import warn_of_schedulers
 from hpcgym.simulation.limited import check_power_rule, simulate_powered, takes_whole_nodes
 from hpcgym.simulation.nodes import (
     allocation_of,
+    as_on_pool,
     asked,
     asked_late,
     assign_nodes,
     needs_on,
     nodes_for,
-    single_cores,
 )
 from hpcgym.simulation.prepare import machine_of
 from hpcgym.simulation.scoring import scored_by
@@ -187,7 +187,7 @@ def _simulate_on_nodes(
 ) -> Result:
     """Simulate on a machine of nodes, or with a dispatcher."""
     needs = needs_on(workload, cluster)
-    if chosen.dispatcher is None and single_cores(needs):
+    if chosen.dispatcher is None and as_on_pool(needs, chosen):
         result, ended = _simulate_on_pool(workload, chosen, cluster, learned)
         facts = ended.jobs, ended.progress, needs
         nodes = assign_nodes(*facts, cluster, chosen, workload.initial)

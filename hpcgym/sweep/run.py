@@ -330,8 +330,9 @@ def _run(
     progress: Progress | None,
 ) -> Summary:
     """Run the tasks of a manifest, in a folder that is locked."""
-    if any(rules["backfill"] == "conservative" for rules in manifest["schedulers"].values()):
-        warm("conservative")
+    ways = {rules["backfill"] for rules in manifest["schedulers"].values()}
+    for way in sorted(ways - {"none", "easy", "until-shadow", "fill"}):
+        warm(way)
     if "speedups" in manifest:
         simulate_two()
     if "limits" in manifest:

@@ -21,6 +21,8 @@ from hpcgym.tuning.space import (
     WEIGHTS,
     Numbers,
     Rules,
+    bounds_of,
+    clipped_to,
     named_weights,
     several,
     threshold_of,
@@ -169,9 +171,7 @@ class SharedSpace:
 
     def bounds(self, arm: SharedArm) -> NDArray[np.float64]:
         """Return the least and the greatest of each number, (n_numbers, 2)."""
-        bounds = np.tile([0.0, 1.0], (self.numbers(arm), 1))
-        bounds[: self.n_weights(arm), 0] = -1.0
-        return bounds
+        return bounds_of(self.n_weights(arm), self.numbers(arm))
 
     def starts(self, arm: SharedArm) -> list[Numbers]:
         """Return numbers to begin with: simple weights, and who may be paired."""
@@ -196,9 +196,8 @@ class SharedSpace:
         numbers : within :meth:`bounds`; what is outside is put to the nearer end.
         units : of :meth:`units`.
         """
-        least, most = self.bounds(arm).T
-        clipped = np.clip(numbers, least, most)
         n = self.n_weights(arm)
+        clipped = clipped_to(bounds_of(n, self.numbers(arm)), numbers)
         rest = iter(clipped[n:].tolist())
         order: Any = arm.order
         if n:

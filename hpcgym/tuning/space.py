@@ -15,6 +15,7 @@ from hpcgym.errors import HpcgymError, check_choice, check_each_once
 from hpcgym.scheduler.estimates.by_name import check_estimate, learns
 from hpcgym.scheduler.policies.index import POLICIES
 from hpcgym.scheduler.policies.spread import spread
+from hpcgym.scheduler.rule_values import backfill_value, depth_of, sweeps
 from hpcgym.workload.model import Workload
 
 Numbers = NDArray[np.float64]  # (n_numbers,), weights within -1 and 1, others within 0 and 1
@@ -22,7 +23,7 @@ Rules = dict[str, Any]  # of a scheduler, by the names of its attributes
 
 #: What may be added to an order of the queue.
 LEVERS = ("threshold", "hold")
-#: Ways to back-fill that are searched.
+#: Ways to back-fill that may be searched, beside depth:K.
 BACKFILL = ("none", "easy", "until-shadow", "conservative")
 #: Orders of back-filling; "same" is the order of the queue.
 ORDERS = ("fcfs", "spf", "saf", "same")
@@ -89,7 +90,7 @@ class Arm(NamedTuple):
         if self.policy_estimate != "requested":
             words.append(f"by {self.policy_estimate}")
         words.append(f"{self.backfill} backfilling")
-        if self.backfill in ("easy", "until-shadow"):
+        if sweeps(self.backfill):
             words.append(f"in order {self.backfill_order}")
         if self.estimate != "requested":
             words.append(f"reckoning with {self.estimate}")
@@ -106,7 +107,7 @@ class Space:
     features : what is weighed: as for :class:`hpcgym.agents.xnes.Xnes`, or names with commas.
     estimates : run times that orders and back-filling may reckon with, names of
         :data:`hpcgym.scheduler.estimates.ESTIMATES`.
-    backfilling : names of :data:`BACKFILL`.
+    backfilling : names of :data:`BACKFILL`, and "depth:K".
     backfill_orders : names of :data:`ORDERS`.
     levers : what of :data:`LEVERS` may be added.
 
@@ -139,12 +140,14 @@ class Space:
         settle(self, "features", features_of(self.features))
         for name, known in (
             ("orders", (*POLICIES, WEIGHTS)),
-            ("backfilling", BACKFILL),
             ("backfill_orders", ORDERS),
             ("levers", LEVERS),
         ):
             settle(self, name, several(name, getattr(self, name), known))
         settle(self, "estimates", several("estimates", self.estimates))
+        ways = several("backfilling", self.backfilling)
+        ways = tuple(backfill_value(way, (*BACKFILL, "depth:K"), "backfilling") for way in ways)
+        settle(self, "backfilling", several("backfilling", ways))
         for name in ("orders", "features", "estimates", "backfilling", "backfill_orders"):
             if not getattr(self, name):
                 raise HpcgymError(f"{name}: there must be at least one")
@@ -164,7 +167,7 @@ class Space:
         ):  # fmt: skip
             if arm.backfill == "none":
                 arm = arm._replace(estimate="requested")
-            if arm.backfill in ("none", "conservative"):
+            if not sweeps(arm.backfill):
                 arm = arm._replace(backfill_order="fcfs")
             if arm.order == arm.backfill_order:
                 arm = arm._replace(backfill_order="same")
@@ -172,7 +175,7 @@ class Space:
                 arm = arm._replace(threshold=False)
             if arm.order == "fcfs" and arm.backfill_order in ("fcfs", "same") and not arm.hold:
                 arm = arm._replace(policy_estimate="requested")
-            if not (arm.backfill == "conservative" and arm.hold):
+            if not (arm.hold and depth_of(arm.backfill) not in (0, 1)):
                 found[arm] = None
         return list(found)
 
@@ -197,9 +200,7 @@ class Space:
 
     def bounds(self, arm: Arm) -> NDArray[np.float64]:
         """Return the least and the greatest of each number, (n_numbers, 2)."""
-        bounds = np.tile([0.0, 1.0], (self.numbers(arm), 1))
-        bounds[: self.n_weights(arm), 0] = -1.0
-        return bounds
+        return bounds_of(self.n_weights(arm), self.numbers(arm))
 
     def starts(self, arm: Arm) -> list[Numbers]:
         """Return numbers to begin with: simple weights, and levers in the middle."""
@@ -224,9 +225,8 @@ class Space:
         numbers : within :meth:`bounds`; what is outside is put to the nearer end.
         units : of :meth:`units`.
         """
-        least, most = self.bounds(arm).T
-        clipped = np.clip(numbers, least, most)
         n = self.n_weights(arm)
+        clipped = clipped_to(bounds_of(n, self.numbers(arm)), numbers)
         rest = iter(clipped[n:].tolist())
         order: Any = arm.order
         if n:
@@ -265,6 +265,20 @@ class Space:
             + 2 * int("hold" in rules)
         )
         return parts
+
+
+def bounds_of(n_weights: int, n_numbers: int) -> NDArray[np.float64]:
+    """Return the least and the greatest of numbers, (n_numbers, 2), those of weights first."""
+    bounds = np.tile([0.0, 1.0], (n_numbers, 1))
+    bounds[:n_weights, 0] = -1.0
+    return bounds
+
+
+def clipped_to(bounds: NDArray[np.float64], numbers: Numbers) -> Numbers:
+    """Return numbers within bounds, (n_numbers, 2); what is outside is put to the nearer end."""
+    least, most = bounds.T
+    clipped: Numbers = np.clip(numbers, least, most)
+    return clipped
 
 
 def threshold_of(place: float) -> int:

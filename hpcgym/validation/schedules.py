@@ -172,8 +172,13 @@ def check_capacity(result: Result, line: Timeline) -> list[str]:
 
 def check_events(result: Result, line: Timeline, delays: tuple[int, int]) -> list[str]:
     """Find jobs that start when nothing is submitted and nothing ends, nor did before the delay."""
-    start = line.time[line.start]
-    by_event = started_by_event(start, line.time[line.submission | line.termination], delays)
+    start, events = line.time[line.start], line.time[line.submission | line.termination]
+    slurm, initial = result.scheduler.slurm, result.workload.initial
+    if slurm is not None:  # it may start at the next pass by the clock as well
+        begin = [] if initial is None else [initial.begin]
+        due = -(-np.append(events, begin) // slurm.bf_interval) * slurm.bf_interval
+        events = np.union1d(events, due.astype(np.int64))
+    by_event = started_by_event(start, events, delays)
     wrong = decided(result.workload) & ~by_event
     return cases(wrong, "job {} starts at {} s, when no job is submitted or ends", start)
 

@@ -58,6 +58,7 @@ class Ongoing:
     reserved : (n_jobs,) int64 [s] start times that conservative backfilling has reserved for jobs
         that wait; None where there are none, or where they are to be made anew at the next pass.
     cells : nodes of running jobs, and those reserved; None on a pool.
+    due : [s] when the next pass by the clock is, as Slurm makes them; None if none is due.
     """
 
     rules: Mapping[str, Any]
@@ -67,6 +68,7 @@ class Ongoing:
     promised: Ints
     reserved: Ints | None = None
     cells: Cells | None = None
+    due: int | None = None
 
     def __post_init__(self) -> None:
         for name in ("order", "predicted", "promised", "reserved"):

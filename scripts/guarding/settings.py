@@ -85,7 +85,7 @@ SETTINGS: dict[str, Callable[[], tuple[Any, Arguments]]] = {
 #: Each value that is not the usual one, with what else it needs.
 ALONE: dict[str, tuple[str, ...]] = {
     "policy": ("lcfs", "weights", "weights-too", "mapping", "pass-weights", *values.MIXED_USAGE),
-    "backfill": ("none", "until-shadow", "conservative", "fill"),
+    "backfill": ("none", "until-shadow", "depth:3", "slurm", "conservative", "fill"),
     "backfill_order": ("sjbf", "laf", "wfp3", "weights", "fairshare", "filler"),
     "estimate": tuple(values.ESTIMATES)[1:],
     "correction": ("incremental", "recursive-doubling", "predicted-again", "kill", "next-second"),

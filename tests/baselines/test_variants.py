@@ -48,6 +48,8 @@ def test_a_variant_is_the_scheduler_with_rules_changed(name: str, rules: dict[st
         ("prb:hold=0.1", "dispatchers have no variants"),
         ("saf:hold=2", "hold: share must be a number from 0 to 1"),
         ("sav:threshold=5", "unknown scheduler 'sav'; did you mean"),
+        ("mine.toml:threshold=5", "no rules can stand behind a file"),
+        ("slurm.conf:threshold=5", "no rules can stand behind a file"),
     ],
 )
 def test_a_wrong_variant_is_one_line(name: str, told: str) -> None:
@@ -74,6 +76,14 @@ def test_evaluate_says_what_is_wrong_with_a_variant() -> None:
     ):
         with pytest.raises(HpcgymError, match=told):
             evaluate([name], JOBS)
+
+
+@pytest.mark.parametrize("backfill", ["conservative", "depth:4", "4", "slurm"])
+def test_several_reservations_are_evaluated_by_name(backfill: str) -> None:
+    with pytest.raises(HpcgymError, match="by name, as easy:backfill="):
+        evaluate(["saf"], JOBS, slices="all", episodes="whole", backfill=backfill, budget=0)
+    name = f"easy:backfill={backfill}"
+    assert name in evaluate([name], JOBS, slices="all", episodes="whole", budget=0).by_slice
 
 
 def test_an_evaluation_until_the_shadow_time() -> None:

@@ -137,7 +137,7 @@ def test_what_is_not_followed_is_named(tmp_path: Path) -> None:
     assert named["Strange"].where == f"{path}, line 24"
     assert named["Strange"].why == "not a known setting"
     assert not named.keys() & {"GresTypes", "DEFAULT: State", "batch: Nodes", "gpu[1-4]: Gres"}
-    with pytest.warns(HpcgymWarning, match="settings of its scheduling are not followed"):
+    with pytest.warns(HpcgymWarning, match="does not follow .* settings of scheduling"):
         assert find_cluster(path).nodes == 105
 
 

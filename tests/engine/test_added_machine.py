@@ -122,7 +122,7 @@ def do_pass(
         sweep(machine, sim, jobs, keys, progress, blocks, entries, narrow, idle)
 
 
-BLOCKS = Kind(loop_of(next_event_pass, do_pass), None, usage_by_clock)
+BLOCKS = Kind(loop_of(next_event_pass, do_pass), usage_by_clock)
 
 
 def prepared(workload: Workload, rules: dict[str, Any], given: int) -> tuple[Prepared, Any]:

@@ -75,6 +75,8 @@ def test_queues_of_many_blocks(data: st.DataObject, seed: int) -> None:
     """Hundreds of queued and of running jobs: the ordered lists split and join their blocks."""
     workload = crowd(seed, jobs=400, processors=data.draw(st.sampled_from([60, 400])))
     rules = data.draw(schedulers(workload))
+    if rules["backfill"].startswith("slurm"):  # the slow simulator plans for each job anew
+        rules["backfill"] = "slurm:bf_interval=100+bf_max_job_test=10"
     for order in ("policy", "backfill_order"):
         if not isinstance(rules[order], str) and not any(rules[order]):
             rules[order] = "saf"

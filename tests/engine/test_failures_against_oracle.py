@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from node_oracle import node_jobs_of
 from node_strategies import node_cases, node_schedulers
 from slow_failures import simulate_failures_slowly
+from strategies import DEPTHS
 
 import hpcgym
 from hpcgym.cluster import Cluster, NodeGroup
@@ -90,7 +91,7 @@ def test_long_queues(data: st.DataObject, seed: int) -> None:
     workload = Workload.from_columns(columns, processors=4 * nodes, name=f"crowd {seed}")
     rules = data.draw(node_schedulers(workload))
     del rules["hold"]
-    if rules["backfill"] == "conservative":
+    if rules["backfill"] in ("conservative", *DEPTHS):
         rules["backfill"] = "easy"
     failures = [
         (node, time, time + int(random.integers(1, 100)))

@@ -13,7 +13,6 @@ from strategies import cases
 
 import hpcgym
 from hpcgym.engine.machines import kinds
-from hpcgym.engine.machines.pool import conservative, easy
 from hpcgym.engine.state import FOREVER, UNLIMITED, Prepared
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.prepare import prepare
@@ -30,9 +29,8 @@ CASES = cases().filter(
 def prepared(case: Case) -> tuple[Any, Prepared]:
     """Return the kernel and its arrays before the first event."""
     workload, rules = case
-    kernel = conservative if rules["backfill"] == "conservative" else easy
-    cluster = hpcgym.Cluster(workload.processors)
-    return kernel.run, prepare(workload, Scheduler(**rules), cluster)
+    arrays = prepare(workload, Scheduler(**rules), hpcgym.Cluster(workload.processors))
+    return kinds.POOL.loop_of(arrays.sim), arrays
 
 
 def copied(arrays: Prepared) -> Prepared:

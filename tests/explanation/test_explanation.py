@@ -86,6 +86,18 @@ def test_conservative_plans_have_no_head() -> None:
     assert found.waited_for["plan"] == 15
 
 
+def test_slurm_looks_from_time_to_time_and_not_far() -> None:
+    """3 could start at 40 s; the next pass that back-fills is at 60 s, or looks at 2 alone."""
+    rows = (0, 6, 300, 300), (10, 10, 100, 100), (40, 1, 50, 50)
+    found = hpcgym.explain(hpcgym.simulate(jobs(*rows), backfill="slurm"), 3)
+    assert found.waited_for == {"clock": 20}
+    assert "It waited for 20 s for the next pass that back-fills." in " ".join(found.sentences)
+    short = hpcgym.simulate(jobs(*rows), backfill="slurm:bf_max_job_test=1+bf_interval=20")
+    waited = hpcgym.explain(short, 3).waited_for
+    assert waited == {"unseen": 260, "processors": 100}
+    assert hpcgym.explain(hpcgym.simulate(jobs(*rows), backfill=4), 3).waited_for == {}
+
+
 def test_wrong_jobs() -> None:
     workload = jobs(*SMALL)
     result = hpcgym.simulate(workload, "easy")

@@ -19,7 +19,7 @@ from limit_strategies import Case, limited
 from node_strategies import node_schedulers, workloads_for
 from power_strategies import machines
 from slow_books import SlowBooks, keep_slowly
-from strategies import clusters, schedulers, workloads
+from strategies import SEVERAL, clusters, schedulers, workloads
 
 from hpcgym import Result, simulate, validate_schedule
 from hpcgym.cluster import Cluster
@@ -176,7 +176,7 @@ def pools(draw: st.DrawFn) -> tuple[Cluster, Workload, dict[str, Any]]:
     workload = draw(workloads(25, 12, brief=True))
     rules = draw(schedulers(workload))
     cluster = draw(clusters(workload.processors))
-    if rules["backfill"] == "conservative" or rules["passes"] == "per-event":
+    if rules["backfill"] in SEVERAL or rules["passes"] == "per-event":
         cluster = Cluster(workload.processors, cluster.idle_power_w, cluster.busy_power_w)
     return cluster, measured(draw, workload), rules
 

@@ -54,6 +54,7 @@ class Twice:
 
 RULES: dict[str, dict[str, Any]] = {
     "conservative": {"backfill": "conservative"},
+    "depth": {"backfill": "depth:3"},
     "per-event": {"passes": "per-event"},
     "kill": {"correction": "kill"},
     "averages": {"estimate": "ave2"},
@@ -117,6 +118,7 @@ BY_THE_TABLE = "do not go together"
 #: What is refused before the table is asked: an argument that there is not, or a value.
 OTHERWISE: dict[tuple[str, str], str] = {
     **{(place, "conservative"): "unknown backfill" for place in PLACES if "env" in place},
+    **{(place, "depth"): "unknown backfill" for place in PLACES if "env" in place},
     **{
         (place, feature): "unexpected keyword argument"
         for place in PLACES
@@ -136,6 +138,7 @@ OTHERWISE |= {
 for feature, words in (
     ("changing levels", "unexpected keyword"),
     ("conservative", "unknown backfill"),
+    ("depth", "unknown backfill"),
     ("dispatcher", "unexpected keyword"),
     ("dispatch time", "unexpected keyword"),
     ("function", "unexpected keyword"),
@@ -165,6 +168,7 @@ def test_two_things_that_no_machine_takes_together() -> None:
     together = {key for key in APART if key[1] in FEATURES}
     assert together == {
         ("conservative", "shutdown"),
+        ("depth", "shutdown"),
         ("per-event", "shutdown"),
         ("changing levels", "usage"),
         ("changing levels", "dispatcher"),
@@ -178,6 +182,7 @@ def test_two_things_that_no_machine_takes_together() -> None:
             simulate(NEEDY, cluster=NODES, limits=[], **rules)
     for jobs, cluster, rules in (
         (JOBS, asleep, RULES["conservative"]),
+        (JOBS, asleep, RULES["depth"]),
         (JOBS, asleep, RULES["per-event"]),
         (part, asleep, {}),
     ):

@@ -50,7 +50,9 @@ SAME: list[tuple[Any, str]] = [
 
 
 @settings(max_examples=40)
-@given(workloads(), st.sampled_from(SAME), st.sampled_from(["none", "easy", "conservative"]))
+@given(
+    workloads(), st.sampled_from(SAME), st.sampled_from(["none", "easy", "depth:3", "conservative"])
+)
 def test_they_order_as_policies_by_name_do(
     workload: Workload, same: tuple[Any, str], backfill: str
 ) -> None:

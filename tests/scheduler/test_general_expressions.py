@@ -15,7 +15,7 @@ from online import assert_same as assert_same_as
 from online import cases as learning_cases
 from oracle import POLICIES, jobs_of, simulate_slowly
 from slow_expressions import SlowExpression, general, trees
-from strategies import cases, workloads
+from strategies import DEPTHS, cases, workloads
 
 import hpcgym
 from hpcgym.cluster import Cluster, NodeGroup, NodePower
@@ -120,7 +120,7 @@ def known_to_change(rules: dict[str, Any], rule: str) -> bool:
 @pytest.mark.parametrize("text", ["-requested * processors", WFP3])
 def test_a_policy_by_name_where_run_times_are_learned(text: str, estimate: str) -> None:
     name = "wfp3" if text == WFP3 else "saf"
-    for backfill in ("easy", "conservative"):
+    for backfill in ("easy", "depth:3", "conservative"):
         rules: dict[str, Any] = {"policy_estimate": estimate, "backfill": backfill}
         named = hpcgym.simulate(EASY, policy=name, backfill_order=name, **rules)
         result = hpcgym.simulate(EASY, policy=text, backfill_order=text, **rules)
@@ -174,8 +174,9 @@ def test_all_trees_are_taken(text: str) -> None:
 def test_it_goes_on_from_the_middle(data: st.DataObject, workload: Workload) -> None:
     workload = workload.with_columns(job_number=np.arange(len(workload)))
     rules: dict[str, Any] = {rule: data.draw(general()) for rule in RULES}
-    rules["backfill"] = data.draw(st.sampled_from(["none", "easy", "conservative"]))
-    rules["passes"] = data.draw(st.sampled_from(["per-timestamp", "per-event"]))
+    backfill = data.draw(st.sampled_from(["none", "easy", "conservative", *DEPTHS]))
+    passes = ["per-timestamp"] if backfill in DEPTHS else ["per-timestamp", "per-event"]
+    rules |= {"backfill": backfill, "passes": data.draw(st.sampled_from(passes))}
     result = hpcgym.simulate(workload, **rules)
     begin = int(data.draw(st.sampled_from(workload.submit_time.tolist()))) + 1
     if (result.end < begin).all():
@@ -191,7 +192,10 @@ def fair(policy: Any) -> dict[str, Any]:
 
 @pytest.mark.compiled
 @settings(max_examples=40)
-@given(workloads(), st.sampled_from(["none", "easy", "conservative"]))
+@given(
+    workloads(),
+    st.sampled_from(["none", "easy", "depth:3", "slurm:bf_interval=7", "conservative"]),
+)
 def test_what_usage_adds(workload: Workload, backfill: str) -> None:
     workload = workload.with_columns(user_id=np.arange(len(workload)) % 3)
     weights = fair({"fairshare": 3.0, "processors": 0.5})

@@ -7,6 +7,7 @@ stays the same. All that was predicted up to then, and done by it, must stay the
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -44,13 +45,15 @@ def schedulers(draw: st.DrawFn) -> dict[str, Any]:
     """The rules of a scheduler that predicts."""
     names = {rule: draw(st.sampled_from(ESTIMATES)) for rule in ("estimate", "policy_estimate")}
     learned = names["estimate"] not in ESTIMATES[:2]
+    backfill = draw(st.sampled_from(["none", "easy", "depth:3", "conservative"]))
+    passes = ["per-timestamp"] if backfill == "depth:3" else ["per-timestamp", "per-event"]
     return {
         **{rule: Crooked() if name == "crooked" else name for rule, name in names.items()},
         "correction": draw(st.sampled_from(CORRECTIONS if learned else CORRECTIONS[:3])),
         "policy": draw(st.sampled_from(["fcfs", "saf", "lexp", "wfp3"])),
-        "backfill": draw(st.sampled_from(["none", "easy", "conservative"])),
+        "backfill": backfill,
         "backfill_order": draw(st.sampled_from(["fcfs", "sjbf", "spf", "unicef"])),
-        "passes": draw(st.sampled_from(["per-timestamp", "per-event"])),
+        "passes": draw(st.sampled_from(passes)),
     }
 
 
@@ -152,8 +155,13 @@ def test_another_future_changes_nothing_that_is_learned_before(
 CROWD = load_workload("lublin:jobs=300,processors=64,seed=1,load=2")
 
 
-@pytest.mark.parametrize("backfill", ["easy", "conservative", "none"])
-@pytest.mark.parametrize("passes", ["per-timestamp", "per-event"])
+@pytest.mark.parametrize(
+    ("backfill", "passes"),
+    [
+        ("depth:3", "per-timestamp"),
+        *product(["easy", "conservative", "none"], ["per-timestamp", "per-event"]),
+    ],
+)
 def test_what_has_ended_before_a_time_is_learned_and_no_more(backfill: str, passes: str) -> None:
     log: list[Any] = []
     rules = Scheduler("saf", backfill, estimate=Crooked(log), passes=passes)

@@ -74,7 +74,7 @@ def test_so_it_is_on_nodes(data: st.DataObject, cluster: Cluster) -> None:
     workload = recorded(data, named(data.draw(workloads_for(cluster))))
     rules = {
         "policy": data.draw(st.sampled_from(["fcfs", "saf", "wfp3"])),
-        "backfill": data.draw(st.sampled_from(["none", "easy", "conservative"])),
+        "backfill": data.draw(st.sampled_from(["none", "easy", "depth:3", "conservative"])),
         "backfill_order": data.draw(st.sampled_from(["fcfs", "sjbf"])),
         "correction": data.draw(st.sampled_from(["incremental", "recursive-doubling"])),
     }

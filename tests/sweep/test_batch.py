@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from oracle import jobs_of, simulate_slowly
-from strategies import WEIGHTS, schedulers, workloads
+from strategies import SEVERAL, WEIGHTS, schedulers, workloads
 from worth import worth
 
 import hpcgym
@@ -35,7 +35,7 @@ def batches(draw: st.DrawFn) -> tuple[list[Workload], dict[str, Any], list[Any]]
         for part in others
     ]
     rules = draw(schedulers(first))
-    if rules["backfill"] == "conservative":
+    if rules["backfill"] in SEVERAL:
         rules["backfill"] = "easy"
     if not isinstance(rules["estimate"], str):
         rules["estimate"] = "ave2"

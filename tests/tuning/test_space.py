@@ -14,7 +14,7 @@ from hpcgym.tuning.space import WEIGHTS, Arm, Space
 
 JOBS = "lublin:jobs=60,processors=16,seed=3,load=1.2"
 ALL = Space(
-    backfilling=("none", "easy", "until-shadow", "conservative"),
+    backfilling=("none", "easy", "until-shadow", "depth:4", "conservative"),
     estimates=("requested", "ave2", "typical-ratio"),
     orders=("fcfs", "saf", WEIGHTS),
 )

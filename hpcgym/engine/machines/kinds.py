@@ -10,8 +10,11 @@ from hpcgym.engine.machines.limited import easy as limited_easy
 from hpcgym.engine.machines.nodes import conservative as nodes_conservative
 from hpcgym.engine.machines.nodes import easy as nodes_easy
 from hpcgym.engine.machines.nodes import failures as nodes_failing
+from hpcgym.engine.machines.nodes import planned as nodes_planned
 from hpcgym.engine.machines.pool import conservative as pool_conservative
 from hpcgym.engine.machines.pool import easy as pool_easy
+from hpcgym.engine.machines.pool import planned as pool_planned
+from hpcgym.engine.state import UNLIMITED
 
 
 class Kind(NamedTuple):
@@ -20,22 +23,30 @@ class Kind(NamedTuple):
     Attributes
     ----------
     easy : the loop with no reservation or one, of :func:`hpcgym.engine.loop.loop_of`.
-    conservative : the loop with a reservation for each queued job, or None.
     usage_of : what :func:`hpcgym.engine.answers.shares.counting` takes.
+    planned : the loop with reservations for some queued jobs, made anew at each pass, or None.
+    conservative : the loop with a reservation for each queued job, or None.
     """
 
     easy: Any
-    conservative: Any
     usage_of: Any
+    planned: Any = None
+    conservative: Any = None
+
+    def loop_of(self, sim: Any) -> Any:
+        """Return the loop for the rules of a simulation, its SIM."""
+        if sim.tested > 0:
+            return self.planned
+        return self.conservative if sim.depth == UNLIMITED else self.easy
 
 
 #: processors that are all alike; its machine is an empty tuple
-POOL = Kind(pool_easy.run, pool_conservative.run, usage_by_clock)
+POOL = Kind(pool_easy.run, usage_by_clock, pool_planned.run, pool_conservative.run)
 #: :class:`hpcgym.engine.machines.nodes.placement.Nodes`
-NODES = Kind(nodes_easy.run, nodes_conservative.run, usage_by_clock)
+NODES = Kind(nodes_easy.run, usage_by_clock, nodes_planned.run, nodes_conservative.run)
 #: :class:`hpcgym.engine.machines.nodes.failures.FailingNodes`
-FAILING = Kind(nodes_failing.run, None, usage_by_clock)
+FAILING = Kind(nodes_failing.run, usage_by_clock)
 #: :class:`hpcgym.engine.machines.limited.state.LimitedNodes`
-LIMITED = Kind(limited_easy.run, None, limited_easy.usage_at_level)
+LIMITED = Kind(limited_easy.run, limited_easy.usage_at_level)
 #: :class:`hpcgym.engine.machines.corun.state.CorunNodes`
-CORUN = Kind(corun_easy.run, None, corun_easy.usage_beside)
+CORUN = Kind(corun_easy.run, corun_easy.usage_beside)

@@ -1,4 +1,4 @@
-"""The whole queue in primary order, written into one array."""
+"""The queue in primary order, written into one array."""
 
 from __future__ import annotations
 
@@ -7,49 +7,64 @@ import numpy as np
 from hpcgym.compilation import jit, jit_part
 from hpcgym.engine.ordered import BLOCK, block_at
 from hpcgym.engine.orders.scores import score_now
-from hpcgym.engine.state import KEYED, PRIMARY_QUEUE, QUEUE, SCORED
+from hpcgym.engine.state import KEYED, PREDICTION, PRIMARY_QUEUE, QUEUE, SCORED
 
 
 @jit
-def line_up(sim, jobs, scores, blocks, entries, line):
-    """Write the queued jobs to ``line`` in primary order; return how many there are."""
+def line_up(sim, jobs, scores, blocks, entries, line, most):
+    """Write the queued jobs to ``line`` in primary order, or the first; return how many.
+
+    ``most``: of how many the caller has need. There may be more.
+    """
     starved = 0
     if sim.threshold >= 0 or sim.primary >= SCORED:
         starved = line_up_starved(sim, jobs, blocks, entries, line)
     which = PRIMARY_QUEUE if sim.primary == KEYED else QUEUE
+    sorts = sim.primary >= SCORED or (which == QUEUE and not listed_by_submission(sim))
     count = starved
     for k in range(blocks[which].in_use):
         block = block_at(blocks, which, k)
         for i in range(block * BLOCK, block * BLOCK + blocks[block].count):
+            if count >= most and not sorts:
+                return count
             job = entries[i].job
             waiting = sim.time - jobs[job].submit
             if starved > 0 and waiting > sim.threshold:
                 continue
-            line[count].job = job
+            line[count].job, line[count].score = job, 0.0
             if sim.primary >= SCORED:
                 line[count].score = score_now(
                     sim.primary, scores[job].score, scores[job].patience, waiting
                 )
             count += 1
-    if sim.primary >= SCORED:
+    if sorts:
         sort_line(line, starved, count)
     return count
+
+
+@jit_part
+def listed_by_submission(sim):
+    """Return whether the queue is listed by submission; where scores order it, it is."""
+    return sim.secondary != PREDICTION and sim.secondary != KEYED
 
 
 @jit
 def line_up_starved(sim, jobs, blocks, entries, line):
     """Write the jobs that have waited longer than the threshold to ``line``, oldest first."""
-    count = 0
+    count, by_submission = 0, listed_by_submission(sim)
     if sim.threshold < 0:
         return count
     for k in range(blocks[QUEUE].in_use):
         block = block_at(blocks, QUEUE, k)
         for i in range(block * BLOCK, block * BLOCK + blocks[block].count):
             job = entries[i].job
-            if sim.time - jobs[job].submit <= sim.threshold:
+            if sim.time - jobs[job].submit > sim.threshold:
+                line[count].job, line[count].score = job, 0.0
+                count += 1
+            elif by_submission:
                 return count
-            line[count].job = job
-            count += 1
+    if not by_submission:
+        sort_line(line, np.int64(0), count)
     return count
 
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from hpcgym.compilation import jit, jit_part
 from hpcgym.engine.events import leave_queue, start
 from hpcgym.engine.passes.lining_up import line_up
@@ -35,7 +37,7 @@ def compress_of(advance: Any, begin: Any) -> Any:
         sim.may_advance = 0
         sim.first_reserved = FOREVER
         waiting = False
-        for i in range(line_up(sim, jobs, scores, blocks, entries, line)):
+        for i in range(line_up(sim, jobs, scores, blocks, entries, line, np.int64(FOREVER))):
             job = line[i].job
             if loose and line[job].reserved != sim.time:
                 advance(sim, jobs, progress, profile, line, machine, job)
@@ -68,7 +70,7 @@ def replan_of(plan_running: Any, reserve: Any) -> Any:
         sim.may_advance = 0
         sim.first_reserved = FOREVER
         plan_running(sim, blocks, entries, profile, machine)
-        for i in range(line_up(sim, jobs, scores, blocks, entries, line)):
+        for i in range(line_up(sim, jobs, scores, blocks, entries, line, np.int64(FOREVER))):
             reserve(sim, jobs, progress, profile, line, machine, line[i].job)
 
     return replan

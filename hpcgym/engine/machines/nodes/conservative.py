@@ -98,9 +98,18 @@ def withdraw(nodes, job):
 @jit
 def reserve(sim, jobs, progress, profile, line, nodes, job):
     """Give a job a reservation at the earliest time; the first is what it is promised."""
-    commit(sim, progress, line, nodes, job, earliest(sim, progress, nodes, job, np.int64(FOREVER)))
+    hold_place(sim, jobs, progress, profile, line, nodes, job, np.int64(FOREVER))
     if progress[job].promised < 0:
         progress[job].promised = line[job].reserved
+
+
+@jit_part
+def hold_place(sim, jobs, progress, profile, line, nodes, job, last):
+    """Give a job a reservation at the earliest time, unless that is later than ``last``."""
+    time = earliest(sim, progress, nodes, job, np.int64(FOREVER))
+    line[job].reserved = time
+    if time <= last:
+        commit(sim, progress, line, nodes, job, time)
 
 
 @jit_part

@@ -108,7 +108,7 @@ def make_nodes(
     capacity : (N, R) what each node has.
     allocation : one of :mod:`hpcgym.engine.machines.nodes.filling`.
     seed : of RANDOM.
-    plans : whether each queued job is to have a reservation.
+    plans : whether several queued jobs may have reservations.
     asks : (n_jobs, R) of :func:`asks_of`; None where the allocation does not go by that.
     """
     n_nodes, n_jobs = len(capacity), len(needs)

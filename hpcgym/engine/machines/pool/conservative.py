@@ -62,12 +62,20 @@ def release_freed(sim, profile, freed):
 @jit_part
 def reserve(sim, jobs, progress, profile, line, machine, job):
     """Give a job a reservation at the earliest time; the first is what it is promised."""
+    hold_place(sim, jobs, progress, profile, line, machine, job, np.int64(FOREVER))
+    if progress[job].promised < 0:
+        progress[job].promised = line[job].reserved
+
+
+@jit_part
+def hold_place(sim, jobs, progress, profile, line, machine, job, last):
+    """Give a job a reservation at the earliest time, unless that is later than ``last``."""
     width, length = jobs[job].processors, progress[job].predicted
     time = earliest(sim, profile, width, length, np.int64(FOREVER))
-    occupy(sim, profile, time, time + length, width)
     line[job].reserved = time
-    if progress[job].promised < 0:
-        progress[job].promised = time
+    if time > last:
+        return
+    occupy(sim, profile, time, time + length, width)
     sim.first_reserved = min(sim.first_reserved, time)
 
 

@@ -7,7 +7,10 @@ of free processors.
 
 from __future__ import annotations
 
+import numpy as np
+
 from hpcgym.compilation import jit, jit_part
+from hpcgym.engine.state import FOREVER
 
 
 @jit
@@ -81,6 +84,15 @@ def occupy(sim, profile, start, end, width):
         profile[i].free += width
     join_segment(sim, profile, i)
     join_segment(sim, profile, first)
+
+
+@jit
+def free_until(sim, profile, width):
+    """Return up to when so many processors are free from now on."""
+    for i in range(sim.profile_first, sim.profile_end):
+        if profile[i].free < width:
+            return max(profile[i].time, sim.time)
+    return np.int64(FOREVER)
 
 
 @jit

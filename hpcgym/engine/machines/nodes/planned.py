@@ -1,0 +1,68 @@
+"""Passes with reservations for the first few jobs that wait, over nodes: of nodes by name."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hpcgym.compilation import jit_part
+from hpcgym.engine.loop import loop_of
+from hpcgym.engine.machines.nodes.conservative import (
+    begin,
+    commit,
+    earliest,
+    forget_ended,
+    hold_place,
+    plan_running,
+)
+from hpcgym.engine.machines.nodes.filling import FIRST_FIT, note_waiting, weigh_all
+from hpcgym.engine.machines.nodes.placement import place_now as find_nodes
+from hpcgym.engine.passes.planning import next_planned_pass, planning_of
+from hpcgym.engine.state import FOREVER
+
+
+@jit_part
+def do_pass(
+    jobs, keys, scores, users,
+    sim, progress, history, blocks, entries, profile, line, narrow, freed, idle,
+    ended, machine,
+):  # fmt: skip
+    """Start what may start, on nodes that are free throughout its predicted run."""
+    forget_ended(sim, ended, machine)
+    for job in range(sim.next - sim.arrived, sim.next):
+        note_waiting(machine, job, np.int64(1))
+    plan_and_start(
+        jobs, keys, scores, sim, progress, blocks, entries, profile, line, narrow, idle, machine
+    )  # fmt: skip
+
+
+@jit_part
+def place_now(sim, jobs, progress, profile, line, nodes, job):
+    """Let a job have nodes from now on, if they are free throughout its run."""
+    if jobs[job].processors > sim.free:
+        return False
+    fits = earliest(sim, progress, nodes, job, sim.time + 1) == sim.time
+    if fits:
+        commit(sim, progress, line, nodes, job, sim.time)
+    return fits
+
+
+@jit_part
+def free_until(sim, profile, width):
+    """Return that they may be free for ever: the plan of nodes is looked up for each job."""
+    return np.int64(FOREVER)
+
+
+@jit_part
+def fits_now(sim, jobs, progress, profile, line, nodes, job):
+    """Let a job have nodes beside those that run, if there are any."""
+    if jobs[job].processors > sim.free:
+        return False
+    if nodes.scalars[0].allocation != FIRST_FIT:  # plans have weighed what is free later
+        weigh_all(nodes, nodes.free)
+    return find_nodes(nodes, job, False)
+
+
+plan_and_start = planning_of(plan_running, hold_place, place_now, fits_now, free_until, begin)
+
+
+run = loop_of(next_planned_pass, do_pass)

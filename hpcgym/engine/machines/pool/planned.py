@@ -1,0 +1,45 @@
+"""Passes with reservations for the first few jobs that wait, on processors that are all alike."""
+
+from __future__ import annotations
+
+from hpcgym.compilation import jit_part
+from hpcgym.engine.loop import loop_of
+from hpcgym.engine.machines.pool.conservative import begin, hold_place, profile_of_running
+from hpcgym.engine.machines.pool.profile import forget_past, free_until, occupy
+from hpcgym.engine.passes.planning import next_planned_pass, planning_of
+
+
+@jit_part
+def do_pass(
+    jobs, keys, scores, users,
+    sim, progress, history, blocks, entries, profile, line, narrow, freed, idle,
+    ended, machine,
+):  # fmt: skip
+    """Start what may start; ``machine`` is an empty tuple."""
+    if sim.changed == 0:
+        forget_past(sim, profile)
+    plan_and_start(
+        jobs, keys, scores, sim, progress, blocks, entries, profile, line, narrow, idle, machine
+    )  # fmt: skip
+
+
+@jit_part
+def place_now(sim, jobs, progress, profile, line, machine, job):
+    """Let a job have its processors from now on, if they are free throughout its run."""
+    width, end = jobs[job].processors, sim.time + progress[job].predicted
+    fits = width <= sim.free and end <= free_until(sim, profile, width)
+    if fits:
+        occupy(sim, profile, sim.time, end, width)
+    return fits
+
+
+@jit_part
+def fits_now(sim, jobs, progress, profile, line, machine, job):
+    """Return whether a job fits beside those that run."""
+    return jobs[job].processors <= sim.free
+
+
+plan_and_start = planning_of(profile_of_running, hold_place, place_now, fits_now, free_until, begin)
+
+
+run = loop_of(next_planned_pass, do_pass)

@@ -1,0 +1,286 @@
+"""A pass with reservations for the first few jobs that wait, made anew each time.
+
+In primary order, a job starts if it fits for as long as it is predicted to run, beside those that
+run and all that is reserved before it; else it gets a reservation, until there are ``sim.depth``.
+Then the others are tried in secondary order: each starts if it fits so.
+
+Between two passes at which a job ends or a prediction expires, nothing becomes free: the first time
+at which the plan frees processors is the predicted end of a running job. So at a submission alone
+the plan still holds, and a job that comes after all who have reservations is judged alone.
+
+Where ``sim.every`` says so, as in Slurm, jobs start at an event in primary order until one does not
+fit now; and a pass as above is made at multiples of so many seconds only, after something has
+happened and if jobs wait. It looks at the first ``sim.tested`` of them, and reserves nothing that
+begins later than ``sim.window`` seconds from now.
+
+A machine gives what it does differently, which is compiled in.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from hpcgym.compilation import jit, jit_part
+from hpcgym.engine.events import enqueue, leave_queue, next_pass, start
+from hpcgym.engine.ordered import BLOCK, NOTHING, block_at
+from hpcgym.engine.orders.scores import score_now
+from hpcgym.engine.passes.lining_up import line_up, sort_line
+from hpcgym.engine.state import (
+    A_RENEWAL,
+    ALL_JOBS,
+    BACKFILLED,
+    EACH_TIME,
+    FOREVER,
+    KEYED,
+    NO_THRESHOLD,
+    PRIMARY_QUEUE,
+    QUEUE,
+    SCORED,
+    SUBMISSION,
+)
+
+
+def planning_of(
+    plan_running: Any, reserve: Any, place_now: Any, fits_now: Any, free_until: Any, begin: Any
+) -> Any:
+    """Return the pass of a machine.
+
+    Parameters
+    ----------
+    plan_running : makes the plan of the running jobs alone, by their predicted ends.
+    reserve : gives a job a place in the plan at the earliest time, ``line[job].reserved``; none
+        if that is later than its last argument.
+    place_now : gives it one that begins now, if there is one; returns whether there is.
+    fits_now : gives it room beside the running jobs alone, if there is any; returns the same.
+    free_until : returns up to when so many processors are free from now on, or a later time.
+    begin : turns the place of a job that starts now into its predicted run.
+    """
+
+    @jit
+    def serve(sim, jobs, keys, progress, blocks, entries, profile, line, idle, machine, job):
+        """Start a queued job now, or let it have a reservation if there may be one more."""
+        last, reserves = sim.time + sim.window, sim.reserved < sim.depth
+        if reserves:
+            reserve(sim, jobs, progress, profile, line, machine, job, last)
+            starts = line[job].reserved == sim.time
+        else:
+            starts = place_now(sim, jobs, progress, profile, line, machine, job)
+        if not starts:
+            if sim.head < 0:
+                sim.head, sim.shadow = job, -1
+            if reserves and line[job].reserved <= last:
+                keep_reservation(sim, progress, line, job)
+            return
+        if sim.head >= 0:
+            progress[job].marks += BACKFILLED
+        begin(sim, progress, machine, job)
+        leave_queue(sim, jobs, progress, keys, blocks, entries, job)
+        start(sim, jobs, progress, blocks, entries, idle, job)
+
+    @jit
+    def may_start(sim, blocks, entries, profile, line):
+        """Return whether a queued job without a reservation may fit now.
+
+        If none does, whatever would be reserved for others makes no difference before the next
+        pass, which plans anew.
+        """
+        for k in range(blocks[QUEUE].in_use):
+            block = block_at(blocks, QUEUE, k)
+            if blocks[block].least_width > sim.free:
+                continue
+            window = free_until(sim, profile, blocks[block].least_width) - sim.time
+            if blocks[block].least_span > window:
+                continue
+            for i in range(block * BLOCK, block * BLOCK + blocks[block].count):
+                job, width, span = entries[i].job, entries[i].width, entries[i].span
+                if width > sim.free or span > window or has_reservation(sim, line, job):
+                    continue
+                if span <= free_until(sim, profile, width) - sim.time:
+                    return True
+        return False
+
+    @jit
+    def line_up_fitting(sim, jobs, scores, blocks, entries, profile, line):
+        """Write the jobs without a reservation that may fit now to ``line``, in secondary order.
+
+        Return how many there are. The bounds of the blocks that are looked at are mended.
+        """
+        count = 0
+        for k in range(blocks[QUEUE].in_use):
+            block = block_at(blocks, QUEUE, k)
+            if blocks[block].least_width > sim.free:
+                continue
+            window = free_until(sim, profile, blocks[block].least_width) - sim.time
+            if blocks[block].least_span > window:
+                continue
+            least_width, least_span = NOTHING, NOTHING
+            for i in range(block * BLOCK, block * BLOCK + blocks[block].count):
+                job, width, span = entries[i].job, entries[i].width, entries[i].span
+                least_width, least_span = min(least_width, width), min(least_span, span)
+                if width > sim.free or span > window:
+                    continue
+                if has_reservation(sim, line, job):
+                    continue
+                line[count].job = job
+                if sim.secondary >= SCORED:
+                    second, waiting = scores[len(jobs) + job], sim.time - jobs[job].submit
+                    line[count].score = score_now(
+                        sim.secondary, second.score, second.patience, waiting
+                    )
+                count += 1
+            blocks[block].least_width, blocks[block].least_span = least_width, least_span
+        if sim.secondary >= SCORED:
+            sort_line(line, np.int64(0), count)
+        return count
+
+    @jit
+    def plan(sim, jobs, keys, scores, progress, blocks, entries, profile, line, idle, machine):
+        """Make all reservations anew, and start what can start."""
+        sim.changed = sim.expired = sim.reserved = 0
+        sim.head = sim.last_reserved = -1
+        if none_fits(sim, progress, blocks, entries):
+            sim.changed = 1  # nothing has been planned
+            return
+        plan_running(sim, blocks, entries, profile, machine)
+        most = sim.tested
+        if most == ALL_JOBS:  # each job that starts takes a processor
+            most = sim.depth + sim.free
+        count = min(line_up(sim, jobs, scores, blocks, entries, line, most), most)
+        i, looked = 0, 1
+        while i < count and sim.reserved < sim.depth:
+            job = line[i].job
+            serve(sim, jobs, keys, progress, blocks, entries, profile, line, idle, machine, job)
+            i += 1
+            if sim.reserved < looked:
+                continue
+            if not may_start(sim, blocks, entries, profile, line):
+                sim.changed = 1  # the plan is not whole
+                return
+            looked *= 2
+        if sim.tested < ALL_JOBS:
+            for k in range(i, count):
+                job = line[k].job
+                serve(sim, jobs, keys, progress, blocks, entries, profile, line, idle, machine, job)
+        elif sim.reserved == sim.depth:
+            for i in range(line_up_fitting(sim, jobs, scores, blocks, entries, profile, line)):
+                job = line[i].job
+                serve(sim, jobs, keys, progress, blocks, entries, profile, line, idle, machine, job)
+
+    @jit
+    def start_in_order(
+        sim, jobs, keys, scores, progress, blocks, entries, profile, line, idle, machine
+    ):  # fmt: skip
+        """Start jobs in primary order until one does not fit beside the running jobs."""
+        sim.changed = 1  # what was planned does not hold
+        sim.head = -1
+        for i in range(line_up(sim, jobs, scores, blocks, entries, line, sim.free + 1)):
+            job = line[i].job
+            if not fits_now(sim, jobs, progress, profile, line, machine, job):
+                sim.head, sim.shadow = job, -1
+                return
+            begin(sim, progress, machine, job)
+            leave_queue(sim, jobs, progress, keys, blocks, entries, job)
+            start(sim, jobs, progress, blocks, entries, idle, job)
+
+    @jit_part
+    def do_pass(
+        jobs, keys, scores, sim, progress, blocks, entries, profile, line, narrow, idle, machine
+    ):  # fmt: skip
+        """Put the new jobs into the queue; start what may start."""
+        arrived = sim.arrived
+        sim.arrived = 0
+        for job in range(sim.next - arrived, sim.next):
+            enqueue(sim, jobs, progress, keys, scores, blocks, entries, narrow, job)
+        job = sim.next - 1
+        if sim.every > 0:
+            start_in_order(
+                sim, jobs, keys, scores, progress, blocks, entries, profile, line, idle, machine
+            )  # fmt: skip
+        waits = blocks[QUEUE].count > 0
+        if is_planned_later(sim, waits):
+            return
+        if arrived == 1 and plan_holds(sim, keys, job):
+            serve(sim, jobs, keys, progress, blocks, entries, profile, line, idle, machine, job)
+        elif waits:
+            plan(
+                sim, jobs, keys, scores, progress, blocks, entries, profile, line, idle, machine
+            )  # fmt: skip
+
+    return do_pass
+
+
+@jit_part
+def none_fits(sim, progress, blocks, entries):
+    """Return whether all queued jobs need more than what is free, and no promise is to be made."""
+    for k in range(blocks[QUEUE].in_use):
+        if blocks[block_at(blocks, QUEUE, k)].least_width <= sim.free:
+            return False
+    if sim.primary >= SCORED:
+        return True
+    if sim.threshold != NO_THRESHOLD or (sim.primary == SUBMISSION and sim.secondary != SUBMISSION):
+        return False  # who is first would have to be looked for
+    which = PRIMARY_QUEUE if sim.primary == KEYED else QUEUE
+    return progress[entries[block_at(blocks, which, 0) * BLOCK].job].promised >= 0
+
+
+@jit_part
+def has_reservation(sim, line, job):
+    """Return whether a queued job has been given a reservation in this pass."""
+    return line[job].reserved_at == sim.time < line[job].reserved
+
+
+@jit_part
+def keep_reservation(sim, progress, line, job):
+    """Note that a job has a reservation; if it is the first that waits, it is promised to it."""
+    line[job].reserved_at = sim.time
+    sim.reserved += 1
+    sim.last_reserved = job
+    if sim.head != job:
+        return
+    sim.shadow = line[job].reserved
+    # where the order changes as jobs wait, the next pass may have another head: no promise
+    if progress[job].promised < 0 and sim.primary < SCORED:
+        progress[job].promised = line[job].reserved
+
+
+@jit_part
+def is_planned_later(sim, waits):
+    """Return whether jobs wait for a later pass that makes reservations, and note when that is."""
+    if sim.every == 0:
+        return False
+    sim.due = min(sim.due, -(-sim.time // sim.every) * sim.every)
+    later = waits and sim.due > sim.time
+    if not later:
+        sim.due = FOREVER
+    return later
+
+
+@jit_part
+def next_planned_pass(
+    sim, jobs, progress, users, history, blocks, entries, freed, idle, ended, machine, stop_time
+):
+    """Advance to the next event, or to when reservations are to be made.
+
+    Orders that are worked out anew at each pass are asked for as before a pass at an event.
+    """
+    stop = min(stop_time, sim.due)
+    if next_pass(sim, jobs, progress, users, history, blocks, entries, freed, idle, ended, stop):
+        return True
+    if sim.asked != 0 or sim.due > stop_time or sim.due == FOREVER:
+        return False
+    sim.time = sim.due
+    if sim.renews == EACH_TIME and sim.next > sim.started:
+        sim.asked = A_RENEWAL
+        return False
+    return True
+
+
+@jit_part
+def plan_holds(sim, keys, job):
+    """Return whether what is planned holds, with a new job that comes after all reservations."""
+    if sim.changed == 1 or sim.every > 0 or sim.primary >= SCORED or sim.threshold != NO_THRESHOLD:
+        return False
+    last = sim.last_reserved
+    return last < 0 or sim.primary != KEYED or keys[job] >= keys[last]

@@ -1,0 +1,90 @@
+"""Back-filling as Slurm's ``sched/backfill`` does it: from time to time, over the first jobs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+from hpcgym.errors import HpcgymError, is_number, unknown
+
+NAME = "slurm"
+_MOST = 10**9
+
+
+@dataclass(frozen=True)
+class SlurmBackfill:
+    """Slurm's way to back-fill: at events jobs start in order; others start from time to time.
+
+    docs/semantics.md says which schedules it makes, and what Slurm does beside that.
+
+    Attributes
+    ----------
+    bf_interval : [s] from one pass that back-fills to the next.
+    bf_max_job_test : how many queued jobs such a pass looks at.
+    bf_window : [min] from the pass on in which reservations begin.
+    bf_job_part_count_reserve : how many jobs may have reservations; 0: all that are looked at.
+
+    Raises
+    ------
+    HpcgymError : a value that is no whole number, or out of its bounds.
+
+    Examples
+    --------
+    >>> from hpcgym.scheduler.slurm_backfill import SlurmBackfill
+    >>> print(SlurmBackfill(bf_interval=60, bf_max_job_test=1000))
+    slurm:bf_interval=60+bf_max_job_test=1000
+    >>> print(SlurmBackfill())
+    slurm
+    """
+
+    bf_interval: int = 30
+    bf_max_job_test: int = 500
+    bf_window: int = 1440
+    bf_job_part_count_reserve: int = 0
+
+    def __post_init__(self) -> None:
+        for each in fields(self):
+            value = getattr(self, each.name)
+            least = 0 if each.name == "bf_job_part_count_reserve" else 1
+            if not (is_number(value) and value == int(value) and least <= value <= _MOST):
+                raise HpcgymError(
+                    f"backfill: {each.name} must be a whole number from {least} to {_MOST:,}, not"
+                    f" {value!r}"
+                )
+            object.__setattr__(self, each.name, int(value))
+
+    def __str__(self) -> str:
+        usual = SlurmBackfill()
+        said = [
+            f"{each.name}={getattr(self, each.name)}"
+            for each in fields(self)
+            if getattr(self, each.name) != getattr(usual, each.name)
+        ]
+        return ":".join([NAME, "+".join(said)]) if said else NAME
+
+    @property
+    def reservations(self) -> int:
+        """How many jobs may have reservations."""
+        return min(self.bf_job_part_count_reserve or self.bf_max_job_test, self.bf_max_job_test)
+
+    @classmethod
+    def parse(cls, text: str) -> SlurmBackfill | None:
+        """Return what a text says, such as ``slurm:bf_interval=60``; None if it is another rule.
+
+        Raises
+        ------
+        HpcgymError : an unknown setting, one that stands twice, or a value that it cannot have.
+        """
+        name, _, rest = text.partition(":")
+        if name != NAME:
+            return None
+        known = [each.name for each in fields(cls)]
+        found: dict[str, Any] = {}
+        for part in filter(None, (part.strip() for part in rest.split("+"))):
+            key, _, value = (piece.strip() for piece in part.partition("="))
+            if key not in known:
+                raise HpcgymError(f"backfill {text!r}: {unknown('setting', key, known)}")
+            if key in found:
+                raise HpcgymError(f"backfill {text!r}: {key} is there twice")
+            found[key] = int(value) if value.isascii() and value.isdigit() else value
+        return cls(**found)

@@ -1,0 +1,122 @@
+"""The rules of a slurm.conf as a scheduler."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import fields
+from pathlib import Path
+
+from hpcgym.cluster.slurm import SlurmConf, read_slurm_conf
+from hpcgym.cluster.slurm.amounts import minutes_text
+from hpcgym.errors import HpcgymError, HpcgymWarning, warn_caller
+from hpcgym.scheduler.policies.fair_share import FairShare
+from hpcgym.scheduler.rules import Scheduler
+from hpcgym.scheduler.slurm_backfill import SlurmBackfill
+
+ENDING = ".conf"
+_OF_BACKFILL = tuple(each.name for each in fields(SlurmBackfill))
+_WEEK_S = 7 * 86_400
+#: General settings that a scheduler follows, in lower case.
+_FOLLOWED = (
+    "schedulertype", "prioritytype", "priorityweightage", "priorityweightjobsize",
+    "priorityweightfairshare", "prioritymaxage", "prioritydecayhalflife", "priorityfavorsmall",
+    "fairsharedampeningfactor", "schedulerparameters",
+)  # fmt: skip
+
+
+def scheduler_of_slurm(path: str | Path) -> Scheduler:
+    """Return the scheduler of a slurm.conf, and warn of what it says that is not followed.
+
+    ``SchedulerType=sched/builtin``, or ``bf_interval=-1``, is strict order; else jobs are
+    back-filled as :class:`SlurmBackfill` says. ``PriorityType=priority/basic`` is by submission.
+    With ``priority/multifactor``, or no type, the order is the sum of three factors times their
+    weights (Slurm's page "Multifactor Priority Plugin"). Age: min(wait / PriorityMaxAge, 1). Job
+    size: processors / those of the machine, or 1 less that with PriorityFavorSmall; Slurm's is the
+    mean of this and the same of nodes. Fair share: 2^(-U / S / FairShareDampeningFactor), as
+    :class:`FairShare` has it: that of ``PriorityFlags=NO_FAIR_TREE``. Slurm's usual Fair Tree is
+    not there.
+
+    Raises
+    ------
+    HpcgymError : a file that cannot be read, or a value that cannot be; the message names the file.
+    """
+    conf = read_slurm_conf(path)
+    try:
+        policy, fair_share = _order(conf)
+        scheduler = Scheduler(policy=policy, backfill=_backfill(conf), fair_share=fair_share)
+    except HpcgymError as error:
+        raise HpcgymError(f"{path}: {error}") from None
+    left = _not_followed(conf, scheduler)
+    if left:
+        warn_caller(f"{path}: not followed: {', '.join(dict.fromkeys(left))}", HpcgymWarning)
+    return scheduler
+
+
+def _not_followed(conf: SlurmConf, scheduler: Scheduler) -> list[str]:
+    """Return the settings that say how jobs are scheduled, and are not followed."""
+    strict = scheduler.backfill == "none"
+    left = [
+        f"SchedulerParameters {name}"
+        for name in conf.parameters
+        if name not in _OF_BACKFILL or (strict and name != "bf_interval")
+    ]
+    classic = conf.scheduling.get("priorityflags", "").casefold() == "no_fair_tree"
+    followed = (*_FOLLOWED, "priorityflags") if classic else _FOLLOWED
+    left += sorted(one.name for one in conf.unfollowed if one.name.casefold() not in followed)
+    if not classic and scheduler.fair_share is not None:
+        left.append("Fair Tree, for which the formula of PriorityFlags=NO_FAIR_TREE stands")
+    return left
+
+
+def _backfill(conf: SlurmConf) -> str:
+    """Return the way to back-fill."""
+    kind = conf.scheduling.get("schedulertype", "sched/backfill").casefold()
+    if kind == "sched/builtin" or conf.parameters.get("bf_interval") == "-1":
+        return "none"
+    if kind != "sched/backfill":
+        raise HpcgymError(f"SchedulerType={kind}: known are sched/backfill and sched/builtin")
+    given = [f"{name}={conf.parameters[name]}" for name in _OF_BACKFILL if name in conf.parameters]
+    return str(SlurmBackfill.parse(":".join(["slurm", "+".join(given)])))
+
+
+def _order(conf: SlurmConf) -> tuple[str, FairShare | None]:
+    """Return the order of the queue, and what fair share needs."""
+    said = conf.scheduling
+    kind = said.get("prioritytype", "priority/multifactor").casefold()
+    if kind == "priority/basic":
+        return "fcfs", None
+    if kind != "priority/multifactor":
+        raise HpcgymError(f"PriorityType={kind}: known are priority/basic and priority/multifactor")
+    age = _seconds(said.get("prioritymaxage"), "PriorityMaxAge") or math.inf
+    size = f"processors / {conf.cluster.processors}"
+    if said.get("priorityfavorsmall", "no").casefold() == "yes":
+        size = f"(1 - {size})"
+    factors = {
+        "PriorityWeightAge": f"min(wait / {age}, 1)",
+        "PriorityWeightJobSize": size,
+        "PriorityWeightFairshare": "fairshare",
+    }
+    weights = {name: _weight(name, said.get(name.casefold(), "0")) for name in factors}
+    if age == math.inf:  # it never counts
+        weights["PriorityWeightAge"] = 0
+    terms = [f"{weights[name]} * {factor}" for name, factor in factors.items() if weights[name]]
+    if not terms:
+        return "fcfs", None
+    if not weights["PriorityWeightFairshare"]:
+        return " + ".join(terms), None
+    half = said.get("prioritydecayhalflife")
+    forgets = _seconds(half, "PriorityDecayHalfLife") or math.inf
+    damping = _weight("FairShareDampeningFactor", said.get("fairsharedampeningfactor", "1"))
+    return " + ".join(terms), FairShare(half_life_s=forgets, damping=damping)
+
+
+def _seconds(text: str | None, name: str) -> int | None:
+    """Return a time of Slurm in seconds, a week where there is none; None: no end."""
+    return _WEEK_S if text is None else minutes_text(text, name)
+
+
+def _weight(name: str, text: str) -> int:
+    """Return a whole number of at least 0."""
+    if not (text.isascii() and text.isdigit()):
+        raise HpcgymError(f"{name} must be a whole number, not {text!r}")
+    return int(text)

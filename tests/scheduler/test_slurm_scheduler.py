@@ -1,0 +1,124 @@
+"""The rules of a slurm.conf as a scheduler."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from pathlib import Path
+
+import pytest
+
+import hpcgym
+from hpcgym.baselines.schedulers import find_scheduler, is_scheduler
+from hpcgym.errors import HpcgymError, HpcgymWarning
+from hpcgym.scheduler.policies import FairShare
+
+NODES = "ClusterName=mine\nNodeName=n[1-4] CPUs=16\n"
+
+
+def conf(folder: Path, text: str) -> str:
+    """Write a slurm.conf and return its path."""
+    path = folder / "slurm.conf"
+    path.write_text(NODES + text)
+    return str(path)
+
+
+def test_all_that_is_followed(tmp_path: Path) -> None:
+    file = conf(
+        tmp_path,
+        "SchedulerType=sched/backfill\n"
+        "SchedulerParameters=bf_interval=60,bf_max_job_test=1000,bf_window=2880\n"
+        "PriorityType=priority/multifactor\nPriorityWeightAge=1000\nPriorityMaxAge=14-0\n"
+        "PriorityWeightJobSize=50\nPriorityWeightFairshare=10000\nPriorityDecayHalfLife=1-0\n",
+    )
+    assert is_scheduler(file)
+    scheduler = find_scheduler(file)
+    assert scheduler.backfill == "slurm:bf_interval=60+bf_max_job_test=1000+bf_window=2880"
+    assert scheduler.policy == (
+        "1000 * min(wait / 1209600, 1) + 50 * processors / 64 + 10000 * fairshare"
+    )
+    assert scheduler.fair_share == FairShare(half_life_s=86_400)
+    jobs = hpcgym.load_workload("lublin:jobs=100,processors=64,load=1.2,seed=1")
+    result = hpcgym.simulate(jobs, file, cluster=file)
+    hpcgym.validate_schedule(result)
+
+
+@pytest.mark.parametrize(
+    ("text", "policy", "backfill"),
+    [
+        ("", "fcfs", "slurm"),
+        ("PriorityType=priority/basic\nPriorityWeightAge=9\n", "fcfs", "slurm"),
+        ("SchedulerType=sched/builtin\n", "fcfs", "none"),
+        ("SchedulerParameters=bf_interval=-1\n", "fcfs", "none"),
+        ("PriorityWeightAge=5\nPriorityMaxAge=UNLIMITED\n", "fcfs", "slurm"),
+        ("PriorityWeightAge=5\n", "5 * min(wait / 604800, 1)", "slurm"),
+        (
+            "PriorityWeightJobSize=5\nPriorityFavorSmall=YES\n",
+            "5 * (1 - processors / 64)",
+            "slurm",
+        ),
+        (
+            "SchedulerParameters=bf_job_part_count_reserve=1\n",
+            "fcfs",
+            "slurm:bf_job_part_count_reserve=1",
+        ),
+    ],
+)
+def test_what_a_file_says(tmp_path: Path, text: str, policy: str, backfill: str) -> None:
+    scheduler = find_scheduler(conf(tmp_path, text))
+    assert (scheduler.policy, scheduler.backfill) == (policy, backfill)
+
+
+def test_usage_that_is_never_forgotten(tmp_path: Path) -> None:
+    for half in ("0", "0-0"):
+        file = conf(
+            tmp_path,
+            f"PriorityWeightFairshare=1\nPriorityDecayHalfLife={half}\n"
+            "PriorityFlags=NO_FAIR_TREE\n",
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert find_scheduler(file).fair_share == FairShare(half_life_s=math.inf)
+    file = conf(tmp_path, "PriorityWeightFairshare=1\n")
+    with pytest.warns(HpcgymWarning, match="Fair Tree"):
+        find_scheduler(file)
+
+
+def test_strict_order_needs_no_settings_of_backfilling(tmp_path: Path) -> None:
+    file = conf(tmp_path, "SchedulerType=sched/builtin\nSchedulerParameters=bf_window=5\n")
+    with pytest.warns(HpcgymWarning, match="SchedulerParameters bf_window"):
+        find_scheduler(file)
+
+
+def test_what_is_not_followed_is_named(tmp_path: Path) -> None:
+    file = conf(
+        tmp_path,
+        "SchedulerParameters=bf_interval=30,bf_continue,bf_resolution=60\n"
+        "PriorityWeightQOS=10\nPreemptType=preempt/qos\n",
+    )
+    with pytest.warns(HpcgymWarning) as caught:
+        find_scheduler(file)
+    said = str(caught[0].message)
+    for name in ("bf_continue", "bf_resolution", "PriorityWeightQOS", "PreemptType"):
+        assert name in said
+    assert "bf_interval" not in said
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("SchedulerType=sched/wiki\n", "sched/wiki"),
+        ("PriorityType=priority/mine\n", "priority/mine"),
+        ("PriorityWeightAge=much\n", "PriorityWeightAge must be a whole number"),
+        ("SchedulerParameters=bf_interval=often\n", "bf_interval must be a whole number"),
+    ],
+)
+def test_what_is_wrong_names_the_file(tmp_path: Path, text: str, words: str) -> None:
+    with pytest.raises(HpcgymError, match=words) as caught:
+        find_scheduler(conf(tmp_path, text))
+    assert "slurm.conf" in str(caught.value)
+
+
+def test_a_file_that_is_not_there() -> None:
+    with pytest.raises(HpcgymError, match="no-such"):
+        find_scheduler("no-such/slurm.conf")
