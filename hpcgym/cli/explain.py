@@ -1,18 +1,21 @@
-"""``hpcgym explain``: why one job waited."""
+"""``hpcgym explain``: why one job waited, or what all waited for."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 import typer
 
 from hpcgym.cli import loading, names, options, output
+from hpcgym.cli.explained_waits import show
+from hpcgym.cli.files import ForceOption, Written
 from hpcgym.cli.groups import grouped
 from hpcgym.cli.lineup import scheduler_names
 from hpcgym.cli.options import Format
 from hpcgym.cli.running import ExplainedCommand, Lists
-from hpcgym.errors import HpcgymError
+from hpcgym.errors import HpcgymError, check_choice
 from hpcgym.progress import measuring, working
 
 if TYPE_CHECKING:
@@ -27,6 +30,8 @@ class Explain(ExplainedCommand):
         "hpcgym explain KTH-SP2 --job 4034",
         "hpcgym explain KTH-SP2 --job 4034 --scheduler easy,saf,conservative",
         "hpcgym explain trace.swf.gz --job 17 --scheduler saf:threshold=72000 --format json",
+        "hpcgym explain KTH-SP2 --by user --picture waits.png",
+        "hpcgym explain KTH-SP2 --scheduler easy,saf,conservative",
     )
     lists: ClassVar[Lists] = {
         "Schedulers (--scheduler)": names.schedulers,
@@ -42,13 +47,21 @@ def explain(
     workload: loading.WorkloadArgument,
     *,
     job: Annotated[
-        str,
+        str | None,
         typer.Option(
             metavar="ID",
-            help="The job: its number in the log; of Slurm's, JobIDRaw.",
+            help="The job: its number in the log; of Slurm's, JobIDRaw. Without it, all jobs.",
             show_default=False,
         ),
-    ],
+    ] = None,
+    by: Annotated[
+        str | None,
+        typer.Option(
+            metavar="size|user|group|code|queue|partition|week",
+            help="Without --job: groups of jobs, a row each. Of several schedulers each is a row.",
+            show_default="size",
+        ),
+    ] = None,
     scheduler: Annotated[
         list[str] | None,
         typer.Option(
@@ -70,14 +83,27 @@ def explain(
     rules: options.SimulatedRules,
     reading: loading.PeriodReading,
     format: options.FormatOption = Format.table,
+    picture: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Without --job: draw what jobs waited for, a bar a row: .png, .svg or .pdf.",
+            show_default=False,
+        ),
+        Written("picture", (".png", ".svg", ".pdf"), drawn=True),
+    ] = None,
+    force: ForceOption = False,
 ) -> None:
     """Say why a job waited: what it waited for, who started before it, and who delayed it.
 
     The passes of its wait are simulated again, and then the whole log without each of the jobs that
     ran while it waited: a job delayed it if it would have started earlier without that one.
+
+    Without --job, say what all jobs waited for, in hours and shares, by --by.
     """
-    number = _number(job)
+    number = None if job is None else _number(job)
     called = scheduler_names(scheduler) or ["easy"]
+    _check_all_or_one(number, by, picture, called)
     chosen = {name: options.rules(name, rules.given() | reading.given()) for name in called}
     machine = reading.machine
     jobs = reading.load(workload)
@@ -87,6 +113,9 @@ def explain(
 
     with working(f"simulating {len(jobs):,} jobs"):
         results = {name: simulate(jobs, one, cluster=machine) for name, one in chosen.items()}
+    if number is None:
+        show(results, by, format, picture)
+        return
     with measuring("leaving out jobs") as progress:
         found = explained(results[called[0]], number, most=most, progress=progress)
     beside = _beside(results, number)
@@ -96,6 +125,21 @@ def explain(
         output.print_csv(found.to_dict()["others"])
     else:
         _print(found, jobs.name, called[0], beside)
+
+
+def _check_all_or_one(
+    number: int | None, by: str | None, picture: Path | None, called: list[str]
+) -> None:
+    """Raise an HpcgymError for options of one job with those of all, or of several schedulers."""
+    from hpcgym.explanation import GROUPS
+
+    if by is not None:
+        check_choice("--by", by, GROUPS)
+    given = [name for name, value in (("--by", by), ("--picture", picture)) if value is not None]
+    if number is not None and given:
+        raise HpcgymError(f"{given[0]} is for all jobs, without --job")
+    if by is not None and len(called) > 1:
+        raise HpcgymError("--by is for one scheduler: of several, each is a row")
 
 
 def _number(job: str) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.explanation.watching import Pass
+from hpcgym.explanation.watching import Moment, Pass
 from hpcgym.schedule.result import Result
 from hpcgym.simulation.nodes import as_on_pool, needs_on
 
@@ -24,6 +24,17 @@ REASONS = {
     "unseen": "because passes that back-fill do not look at so many jobs",
     "hold": "because processors were to stay free behind it",
 }
+#: What they are called in tables and pictures.
+CALLED = {
+    "processors": "too few processors free",
+    "nodes": "no room on nodes",
+    "order": "order",
+    "reservation": "first job's reservation",
+    "plan": "others' reservations",
+    "clock": "next pass that back-fills",
+    "unseen": "not looked at",
+    "hold": "held-back processors",
+}
 #: By what right a job may have started before another.
 RIGHTS = {
     "ran": "ran when it came",
@@ -35,31 +46,51 @@ RIGHTS = {
 }
 
 
-def reason(result: Result, job: int, at: Pass, needs: Needs | None) -> str:
-    """Return what a job waits for after a pass at which it did not start: a name of REASONS.
+def reasons_at(
+    result: Result,
+    rows: NDArray[np.int64],
+    at: Moment,
+    before: NDArray[np.int64],
+    needs: Needs | None,
+) -> NDArray[np.int8]:
+    """Return what each of some jobs waits for after a pass at which it did not start.
 
-    ``needs``: what jobs ask of nodes, None on a pool.
+    Parameters
+    ----------
+    rows : of the jobs, (k,).
+    before : how many jobs the pass looked at before each of them, (k,); for Slurm alone.
+    needs : what jobs ask of nodes, None on a pool.
+
+    Returns
+    -------
+    Places in :data:`REASONS`, (k,) int8.
     """
-    scheduler = result.scheduler
-    width = int(result.workload.requested_processors[job])
-    if width > at.free:
-        return "processors"
-    if needs is not None and not has_room(result, job, at.time, needs):
-        return "nodes"
-    if scheduler.slurm is not None and at.time % scheduler.slurm.bf_interval != 0:
-        return "clock"
-    if scheduler.slurm is not None and at.before >= scheduler.slurm.bf_max_job_test:
-        return "unseen"
+    scheduler, slurm = result.scheduler, result.scheduler.slurm
+    width = result.workload.requested_processors[rows]
+    tests = [("processors", width > at.free)]
+    if needs is not None:
+        tests.append(("nodes", ~have_room(result, rows, at.time, needs)))
+    if slurm is not None:
+        tests.append(("clock", np.full(len(rows), at.time % slurm.bf_interval != 0)))
+        tests.append(("unseen", before >= slurm.bf_max_job_test))
     if scheduler.backfill == "conservative" or scheduler.plans_anew:
-        return "plan"
-    if at.head in (job, -1):
-        return "hold"
+        return _first(tests, "plan")
+    tests.append(("hold", (rows == at.head) | (at.head == -1)))
     if scheduler.backfill == "none":
-        return "order"
-    if result.allocation is not None:  # what is left beside the head is counted by nodes
-        return "reservation"
-    ends = at.time + int(result.predicted_run_time[job])
-    return "hold" if width <= at.extra or ends <= at.shadow else "reservation"
+        return _first(tests, "order")
+    if result.allocation is None:  # on nodes what is left beside the head is counted by nodes
+        ends = at.time + result.predicted_run_time[rows]
+        tests.append(("hold", (width <= at.extra) | (ends <= at.shadow)))
+    return _first(tests, "reservation")
+
+
+def _first(tests: Sequence[tuple[str, NDArray[np.bool_]]], otherwise: str) -> NDArray[np.int8]:
+    """Return the place in REASONS of the first test that holds, of each job."""
+    names = list(REASONS)
+    codes = np.full(len(tests[0][1]), names.index(otherwise), np.int8)
+    for name, holds in reversed(tests):
+        codes[holds] = names.index(name)
+    return codes
 
 
 def needs_of_nodes(result: Result) -> Needs | None:
@@ -70,8 +101,10 @@ def needs_of_nodes(result: Result) -> Needs | None:
     return None if as_on_pool(needs, result.scheduler) else needs
 
 
-def has_room(result: Result, job: int, time: int, needs: Needs) -> bool:
-    """Return whether the nodes hold a job beside those that run after a pass."""
+def have_room(
+    result: Result, rows: NDArray[np.int64], time: int, needs: Needs
+) -> NDArray[np.bool_]:
+    """Return whether the nodes hold each of some jobs beside those that run after a pass, (k,)."""
     assert result.allocation is not None
     start = result.start
     running = np.flatnonzero((start <= time) & (start + result.run_time > time))
@@ -79,9 +112,11 @@ def has_room(result: Result, job: int, time: int, needs: Needs) -> bool:
     owner = np.repeat(running, np.diff(cells.first))
     free = result.cluster.capacity.astype(np.int64).copy()
     np.subtract.at(free, cells.node, cells.units[:, None] * needs[owner, 1:])
-    demand = needs[job, 1:]
-    held = np.min(free[:, demand > 0] // demand[demand > 0], axis=1)
-    return int(np.maximum(held, 0).sum()) >= int(needs[job, 0])
+    demands, kind = np.unique(needs[rows, 1:], axis=0, return_inverse=True)
+    held = [np.min(free[:, one > 0] // one[one > 0], axis=1) for one in demands]
+    room = np.array([int(np.maximum(units, 0).sum()) for units in held], np.int64)
+    found: NDArray[np.bool_] = room[kind.ravel()] >= needs[rows, 0]
+    return found
 
 
 def waited_for(result: Result, job: int, passes: Sequence[Pass]) -> dict[str, int]:
@@ -91,11 +126,13 @@ def waited_for(result: Result, job: int, passes: Sequence[Pass]) -> dict[str, in
     submit, start = int(result.workload.submit_time[job]), int(result.start[job])
     # passes at single events: there is none for a job that does not fit as it comes
     seconds = {"processors": min(passes[0].time, start) - submit}
-    needs = needs_of_nodes(result)
+    needs, names = needs_of_nodes(result), list(REASONS)
+    row = np.array([job])
     times = [one.time for one in passes] + [start]
     for one, until in zip(passes, times[1:], strict=True):
         if one.time < start:
-            name = reason(result, job, one, needs)
+            at = Moment(one.time, one.head, one.shadow, one.extra, one.free)
+            name = names[int(reasons_at(result, row, at, np.array([one.before]), needs)[0])]
             seconds[name] = seconds.get(name, 0) + min(until, start) - one.time
     return {name: spent for name, spent in seconds.items() if spent > 0}
 

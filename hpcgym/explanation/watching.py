@@ -1,7 +1,7 @@
-"""What a scheduler knew of a job at each pass of its wait: the simulation again, with eyes open.
+"""What a scheduler knew of jobs at each pass of their wait: the simulation again, with eyes open.
 
 The simulation itself keeps nothing of this, so that it costs nothing where nobody asks. It is run
-again up to the job's submission, and from there on one pass at a time.
+again, one pass at a time from where it matters.
 """
 
 from __future__ import annotations
@@ -16,17 +16,33 @@ from hpcgym.schedule.result import Result
 from hpcgym.simulation.continued import again
 
 
+class Moment(NamedTuple):
+    """What stood at the end of a pass, whoever asks.
+
+    Attributes
+    ----------
+    time : [s] of the workload's clock.
+    head : row of the job that could not start and stood first, -1 if there was none.
+    shadow : [s] when it can start by predicted ends; -1 if it had no reservation.
+    extra : processors that it leaves free then.
+    free : processors.
+    """
+
+    time: int
+    head: int
+    shadow: int
+    extra: int
+    free: int
+
+
 class Pass(NamedTuple):
-    """What stood at the end of a pass.
+    """What stood at the end of a pass, for one job.
 
     Attributes
     ----------
     time : [s] of the workload's clock.
     ahead : queued jobs that were to be served before the job.
-    head : row of the job that could not start and stood first, -1 if there was none.
-    shadow : [s] when it can start by predicted ends; -1 if it had no reservation.
-    extra : processors that it leaves free then.
-    free : processors.
+    head, shadow, extra, free : as of :class:`Moment`.
     before : as ``ahead``, with those that were back-filled in the pass.
     """
 
@@ -63,51 +79,62 @@ def watch(result: Result, job: int) -> list[Pass]:
     passes: list[Pass] = []
 
     def note() -> None:
-        sim = arrays.sim
-        plans = sim.tested > 0 or sim.depth == state.UNLIMITED
-        head = -1 if plans else int(sim.head)
-        # a head that has started since is not cleared
-        stands = head >= 0 and int(arrays.progress[head].start) < 0
-        promised = stands and sim.depth > 0
-        passes.append(
-            Pass(
-                int(sim.time),
-                _ahead(arrays, waited, job),
-                head if stands else -1,
-                int(sim.shadow) if promised else -1,
-                int(sim.extra) if promised else 0,
-                int(sim.free) if sim.free >= 0 else 0,
-                _ahead(arrays, waited, job, with_filled=True),
-            )
+        moment = moment_of(arrays)
+        ahead, before = (
+            _place_of(job, arrays, queued(arrays, waited, with_filled=filled))
+            for filled in (False, True)
         )
+        passes.append(Pass(moment.time, ahead, *moment[1:], before))
 
     simulation.after_pass = note
     simulation.drive(start)
     return passes
 
 
-def _ahead(
-    arrays: state.Prepared, rows: NDArray[np.int64], job: int, with_filled: bool = False
-) -> int:
-    """Return how many queued jobs of some rows come before a job in primary order.
+def moment_of(arrays: state.Prepared) -> Moment:
+    """Return what stands now, at the end of a pass."""
+    sim = arrays.sim
+    plans = sim.tested > 0 or sim.depth == state.UNLIMITED
+    head = -1 if plans else int(sim.head)
+    # a head that has started since is not cleared
+    stands = head >= 0 and int(arrays.progress[head].start) < 0
+    promised = stands and sim.depth > 0
+    return Moment(
+        int(sim.time),
+        head if stands else -1,
+        int(sim.shadow) if promised else -1,
+        int(sim.extra) if promised else 0,
+        int(sim.free) if sim.free >= 0 else 0,
+    )
+
+
+def queued(
+    arrays: state.Prepared, rows: NDArray[np.int64], *, with_filled: bool = False
+) -> NDArray[np.int64]:
+    """Return those of some rows that are in the queue, int64.
 
     ``with_filled``: those that have just been back-filled count as well.
     """
-    sim, progress = arrays.sim, arrays.progress[rows]
-    waits = progress["start"] < 0
+    rows = rows[rows < int(arrays.sim.next)]
+    start = arrays.progress["start"][rows]
+    waits = start < 0
     if with_filled:
-        waits |= (progress["start"] == sim.time) & (progress["marks"] // state.BACKFILLED % 2 == 1)
-    queued = rows[waits & (rows < int(sim.next))]
-    if job not in queued:
-        return 0
-    order = _place_keys(arrays, queued)
-    mine = int(np.flatnonzero(queued == job)[0])
-    before = np.zeros(len(queued), np.bool_)
-    undecided = np.ones(len(queued), np.bool_)
-    for key in order:
-        before |= undecided & (key < key[mine])
-        undecided &= key == key[mine]
-    return int(before.sum())
+        filled = arrays.progress["marks"][rows] // state.BACKFILLED % 2 == 1
+        waits |= (start == arrays.sim.time) & filled
+    return rows[waits]
+
+
+def places(arrays: state.Prepared, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return how many of some queued jobs come before each of them in primary order, int64."""
+    found = np.empty(len(rows), np.int64)
+    found[np.lexsort(_place_keys(arrays, rows)[::-1])] = np.arange(len(rows))
+    return found
+
+
+def _place_of(job: int, arrays: state.Prepared, rows: NDArray[np.int64]) -> int:
+    """Return how many queued jobs come before one; 0 if it is not in the queue."""
+    mine = np.flatnonzero(rows == job)
+    return int(places(arrays, rows)[mine[0]]) if len(mine) else 0
 
 
 def _place_keys(arrays: state.Prepared, rows: NDArray[np.int64]) -> list[NDArray[np.float64]]:

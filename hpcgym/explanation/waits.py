@@ -1,0 +1,168 @@
+"""What all waiting of a schedule is due to: its passes again, and what each job waits for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.errors import HpcgymError, check_choice
+from hpcgym.explanation.reasons import REASONS, needs_of_nodes, reasons_at
+from hpcgym.explanation.watching import can_watch, moment_of, places, queued
+from hpcgym.progress import silence
+from hpcgym.schedule.result import Result
+from hpcgym.simulation.continued import again
+from hpcgym.workload.names import called, names_of
+from hpcgym.workload.slicing import WEEK_S
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from hpcgym.engine import state
+    from hpcgym.workload.model import Workload
+
+#: What jobs may be grouped by -> the column of the workload that holds it.
+GROUPS = {
+    "size": "requested_processors",
+    "user": "user_id",
+    "group": "group_id",
+    "code": "executable",
+    "queue": "queue",
+    "partition": "partition",
+    "week": "submit_time",
+}
+#: Groups that have an order of their own.
+ORDERED = ("size", "week")
+_EVERY = 256  # passes between two reports of progress
+
+
+def waits(result: Result, progress: Callable[[int, int], None] = silence) -> pd.DataFrame:
+    """Return how long each job waited for what.
+
+    The simulation is made again, a pass at a time. From each pass to the next a job in the queue
+    waits for one thing: the first that holds of :data:`hpcgym.explanation.reasons.REASONS`.
+
+    Parameters
+    ----------
+    result : of :func:`hpcgym.simulate`.
+    progress : is called now and then with how many jobs have come, and how many there are.
+
+    Returns
+    -------
+    A row a job, in the order of the workload, index ``job`` (its number); a column a reason, int64
+    [s]. The sum of a row is the job's wait.
+
+    Raises
+    ------
+    HpcgymError : the passes cannot be made again: under limits of power or energy, where jobs share
+        nodes, where nodes fail, where a dispatcher or a function says what starts; or an extract,
+        whose first jobs waited before it begins.
+    """
+    import pandas as pd
+
+    if not can_watch(result) or result.workload.initial is not None:
+        raise HpcgymError(
+            "what all jobs waited for can be told of schedules on pools and nodes, from an empty"
+            " machine; not under limits, where jobs share nodes or nodes fail, nor of dispatchers"
+        )
+    seconds = np.zeros((len(result.start), len(REASONS)), np.int64)
+    simulation, _ = again(result)
+    watched = _Watched(result, simulation.arrays, seconds, progress)
+    simulation.after_pass = watched.note
+    simulation.drive(int(result.start.max(initial=0)))
+    jobs = pd.Index(result.workload.job_number, name="job")
+    return pd.DataFrame(seconds, index=jobs, columns=list(REASONS))
+
+
+class _Watched:
+    """The queue after the last pass, and what each job in it waits for."""
+
+    def __init__(
+        self,
+        result: Result,
+        arrays: state.Prepared,
+        seconds: NDArray[np.int64],
+        progress: Callable[[int, int], None],
+    ) -> None:
+        self.result, self.arrays, self.seconds, self.progress = result, arrays, seconds, progress
+        self.needs = needs_of_nodes(result)
+        self.queue = np.empty(0, np.int64)
+        self.codes = np.empty(0, np.int8)
+        self.came, self.time, self.passes = 0, 0, 0
+
+    def note(self) -> None:
+        """Count what jobs have waited for since the last pass, and look at the queue again."""
+        at = moment_of(self.arrays)
+        self.seconds[self.queue, self.codes] += at.time - self.time
+        coming = np.arange(self.came, int(self.arrays.sim.next))
+        # passes at single events: there is none for a job that does not fit as it comes
+        submitted = self.result.workload.submit_time[coming]
+        self.seconds[coming, list(REASONS).index("processors")] += at.time - submitted
+        self.time, self.came = at.time, self.came + len(coming)
+        self.queue = queued(self.arrays, np.concatenate((self.queue, coming)))
+        self.codes = reasons_at(self.result, self.queue, at, self._before(), self.needs)
+        self.passes += 1
+        if self.passes % _EVERY == 0:
+            self.progress(self.came, len(self.seconds))
+
+    def _before(self) -> NDArray[np.int64]:
+        """Return how many jobs the pass looked at before each in the queue; 0 but for Slurm."""
+        if self.result.scheduler.slurm is None:
+            return np.zeros(len(self.queue), np.int64)
+        now = self.arrays.progress["start"] == self.time
+        looked = np.union1d(self.queue, queued(self.arrays, np.flatnonzero(now), with_filled=True))
+        return places(self.arrays, looked)[np.searchsorted(looked, self.queue)]
+
+
+def waits_by(result: Result, waited: pd.DataFrame, by: str) -> pd.DataFrame:
+    """Return what groups of jobs waited for.
+
+    Parameters
+    ----------
+    result : of :func:`hpcgym.simulate`.
+    waited : of :func:`waits`.
+    by : one of :data:`GROUPS`: "size" has classes that double, "week" counts from the first
+        submission, the others are what the log tells of a job.
+
+    Returns
+    -------
+    A row a group, the one that waited longest first, sizes and weeks in their order; index ``by``.
+    Columns: ``jobs``, their number, and one a reason, int64 [s].
+
+    Raises
+    ------
+    HpcgymError : another name, or the log does not tell it of any job.
+    """
+    check_choice("by", by, GROUPS)
+    workload = result.workload
+    numbers, names = _groups(workload, by)
+    kinds, kind = np.unique(numbers, return_inverse=True)
+    table = waited.groupby(kind.ravel()).sum()
+    table.index = table.index.map(lambda place: names(int(kinds[place]))).rename(by)
+    table.insert(0, "jobs", np.bincount(kind.ravel(), minlength=len(kinds)))
+    if by in ORDERED:
+        return table
+    longest = table.drop(columns="jobs").sum(axis=1)
+    return table.loc[longest.sort_values(ascending=False, kind="stable").index]
+
+
+def _groups(workload: Workload, by: str) -> tuple[NDArray[np.int64], Callable[[int], str]]:
+    """Return the number of each job's group, and what a group is called."""
+    column = getattr(workload, GROUPS[by])
+    if by == "size":  # 1, 2, 3 to 4, 5 to 8, ...
+        return np.ceil(np.log2(column)).astype(np.int64), _size
+    if by == "week":
+        first = column.min(initial=0)
+        return (column - first) // WEEK_S + 1, lambda week: f"week {week}"
+    if len(column) and column.max() < 0:
+        raise HpcgymError(f"{workload.name}: the log does not tell the {by} of any job")
+    known = names_of(workload, GROUPS[by])
+    return column, lambda number: called(known, by, number) if number >= 0 else "not known"
+
+
+def _size(power: int) -> str:
+    """Return what a class of sizes is called: processors from above half of 2**power up to it."""
+    most = 2**power
+    return f"{most // 2 + 1} to {most}" if most > 2 else str(most)

@@ -1,0 +1,175 @@
+"""What all jobs of a schedule waited for: by hand, and equal to the explanations of single jobs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from node_strategies import node_cases
+from strategies import cases
+from test_explanation import SMALL, jobs
+from typer.testing import CliRunner
+
+import hpcgym
+from hpcgym.cli import app
+from hpcgym.errors import HpcgymError
+from hpcgym.explanation import GROUPS, waits, waits_by
+from hpcgym.explanation.reasons import CALLED, REASONS
+from hpcgym.report.waits import MOST_BARS, draw_waits
+from hpcgym.workload.model import Workload
+
+RUNNER = CliRunner()
+
+
+def _told(result: Any) -> list[dict[str, int]]:
+    """What each job waited for, reasons that cost nothing left out."""
+    return [{name: s for name, s in row.items() if s} for row in waits(result).to_dict("records")]
+
+
+def test_by_hand() -> None:
+    """The same jobs as of the explanations: 5 fits at once, but would delay 2."""
+    result = hpcgym.simulate(jobs(*SMALL, (35, 1, 200, 200)), "easy")
+    assert _told(result) == [
+        {},
+        {"processors": 40},
+        {},
+        {"processors": 60},
+        {"reservation": 15, "processors": 40},
+    ]
+    assert waits(result).index.tolist() == [1, 2, 3, 4, 5]
+    in_order = hpcgym.simulate(jobs((0, 6, 50, 100), (10, 10, 40, 40), (20, 2, 30, 30)), "fcfs")
+    assert _told(in_order)[2] == {"order": 30, "processors": 40}
+
+
+def test_slurm_by_hand() -> None:
+    rows = (0, 6, 300, 300), (10, 10, 100, 100), (40, 1, 50, 50)
+    short = hpcgym.simulate(jobs(*rows), backfill="slurm:bf_max_job_test=1+bf_interval=20")
+    assert _told(short)[2] == {"unseen": 260, "processors": 100}
+
+
+@settings(max_examples=200)
+@given(cases(25))
+def test_each_job_is_told_as_alone(case: tuple[Workload, dict[str, Any]]) -> None:
+    workload, rules = case
+    workload = workload.with_columns(job_number=np.arange(len(workload)))
+    _same_as_alone(hpcgym.simulate(workload, **rules))
+
+
+@settings(max_examples=60)
+@given(node_cases(15))
+def test_each_job_on_nodes_is_told_as_alone(case: tuple[Any, Workload, dict[str, Any]]) -> None:
+    cluster, workload, rules = case
+    workload = workload.with_columns(job_number=np.arange(len(workload)))
+    _same_as_alone(hpcgym.simulate(workload, cluster=cluster, **rules))
+
+
+def _same_as_alone(result: Any) -> None:
+    told = _told(result)
+    for row, found in enumerate(told):
+        assert sum(found.values()) == result.wait[row]
+        assert found == hpcgym.explain(result, row, most=0).waited_for
+
+
+@given(st.lists(st.integers(1, 300), min_size=1, max_size=40), st.sampled_from(sorted(GROUPS)))
+@settings(max_examples=60)
+def test_groups_add_up(sizes: list[int], by: str) -> None:
+    rows = [(700_000 * place // 10, size, 9, 9) for place, size in enumerate(sizes)]
+    workload = jobs(*rows, processors=300)
+    columns = ("user_id", "group_id", "executable", "queue", "partition")
+    numbers = {name: np.arange(len(rows)) % 3 for name in columns}
+    result = hpcgym.simulate(workload.with_columns(**numbers), "easy")
+    waited = waits(result)
+    table = waits_by(result, waited, by)
+    assert table["jobs"].sum() == len(rows)
+    assert (table.drop(columns="jobs").sum() == waited.sum()).all()
+    if by == "size":
+        for name, count in table["jobs"].items():
+            least, most = ([int(part) for part in str(name).split(" to ")] * 2)[:2]
+            assert count == sum(least <= size <= most for size in sizes)
+
+
+def test_names_of_users() -> None:
+    columns = {
+        "submit_time": [0, 0, 0, 0],
+        "run_time": [10, 10, 10, 10],
+        "requested_time": [10, 10, 10, 10],
+        "requested_processors": [4, 4, 4, 4],
+        "user_id": [1, 2, -1, 2],
+    }
+    workload = Workload.from_columns(columns, processors=4, header={"User": ["2 [bold]bob"]})
+    result = hpcgym.simulate(workload, "easy")
+    table = waits_by(result, waits(result), "user")
+    assert table.index.tolist() == ["[bold]bob", "not known", "user 1"]
+    assert table["processors"].tolist() == [40, 20, 0]
+
+
+def test_what_cannot_be_told() -> None:
+    result = hpcgym.simulate(jobs(*SMALL), "easy")
+    with pytest.raises(HpcgymError, match="did you mean 'size'"):
+        waits_by(result, waits(result), "sizes")
+    with pytest.raises(HpcgymError, match="the log does not tell the queue of any job"):
+        waits_by(result, waits(result), "queue")
+    extract = hpcgym.simulate(result.workload, "easy").as_workload().extract(20)
+    with pytest.raises(HpcgymError, match="from an empty machine"):
+        waits(hpcgym.simulate(extract, "easy"))
+
+
+def test_all_reasons_are_called_something() -> None:
+    assert list(CALLED) == list(REASONS)
+
+
+def test_picture() -> None:
+    result = hpcgym.simulate(hpcgym.load_workload("lublin:jobs=400,processors=64,load=1.1,seed=1"))
+    waited = waits(result)
+    axes = draw_waits(waits_by(result, waited, "size"), "note")
+    total = sum(bar.get_width() for bar in axes.patches)
+    assert total == pytest.approx(waited.to_numpy().sum() / 3_600)
+    assert "hours" in axes.get_xlabel()
+    many = draw_waits(waited.rename(index=lambda job: f"$job_{job}$"))
+    names = [label.get_text() for label in many.get_yticklabels()]
+    assert len(names) == MOST_BARS
+    assert names[-1] == f"{400 - MOST_BARS + 1} others"
+
+
+# --- The command ----------------------------------------------------------------------------------
+
+LOG = "lublin:jobs=300,processors=64,load=1.1,seed=1"
+
+
+@pytest.mark.cli
+def test_command(tmp_path: Path) -> None:
+    shown = RUNNER.invoke(app, ["explain", LOG])
+    assert shown.exit_code == 0, shown.output
+    assert "All jobs together waited for" in shown.output
+    picture = tmp_path / "waits.png"
+    told = RUNNER.invoke(app, ["explain", LOG, "--format", "json", "--picture", str(picture)])
+    rows = json.loads(told.stdout)["waited_for"]
+    assert sum(row["jobs"] for row in rows) == 300
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    several = RUNNER.invoke(app, ["explain", LOG, "--scheduler", "easy,saf", "--format", "csv"])
+    assert [line.split(",")[0] for line in several.stdout.splitlines()] == [
+        "scheduler",
+        "easy",
+        "saf",
+    ]
+
+
+@pytest.mark.cli
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--job", "3", "--by", "user"], "--by is for all jobs, without --job"),
+        (["--by", "users"], "did you mean 'user'"),
+        (["--by", "user", "--scheduler", "easy,saf"], "--by is for one scheduler"),
+        (["--by", "partition"], "does not tell the partition"),
+    ],
+)
+def test_wrong_options(words: list[str], message: str) -> None:
+    found = RUNNER.invoke(app, ["explain", LOG, *words])
+    assert found.exit_code != 0
+    assert message in " ".join(found.output.split())
