@@ -14,6 +14,7 @@ from hpcgym.cli.groups import Several, grouped
 from hpcgym.cli.lineup import choices_of, lineup, pair_rules, scheduler_names
 from hpcgym.cli.options import Format
 from hpcgym.cli.running import ExplainedCommand, Lists
+from hpcgym.files.recorded import KEY
 from hpcgym.progress import counting
 
 if TYPE_CHECKING:
@@ -131,6 +132,40 @@ def compare(
     --allocation too, schedulers whose jobs share nodes; the others stay as they are. With
     --speedups makespans improve over that of the first scheduler.
     """
+    rows = _compared(workload, scheduler, rules, reading, under, signal, shared)
+    outcome = _outcome(rows)
+    for path in (picture, html):
+        output.picture(outcome.results, path)
+    if format is Format.json:
+        output.print_json(outcome.facts())
+    elif format is Format.csv:
+        output.print_csv(outcome.rows())
+    else:
+        _print_table(rows)
+
+
+def compared(
+    workload: str,
+    scheduler: list[str] | None,
+    rules: Several[options.SimulatedRules],
+    reading: Several[loading.PeriodReading],
+    under: Several[limits.LimitOptions],
+    signal: signals.SignalOptions,
+    shared: Several[coscheduling.SharingOptions],
+) -> output.Outcome:
+    """Return what the command computes; arguments as those of :func:`compare`."""
+    return _outcome(_compared(workload, scheduler, rules, reading, under, signal, shared))
+
+
+def _compared(
+    workload: str,
+    scheduler: list[str] | None,
+    rules: Several[options.SimulatedRules],
+    reading: Several[loading.PeriodReading],
+    under: Several[limits.LimitOptions],
+    signal: signals.SignalOptions,
+    shared: Several[coscheduling.SharingOptions],
+) -> list[Row]:
     choices = choices_of(rules, reading.only("allocation"), under, shared)
     settings = _settings(reading, under, shared)
     sharing = settings[0].sharing
@@ -143,19 +178,19 @@ def compare(
         given = {rule: value for rule, value in choices[0].rules.items() if rule in of_pairs}
         coscheduling.check(one.sharing, chosen, given)
         limits.check(one.asked, chosen)
-    rows = _simulate(workload, settings, chosen, signal)
-    results = {row.label: row.result for row in rows}
-    for path in (picture, html):
-        output.picture(results, path)
-    if format is Format.json:
-        output.print_json(_facts(rows))
-    elif format is Format.csv:
-        output.print_csv(
+    return _simulate(workload, settings, chosen, signal)
+
+
+def _outcome(rows: Sequence[Row]) -> output.Outcome:
+    """Return the schedules by their labels, and what is printed of them."""
+
+    def lines() -> list[dict[str, Any]]:
+        return [
             output.csv_row(row.result.workload, row.setting.machine, row.name, row.result)
             for row in rows
-        )
-    else:
-        _print_table(rows)
+        ]
+
+    return output.Outcome({row.label: row.result for row in rows}, lambda: _facts(rows), lines)
 
 
 def _usual(setting: Setting) -> list[str]:
@@ -215,6 +250,8 @@ def _simulate(
 
 def _facts(rows: Sequence[Row]) -> dict[str, Any]:
     """Return all there is to be told, of several machines what each is and what cleaning did."""
+    from hpcgym.schedule.provenance import provenance_of
+
     jobs_of = {row.setting: row.result.workload for row in rows}
     first, jobs = next(iter(jobs_of.items()))
     facts = output.workload_facts(jobs, first.reading.clean)
@@ -232,6 +269,7 @@ def _facts(rows: Sequence[Row]) -> dict[str, Any]:
         | output.result_facts(row.name, row.result)
         for row in rows
     ]
+    facts[KEY] = provenance_of({row.label: row.result for row in rows})
     return facts
 
 

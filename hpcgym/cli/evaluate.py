@@ -16,6 +16,7 @@ from hpcgym.cli.groups import grouped
 from hpcgym.cli.options import Format
 from hpcgym.cli.running import ExplainedCommand, Lists, note
 from hpcgym.errors import HpcgymError, PolicyWarning, unknown
+from hpcgym.files.recorded import KEY
 from hpcgym.progress import counting
 
 if TYPE_CHECKING:
@@ -183,6 +184,7 @@ def evaluate(
     source = reading.load(workload)
 
     from hpcgym.evaluation import evaluate as run
+    from hpcgym.schedule.provenance import provenance_of_workloads
 
     given = rules.given() | options.given(allocation=reading.allocation)
     if one_pass:
@@ -222,7 +224,8 @@ def evaluate(
     if format is BoardFormat.json:
         facts = output.workload_facts(source, reading.clean)
         facts |= output.machine_facts(source, machine)
-        output.print_json({**facts, "evaluation": settings, **board.facts()})
+        facts |= {KEY: provenance_of_workloads([source]), "evaluation": settings}
+        output.print_json({**facts, **board.facts()})
     elif format is BoardFormat.csv:
         begin = {"workload": source.name, **output.machine_columns(source, machine)}
         output.print_csv({**begin, **row} for row in board.rows())

@@ -80,6 +80,21 @@ def check_files(command: Callable[..., Any] | None, values: Mapping[str, Any]) -
         check_writable(path)
 
 
+def digests_of_read(
+    command: Callable[..., Any] | None, values: Mapping[str, Any]
+) -> dict[str, str]:
+    """Return the files that a command reads: name without the folder -> SHA-256.
+
+    As for the files that must not be written, every text that is the name of one counts.
+    """
+    from hpcgym.workload.io.files import sha256_of
+
+    marks = _marks(command)
+    others = [value for name, value in values.items() if name not in marks]
+    named = {path for value in others for path in _files_of(value)}
+    return {path.name: sha256_of(path) for path in named if path.is_file()}
+
+
 def _check_name(path: Path, mark: Written) -> None:
     """Say so if a name cannot be that of such a file, or what writes it is not installed."""
     if not path.name.endswith(mark.endings):

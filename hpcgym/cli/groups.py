@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import inspect
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import wraps
 from inspect import Parameter, Signature
@@ -93,15 +93,25 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
                 raise TypeError(f"{command.__name__} has the option {option.name!r} twice")
             shown[option.name] = option
 
+    def arguments(values: dict[str, Any]) -> dict[str, Any]:
+        made = {name: _made(*group, values) for name, group in groups.items()}
+        return {**values, **made}
+
     @wraps(command)
     def run(**values: Any) -> None:
-        made = {name: _made(*group, values) for name, group in groups.items()}
-        command(**values, **made)
+        command(**arguments(values))
 
     seen: Any = run
+    seen.arguments = arguments
     seen.__signature__ = Signature(list(shown.values()))
     seen.__annotations__ = {name: option.annotation for name, option in shown.items()}
     return run
+
+
+def arguments_of(command: Any, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a grouped command is called with, from the values of its options."""
+    found: dict[str, Any] = command.arguments(dict(values))
+    return found
 
 
 def _group_of(kind: Any) -> _Group | None:

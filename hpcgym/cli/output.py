@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hpcgym.cli.running import note
 from hpcgym.files.plain import csv_text, json_text, plain
-from hpcgym.files.writing import whole, whole_text
+from hpcgym.files.recorded import NAME, origin_columns, record_text, write_beside
+from hpcgym.files.writing import is_stream, whole, whole_text
 from hpcgym.progress import working
 from hpcgym.report.dispatches import dispatches, in_words
 from hpcgym.version import __version__
@@ -23,6 +24,21 @@ if TYPE_CHECKING:
     from hpcgym.schedule.places import Allocation
     from hpcgym.schedule.result import Result
     from hpcgym.workload import Workload
+
+
+class Outcome(NamedTuple):
+    """The schedules of a command, and what it prints of them.
+
+    Attributes
+    ----------
+    results : name -> schedule.
+    facts : returns what it prints as JSON.
+    rows : returns what it prints as CSV.
+    """
+
+    results: Mapping[str, Result]
+    facts: Callable[[], dict[str, Any]]
+    rows: Callable[[], list[dict[str, Any]]]
 
 
 def console() -> Console:
@@ -92,10 +108,12 @@ def print_csv(rows: Iterable[Mapping[str, Any]]) -> None:
 def csv_row(
     workload: Workload, cluster: Cluster | None, name: str, result: Result
 ) -> dict[str, Any]:
-    """Return a result as one line of a table."""
+    """Return a result as one line of a table; its last columns say where it is from."""
     from hpcgym.baselines.schedulers import described
     from hpcgym.schedule.metrics import told_metrics
+    from hpcgym.schedule.provenance import provenance_of
 
+    record = provenance_of({name: result})
     return {
         "workload": workload.name,
         **machine_columns(workload, cluster),
@@ -103,6 +121,7 @@ def csv_row(
         "scheduler": name,
         **described(result.scheduler),
         **told_metrics(result),
+        **origin_columns(record),
     }
 
 
@@ -128,20 +147,38 @@ def picture(results: Mapping[str, Result], path: Path | None) -> None:
 
 
 def save_schedule(result: Result, path: Path | None) -> None:
-    """Write the schedule: as SWF, or all columns as a table."""
+    """Write the schedule, and say so: as SWF, or all columns as a table."""
     if path is None:
         return
     with working(f"writing {path}"):
-        if path.name.casefold().endswith((".swf", ".swf.gz")):
-            result.to_swf(path)
-        else:
-            _save_table(result, path)
+        write_schedule(result, path)
     note(f"wrote {path}")
 
 
-def _save_table(result: Result, path: Path) -> None:
-    """Write the columns of a schedule, with the nodes of jobs if it has any."""
-    from hpcgym.files import need_parquet
+def write_schedule(result: Result, path: Path) -> None:
+    """Write a schedule with where it is from: tables in CSV and JSON have that in a file beside.
+
+    It is not written beside a pipe.
+    """
+    from hpcgym.schedule.provenance import provenance_of
+
+    if path.name.casefold().endswith((".swf", ".swf.gz")):
+        result.to_swf(path)
+        return
+    record = provenance_of({"schedule": result})
+    write_jobs(result, path, record)
+    if path.suffix.casefold() != ".parquet" and not is_stream(path):
+        write_beside(path, record)
+
+
+def write_jobs(result: Result, path: Path, record: Mapping[str, Any]) -> None:
+    """Write the columns of a schedule, with the nodes of jobs if it has any; Parquet with a record.
+
+    Raises
+    ------
+    WorkloadError : the file cannot be written, or pyarrow is missing.
+    """
+    from hpcgym.files.tables import need_parquet, write_parquet
 
     table = result.jobs
     if result.allocation is not None:
@@ -149,7 +186,7 @@ def _save_table(result: Result, path: Path) -> None:
     if path.suffix.casefold() == ".parquet":
         need_parquet()
         with whole(path) as part:
-            table.to_parquet(part, index=False)
+            write_parquet(table, part, {NAME: record_text(record)})
         return
     with whole_text(path) as file:
         if path.suffix.casefold() == ".json":

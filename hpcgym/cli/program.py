@@ -35,6 +35,7 @@ from hpcgym.cli.traces import traces
 from hpcgym.cli.train import train
 from hpcgym.cli.tune import Tune, tune
 from hpcgym.cli.tune_weekly import TuneWeekly, tune_weekly
+from hpcgym.cli.verify import Verify, verify
 from hpcgym.cli.warmup import Warmup, warmup
 from hpcgym.version import __version__
 
@@ -50,6 +51,7 @@ app = typer.Typer(
 app.command(cls=Simulate)(simulate)
 app.command(cls=Compare)(compare)
 app.command(cls=Explain)(explain)
+app.command(cls=Verify)(verify)
 app.command(cls=Evaluate)(evaluate)
 app.add_typer(train)
 app.command(cls=Tune)(tune)

@@ -11,15 +11,25 @@ from typing import Any, ClassVar, NoReturn
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from hpcgym.cli.files import check_files
+from hpcgym.cli.files import check_files, digests_of_read
 from hpcgym.errors import HpcgymError, HpcgymWarning
+from hpcgym.files.origin import Command, commanded
 
 #: Title of a list in the help of a command -> function that returns (name, what it is).
 Lists = dict[str, Callable[[], Iterable[tuple[str, str]]]]
 
+_ARGUMENTS = "hpcgym.arguments"  # of the command line, in what contexts keep
+
 
 class Commands(TyperGroup):
     """The whole program: whatever a user can cause ends in one line and an exit code."""
+
+    def make_context(self, info_name: Any, args: Any, *rest: Any, **more: Any) -> Any:
+        """Keep the arguments: what commands write tells them."""
+        given = tuple(args)  # parsing empties the list
+        ctx = super().make_context(info_name, args, *rest, **more)
+        ctx.meta[_ARGUMENTS] = given
+        return ctx
 
     def invoke(self, ctx: Any) -> Any:
         """Run a command; 1 after an error, 130 after Ctrl-C."""
@@ -75,7 +85,11 @@ class ExplainedCommand(TyperCommand):
     def invoke(self, ctx: Any) -> Any:
         """Run the command, if it can write the files that it is to write."""
         check_files(self.callback, ctx.params)
-        return super().invoke(ctx)
+        with commanded(Command(ctx.meta.get(_ARGUMENTS, ()), self._find_files(ctx.params))):
+            return super().invoke(ctx)
+
+    def _find_files(self, values: dict[str, Any]) -> Callable[[], dict[str, str]]:
+        return lambda: digests_of_read(self.callback, values)
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
         """Write examples and lists below the options."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
@@ -12,6 +12,7 @@ from hpcgym.cli.files import ForceOption, Written
 from hpcgym.cli.groups import grouped
 from hpcgym.cli.options import Format
 from hpcgym.cli.running import ExplainedCommand, Lists
+from hpcgym.files.recorded import KEY
 from hpcgym.progress import working
 
 if TYPE_CHECKING:
@@ -99,6 +100,30 @@ def simulate(
     shared: coscheduling.SharingOptions,
 ) -> None:
     """Simulate one scheduler or dispatcher on a workload and print its metrics."""
+    outcome = simulated(workload, scheduler, rules, reading, failures, under, signal, shared)
+    ((name, result),) = outcome.results.items()
+    output.save_schedule(result, output_file)
+    for path in (picture, html):
+        output.picture(outcome.results, path)
+    if format is Format.json:
+        output.print_json(outcome.facts())
+    elif format is Format.csv:
+        output.print_csv(outcome.rows())
+    else:
+        _print_table(name, result)
+
+
+def simulated(
+    workload: str,
+    scheduler: str,
+    rules: options.SimulatedRules,
+    reading: loading.PeriodReading,
+    failures: Path | None,
+    under: limits.LimitOptions,
+    signal: signals.SignalOptions,
+    shared: coscheduling.SharingOptions,
+) -> output.Outcome:
+    """Return what the command computes; arguments as those of :func:`simulate`."""
     machine = reading.machine
     shared_rules = shared.given()
     overrides = shared_rules | rules.given() | reading.given() | under.given()
@@ -111,6 +136,7 @@ def simulate(
     kept = limits.following(asked, grid, machine)
 
     from hpcgym.report.labels import scheduler_name
+    from hpcgym.schedule.provenance import provenance_of
     from hpcgym.simulation.run import simulate as run
 
     with working(f"simulating {len(jobs):,} jobs"):
@@ -118,17 +144,17 @@ def simulate(
         result = run(jobs, chosen, cluster=machine, limits=kept, speedups=pairs, failures=failures)
         signals.add_metrics(result, grid)
     name = scheduler_name(result.scheduler)
-    output.save_schedule(result, output_file)
-    for path in (picture, html):
-        output.picture({name: result}, path)
-    if format is Format.json:
-        facts = output.workload_facts(jobs, reading.clean) | output.machine_facts(jobs, machine)
-        facts |= {} if sharing is None else sharing.facts()
-        output.print_json({**facts, **output.result_facts(name, result)})
-    elif format is Format.csv:
-        output.print_csv([output.csv_row(jobs, machine, name, result)])
-    else:
-        _print_table(name, result)
+
+    def facts() -> dict[str, Any]:
+        found = output.workload_facts(jobs, reading.clean) | output.machine_facts(jobs, machine)
+        found |= {} if sharing is None else sharing.facts()
+        found |= output.result_facts(name, result)
+        return {**found, KEY: provenance_of({name: result})}
+
+    def rows() -> list[dict[str, Any]]:
+        return [output.csv_row(jobs, machine, name, result)]
+
+    return output.Outcome({name: result}, facts, rows)
 
 
 def _print_table(name: str, result: Result) -> None:

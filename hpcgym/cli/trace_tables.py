@@ -39,6 +39,7 @@ def print_summary(workload: Workload, facts: Mapping[str, Any], warnings: Iterab
     out.print(line, style="bold", markup=False)
     if facts["begin"] is not None:
         out.print(f"first submission {facts['begin']}", markup=False)
+    out.print(f"SHA-256 of the jobs {facts['sha256_of_jobs']}", markup=False)
     status = ", ".join(f"{jobs:,} {name}" for name, jobs in facts["status"].items())
     out.print(f"status: {status}", markup=False, soft_wrap=True)
     output.print_cleaning(out, workload)

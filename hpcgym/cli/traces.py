@@ -81,10 +81,11 @@ def show_trace(
     requests, jobs that were dropped or repaired. Of a trace of the archive, its origin too.
     """
     from hpcgym.workload.archive import find_own, is_trace
+    from hpcgym.workload.io.files import sha256_of
 
     facts = _origin(workload) if is_trace(workload) else {}
     if not facts and (own := find_own(workload)):
-        facts["path"] = str(own)
+        facts |= {"path": str(own), "sha256": sha256_of(own)}
     if facts and facts["path"] is None:
         _print_facts(facts, format)
         return
@@ -109,6 +110,7 @@ def _summarised(source: str, reading: loading.PoolReading) -> tuple[Workload, di
 
     from hpcgym.errors import WorkloadWarning
     from hpcgym.workload.cleaning import clean, filter_names
+    from hpcgym.workload.fingerprint import workload_digest
     from hpcgym.workload.summary import oddities, summary
 
     filter_names(reading.clean)  # a wrong recipe is said before a large file is read
@@ -118,20 +120,24 @@ def _summarised(source: str, reading: loading.PoolReading) -> tuple[Workload, di
         jobs = clean(raw, reading.clean, reading.processors)
     said = [str(one.message) for one in caught if issubclass(one.category, WorkloadWarning)]
     odd = [*said, *oddities(jobs, raw)]
-    return jobs, {**summary(jobs), "cleaning": dict(jobs.cleaning), "warnings": odd}
+    told = {**summary(jobs), "sha256_of_jobs": workload_digest(jobs)}
+    return jobs, {**told, "cleaning": dict(jobs.cleaning), "warnings": odd}
 
 
 def _origin(name: str) -> dict[str, Any]:
-    """Return where a trace of the archive comes from."""
+    """Return where a trace of the archive comes from; the checksum is of the file here, if any."""
     from hpcgym.workload.archive import find_trace, known_sha256
+    from hpcgym.workload.io.files import sha256_of
 
     trace = find_trace(name)
+    facts = _facts(trace)
+    here = facts["path"]
     return {
-        **_facts(trace),
+        **facts,
         "file": trace.file,
         "url": trace.url,
         "page": trace.page,
-        "sha256": known_sha256(trace),
+        "sha256": known_sha256(trace) if here is None else sha256_of(Path(here)),
     }
 
 

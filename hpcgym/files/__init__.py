@@ -3,7 +3,8 @@
 Every reader of the library goes through here, so that none has to know how a file can be damaged:
 ``opening`` opens, unpacks and decodes, ``texts`` parses JSON and TOML, ``tables`` CSV, Parquet and
 arrays, ``headers`` the numbers in headers of traces. ``writing`` writes files whole or not at all,
-``plain`` makes results JSON and CSV.
+``plain`` makes results JSON and CSV. ``origin`` says where a file is from, ``recorded`` where that
+stands.
 """
 
 from hpcgym.files.headers import header_number, plain_number

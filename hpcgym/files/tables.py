@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import zipfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -175,6 +175,30 @@ def parquet_names(path: Path, error: type[HpcgymError] = HpcgymError) -> list[st
 
     with _parquet(path, error), ParquetFile(path) as file:
         return list(file.schema_arrow.names)
+
+
+def parquet_metadata(path: Path, error: type[HpcgymError] = HpcgymError) -> dict[str, str]:
+    """Return what a Parquet file tells beside its columns, by key; pyarrow must be installed.
+
+    Raises
+    ------
+    HpcgymError : as of :func:`parquet_names`.
+    """
+    from pyarrow.parquet import ParquetFile
+
+    with _parquet(path, error), ParquetFile(path) as file:
+        told = file.schema_arrow.metadata or {}
+        return {key.decode(): value.decode("utf-8", "replace") for key, value in told.items()}
+
+
+def write_parquet(frame: pd.DataFrame, path: Path, told: Mapping[str, str]) -> None:
+    """Write a table as Parquet, with texts by key beside its columns; pyarrow must be installed."""
+    import pyarrow as pa
+    from pyarrow.parquet import write_table
+
+    table = pa.Table.from_pandas(frame, preserve_index=False)
+    metadata = {**(table.schema.metadata or {}), **told}
+    write_table(table.replace_schema_metadata(metadata), path)
 
 
 @contextmanager

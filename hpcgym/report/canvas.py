@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from hpcgym.errors import HpcgymError, installing
 from hpcgym.files import header_number
+from hpcgym.files.recorded import PICTURE_KEYS, record_text
 from hpcgym.files.writing import whole
 from hpcgym.workload.io.times import zone_of
 
@@ -79,8 +80,20 @@ def figure_of(axes: Axes) -> Figure:
     return figure
 
 
-def save_figure(figure: Figure, file: Path | IO[bytes], suffix: str) -> None:
+def save_figure(
+    figure: Figure,
+    file: Path | IO[bytes],
+    suffix: str,
+    record: Mapping[str, Any] | None = None,
+) -> None:
     """Write a figure in the format of ``suffix``, without the date, so that files can be compared.
+
+    Parameters
+    ----------
+    figure : to write.
+    file : its path, or an open one.
+    suffix : one of :data:`PICTURE_SUFFIXES`.
+    record : where it is from, for the picture's metadata; None: nothing.
 
     Raises
     ------
@@ -89,6 +102,8 @@ def save_figure(figure: Figure, file: Path | IO[bytes], suffix: str) -> None:
     # What the format calls the time of creation and the program; the latter is a web address.
     unwanted = {".png": ("Software",), ".svg": ("Date", "Creator"), ".pdf": ("CreationDate",)}
     metadata: dict[str, Any] = dict.fromkeys(unwanted[suffix])
+    if record is not None:
+        metadata[PICTURE_KEYS[suffix]] = record_text(record)
     # in memory first: on a full disk matplotlib's writer of PDF ends in an error of its own
     drawn = io.BytesIO()
     figure.savefig(drawn, format=suffix[1:], metadata=metadata)

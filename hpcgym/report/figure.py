@@ -12,16 +12,17 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 #: Fonts of PDF and PostScript are embedded as TrueType: many journals refuse Type 3, the default.
-_FONTS = {"pdf.fonttype": 42, "ps.fonttype": 42}
-_FONTS_SETTLED = RLock()  # the settings are those of the process, and threads draw at once
+#: Names inside SVG are the same each time: by default they are random.
+_SETTINGS = {"pdf.fonttype": 42, "ps.fonttype": 42, "svg.hashsalt": "hpcgym"}
+_SETTLED = RLock()  # the settings are those of the process, and threads draw at once
 
 
 class EmbeddingFigure(Figure):
     """A figure whose files have fonts that journals take, however it is saved."""
 
     def savefig(self, *args: Any, **options: Any) -> None:
-        """Save as :meth:`matplotlib.figure.Figure.savefig` does, with fonts of TrueType."""
-        with _fonts_embedded():
+        """Save as :meth:`matplotlib.figure.Figure.savefig` does, with these settings."""
+        with _same_everywhere():
             super().savefig(*args, **options)
 
 
@@ -35,12 +36,12 @@ def empty_figure(width: float, height: float) -> EmbeddingFigure:
 
 
 @contextmanager
-def _fonts_embedded() -> Iterator[None]:
-    """Embed fonts as TrueType meanwhile; the user's own settings come back."""
+def _same_everywhere() -> Iterator[None]:
+    """Embed fonts and name things alike meanwhile; the user's own settings come back."""
     settings: Any = matplotlib.rcParams
-    with _FONTS_SETTLED:
-        before = {name: settings[name] for name in _FONTS}
-        settings.update(_FONTS)
+    with _SETTLED:
+        before = {name: settings[name] for name in _SETTINGS}
+        settings.update(_SETTINGS)
         try:
             yield
         finally:

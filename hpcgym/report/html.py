@@ -12,6 +12,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hpcgym.files.recorded import meta_of
 from hpcgym.files.writing import whole_text
 from hpcgym.report.canvas import figure_of, save_figure
 from hpcgym.report.dispatches import dispatches, in_words
@@ -20,6 +21,7 @@ from hpcgym.report.gantt import draw_gantt
 from hpcgym.report.job_speedups import draw_job_speedups, draw_slowed, has_speedups
 from hpcgym.report.labels import Results, by_machine, describe, drawable, limits_of, subtitle
 from hpcgym.report.numbers import shown
+from hpcgym.report.origin import origin_rows
 from hpcgym.report.overview import panels, why_no_gantts
 from hpcgym.report.placement import has_nodes
 from hpcgym.report.power import draw_power
@@ -31,6 +33,7 @@ from hpcgym.report.timeline import (
     draw_throughput,
     draw_utilization,
 )
+from hpcgym.schedule.provenance import provenance_of
 from hpcgym.version import __version__
 
 if TYPE_CHECKING:
@@ -89,7 +92,8 @@ def write_html(results: Results, path: str | os.PathLike[str]) -> None:
     """Write a page with tables and pictures of one or several schedules of a workload.
 
     The file holds everything: it asks for nothing over the network and runs no script. It follows
-    the reader's choice of light or dark.
+    the reader's choice of light or dark, and says where it is from
+    (:func:`hpcgym.schedule.provenance.provenance_of`).
 
     Parameters
     ----------
@@ -107,9 +111,14 @@ def write_html(results: Results, path: str | os.PathLike[str]) -> None:
 
 
 def html_page(results: Results) -> str:
-    """Return the page that :func:`write_html` writes; the same results give the same text."""
+    """Return the page that :func:`write_html` writes.
+
+    The same results give the same text but for the date, which is that of
+    :func:`hpcgym.files.origin.date_text`.
+    """
     parts = drawable(results)
     heading = subtitle(parts)
+    record = provenance_of(parts)
     body = [
         f"<h1>{escape(next(iter(parts.values())).workload.name)}</h1>",
         f'<p class="soft">{escape(heading)}</p>',
@@ -127,13 +136,15 @@ def html_page(results: Results) -> str:
         "<h2>Workload</h2>",
         _workload(parts),
         *_machines(parts),
+        "<h2>Where this is from</h2>",
+        _table(["", "hpcgym verify makes it again and compares"], origin_rows(record), words=True),
         "<h2>Made with</h2>",
         _table(["software", "version"], _versions(parts), words=True),
     ]
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{escape(heading)}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n"
+        f"{meta_of(record)}\n<title>{escape(heading)}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n"
         + "\n".join(body)
         + "\n</body>\n</html>\n"
     )

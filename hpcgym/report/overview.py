@@ -39,6 +39,7 @@ from hpcgym.report.labels import (
 from hpcgym.report.placement import has_nodes
 from hpcgym.report.tables import comparison, described, text_of
 from hpcgym.report.timeline import nodes_on, queue_length_on, throughput_on, utilization_on
+from hpcgym.schedule.provenance import provenance_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -89,7 +90,8 @@ def save_picture(results: Results, path: str | os.PathLike[str]) -> None:
     It has a Gantt chart for each of up to three schedulers, utilisation and queue length over the
     same time axis, the distribution of the bounded slowdown, and the main metrics. Where jobs share
     nodes, also job speedups, and nodes in use and ended jobs over time. More than four schedulers
-    on several machines have these once for each machine.
+    on several machines have these once for each machine. Its metadata say where it is from
+    (:func:`hpcgym.schedule.provenance.provenance_of`).
 
     Parameters
     ----------
@@ -102,7 +104,7 @@ def save_picture(results: Results, path: str | os.PathLike[str]) -> None:
     """
     path = Path(path)
     suffix = picture_suffix(path)
-    save_figure(draw_overview(results), path, suffix)
+    save_figure(draw_overview(results), path, suffix, provenance_of(drawable(results)))
 
 
 def why_no_gantts(parts: Mapping[str, Result]) -> str:

@@ -23,7 +23,6 @@ from hpcgym.schedule.places import Allocation, Coschedule
 from hpcgym.schedule.power_uses import known_powers
 from hpcgym.schedule.slowdowns import full_speed_times
 from hpcgym.scheduler.rules import Scheduler
-from hpcgym.version import __version__
 from hpcgym.workload.io.schedule_header import schedule_header
 from hpcgym.workload.model import Workload
 from hpcgym.workload.names import name_users
@@ -332,9 +331,11 @@ class Result:
         if self.coschedule is not None:
             start, end = _rounded(self.start), _rounded(self.end)
             wait, run_time = start - self.workload.submit_time, np.maximum(end - start, 1)
+        from hpcgym.schedule.provenance import notes_of
+
         cluster, header = self.cluster, self.workload.header
         nodes = cluster.nodes if cluster.groups else None
-        header = schedule_header(header, self._origin(), len(self.start), cluster.processors, nodes)
+        header = schedule_header(header, notes_of(self), len(self.start), cluster.processors, nodes)
         return replace(
             self.workload, initial=None, header=header, processors=cluster.processors
         ).with_columns(
@@ -343,34 +344,11 @@ class Result:
             allocated_processors=self.workload.requested_processors,
         )
 
-    def _origin(self) -> list[str]:
-        """Return what the schedule was made of and how, lines for its header."""
-        rules = self.scheduler.describe()
-        told = ", ".join(f"{rule}={value}" for rule, value in rules.items() if value is not None)
-        size = f"{self.cluster.processors} processors"
-        if self.cluster.groups:
-            size = f"{self.cluster.nodes} nodes with {self.cluster.processors} cores"
-        lines = [
-            f"a schedule that hpcgym {__version__} simulated, not a log: waiting times, run times"
-            " and allocated processors are simulated",
-            f"jobs: {self.workload.name}",
-            *(f"cleaning: {number} {why}" for why, number in self.workload.cleaning.items()),
-            f"machine: {f'{self.cluster.name}, ' if self.cluster.name else ''}{size}",
-            f"scheduler: {told}",
-        ]
-        if self.outside:
-            lines.append("the order of the queue came from outside, not from the policy")
-        if self.coschedule is not None:
-            lines.append(f"speedups: {self.coschedule.speedups.source}")
-        if self.lost is not None:
-            lines.append(
-                f"failures of nodes: {len(self.lost.failures)}; {len(self.lost.job)} runs that they"
-                " ended are not told"
-            )
-        return lines + [f"limit: {limit}" for limit in self.limits or ()]
-
     def to_swf(self, path: str | Path) -> None:
         """Write the schedule in the Standard Workload Format, gzip-packed if ``path`` ends in .gz.
+
+        A note of the header says where it is from
+        (:func:`hpcgym.schedule.provenance.provenance_of`).
 
         Raises
         ------
@@ -381,9 +359,14 @@ class Result:
         -----
         WorkloadWarning : the format has no place for something that jobs have.
         """
+        from hpcgym.files.recorded import note_of
+        from hpcgym.schedule.provenance import provenance_of
         from hpcgym.workload.io.swf import write_swf
 
-        write_swf(self.as_workload(), path)
+        workload = self.as_workload()
+        note = note_of(provenance_of({"schedule": self}))
+        header = {**workload.header, "Note": [note, *workload.header["Note"]]}
+        write_swf(replace(workload, header=header), path)
 
 
 def _rounded(times: NDArray[Any]) -> NDArray[np.int64]:

@@ -209,7 +209,9 @@ BESIDE = {
         f"hpcgym.workload.io.{name}"
         for name in ("files", "records", "schedule_header", "swf", "swf_header", "swf_lines")
     ),
-    "hpcgym.workload.slicing",
+    *("hpcgym.workload.slicing", "hpcgym.workload.fingerprint"),
+    *("hpcgym.schedule.provenance", "hpcgym.files.plain"),
+    *("hpcgym.files.origin", "hpcgym.files.recorded"),
 }
 
 

@@ -20,6 +20,7 @@ from hpcgym.evaluation import evaluate, lineup
 from hpcgym.report.tables import text_of
 from hpcgym.schedule.metrics import known_metrics
 from hpcgym.workload import load_workload
+from hpcgym.workload.fingerprint import workload_digest
 
 TRACE = "lublin:jobs=2000,processors=64,load=3"
 FEW = ("--jobs", "100", "--number", "5", "--budget", "15")
@@ -39,6 +40,9 @@ def test_json_has_everything_in_full() -> None:
     value = json.loads(succeed("spf", "--seed", "3", "--format", "json").stdout)
     board = evaluate("spf", load_workload(TRACE), jobs=100, n=5, budget=15, seed=3)
     assert value["workload"] == board_name()
+    (workload,) = value["provenance"]["workloads"]
+    assert workload["sha256"] == workload_digest(load_workload(TRACE))
+    assert value["provenance"]["command"][0] == "evaluate"
     assert value["evaluation"] == {
         "slices": "test",
         "episodes": "windows",

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from hpcgym.cli.output import save_schedule
+from hpcgym.cli.output import write_jobs
 from hpcgym.errors import HpcgymError
 from hpcgym.files import open_bytes
 from hpcgym.files.writing import check_writable, is_stream, same_file, whole, whole_text
@@ -345,10 +345,10 @@ WRITERS = {
     "a.parquet": lambda path: write_table(log(), path),
     "a.json": lambda path: write_table(log(), path),
     "a.json.gz": lambda path: write_table(log(), path),
-    "schedule.csv": lambda path: save_schedule(schedule(), path),
-    "schedule.csv.gz": lambda path: save_schedule(schedule(), path),
-    "schedule.json": lambda path: save_schedule(schedule(), path),
-    "schedule.parquet": lambda path: save_schedule(schedule(), path),
+    "schedule.csv": lambda path: write_jobs(schedule(), path, {}),
+    "schedule.csv.gz": lambda path: write_jobs(schedule(), path, {}),
+    "schedule.json": lambda path: write_jobs(schedule(), path, {}),
+    "schedule.parquet": lambda path: write_jobs(schedule(), path, {}),
     "speedups.csv": lambda path: write_speedups(HEATMAP, path),
     "speedups.json": lambda path: write_speedups(HEATMAP, path),
     "page.html": write_page,

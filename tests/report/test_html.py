@@ -1,5 +1,6 @@
 """The page is one whole file that asks for nothing else."""
 
+import json
 from base64 import b64decode
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -41,6 +42,13 @@ class Page(HTMLParser):
 
     def values(self, name):
         return [value for _, attribute, value in self.attributes if attribute == name]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _date():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SOURCE_DATE_EPOCH", "0")
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -106,6 +114,18 @@ def test_texts_of_the_workload_are_no_html(make):
 
 def test_the_same_results_give_the_same_page(results, text):
     assert html_page(results) == text
+
+
+def test_it_says_where_it_is_from(results, text):
+    page = Page(text)
+    words = " ".join(page.text)
+    assert "Where this is from" in words
+    assert "1970-01-01T00:00:00Z" in words
+    for record in page.values("content"):
+        if record.startswith("{"):
+            told = json.loads(record)
+    assert [one["name"] for one in told["schedules"]] == list(results)
+    assert all(one["sha256"] in words for one in told["schedules"] + told["workloads"])
 
 
 def test_what_was_cleaned_is_told(schedule):

@@ -217,7 +217,8 @@ def test_what_changes_over_time(three: Result) -> None:
     assert line.get_ydata()[0] == 100
 
 
-def test_overview_and_page(three: Result, tmp_path: Path) -> None:
+def test_overview_and_page(three: Result, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "0")
     compact = together((0, 100, 4, "a"), scheduler="easy")
     save_picture(three, tmp_path / "one.png")
     save_picture({"shared": three, "compact": compact}, tmp_path / "two.png")

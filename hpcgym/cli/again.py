@@ -1,0 +1,71 @@
+"""What a recorded command computes: its options are read and followed; nothing is written."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import Any, NamedTuple
+
+import typer
+from typer.core import TyperCommand
+
+from hpcgym.cli.compare import compare, compared
+from hpcgym.cli.files import digests_of_read
+from hpcgym.cli.groups import arguments_of
+from hpcgym.cli.output import Outcome
+from hpcgym.cli.simulate import simulate, simulated
+from hpcgym.errors import HpcgymError
+
+#: The commands whose files can be verified: the command, and what it computes.
+_COMMANDS: dict[str, tuple[Callable[..., None], Callable[..., Outcome]]] = {
+    "simulate": (simulate, simulated),
+    "compare": (compare, compared),
+}
+
+#: What parsers of options raise; typer brings its own click, or uses the one installed.
+_WRONG_USE: Any = typer.BadParameter.__base__
+
+
+class Again(NamedTuple):
+    """What a recorded command computes now; ``files()``: what it reads, name -> SHA-256."""
+
+    outcome: Outcome
+    files: Callable[[], dict[str, str]]
+
+
+def again(arguments: Sequence[str], workload: str | None = None) -> Again:
+    """Return what a command line computes.
+
+    Parameters
+    ----------
+    arguments : without the program's name; options that name files to write are not followed.
+    workload : stands in place of the command line's, if it is not None.
+
+    Raises
+    ------
+    HpcgymError : another command, options that it does not have, or what the command raises.
+    """
+    name, *rest = arguments or [""]
+    if name not in _COMMANDS:
+        known = " and ".join(_COMMANDS)
+        raise HpcgymError(f"hpcgym {name} wrote it, and only files of {known} can be verified")
+    command, compute = _COMMANDS[name]
+    found: list[Again] = []
+
+    @wraps(command)
+    def run(**values: Any) -> None:
+        if workload is not None:
+            values["workload"] = workload
+        given = arguments_of(command, values)
+        wanted = inspect.signature(compute).parameters
+        outcome = compute(**{key: given[key] for key in wanted})
+        found.append(Again(outcome, lambda: digests_of_read(command, values)))
+
+    program = typer.Typer(add_completion=False, rich_markup_mode=None)
+    program.command(cls=TyperCommand, add_help_option=False)(run)  # no checks of files to write
+    try:
+        typer.main.get_command(program).main(list(rest), standalone_mode=False)
+    except _WRONG_USE as error:
+        raise HpcgymError(f"its command line is not one of now: {error.format_message()}") from None
+    return found[0]

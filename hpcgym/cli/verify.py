@@ -1,0 +1,100 @@
+"""``hpcgym verify``: whether what a file holds comes out again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from hpcgym.cli.again import Again, again
+from hpcgym.cli.differences import of_contents, of_records
+from hpcgym.cli.running import ExplainedCommand
+from hpcgym.errors import HpcgymError
+from hpcgym.files.origin import Command, commanded
+from hpcgym.files.recorded import record_of_file
+from hpcgym.version import __version__
+
+
+class Verify(ExplainedCommand):
+    """The command with examples in its help."""
+
+    examples = (
+        "hpcgym simulate KTH-SP2 --scheduler saf --output saf.swf --html saf.html",
+        "hpcgym verify saf.swf saf.html",
+        "hpcgym verify saf.swf --workload logs/KTH-SP2.swf.gz",
+    )
+
+
+def verify(
+    files: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="FILE...",
+            help="What hpcgym simulate or compare wrote: a schedule, a page, a picture, or what"
+            " --format json or csv printed, in a file .json or .csv.",
+            show_default=False,
+        ),
+    ],
+    workload: Annotated[
+        str | None,
+        typer.Option(
+            metavar="WORKLOAD",
+            help="Where the log lies now, in place of what the recorded command names.",
+            show_default=False,
+        ),
+    ] = None,
+) -> None:
+    """Make files again by the command that each has recorded, and say whether they are equal.
+
+    A line for each file: "equal", or what differs first. Jobs, rules, the schedule and all that the
+    file holds are compared. Exits with 1 if a file differs or has no record.
+
+    Files that the recorded command names are looked for from here: run it in the same folder.
+    """
+    run = lru_cache(maxsize=1)(again)  # a command's files mostly stand in a row
+    failed = False
+    for name in files:
+        try:
+            path = Path(name)
+            said, equal = _verified(path, run, workload)
+        except HpcgymError as error:
+            said, equal = f"not verified: {error}", False
+        typer.echo(f"{name}: {' '.join(said.split())}")
+        failed |= not equal
+    if failed:
+        raise typer.Exit(1)
+
+
+def _verified(path: Path, run: Callable[..., Again], workload: str | None) -> tuple[str, bool]:
+    """Return what is to be said of a file, and whether it is equal."""
+    from hpcgym.schedule.provenance import provenance_of
+
+    record = record_of_file(path)
+    if not record["command"]:
+        raise HpcgymError(
+            "it was written from Python, and no command says what it was made from; in Python,"
+            " hpcgym.schedule.provenance.provenance_of has the digests to compare"
+        )
+    try:
+        made: Again = run(tuple(record["command"]), workload)
+    except HpcgymError as error:
+        hint = "" if workload else "; --workload says where the log lies now"
+        raise HpcgymError(f"its command cannot be run again: {error}{hint}") from None
+    written = Command(record["command"], lambda: record["files"], record["date"])
+    with commanded(written):
+        found = of_records(record, provenance_of(made.outcome.results))
+        same_version = record["hpcgym"] == __version__
+        contents = of_contents(path, made.outcome, same_version=same_version)
+    found += [contents] if contents else []
+    of_version = "" if same_version else f"; hpcgym {record['hpcgym']} wrote it, not {__version__}"
+    if not found:
+        return f"equal{of_version}", True
+    others = [
+        f"; {name} has other contents now"
+        for name, digest in made.files().items()
+        if record["files"].get(name, digest) != digest
+    ]
+    return f"differs: {'; '.join(found)}{''.join(others)}{of_version}", False

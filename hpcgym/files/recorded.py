@@ -1,0 +1,231 @@
+"""Where the record of a file's origin stands, by the kind of file, and how it is read again.
+
+It is one line of JSON in ASCII. SWF has it as a note of the header, a page as a meta element,
+Parquet and pictures as metadata, results in JSON under a key. Tables of jobs in CSV and JSON have
+it in a file beside them: comments would break programs that read CSV.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import struct
+from collections.abc import Mapping
+from html import escape, unescape
+from pathlib import Path
+from typing import Any
+
+from hpcgym.errors import HpcgymError
+from hpcgym.files.opening import MEGABYTE, bytes_of, lines_of, open_bytes
+from hpcgym.files.plain import json_text, plain
+from hpcgym.files.tables import csv_rows, need_parquet, parquet_metadata
+from hpcgym.files.texts import MOST_JSON, json_of
+from hpcgym.files.writing import whole_text
+
+#: The key of a record in JSON, and what its note in SWF begins with.
+KEY = "provenance"
+
+#: The name of a record in Parquet's and in a page's metadata.
+NAME = "hpcgym"
+
+#: Ending of a picture's name -> the key of the format under which a record stands.
+PICTURE_KEYS = {".png": "Description", ".svg": "Description", ".pdf": "Subject"}
+
+#: Columns of a table of results that say where each schedule is from.
+COLUMNS = ("hpcgym", "date", "command", "workload_sha256", "schedule_sha256")
+
+_MOST = 256 * MEGABYTE  # of a page or a picture
+_META = re.compile(rf'<meta name="{NAME}" content="([^"]*)">')
+_SVG = re.compile(r"<dc:description>([^<]*)</dc:description>")
+_PDF = re.compile(rb"/Subject \(((?:[^\\()]|\\.)*)\)", re.DOTALL)
+
+
+def record_text(record: Mapping[str, Any]) -> str:
+    """Return a record as one line of ASCII."""
+    return json.dumps(plain(record), allow_nan=False)
+
+
+def origin_columns(record: Mapping[str, Any]) -> dict[str, str]:
+    """Return the columns of a table of results that say where a schedule is from.
+
+    Comments would break programs that read CSV, and rows of several tables may be put together.
+    """
+    (schedule,) = record["schedules"]
+    values = (
+        record["hpcgym"],
+        record["date"],
+        shlex.join(["hpcgym", *(record["command"] or ())]),
+        schedule["workload"],
+        schedule["sha256"],
+    )
+    return dict(zip(COLUMNS, values, strict=True))
+
+
+def _of_rows(rows: list[tuple[int, list[str]]]) -> dict[str, Any] | None:
+    """Return the record of a table of results from its first row; its workloads tell no more."""
+    if len(rows) < 2 or not set(COLUMNS) <= set(rows[0][1]):
+        return None
+    lines = [dict(zip(rows[0][1], cells, strict=False)) for _, cells in rows[1:]]
+    version, date, command, *_ = (lines[0].get(name, "") for name in COLUMNS)
+    digests = [(one.get(COLUMNS[3], ""), one.get(COLUMNS[4], "")) for one in lines]
+    try:
+        _, *arguments = shlex.split(command)
+    except ValueError:
+        return None
+    return {
+        "hpcgym": version,
+        "date": date,
+        "command": arguments,
+        "files": {},
+        "workloads": [{"sha256": one} for one in dict.fromkeys(jobs for jobs, _ in digests)],
+        "schedules": [{"workload": jobs, "sha256": one} for jobs, one in digests],
+    }
+
+
+def note_of(record: Mapping[str, Any]) -> str:
+    """Return the note of an SWF header that has a record."""
+    return f"{KEY}: {record_text(record)}"
+
+
+def meta_of(record: Mapping[str, Any]) -> str:
+    """Return the element of a page's head that has a record."""
+    return f'<meta name="{NAME}" content="{escape(record_text(record))}">'
+
+
+def beside(path: Path) -> Path:
+    """Return the file that has the record of a table of jobs: ``jobs.csv.provenance.json``."""
+    return path.with_name(f"{path.name}.{KEY}.json")
+
+
+def write_beside(path: Path, record: Mapping[str, Any]) -> None:
+    """Write the record of a table beside it.
+
+    Raises
+    ------
+    WorkloadError : it cannot be written.
+    """
+    with whole_text(beside(path)) as file:
+        file.write(json_text(record))
+
+
+def record_of_file(path: Path) -> dict[str, Any]:
+    """Return the record of a file.
+
+    Raises
+    ------
+    HpcgymError : the file cannot be read, is of a kind that has no record, or has none.
+    """
+    name = path.name.casefold().removesuffix(".gz")
+    ending = name[name.rfind(".") :]
+    read = _READERS.get(ending)
+    if read is None:
+        raise HpcgymError(f"{path}: files with a record end in {', '.join(_READERS)}")
+    with open_bytes(path):
+        pass  # which says what is wrong with the name, before the file beside it is looked for
+    text = read(path)
+    if not text:
+        raise HpcgymError(f"{path} has no record of what it was made from")
+    record = json_of(text, f"the record of {path}") if isinstance(text, str) else text
+    if not _is_record(record):
+        raise HpcgymError(f"the record of {path} is damaged")
+    return {"schedules": [], **record}  # a leaderboard has none
+
+
+def _is_record(record: Any) -> bool:
+    """Tell whether a value has the parts that every record has."""
+    return (
+        isinstance(record, dict)
+        and isinstance(record.get("hpcgym"), str)
+        and isinstance(record.get("date"), str)
+        and isinstance(record.get("files"), dict)
+        and _are(record.get("command", 0), str, none=True)
+        and _are(record.get("workloads"), dict)
+        and _are(record.get("schedules", []), dict)
+    )
+
+
+def _are(values: Any, kind: type, *, none: bool = False) -> bool:
+    if values is None:
+        return none
+    return isinstance(values, list) and all(isinstance(one, kind) for one in values)
+
+
+def _of_swf(path: Path) -> str | None:
+    for line, _ in lines_of(path, "SWF"):
+        text = line.strip()
+        if text and not text.startswith(";"):
+            return None  # the header has ended
+        key, _, value = text.removeprefix(";").strip().partition(": ")
+        if key == "Note" and value.startswith(f"{KEY}: "):
+            return value.removeprefix(f"{KEY}: ")
+    return None
+
+
+def _of_table(path: Path) -> str | None:
+    found = beside(path)
+    return bytes_of(found, MOST_JSON, HpcgymError).decode("utf-8") if found.is_file() else None
+
+
+def _of_csv(path: Path) -> Any:
+    return _of_table(path) or _of_rows(csv_rows(path, "CSV"))
+
+
+def _of_json(path: Path) -> Any:
+    text = _of_table(path)
+    if text is not None:
+        return text
+    value = json_of(bytes_of(path, MOST_JSON, HpcgymError), str(path), flat=True)
+    return value.get(KEY) if isinstance(value, dict) else None
+
+
+def _of_parquet(path: Path) -> str | None:
+    need_parquet()
+    return parquet_metadata(path).get(NAME)
+
+
+def _of_page(path: Path) -> str | None:
+    found = _META.search(_text(path))
+    return None if found is None else unescape(found[1])
+
+
+def _of_svg(path: Path) -> str | None:
+    found = _SVG.search(_text(path))
+    return None if found is None else unescape(found[1])
+
+
+def _text(path: Path) -> str:
+    return bytes_of(path, _MOST, HpcgymError).decode("utf-8", "replace")
+
+
+def _of_pdf(path: Path) -> str | None:
+    found = _PDF.search(bytes_of(path, _MOST, HpcgymError))
+    if found is None:
+        return None
+    return re.sub(rb"\\(.)", rb"\1", found[1], flags=re.DOTALL).decode("ascii", "replace")
+
+
+def _of_png(path: Path) -> str | None:
+    """Return the text of a PNG: chunks of a length, four letters, contents and a checksum."""
+    content = bytes_of(path, _MOST, HpcgymError)
+    begin = f"{PICTURE_KEYS['.png']}\0".encode()
+    at = 8  # behind the signature
+    while at + 8 <= len(content):
+        size, kind = struct.unpack_from(">I4s", content, at)
+        part = content[at + 8 : at + 8 + size]
+        if kind == b"tEXt" and part.startswith(begin):
+            return part.removeprefix(begin).decode("latin-1")
+        at += size + 12
+    return None
+
+
+_READERS: dict[str, Any] = {
+    ".swf": _of_swf,
+    ".csv": _of_csv,
+    ".json": _of_json,
+    ".parquet": _of_parquet,
+    ".html": _of_page,
+    ".png": _of_png,
+    ".svg": _of_svg,
+    ".pdf": _of_pdf,
+}

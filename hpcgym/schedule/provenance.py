@@ -1,0 +1,128 @@
+"""What a file says of the schedules in it: of which workload, by which rules, and digests."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from numpy.typing import NDArray
+
+from hpcgym.files.origin import origin
+from hpcgym.version import __version__
+from hpcgym.workload.fingerprint import bytes_of_numbers, workload_digest
+from hpcgym.workload.model import Workload
+
+if TYPE_CHECKING:
+    from hpcgym.schedule.result import Result
+
+
+def provenance_of(results: Mapping[str, Result]) -> dict[str, Any]:
+    """Return where schedules are from, as JSON has it; it is worked out when it is asked for.
+
+    Parameters
+    ----------
+    results : name -> schedule.
+
+    Returns
+    -------
+    What :func:`hpcgym.files.origin.origin` returns, and
+
+    - "workloads", a list: "name", "jobs", "processors", "sha256"
+      (:func:`hpcgym.workload.fingerprint.workload_digest`), "cleaning", reason -> jobs;
+    - "schedules", a list in the order of the results: "name", "workload", its "sha256",
+      "machine", "rules" by the names that schedulers have them by, "limits", "speedups" and
+      "sha256", see :func:`schedule_digest`.
+    """
+    jobs = {id(result.workload): result.workload for result in results.values()}
+    told = {key: _workload(workload) for key, workload in jobs.items()}
+    schedules = [
+        {"name": name, "workload": told[id(result.workload)]["sha256"], **_schedule(result)}
+        for name, result in results.items()
+    ]
+    return {**origin(), "workloads": list(told.values()), "schedules": schedules}
+
+
+def provenance_of_workloads(workloads: Iterable[Workload]) -> dict[str, Any]:
+    """Return where results are from that are no schedules: the same but for "schedules"."""
+    return {**origin(), "workloads": [_workload(workload) for workload in workloads]}
+
+
+def _workload(workload: Workload) -> dict[str, Any]:
+    return {
+        "name": workload.name,
+        "jobs": len(workload),
+        "processors": workload.processors,
+        "sha256": workload_digest(workload),
+        "cleaning": dict(workload.cleaning),
+    }
+
+
+def _schedule(result: Result) -> dict[str, Any]:
+    cluster, coschedule = result.cluster, result.coschedule
+    rules = result.scheduler.describe()
+    return {
+        "machine": {
+            "name": cluster.name,
+            "processors": cluster.processors,
+            "nodes": cluster.nodes if cluster.groups else None,
+        },
+        "rules": {rule: value for rule, value in rules.items() if value is not None},
+        "limits": [str(limit) for limit in result.limits or ()],
+        "speedups": None if coschedule is None else coschedule.speedups.digest,
+        "sha256": schedule_digest(result),
+    }
+
+
+def notes_of(result: Result) -> list[str]:
+    """Return for people what a schedule was made of and how: lines for the header of SWF."""
+    rules = result.scheduler.describe()
+    told = ", ".join(f"{rule}={value}" for rule, value in rules.items() if value is not None)
+    cluster = result.cluster
+    size = f"{cluster.processors} processors"
+    if cluster.groups:
+        size = f"{cluster.nodes} nodes with {cluster.processors} cores"
+    lines = [
+        f"a schedule that hpcgym {__version__} simulated, not a log: waiting times, run times"
+        " and allocated processors are simulated",
+        f"jobs: {result.workload.name}",
+        *(f"cleaning: {number} {why}" for why, number in result.workload.cleaning.items()),
+        f"machine: {f'{cluster.name}, ' if cluster.name else ''}{size}",
+        f"scheduler: {told}",
+    ]
+    if result.outside:
+        lines.append("the order of the queue came from outside, not from the policy")
+    if result.coschedule is not None:
+        lines.append(f"speedups: {result.coschedule.speedups.source}")
+    if result.lost is not None:
+        lines.append(
+            f"failures of nodes: {len(result.lost.failures)}; {len(result.lost.job)} runs that they"
+            " ended are not told"
+        )
+    return lines + [f"limit: {limit}" for limit in result.limits or ()]
+
+
+def schedule_digest(result: Result) -> str:
+    """Return the SHA-256, in hexadecimal digits, of what a schedule decided.
+
+    These are the starts and run times of the jobs; with nodes, which jobs have which; levels of
+    frequency; shapes of jobs that share nodes; and runs that failures ended. Numbers are hashed as
+    64 bits, the lowest byte first.
+    """
+    parts: dict[str, NDArray[Any]] = {"start": result.start, "run_time": result.run_time}
+    if result.coschedule is not None:
+        shared = result.coschedule
+        parts |= {"start": shared.start_ticks, "end": shared.end_ticks, "shape": shared.shape}
+    if result.allocation is not None:
+        parts |= result.allocation._asdict()
+    if result.frequency is not None:
+        parts["frequency"] = result.frequency
+    if result.level_changes is not None:
+        parts |= {f"change {name}": x for name, x in result.level_changes._asdict().items()}
+    if result.lost is not None:
+        lost = {name: x for name, x in result.lost._asdict().items() if name != "failures"}
+        parts |= {f"lost {name}": x for name, x in lost.items()}
+    digest = hashlib.sha256(b"hpcgym schedule 1 ")
+    for name, values in parts.items():
+        digest.update(f"{name} {len(values)} ".encode() + bytes_of_numbers(values))
+    return digest.hexdigest()

@@ -1,0 +1,300 @@
+"""``hpcgym verify``: files come out again, and whatever has been changed in one is found."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from commands import run, succeed
+
+import hpcgym
+from hpcgym.files.recorded import beside, record_of_file
+from hpcgym.report import save_picture, write_html
+from hpcgym.workload import write_swf
+
+pytestmark = pytest.mark.cli
+
+TABLES = ("a.swf", "a.swf.gz", "a.csv", "a.csv.gz", "a.json", "a.parquet")
+PICTURES = ("a.png", "a.svg", "a.pdf", "a.html")
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    """A log of a machine, in a file."""
+    path = tmp_path / "log.swf"
+    jobs = hpcgym.load_workload("lublin:jobs=60,processors=16,load=0.9")
+    write_swf(hpcgym.simulate(jobs, "easy").as_workload(), path)
+    return path
+
+
+def needs(name: str) -> None:
+    if name.endswith("parquet"):
+        pytest.importorskip("pyarrow", reason="Parquet needs pyarrow: pip install pyarrow")
+    if name in PICTURES:
+        pytest.importorskip("matplotlib", reason="pictures need matplotlib: pip install matplotlib")
+
+
+def written(log: Path, name: str, *more: Any) -> Path:
+    """What simulate writes into a file of this name."""
+    needs(name)
+    path, option = log.with_name(name), "--output" if name in TABLES else "--picture"
+    succeed("simulate", log, "--scheduler", "saf", option, path, "--force", *more)
+    return path
+
+
+def printed(log: Path, kind: str, command: str = "simulate", *more: Any) -> Path:
+    path = log.with_name(f"printed.{kind}")
+    path.write_text(succeed(command, log, "--format", kind, *more).stdout)
+    return path
+
+
+def found(path: Path, *more: Any) -> str:
+    """What verify says of a file that differs."""
+    result = run("verify", path, *more)
+    assert result.exit_code == 1, result.output
+    assert result.stdout.startswith(f"{path}: differs: ")
+    return str(result.stdout)
+
+
+@pytest.mark.parametrize("name", [*TABLES, *PICTURES])
+def test_each_file_of_simulate_comes_out_again(log: Path, name: str) -> None:
+    path = written(log, name)
+    assert succeed("verify", path).stdout == f"{path}: equal\n"
+
+
+@pytest.mark.parametrize("kind", ["json", "csv"])
+def test_what_is_printed_comes_out_again(log: Path, kind: str) -> None:
+    one = printed(log, kind)
+    several = log.with_name(f"several.{kind}")
+    names = ("--scheduler", "easy,saf", "--processors", "12,16")
+    several.write_text(printed(log, kind, "compare", *names).read_text())
+    one.write_text(printed(log, kind).read_text())
+    assert succeed("verify", one, several).stdout == f"{one}: equal\n{several}: equal\n"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("eurora:days=1", "--cluster", "eurora", "--allocation", "best-fit"),
+        ("log.swf", "--from", "30000", "--scheduler", "fairshare"),
+        ("codes:jobs=40,processes=16", "--cluster", "20x2x8", "--speedups", "generated"),
+    ],
+)
+def test_machines_with_nodes_extracts_and_shared_nodes(
+    log: Path, arguments: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(log.parent)
+    files = [log.with_name(name) for name in ("a.csv", "b.json", "c.swf")]
+    for file in files:
+        succeed("simulate", *arguments, "--output", file)
+    assert succeed("verify", *files).stdout == "".join(f"{file}: equal\n" for file in files)
+
+
+def test_a_page_of_compare(log: Path) -> None:
+    needs("a.html")
+    page = log.with_name("page.html")
+    succeed("compare", log, "--scheduler", "easy,saf", "--html", page)
+    assert succeed("verify", page).stdout == f"{page}: equal\n"
+    page.write_text(page.read_text().replace("<h2>Metrics</h2>", "<h2>Metric</h2>"))
+    assert "of the page differs" in found(page)
+
+
+@pytest.mark.parametrize("name", ["a.swf", "a.swf.gz", "a.csv", "a.csv.gz", "a.json", "a.parquet"])
+def test_a_wait_that_was_changed_is_found(log: Path, name: str) -> None:
+    path = written(log, name)
+    if ".swf" in name:
+        packed = name.endswith(".gz")
+        text = gzip.decompress(path.read_bytes()).decode() if packed else path.read_text()
+        lines = text.splitlines()
+        fields = lines[-1].split()
+        fields[2] = str(int(fields[2]) + 1)
+        text = "\n".join([*lines[:-1], " ".join(fields)]) + "\n"
+        path.write_bytes(gzip.compress(text.encode()) if packed else text.encode())
+        expected = "job 60 differs: wait_time is"
+    elif name.endswith(".json"):
+        rows = json.loads(path.read_text())
+        rows[-1]["wait"] += 1
+        path.write_text(json.dumps(rows))
+        expected = "job 60 differs: wait is"
+    elif name.endswith("parquet"):
+        from hpcgym.files.recorded import NAME, record_text
+        from hpcgym.files.tables import write_parquet
+
+        record, frame = record_of_file(path), pd.read_parquet(path)
+        frame.loc[59, "wait"] += 1
+        write_parquet(frame, path, {NAME: record_text(record)})
+        expected = "job 60 differs: wait is"
+    else:
+        frame = pd.read_csv(path)
+        frame.loc[59, "wait"] += 1
+        frame.to_csv(path, index=False)
+        expected = "job 60 differs: wait is"
+    assert expected in found(path)
+
+
+def test_jobs_that_are_missing_and_rows_too_many_are_found(log: Path) -> None:
+    path = written(log, "a.csv")
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join(lines[:-1]))
+    assert "it has 59 jobs, and should have 60" in found(path)
+    path.write_text("".join([*lines, lines[-1]]))
+    assert "it has 61 jobs, and should have 60" in found(path)
+    path.write_text("".join([lines[0].replace("wait", "weight"), *lines[1:]]))
+    assert "its columns are" in found(path)
+
+
+def test_numbers_and_rules_that_were_changed_are_found(log: Path) -> None:
+    path = printed(log, "json")
+    facts = json.loads(path.read_text())
+    path.write_text(json.dumps({**facts, "mean_bsld": 1.0}))
+    assert "mean_bsld is 1.0, and should be" in found(path)
+    facts["provenance"]["schedules"][0]["rules"]["policy"] = "saf"
+    path.write_text(json.dumps(facts))
+    assert "the rules of easy: policy is saf, and should be fcfs" in found(path)
+    rows = printed(log, "csv", "compare", "--scheduler", "easy,saf")
+    lines = rows.read_text().splitlines()
+    place = lines[0].split(",").index("max_wait_s")
+    cells = lines[2].split(",")
+    cells[place] = "1"
+    rows.write_text("\n".join([*lines[:2], ",".join(cells), ""]))
+    assert "row 2: max_wait_s is 1, and should be" in found(rows)
+
+
+def test_a_header_that_was_changed_is_found(log: Path) -> None:
+    path = written(log, "a.swf")
+    text = path.read_text()
+    path.write_text(text.replace("; Note: scheduler: policy=saf", "; Note: scheduler: policy=spf"))
+    assert "and should be ; Note: scheduler: policy=saf" in found(path)
+
+
+def test_a_picture_that_was_changed_is_found(log: Path) -> None:
+    path = written(log, "a.svg")
+    path.write_text(path.read_text().replace("<path", "<path ", 1))
+    assert "it is not the picture that is drawn now" in found(path)
+
+
+def test_a_log_that_has_changed_is_found_and_named(log: Path) -> None:
+    path = written(log, "a.csv")
+    lines = log.read_text().splitlines(keepends=True)
+    log.write_text("".join(lines[:-1]))
+    said = found(path)
+    assert "the jobs are others (jobs is 60, and should be 59)" in said.replace(": ", " ")
+    assert "the schedule" in said
+    assert "log.swf has other contents now" in said
+    log.write_text("".join(["; Note: moved\n", *lines]))  # the same jobs
+    assert succeed("verify", path).stdout == f"{path}: equal\n"
+
+
+def test_a_log_may_lie_elsewhere(log: Path) -> None:
+    path = written(log, "a.csv")
+    moved = log.parent / "elsewhere"
+    moved.mkdir()
+    log.rename(moved / "log.swf")
+    result = run("verify", path)
+    assert result.exit_code == 1
+    assert "its command cannot be run again" in result.stdout
+    assert "--workload says where the log lies now" in result.stdout
+    assert succeed("verify", path, "--workload", moved / "log.swf").stdout == f"{path}: equal\n"
+
+
+def test_what_another_version_wrote_is_compared_too(
+    log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = [written(log, "a.swf"), printed(log, "json"), written(log, "a.csv")]
+    for module in ("schedule.provenance", "files.origin", "cli.output", "cli.verify"):
+        monkeypatch.setattr(f"hpcgym.{module}.__version__", "9.9")
+    said = "equal; hpcgym 0.1.0 wrote it, not 9.9"
+    assert succeed("verify", *files).stdout == "".join(f"{file}: {said}\n" for file in files)
+
+
+def test_files_without_a_command_say_so(log: Path) -> None:
+    needs("a.html")
+    result = hpcgym.simulate(hpcgym.load_workload(log), "easy")
+    files = [log.with_name(name) for name in ("made.swf", "made.html", "made.png")]
+    result.to_swf(files[0])
+    write_html(result, files[1])
+    save_picture(result, files[2])
+    for file in files:
+        told = run("verify", file)
+        assert told.exit_code == 1
+        assert f"{file}: not verified: it was written from Python" in told.stdout
+        record = record_of_file(file)
+        assert record["command"] is None
+        assert record["workloads"][0]["jobs"] == 60
+
+
+def test_one_file_that_cannot_be_verified_does_not_stop_the_others(log: Path) -> None:
+    path = written(log, "a.csv")
+    lone = log.with_name("lone.csv")
+    lone.write_text("a\n1\n")
+    result = run("verify", lone, log, log.with_name("none.csv"), path)
+    assert result.exit_code == 1
+    first, second, third, last = result.stdout.splitlines()
+    assert first.endswith("lone.csv has no record of what it was made from")
+    assert second.endswith("log.swf has no record of what it was made from")
+    assert third.endswith("none.csv: no such file")
+    assert last == f"{path}: equal"
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (["generate", "lublin", "x.csv"], "hpcgym generate wrote it, and only files of"),
+        (["simulate", "lublin", "--nothing"], "its command line is not one of now"),
+        (["simulate", "--help"], "its command line is not one of now"),
+        (["compare"], "its command line is not one of now"),
+        (["compare", "lublin:jobs=9", "--scheduler", "easy,saf"], "its command writes no schedule"),
+    ],
+)
+def test_commands_that_are_none_end_in_a_line(log: Path, command: list[str], said: str) -> None:
+    path = written(log, "a.csv")
+    record = json.loads(beside(path).read_text())
+    beside(path).write_text(json.dumps({**record, "command": command}))
+    result = run("verify", path)
+    assert result.exit_code == 1
+    assert said in result.stdout
+
+
+def test_verifying_writes_no_file(log: Path) -> None:
+    needs("a.html")
+    page = log.with_name("page.html")
+    path = written(log, "a.csv", "--html", page)
+    page.unlink()
+    before = {file: file.read_bytes() for file in log.parent.iterdir()}
+    succeed("verify", path)
+    assert {file: file.read_bytes() for file in log.parent.iterdir()} == before
+
+
+def test_the_same_command_writes_the_same_bytes(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
+    for name in (*TABLES, *PICTURES):
+        path = written(log, name)
+        before = path.read_bytes()
+        told = beside(path).read_bytes() if beside(path).exists() else b""
+        written(log, name)
+        assert path.read_bytes() == before, name
+        assert told == (beside(path).read_bytes() if beside(path).exists() else b"")
+        assert record_of_file(path)["date"] == "2023-11-14T22:13:20Z"
+
+
+def test_traces_show_tells_checksums(log: Path) -> None:
+    show = ("traces", "show", log.stem, "--format", "json")
+    told = json.loads(succeed(*show, env={"HPCGYM_DATA": str(log.parent)}).stdout)
+    assert told["sha256"] == hashlib.sha256(log.read_bytes()).hexdigest()
+    record = record_of_file(printed(log, "json"))
+    assert told["sha256_of_jobs"] == record["workloads"][0]["sha256"]
+    assert told["sha256"] == record["files"]["log.swf"]
+    assert told["sha256_of_jobs"] in succeed("traces", "show", log).stdout
+
+
+def test_tables_are_still_read_by_whoever_reads_tables(log: Path) -> None:
+    path = written(log, "a.csv")
+    frame = pd.read_csv(path)
+    assert frame["wait"].dtype == "int64"
+    pd.testing.assert_frame_equal(pd.read_csv(path, comment="#"), frame)
+    assert len(hpcgym.load_workload(written(log, "a.swf"))) == 60
