@@ -31,8 +31,8 @@ def of_records(told: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     none: dict[str, Any] = {}
     for was, one in zip_longest(told["schedules"], now["schedules"], fillvalue=none):
         name = one.get("name") or was.get("name")
-        for part in ("rules", "machine", "limits", "speedups"):
-            if part in was and was[part] != one.get(part):
+        for part in ("rules", "machine", "limits", "speedups", "metrics"):
+            if part in was and was[part] != plain(one.get(part)):
                 difference = first_difference(was[part], one.get(part))
                 found.append(f"the {part} of {name}: {difference}")
         if was.get("sha256") != one.get("sha256"):

@@ -85,14 +85,17 @@ def digests_of_read(
 ) -> dict[str, str]:
     """Return the files that a command reads: name without the folder -> SHA-256.
 
-    As for the files that must not be written, every text that is the name of one counts.
+    As for the files that must not be written, every text that is the name of one counts; but what
+    cannot be read has not been.
     """
     from hpcgym.workload.io.files import sha256_of
 
     marks = _marks(command)
     others = [value for name, value in values.items() if name not in marks]
     named = {path for value in others for path in _files_of(value)}
-    return {path.name: sha256_of(path) for path in named if path.is_file()}
+    return {
+        path.name: sha256_of(path) for path in named if path.is_file() and os.access(path, os.R_OK)
+    }
 
 
 def _check_name(path: Path, mark: Written) -> None:

@@ -13,6 +13,7 @@ from hpcgym.cli.compare import Compare, compare
 from hpcgym.cli.evaluate import Evaluate, evaluate
 from hpcgym.cli.explain import Explain, explain
 from hpcgym.cli.generate import Generate, generate
+from hpcgym.cli.index import Index, index
 from hpcgym.cli.machines import Machines, machines
 from hpcgym.cli.reproduce import reproduce
 from hpcgym.cli.reproduce_coscheduling import CoschedulingStudy, coscheduling
@@ -52,6 +53,7 @@ app.command(cls=Simulate)(simulate)
 app.command(cls=Compare)(compare)
 app.command(cls=Explain)(explain)
 app.command(cls=Verify)(verify)
+app.command(cls=Index)(index)
 app.command(cls=Evaluate)(evaluate)
 app.add_typer(train)
 app.command(cls=Tune)(tune)

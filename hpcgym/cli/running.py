@@ -6,6 +6,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, ClassVar, NoReturn
 
 import typer
@@ -13,7 +14,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from hpcgym.cli.files import check_files, digests_of_read
 from hpcgym.errors import HpcgymError, HpcgymWarning
-from hpcgym.files.origin import Command, commanded
+from hpcgym.files.origin import Command, commanded, date_text
 
 #: Title of a list in the help of a command -> function that returns (name, what it is).
 Lists = dict[str, Callable[[], Iterable[tuple[str, str]]]]
@@ -85,11 +86,9 @@ class ExplainedCommand(TyperCommand):
     def invoke(self, ctx: Any) -> Any:
         """Run the command, if it can write the files that it is to write."""
         check_files(self.callback, ctx.params)
-        with commanded(Command(ctx.meta.get(_ARGUMENTS, ()), self._find_files(ctx.params))):
+        find_files = partial(digests_of_read, self.callback, ctx.params)
+        with commanded(Command(ctx.meta.get(_ARGUMENTS, ()), find_files, date_text())):
             return super().invoke(ctx)
-
-    def _find_files(self, values: dict[str, Any]) -> Callable[[], dict[str, str]]:
-        return lambda: digests_of_read(self.callback, values)
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
         """Write examples and lists below the options."""

@@ -25,22 +25,17 @@ class Command:
     ----------
     arguments : of the command line, without the program's name.
     find_files : returns the files that it reads, name -> SHA-256; asked when something is written.
-    told_date : what is taken for the date; None: that of the first file written.
+    date : when it was asked, see :func:`date_text`; all that it writes has this date.
     """
 
     arguments: Sequence[str]
     find_files: Callable[[], Mapping[str, str]]
-    told_date: str | None = None
+    date: str
 
     @cached_property
     def files(self) -> dict[str, str]:
         """The files that it reads, name -> SHA-256 in hexadecimal digits, by name."""
         return dict(sorted(self.find_files().items()))
-
-    @cached_property
-    def date(self) -> str:
-        """All that one command writes has one date; see :func:`date_text`."""
-        return self.told_date or date_text()
 
 
 _COMMAND: ContextVar[Command | None] = ContextVar("command", default=None)

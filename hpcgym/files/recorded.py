@@ -68,7 +68,7 @@ def _of_rows(rows: list[tuple[int, list[str]]]) -> dict[str, Any] | None:
         return None
     lines = [dict(zip(rows[0][1], cells, strict=False)) for _, cells in rows[1:]]
     version, date, command, *_ = (lines[0].get(name, "") for name in COLUMNS)
-    digests = [(one.get(COLUMNS[3], ""), one.get(COLUMNS[4], "")) for one in lines]
+    told = [[one.get(name, "") for name in ("scheduler", *COLUMNS[3:])] for one in lines]
     try:
         _, *arguments = shlex.split(command)
     except ValueError:
@@ -78,8 +78,8 @@ def _of_rows(rows: list[tuple[int, list[str]]]) -> dict[str, Any] | None:
         "date": date,
         "command": arguments,
         "files": {},
-        "workloads": [{"sha256": one} for one in dict.fromkeys(jobs for jobs, _ in digests)],
-        "schedules": [{"workload": jobs, "sha256": one} for jobs, one in digests],
+        "workloads": [{"sha256": one} for one in dict.fromkeys(jobs for _, jobs, _ in told)],
+        "schedules": [{"name": name, "workload": jobs, "sha256": one} for name, jobs, one in told],
     }
 
 
@@ -118,9 +118,9 @@ def record_of_file(path: Path) -> dict[str, Any]:
     """
     name = path.name.casefold().removesuffix(".gz")
     ending = name[name.rfind(".") :]
-    read = _READERS.get(ending)
+    read = READERS.get(ending)
     if read is None:
-        raise HpcgymError(f"{path}: files with a record end in {', '.join(_READERS)}")
+        raise HpcgymError(f"{path}: files with a record end in {', '.join(READERS)}")
     with open_bytes(path):
         pass  # which says what is wrong with the name, before the file beside it is looked for
     text = read(path)
@@ -219,7 +219,8 @@ def _of_png(path: Path) -> str | None:
     return None
 
 
-_READERS: dict[str, Any] = {
+#: Ending of a file that may have a record -> what returns it: text, or the record itself.
+READERS: dict[str, Any] = {
     ".swf": _of_swf,
     ".csv": _of_csv,
     ".json": _of_json,

@@ -44,7 +44,8 @@ if TYPE_CHECKING:
 
 _LIBRARIES = ("numpy", "numba", "pandas", "matplotlib")
 
-_STYLE = """
+#: How pages look.
+STYLE = """
 :root { color-scheme: light dark; --text: #1a1a1a; --back: #fff; --soft: #666; --line: #ddd;
   --best: #00704f; }
 @media (prefers-color-scheme: dark) { :root { --text: #e6e6e6; --back: #161a1d; --soft: #a0a0a0;
@@ -144,7 +145,7 @@ def html_page(results: Results) -> str:
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"{meta_of(record)}\n<title>{escape(heading)}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n"
+        f"{meta_of(record)}\n<title>{escape(heading)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n"
         + "\n".join(body)
         + "\n</body>\n</html>\n"
     )

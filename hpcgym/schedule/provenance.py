@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import NDArray
 
 from hpcgym.files.origin import origin
+from hpcgym.schedule.metrics import told_metrics
 from hpcgym.version import __version__
 from hpcgym.workload.fingerprint import bytes_of_numbers, workload_digest
 from hpcgym.workload.model import Workload
@@ -31,8 +32,8 @@ def provenance_of(results: Mapping[str, Result]) -> dict[str, Any]:
     - "workloads", a list: "name", "jobs", "processors", "sha256"
       (:func:`hpcgym.workload.fingerprint.workload_digest`), "cleaning", reason -> jobs;
     - "schedules", a list in the order of the results: "name", "workload", its "sha256",
-      "machine", "rules" by the names that schedulers have them by, "limits", "speedups" and
-      "sha256", see :func:`schedule_digest`.
+      "machine", "rules" by the names that schedulers have them by, "limits", "metrics",
+      where jobs share nodes "speedups", their digest, and "sha256", see :func:`schedule_digest`.
     """
     jobs = {id(result.workload): result.workload for result in results.values()}
     told = {key: _workload(workload) for key, workload in jobs.items()}
@@ -69,7 +70,8 @@ def _schedule(result: Result) -> dict[str, Any]:
         },
         "rules": {rule: value for rule, value in rules.items() if value is not None},
         "limits": [str(limit) for limit in result.limits or ()],
-        "speedups": None if coschedule is None else coschedule.speedups.digest,
+        **({} if coschedule is None else {"speedups": coschedule.speedups.digest}),
+        "metrics": told_metrics(result),
         "sha256": schedule_digest(result),
     }
 

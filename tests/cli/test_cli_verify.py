@@ -172,6 +172,14 @@ def test_a_header_that_was_changed_is_found(log: Path) -> None:
     assert "and should be ; Note: scheduler: policy=saf" in found(path)
 
 
+def test_a_metric_that_was_changed_in_a_record_is_found(log: Path) -> None:
+    path = written(log, "a.csv")
+    record = json.loads(beside(path).read_text())
+    record["schedules"][0]["metrics"]["max_wait_s"] += 1
+    beside(path).write_text(json.dumps(record))
+    assert "the metrics of saf: max_wait_s is" in found(path)
+
+
 def test_a_picture_that_was_changed_is_found(log: Path) -> None:
     path = written(log, "a.svg")
     path.write_text(path.read_text().replace("<path", "<path ", 1))

@@ -49,11 +49,12 @@ def test_what_is_written_during_a_command_tells_of_it() -> None:
         asked.append(1)
         return {"b": "2", "a": "1"}
 
-    with commanded(Command(["simulate", "x"], files)):
+    with commanded(Command(["simulate", "x"], files, "2000")):
         assert not asked  # nothing is read where nothing is written
         first = origin()
         assert origin() == first
         assert (first["command"], list(first["files"])) == (["simulate", "x"], ["a", "b"])
+        assert first["date"] == "2000"
     assert asked == [1]
     after = origin()
     assert (after["hpcgym"], after["command"], after["files"]) == (__version__, None, {})
