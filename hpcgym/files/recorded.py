@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from hpcgym.errors import HpcgymError
-from hpcgym.files.opening import MEGABYTE, bytes_of, lines_of, open_bytes
+from hpcgym.files.opening import MEGABYTE, bytes_of, lines_of, open_bytes, text_of
 from hpcgym.files.plain import json_text, plain
 from hpcgym.files.tables import csv_rows, need_parquet, parquet_metadata
 from hpcgym.files.texts import MOST_JSON, json_of
@@ -164,7 +164,7 @@ def _of_swf(path: Path) -> str | None:
 
 def _of_table(path: Path) -> str | None:
     found = beside(path)
-    return bytes_of(found, MOST_JSON, HpcgymError).decode("utf-8") if found.is_file() else None
+    return text_of(found, MOST_JSON, "a record") if found.is_file() else None
 
 
 def _of_csv(path: Path) -> Any:

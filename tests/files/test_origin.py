@@ -124,11 +124,15 @@ def test_a_file_without_a_record_says_so(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["{", "[]", "{}", '{"hpcgym": 1}', json.dumps(record("x") | {"schedules": [1]})]
+    "text",
+    [
+        *(b"{", b"[]", b"{}", b'{"hpcgym": 1}', b"\xff\xff"),
+        json.dumps(record("x") | {"schedules": [1]}).encode(),
+    ],
 )
-def test_a_damaged_record_ends_in_a_line(tmp_path: Path, text: str) -> None:
+def test_a_damaged_record_ends_in_a_line(tmp_path: Path, text: bytes) -> None:
     path = tmp_path / "a.csv"
     path.write_text("a\n1\n")
-    beside(path).write_text(text)
-    with pytest.raises(HpcgymError, match="record of"):
+    beside(path).write_bytes(text)
+    with pytest.raises(HpcgymError, match="record"):
         record_of_file(path)
