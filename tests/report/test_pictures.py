@@ -91,10 +91,13 @@ def test_an_overview_of_any_number_of_schedulers(schedule, tmp_path, schedulers)
     assert image[..., :3].std() > 0.05
 
 
-def test_the_same_results_give_the_same_picture(schedule, tmp_path):
-    for name in ("a.png", "b.png"):
-        save_picture(schedule(LARGE), tmp_path / name)
-    assert (tmp_path / "a.png").read_bytes() == (tmp_path / "b.png").read_bytes()
+@pytest.mark.parametrize("suffix", [".png", ".svg", ".pdf"])
+def test_the_same_results_give_the_same_picture(schedule, tmp_path, monkeypatch, suffix):
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "0")
+    one, other = (tmp_path / f"{name}{suffix}" for name in "ab")
+    for path in (one, other):
+        save_picture(schedule(LARGE), path)
+    assert one.read_bytes() == other.read_bytes()
 
 
 @pytest.mark.filterwarnings("error")
