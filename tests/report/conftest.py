@@ -1,6 +1,6 @@
 """Schedules to report on."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -8,6 +8,14 @@ import pytest
 
 from hpcgym.simulation.run import simulate
 from hpcgym.workload import Workload, load_workload
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _one_date() -> Iterator[None]:
+    """Pages and pictures tell when they were written: they are compared with others."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SOURCE_DATE_EPOCH", "0")
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -44,13 +44,6 @@ class Page(HTMLParser):
         return [value for _, attribute, value in self.attributes if attribute == name]
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _date():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SOURCE_DATE_EPOCH", "0")
-        yield
-
-
 @pytest.fixture(scope="module")
 def results(schedule):
     machine = Cluster(64, 117, 358)  # with powers, so that energies are told
