@@ -21,6 +21,7 @@ TIERS: dict[str, tuple[str, ...]] = {
     "envs": ("compiled",),
     "evaluation": ("compiled",),
     "explanation": (),
+    "explore": (),
     "files": (),
     "report": ("pictures",),
     "schedule": (),

@@ -12,6 +12,7 @@ import typer
 from hpcgym.cli.compare import Compare, compare
 from hpcgym.cli.evaluate import Evaluate, evaluate
 from hpcgym.cli.explain import Explain, explain
+from hpcgym.cli.explore import Explore, explore
 from hpcgym.cli.generate import Generate, generate
 from hpcgym.cli.index import Index, index
 from hpcgym.cli.machines import Machines, machines
@@ -52,6 +53,7 @@ app = typer.Typer(
 app.command(cls=Simulate)(simulate)
 app.command(cls=Compare)(compare)
 app.command(cls=Explain)(explain)
+app.command(cls=Explore)(explore)
 app.command(cls=Verify)(verify)
 app.command(cls=Index)(index)
 app.command(cls=Evaluate)(evaluate)

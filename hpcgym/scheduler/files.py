@@ -53,14 +53,25 @@ def write_scheduler(path: str | Path, scheduler: Scheduler, note: str = "") -> N
     HpcgymError : a rule that no file can hold, such as a function, or a file that cannot be
         written.
     """
+    text = scheduler_text(scheduler, note)
+    with whole_text(path, folders=True) as file:
+        file.write(text)
+
+
+def scheduler_text(scheduler: Scheduler, note: str = "") -> str:
+    """Return what a file of a scheduler holds; ``note`` stands above it.
+
+    Raises
+    ------
+    HpcgymError : a rule that no file can hold, such as a function.
+    """
     lines = [f"# {line}" for line in note.splitlines()]
     usual = Scheduler()
     for rule in fields(Scheduler):
         value = getattr(scheduler, rule.name)
         if isinstance(value, np.ndarray) or value != getattr(usual, rule.name):
             lines.append(f"{rule.name} = {_text(rule.name, value)}")
-    with whole_text(path, folders=True) as file:
-        file.write("\n".join(lines) + "\n")
+    return "\n".join(lines) + "\n"
 
 
 def _text(name: str, value: Any) -> str:

@@ -1,0 +1,140 @@
+"""``hpcgym explore``: a schedule down to each job, as a page or as a live app."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, ClassVar
+
+import typer
+
+from hpcgym.cli import loading, names, options
+from hpcgym.cli.files import ForceOption, Written
+from hpcgym.cli.groups import grouped
+from hpcgym.cli.lineup import scheduler_names
+from hpcgym.cli.running import ExplainedCommand, Lists, note
+from hpcgym.errors import HpcgymError
+from hpcgym.progress import working
+
+if TYPE_CHECKING:
+    from hpcgym.schedule.result import Result
+
+
+class Explore(ExplainedCommand):
+    """The command with lists of names in its help."""
+
+    examples = (
+        "hpcgym explore KTH-SP2",
+        "hpcgym explore KTH-SP2 --week 12 --scheduler easy,saf",
+        "hpcgym explore KTH-SP2 --scheduler easy,saf --output kth.html",
+        "hpcgym explore lublin:jobs=5000,processors=128,load=1.1 --port 8123 --no-browser",
+        "hpcgym explore eurora:days=7 --cluster eurora --output eurora.html",
+    )
+    lists: ClassVar[Lists] = {
+        "Schedulers (--scheduler)": names.schedulers,
+        "Policies (--policy, --backfill-order)": names.policies,
+        "Estimates of run times (--estimate, --policy-estimate)": names.estimates,
+        "Machines (--cluster)": names.machines,
+        "Cleaning recipes and filters (--clean)": names.recipes,
+    }
+
+
+@grouped
+def explore(
+    workload: loading.WorkloadArgument,
+    *,
+    scheduler: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME...",
+            help="One scheduler, or two that are shown beside each other; in the live app the"
+            " second is the one that changes.",
+            show_default="easy",
+        ),
+    ] = None,
+    rules: options.SimulatedRules,
+    reading: loading.PeriodReading,
+    output_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            metavar="FILE",
+            help="Write a page, .html, that shows the schedules without hpcgym and without a"
+            " network. Without it the live app is opened.",
+            show_default=False,
+        ),
+        Written("page", (".html",)),
+    ] = None,
+    port: Annotated[
+        int,
+        typer.Option(
+            metavar="N", min=0, max=65535, help="Port of the live app.", show_default="a free one"
+        ),
+    ] = 0,
+    browser: Annotated[
+        bool,
+        typer.Option("--browser/--no-browser", help="Open the live app in the web browser."),
+    ] = True,
+    force: ForceOption = False,
+) -> None:
+    """Look into a schedule down to each job: zoom, pick jobs, compare two schedulers.
+
+    With --output it is one file to keep or to send. Without, it is a live app on this machine
+    alone, until Ctrl-C: sliders change order, backfilling, estimates, threshold, hold and the size
+    of the machine, the schedule follows, and a click on a job says why it waited.
+    """
+    called = scheduler_names(scheduler) or ["easy"]
+    if len(called) > 2:
+        raise HpcgymError(f"--scheduler: one or two schedulers can be explored, not {len(called)}")
+    chosen = {name: options.rules(name, rules.given() | reading.given()) for name in called}
+    machine = reading.machine
+    jobs = reading.load(workload)
+
+    from hpcgym.simulation.run import simulate
+
+    with working(f"simulating {len(jobs):,} jobs"):
+        results = {name: simulate(jobs, one, cluster=machine) for name, one in chosen.items()}
+    if output_file is None:
+        _serve(results, _command(workload, reading), port, browser)
+        return
+    from hpcgym.explore import write_page
+
+    with working(f"writing {output_file}"):
+        write_page(results, output_file)
+    note(f"wrote {output_file}")
+
+
+def _command(workload: str, reading: loading.PeriodReading) -> list[str]:
+    """Return the words of ``hpcgym simulate`` that name the same jobs on the same machine."""
+    spelled = {"begin": "from", "end": "to"}
+    words = ["hpcgym", "simulate", workload]
+    for option in fields(reading):
+        value = getattr(reading, option.name)
+        if value != option.default and option.name != "allocation":  # which is a rule
+            words += [f"--{spelled.get(option.name, option.name)}", str(value)]
+    return words
+
+
+def _serve(results: Mapping[str, Result], command: list[str], port: int, browser: bool) -> None:
+    """Serve the live app until Ctrl-C."""
+    import webbrowser
+
+    from hpcgym.explore.live import Session
+    from hpcgym.explore.server import Server
+
+    try:
+        server = Server(Session(results, command), port)
+    except OSError as error:
+        raise HpcgymError(f"--port {port}: {error.strerror or error}") from None
+    with server:
+        typer.echo(server.address)
+        sys.stdout.flush()  # who started the program reads the address from it
+        note("for this machine alone; Ctrl-C ends it")
+        if browser:
+            webbrowser.open(server.address)
+        try:
+            server.serve_forever()
+        except KeyboardInterrupt:
+            note("ended")

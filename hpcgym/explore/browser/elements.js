@@ -1,0 +1,59 @@
+// Elements of the page. Text from a trace only ever becomes text here, never markup.
+
+/** An element with properties (those of dataset, and listeners as on...), and what is in it. */
+function element(name, properties = {}, ...inside) {
+  const made = document.createElement(name);
+  for (const [key, value] of Object.entries(properties)) {
+    if (key === "dataset") Object.assign(made.dataset, value);
+    else if (key.startsWith("aria") || key === "role" || key === "scope") made.setAttribute(key, value);
+    else made[key] = value;
+  }
+  made.append(...inside);
+  return made;
+}
+
+/** A list of terms and their values. */
+function definitions(pairs) {
+  const entries = pairs.flatMap(([term, value]) => [element("dt", {}, term), element("dd", {}, value)]);
+  return element("dl", {}, ...entries);
+}
+
+/** Let the browser save something as a file. */
+function download(name, contents, type) {
+  const url = URL.createObjectURL(contents instanceof Blob ? contents : new Blob([contents], { type }));
+  element("a", { href: url, download: name }).click();
+  setTimeout(() => URL.revokeObjectURL(url), 10000);
+}
+
+/** A name of a file from that of the workload: letters and digits alone. */
+const fileName = (ending) => `${(S.head.name.match(/[A-Za-z0-9]+/g) || ["schedule"]).join("-").slice(0, 80)}${ending}`;
+
+/** The legend; what stands for names is a button that filters by it. */
+function showLegend() {
+  const entries = S.palette.legend.map(([colour, text, wanted]) => {
+    const mark = element("i");
+    mark.style.background = colour;
+    return wanted
+      ? element("button", { className: "entry", title: `only ${text}`, onclick: () => setFilter(wanted) }, mark, text)
+      : element("span", { className: "entry" }, mark, text);
+  });
+  $("legend").replaceChildren(...entries);
+}
+
+/** The metrics that tell most, and behind a button all of them. */
+function showStatistics() {
+  const { first, rows } = S.head.statistics, all = $("statistics").dataset.all === "1";
+  const shown = all ? rows : rows.filter(({ name }) => first.includes(name));
+  const heads = shown.map(({ title, unit }) => element("th", { scope: "col" }, unit ? `${title} (${unit})` : title));
+  const lines = S.runs.map((run, k) => {
+    const swatch = element("i");
+    swatch.style.background = lineColour(k);
+    const cells = shown.map(({ name, values }) => {
+      const [text, best] = values[k];
+      return element("td", { className: best ? "best" : "", dataset: { metric: name } }, best ? `${text} ★` : text);
+    });
+    return element("tr", {}, element("th", { scope: "row", title: run.rules }, swatch, run.name), ...cells);
+  });
+  const head = element("tr", {}, element("td", {}), ...heads);
+  $("statistics").replaceChildren(element("thead", {}, head), element("tbody", {}, ...lines));
+}

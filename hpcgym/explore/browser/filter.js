@@ -1,0 +1,76 @@
+// Filters: "user alice", "wait > 2h", "size >= 64"; jobs must meet all terms.
+
+const TIMES = new Set(["wait", "run", "requested"]);
+const SECONDS = { s: 1, min: MINUTE, m: MINUTE, h: HOUR, d: DAY };
+const COMPARE = {
+  "<": (a, b) => a < b, "<=": (a, b) => a <= b, ">": (a, b) => a > b, ">=": (a, b) => a >= b, "=": (a, b) => a === b,
+};
+const MEASURE = /^(wait|run|requested|size|slowdown)\s*(<=|>=|<|>|=)\s*(\d+(?:\.\d+)?)\s*(s|min|m|h|d)?(?=[\s,]|$)/i;
+const NAMED = /^(user|account|code|queue|partition)\s*[:=]?\s*(?:"([^"]*)"|([^\s,]+))/i;
+
+/**
+ * The terms of a filter.
+ * @throws {Error} that says in words what is no term.
+ */
+function parseFilter(text) {
+  const terms = [];
+  for (let rest = text.trim(); rest; rest = rest.replace(/^(\s|,|and\b)+/i, "")) {
+    const measure = MEASURE.exec(rest), named = NAMED.exec(rest);
+    if (measure) {
+      const [, what, sign, number, unit] = measure;
+      if (unit && !TIMES.has(what.toLowerCase())) throw new Error(`${what} has no unit ${unit}`);
+      const value = Number(number) * SECONDS[(unit || "s").toLowerCase()];
+      terms.push({ what: what.toLowerCase(), sign, value });
+    } else if (named) {
+      terms.push({ what: named[1].toLowerCase(), name: named[2] ?? named[3] });
+    } else {
+      throw new Error(`no job number and no filter: ${rest}. Try user 7, wait > 2h, size >= 64`);
+    }
+    rest = rest.slice((measure || named)[0].length);
+  }
+  return terms;
+}
+
+/** Which of some names one means: those equal to it or to "user 7", else those that hold it. */
+function meant(names, kind, name) {
+  const wanted = name.toLowerCase(), low = names.map((one) => one.toLowerCase());
+  const equal = low.map((one) => one === wanted || one === `${kind} ${wanted}`);
+  return equal.includes(true) ? equal : low.map((one) => one.includes(wanted));
+}
+
+/** What a job is measured by: of(job) of a schedule. */
+function measureOf(jobs, run, what) {
+  const of = {
+    wait: (j) => run.start[j] - jobs.submit[j],
+    run: (j) => run.end[j] - run.start[j],
+    requested: (j) => jobs.requested[j],
+    size: (j) => jobs.size[j],
+    slowdown: (j) => boundedSlowdown(jobs, run, j),
+  };
+  return of[what];
+}
+
+/** (wait + run) / max(run, 10 s), at least 1. */
+function boundedSlowdown(jobs, run, j) {
+  const ran = run.end[j] - run.start[j];
+  return Math.max((run.end[j] - jobs.submit[j]) / Math.max(ran, 10), 1);
+}
+
+/** Which jobs of a schedule meet all terms, a byte each; null without terms. */
+function matching(jobs, run, terms) {
+  if (!terms.length) return null;
+  const tests = terms.map(({ what, sign, value, name }) => {
+    if (sign) {
+      const of = measureOf(jobs, run, what);
+      return (j) => COMPARE[sign](of(j), value);
+    }
+    const kind = jobs.kinds[what];
+    if (!kind) throw new Error(`these jobs have no ${what}s that differ`);
+    const wanted = meant(kind.names, what, name);
+    if (!wanted.includes(true)) throw new Error(`no ${what} is called ${name}`);
+    return (j) => wanted[kind.of[j]];
+  });
+  const found = new Uint8Array(jobs.n);
+  for (let j = 0; j < jobs.n; j++) found[j] = tests.every((test) => test(j)) ? 1 : 0;
+  return found;
+}

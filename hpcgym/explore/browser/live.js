@@ -1,0 +1,157 @@
+// The live app: what the controls say is simulated anew, and the second schedule changes.
+
+let asking = false, newer = false;
+
+/** Ask the server something; its errors are words. */
+async function ask(what, question) {
+  const answer = await fetch(what, { method: "POST", body: JSON.stringify(question) });
+  if (!answer.ok) throw new Error(await answer.text());
+  return answer;
+}
+
+/** The rules that the controls say. */
+function wanted() {
+  const form = $("controls").elements, policy = form.policy.value;
+  const weights = S.head.live.weights.map((name) => form[`weight ${name}`].value).join(",");
+  const orders = { weights, expression: form.expression.value };
+  const depth = form.backfill.value === "depth:K" ? `depth:${form.depth.value}` : form.backfill.value;
+  return {
+    policy: orders[policy] ?? policy,
+    backfill: depth,
+    estimate: form.estimate.value,
+    threshold: Number(form.threshold.value) ? Number(form.threshold.value) * HOUR : null,
+    hold: Number(form.hold.value) || null,
+    processors: form.processors ? Number(form.processors.value) : null,
+  };
+}
+
+/** Simulate what the controls say; while that is asked, only their newest position is kept. */
+async function simulateAnew() {
+  if (asking) { newer = true; return; }
+  asking = true;
+  do {
+    newer = false;
+    const begin = performance.now();
+    try {
+      const answer = await ask("simulate", wanted());
+      takeSchedule(unpack(await answer.arrayBuffer()), begin);
+    } catch (error) {
+      $("state").textContent = error instanceof TypeError ? "hpcgym explore has ended" : error.message;
+      $("state").className = "wrong";
+    }
+    // the next question waits for the picture: else pictures would come late and all at once
+    await new Promise((resolve) => { requestAnimationFrame(() => requestAnimationFrame(resolve)); });
+    S.liveMs = performance.now() - begin;
+    document.body.dataset.live = Number(document.body.dataset.live || 0) + 1;
+  } while (newer);
+  asking = false;
+}
+
+function takeSchedule({ head, columns }) {
+  const { view, rows } = S, all = allRows();
+  S.runs[1] = scheduleOf(head.run, columns, S.jobs);
+  S.head.statistics = head.statistics;
+  S.whole = extent(S.jobs, S.runs);
+  S.view = view;
+  S.rows = all === allRows() ? rows : { low: 0, high: allRows() };
+  $("label1").textContent = S.runs[1].name;
+  showStatistics();
+  if (S.terms.length || S.colour in EDGES) recolour(); else S.palette.of[1] = S.palette.of[0];
+  showFacts();
+  $("state").textContent = `simulated in ${head.ms.toFixed(1)} ms`;
+  $("state").className = "soft";
+  draw();
+}
+
+/** Ask why the picked job waited, in both schedules, and show the sentences. */
+async function explainPicked(j) {
+  for (let k = 0; k < S.runs.length; k++) {
+    if (S.picked !== j) return;
+    $(`why${k}`).textContent = "looking for who delayed it …";
+    try {
+      const answer = await ask("explain", { schedule: k, job: S.jobs.number[j] });
+      const { sentences } = await answer.json();
+      if (S.picked === j) $(`why${k}`).replaceChildren(...sentences.map((text) => element("p", {}, text)));
+    } catch (error) {
+      if (S.picked === j) $(`why${k}`).textContent = error.message;
+    }
+  }
+}
+
+async function saveAs(what) {
+  try {
+    const text = await (await ask("save", { what, ...wanted() })).text();
+    if (what === "page") download(fileName(".html"), text, "text/html");
+    if (what === "scheduler") download("scheduler.toml", text, "text/plain");
+    if (what !== "command") return;
+    $("command").value = text;
+    $("saved").showModal();
+    $("command").select();
+  } catch (error) {
+    $("state").textContent = error.message;
+    $("state").className = "wrong";
+  }
+}
+
+function choice(name, title, options, value) {
+  const made = options.map((one) => element("option", { selected: one === value }, one));
+  return element("label", {}, title, element("select", { name }, ...made));
+}
+
+function slider(name, title, { min, max, step, value }) {
+  const shown = element("output", {}, String(value));
+  const input = element("input", { type: "range", name, min, max, step });
+  input.value = value;
+  input.addEventListener("input", () => { shown.textContent = input.value; });
+  return element("label", {}, title, shown, input);
+}
+
+/** The controls, as the server's rules are. */
+function controlsOf({ policies, weights, backfills, estimates, rules, processors }) {
+  const order = policies.includes(rules.policy) ? rules.policy : "expression";
+  const [, depth] = /^depth:(\d+)$/.exec(rules.backfill) || [];
+  const ways = backfills.includes(rules.backfill) || depth ? backfills : [...backfills, rules.backfill];
+  const known = estimates.includes(rules.estimate) ? estimates : [...estimates, rules.estimate];
+  const typed = element("label", { className: "of expression" }, "expression", element("input", {
+    name: "expression", type: "text", value: order === "expression" ? rules.policy : "20 * wait - requested * processors", spellcheck: false,
+  }));
+  const each = weights.map((name) => {
+    const one = slider(`weight ${name}`, `weight of ${name}`, { min: -1, max: 1, step: 0.05, value: name === "area" ? -1 : 0 });
+    one.classList.add("of", "weights");
+    return one;
+  });
+  const size = processors
+    ? [slider("processors", "processors", { min: processors.least, max: processors.most, step: 1, value: processors.usual })]
+    : [];
+  const reservations = slider("depth", "reservations", { min: 2, max: 50, step: 1, value: Number(depth) || 10 });
+  reservations.classList.add("of", "depth");
+  return [
+    choice("policy", "order of the queue", [...policies, "weights", "expression"], order), typed, ...each,
+    choice("backfill", "backfilling", ways, depth ? "depth:K" : rules.backfill), reservations,
+    choice("estimate", "estimate of run times", known, rules.estimate),
+    slider("threshold", "threshold (h, 0: none)", { min: 0, max: 200, step: 1, value: Math.round((rules.threshold || 0) / HOUR) }),
+    slider("hold", "hold (share of the machine)", { min: 0, max: 0.5, step: 0.01, value: rules.hold || 0 }),
+    ...size,
+  ];
+}
+
+/** Show only the controls that mean something. */
+function showControls() {
+  const form = $("controls").elements;
+  const meant = new Set([form.policy.value, form.backfill.value === "depth:K" ? "depth" : ""]);
+  for (const one of document.querySelectorAll("#controls .of")) one.hidden = !meant.has(one.classList[1]);
+}
+
+function startLive() {
+  $("live").hidden = false;
+  $("controls").append(...controlsOf(S.head.live));
+  showControls();
+  $("controls").addEventListener("input", () => { showControls(); simulateAnew(); });
+  $("controls").addEventListener("submit", (event) => event.preventDefault());
+  for (const what of ["command", "scheduler", "page"]) $(`save-${what}`).addEventListener("click", () => saveAs(what));
+}
+
+/** What else follows when a job is picked. */
+function whenPicked(j) {
+  if (S.head.live) explainPicked(j);
+}

@@ -1,0 +1,75 @@
+// The beginning: read the data, fill the page, listen.
+
+function fillPage() {
+  const { head, jobs, runs } = S;
+  document.title = head.name;
+  $("name").textContent = head.name;
+  $("about").textContent = `${plural(jobs.n, "job")}, ${plural(runs[0].processors, "processor")}`;
+  const measures = ["wait", "slowdown", "size", ...(runs.length > 1 ? ["difference"] : [])];
+  const options = [...Object.keys(jobs.kinds), ...measures];
+  S.colour = options[0];
+  $("colour").replaceChildren(...options.map((name) => element("option", {}, name)));
+  for (const part of document.querySelectorAll(".second")) part.hidden = runs.length < 2;
+  $("power").parentElement.hidden = !runs.some((run) => run.power);
+  runs.forEach((run, k) => { $(`label${k}`).textContent = run.name; });
+}
+
+function listen() {
+  for (const pane of document.querySelectorAll(".pane")) listenToPane(pane);
+  listenToMap();
+  addEventListener("keydown", onKey);
+  addEventListener("hashchange", recall);
+  new ResizeObserver(draw).observe($("stage"));
+  $("find").addEventListener("change", () => find($("find").value));
+  $("colour").addEventListener("change", () => { S.colour = $("colour").value; recolour(); });
+  $("theme").addEventListener("click", () => { setTheme(!S.dark); recolour(); showStatistics(); });
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { setTheme(null); recolour(); showStatistics(); });
+  $("keys").addEventListener("click", () => $("help").showModal());
+  $("png").addEventListener("click", savePng);
+  $("svg").addEventListener("click", () => saveSvg());
+  $("listed").addEventListener("toggle", showTable);
+  $("all").addEventListener("click", () => {
+    const all = $("statistics").dataset.all === "1";
+    $("statistics").dataset.all = all ? "" : "1";
+    $("all").textContent = all ? "all metrics" : "fewer metrics";
+    showStatistics();
+  });
+}
+
+async function main() {
+  const { head, columns } = unpack(await gunzip($("data").textContent));
+  $("data").remove();
+  const jobs = jobsOf(head, columns);
+  jobs.ran = columns[head.runs[0].columns.run];
+  Object.assign(S, { head, jobs, clock: clockOf(head) });
+  S.runs = head.runs.map((told) => scheduleOf(told, columns, jobs));
+  S.whole = extent(jobs, S.runs);
+  S.view = S.whole;
+  S.rows = { low: 0, high: allRows() };
+  setTheme(null);
+  fillPage();
+  recolour();
+  showStatistics();
+  listen();
+  pick(-1);
+  recall();
+  if (head.live) startLive();
+  draw();
+  requestAnimationFrame(() => requestAnimationFrame(() => { document.body.dataset.ready = "1"; }));
+}
+
+/** For tests and scripts: where a job is on the screen, null if it is out of view. */
+function locate(number, k = 0) {
+  const j = byNumber(number);
+  if (j < 0) return null;
+  const box = $(`gantt${k}`).getBoundingClientRect(), run = S.runs[k], scale = scaleOf(box.width, box.height);
+  const i = run.pieces.first[j];
+  const x = scale.x((run.start[j] + run.end[j]) / 2), y = scale.y((run.pieces.low[i] + run.pieces.high[i]) / 2);
+  return x < 0 || x > box.width || y < 0 || y > box.height ? null : { x: box.x + x, y: box.y + y };
+}
+
+window.explorer = { state: S, locate, svgText };
+main().catch((error) => {
+  $("wrong").textContent = `This page needs a browser of 2023 or newer: ${error.message}`;
+  throw error;
+});

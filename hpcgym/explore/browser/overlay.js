@@ -1,0 +1,108 @@
+// What lies over the Gantt charts: the job under the pointer, and the picked one with its story.
+
+const OVERTOOK = "#D55E00", FREED = "#009E73";
+const MOST_DRAWN = 400, MOST_ARROWS = 12;
+
+/** Who came later than a job and started before it, and whose ends it started at. */
+function storyOf(jobs, run, j) {
+  const overtook = [], freed = [], from = jobs.submit[j], to = run.start[j];
+  if (to <= from) return { overtook, freed };
+  for (let i = j + 1; i < jobs.n && jobs.submit[i] < to; i++) if (run.start[i] < to) overtook.push(i);
+  for (let i = 0; i < jobs.n; i++) if (run.end[i] === to && run.start[i] < to) freed.push(i);
+  return { overtook, freed };
+}
+
+function drawOver() {
+  S.runs.forEach((run, k) => {
+    const { g, width, height, ratio } = fitted($(`over${k}`)), scale = scaleOf(width, height);
+    g.clearRect(0, 0, width, height);
+    const at = { g, width, height, ratio, scale, run };
+    if (S.picked >= 0) drawStory(at, S.picked, S.palette.table[S.palette.of[k][S.picked]]);
+    if (S.hover >= 0) outline(at, S.hover, ink(), 2);
+  });
+}
+
+/** The boxes of a job: [x, y, width, height]. */
+function boxesOf({ run, scale, ratio }, j) {
+  const { first, count, low, high } = run.pieces, boxes = [];
+  const x = scale.x(run.start[j]), width = Math.max((run.end[j] - run.start[j]) * scale.sx, 2 * ratio);
+  for (let i = first[j]; i < first[j] + count[j]; i++) {
+    boxes.push([x, scale.y(low[i]), width, (high[i] - low[i]) * scale.sy]);
+  }
+  return boxes;
+}
+
+function outline(at, j, colour, width) {
+  at.g.strokeStyle = colour;
+  at.g.lineWidth = width * at.ratio;
+  for (const box of boxesOf(at, j)) at.g.strokeRect(...box);
+}
+
+function fill(at, j, style) {
+  at.g.fillStyle = style;
+  for (const box of boxesOf(at, j)) at.g.fillRect(...box);
+}
+
+function middleOf({ run, scale }, j) {
+  const i = run.pieces.first[j];
+  return scale.y((run.pieces.low[i] + run.pieces.high[i]) / 2);
+}
+
+function drawStory(at, j, colour) {
+  const { g, width, height, ratio, scale, run } = at, story = storyOf(S.jobs, run, j);
+  g.fillStyle = S.dark ? "rgba(20,24,27,.62)" : "rgba(255,255,255,.62)";
+  g.fillRect(0, 0, width, height);
+  // stripes, since each plain colour may be that of a user
+  const stripes = stripesOf(g, ratio);
+  for (const other of story.overtook.slice(0, MOST_DRAWN)) fill(at, other, stripes);
+  fill(at, j, colour);
+  outline(at, j, ink(), 2.5);
+  drawWait(at, j);
+  for (const other of story.freed.slice(0, MOST_ARROWS)) {
+    outline(at, other, FREED, 2);
+    const from = scale.x(run.end[other]) - 14 * ratio;
+    drawArrow(at, from, middleOf(at, other), scale.x(run.start[j]), middleOf(at, j));
+  }
+}
+
+function stripesOf(g, ratio) {
+  const size = Math.round(6 * ratio), tile = document.createElement("canvas");
+  Object.assign(tile, { width: size, height: size });
+  const t = tile.getContext("2d");
+  t.strokeStyle = OVERTOOK;
+  t.lineWidth = 1.8 * ratio;
+  t.beginPath();
+  for (const shift of [-size, 0, size]) { t.moveTo(shift, size); t.lineTo(shift + size, 0); }
+  t.stroke();
+  return g.createPattern(tile, "repeat");
+}
+
+/** A dashed line from the submission to the start. */
+function drawWait(at, j) {
+  const { g, ratio, scale, run } = at, y = middleOf(at, j), x = scale.x(S.jobs.submit[j]);
+  g.strokeStyle = g.fillStyle = ink();
+  g.lineWidth = 1.5 * ratio;
+  g.setLineDash([5 * ratio, 4 * ratio]);
+  g.beginPath();
+  g.moveTo(x, y);
+  g.lineTo(scale.x(run.start[j]), y);
+  g.stroke();
+  g.setLineDash([]);
+  g.beginPath();
+  g.arc(x, y, 4 * ratio, 0, 7);
+  g.fill();
+}
+
+function drawArrow({ g, ratio }, x0, y0, x1, y1) {
+  g.strokeStyle = g.fillStyle = FREED;
+  g.lineWidth = 2 * ratio;
+  g.beginPath();
+  g.moveTo(x0, y0);
+  g.bezierCurveTo(x0 + 30 * ratio, y0, x1 - 40 * ratio, y1, x1 - 5 * ratio, y1);
+  g.stroke();
+  g.beginPath();
+  g.moveTo(x1, y1);
+  g.lineTo(x1 - 9 * ratio, y1 - 5 * ratio);
+  g.lineTo(x1 - 9 * ratio, y1 + 5 * ratio);
+  g.fill();
+}

@@ -1,0 +1,62 @@
+// The jobs in view as a table: for readers of the screen by ear, and to sort them.
+
+const MOST_LISTED = 200;
+const sorting = { by: "submitted", down: false };
+
+/** Columns: title -> [what it is sorted by, what is shown] of a job. */
+function tableColumns() {
+  const { jobs, runs, clock } = S, columns = { job: [(j) => jobs.number[j], (j) => String(jobs.number[j])] };
+  for (const [kind, { names, of }] of Object.entries(jobs.kinds)) columns[kind] = [(j) => of[j], (j) => names[of[j]]];
+  const time = (of) => [of, (j) => span(of(j))];
+  Object.assign(columns, {
+    submitted: [(j) => jobs.submit[j], (j) => clock.seconds(jobs.submit[j])],
+    processors: [(j) => jobs.size[j], (j) => counted(jobs.size[j])],
+    requested: time((j) => jobs.requested[j]),
+    ran: time(measureOf(jobs, runs[0], "run")),
+  });
+  for (const run of runs) {
+    const of = runs.length > 1 ? `, ${run.name}` : "";
+    columns[`waited${of}`] = time(measureOf(jobs, run, "wait"));
+    const slowdown = measureOf(jobs, run, "slowdown");
+    columns[`bounded slowdown${of}`] = [slowdown, (j) => slowdown(j).toFixed(1)];
+  }
+  return columns;
+}
+
+/** Rows of the jobs that wait or run in view in any schedule, and that the filter leaves in. */
+function jobsInView() {
+  const { t0, t1 } = S.view, found = [];
+  for (let j = 0; j < S.jobs.n; j++) {
+    const seen = S.runs.some((run) => run.end[j] >= t0 && (!run.matches || run.matches[j]));
+    if (seen && S.runs.some((run) => S.jobs.submit[j] < t1 || run.start[j] < t1)) found.push(j);
+  }
+  return found;
+}
+
+function sortedBy(list, of, down) {
+  const keys = Float64Array.from(list, of), order = argsort(down ? keys.map((x) => -x) : keys);
+  return Array.from(order.slice(0, MOST_LISTED), (i) => list[i]);
+}
+
+function showTable() {
+  if (!$("listed").open) return;
+  const columns = tableColumns(), list = jobsInView();
+  const [of] = columns[sorting.by] || columns[sorting.by = "submitted"];
+  const listed = sortedBy(list, of, sorting.down);
+  const heads = Object.keys(columns).map((title) => {
+    const mine = title === sorting.by;
+    const turn = () => { Object.assign(sorting, { by: title, down: mine && !sorting.down }); showTable(); };
+    const order = mine ? (sorting.down ? "descending" : "ascending") : "none";
+    const button = element("button", { onclick: turn }, `${title}${mine ? (sorting.down ? " ▾" : " ▴") : ""}`);
+    return element("th", { scope: "col", "aria-sort": order }, button);
+  });
+  const rows = listed.map((j) => {
+    const [number, ...others] = Object.values(columns).map(([, shown]) => shown(j));
+    const button = element("button", { className: "job", onclick: () => pick(j, true) }, number);
+    return element("tr", {}, element("th", { scope: "row" }, button), ...others.map((text) => element("td", {}, text)));
+  });
+  $("count").textContent = list.length > listed.length
+    ? `${plural(list.length, "job")} in view; the first ${MOST_LISTED} are listed.`
+    : `${plural(list.length, "job")} in view.`;
+  $("jobs").replaceChildren(element("thead", {}, element("tr", {}, ...heads)), element("tbody", {}, ...rows));
+}

@@ -1,0 +1,227 @@
+"""What the live app simulates: rules as its controls say them, one simulation at a time."""
+
+from __future__ import annotations
+
+import shlex
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+
+from hpcgym.errors import HpcgymError, is_number, unknown
+from hpcgym.explanation import explain
+from hpcgym.explore.columns import of_schedule, statistics
+from hpcgym.explore.packing import pack
+from hpcgym.explore.page import document, packed_schedules, page
+from hpcgym.report.labels import scheduler_name
+from hpcgym.schedule.result import Result
+from hpcgym.scheduler.estimates import ESTIMATES
+from hpcgym.scheduler.files import scheduler_text
+from hpcgym.scheduler.hold import Hold
+from hpcgym.scheduler.policies import FEATURES, POLICIES
+from hpcgym.scheduler.rules import BACKFILL, Scheduler
+from hpcgym.simulation.run import simulate
+
+#: What the controls say of the scheduler.
+RULES = ("policy", "backfill", "estimate", "threshold", "hold")
+#: Ways to save what the controls say.
+WAYS = ("command", "scheduler", "page")
+_LEFT_OUT = 100  # jobs that are left out one by one for an explanation: a second, not a minute
+_LARGER = 4  # times the machine is what the slider of processors goes up to
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a page is answered: bytes, and what they are as HTTP calls it."""
+
+    body: bytes
+    kind: str
+
+
+class Session:
+    """Two schedules of a workload: one that stays, and one that follows the controls.
+
+    Parameters
+    ----------
+    results : one or two results of the same jobs, by name; the second, or else a copy of the first,
+        is the one that changes.
+    command : words of the command line that names the jobs and their machine, for "save as".
+
+    Raises
+    ------
+    HpcgymError : as for :func:`hpcgym.explore.page`; or a schedule that cannot be simulated again
+        with other rules: of a dispatcher or a function, under limits, on nodes that are shared or
+        fail.
+    """
+
+    def __init__(self, results: Mapping[str, Result], command: Sequence[str]) -> None:
+        _check_changeable(results)
+        (first, fixed), *others = results.items()
+        self._name, self._fixed = first, fixed
+        self._changed = others[0][1] if others else fixed
+        self._begin = self._changed.scheduler
+        self._command = list(command)
+        self._one = threading.Lock()  # one simulation at a time
+        self.page = self._first_page(others[0][0] if others else f"{first}, changed")
+
+    def _first_page(self, name: str) -> bytes:
+        """Return the page with which the app begins."""
+        parts = {self._name: self._fixed, name: self._changed}
+        head, packed = packed_schedules(parts, live=self._controls())
+        return document(head["name"], packed).encode()
+
+    def _controls(self) -> dict[str, Any]:
+        """Return what can be chosen, and the rules that the controls begin with."""
+        rules, hold = self._begin.describe(), self._begin.hold
+        cluster, size = self._fixed.cluster, self._fixed.workload.requested_processors
+        least, usual = int(size.max()), cluster.processors
+        return {
+            "policies": list(POLICIES),
+            "weights": list(FEATURES),
+            "backfills": [name for name in BACKFILL if name != "fill"],
+            "estimates": list(ESTIMATES),
+            "rules": {**rules, "hold": hold.share if isinstance(hold, Hold) else None},
+            # a machine that is named has its size from there
+            "processors": None
+            if cluster.groups or "--cluster" in self._command
+            else {"least": least, "usual": usual, "most": _LARGER * usual},
+        }
+
+    def simulate(self, question: Mapping[str, Any]) -> Answer:
+        """Return the schedule that the controls say, packed: ``run``, ``statistics`` and ``ms``."""
+        with self._one:
+            begin = time.perf_counter()
+            result = self._simulated(question)
+            spent = 1000 * (time.perf_counter() - begin)
+            self._changed = result
+        name = self._called(result)
+        told, columns = of_schedule(result, name, 1, self._fixed)
+        values = statistics({self._name: self._fixed, name: result})
+        head = {"run": told, "statistics": values, "ms": spent}
+        return Answer(pack(head, columns), "application/octet-stream")
+
+    def explain(self, question: Mapping[str, Any]) -> Answer:
+        """Return why a job waited, ``{"sentences": [...]}``, in the schedule 0 or 1."""
+        job, schedule = question.get("job"), question.get("schedule")
+        if not isinstance(job, int) or schedule not in (0, 1):
+            raise HpcgymError("explain asks for a job, by its number, and the schedule 0 or 1")
+        with self._one:
+            result = self._changed if schedule else self._fixed
+            found = explain(result, job, most=_LEFT_OUT)
+        return Answer(_json({"sentences": found.sentences}), "application/json")
+
+    def save(self, question: Mapping[str, Any]) -> Answer:
+        """Return what the controls say as a command, a file of a scheduler, or a page."""
+        what = question.get("what")
+        if what not in WAYS:
+            raise HpcgymError(unknown("way to save", what, WAYS))
+        rules = {name: value for name, value in question.items() if name != "what"}
+        scheduler, processors = self._rules(rules)
+        if what == "command":
+            text = shlex.join([*self._words_for(processors), *options_of(scheduler)])
+            return Answer(text.encode(), "text/plain; charset=utf-8")
+        if what == "scheduler":
+            note = f"{self._fixed.workload.name}, from hpcgym explore"
+            text = scheduler_text(scheduler, note)
+            return Answer(text.encode(), "text/plain; charset=utf-8")
+        with self._one:
+            result = self._simulated(rules)
+        parts = {self._name: self._fixed, self._called(result): result}
+        return Answer(page(parts).encode(), "text/html; charset=utf-8")
+
+    def _simulated(self, question: Mapping[str, Any]) -> Result:
+        scheduler, processors = self._rules(question)
+        usual = self._fixed.cluster
+        machine = usual if processors is None else replace(usual, processors=processors)
+        return simulate(self._fixed.workload, scheduler, cluster=machine)
+
+    def _rules(self, question: Mapping[str, Any]) -> tuple[Scheduler, int | None]:
+        """Return the scheduler and the size of the machine that a question means.
+
+        Raises
+        ------
+        HpcgymError : a rule that there is not, or a value that it cannot have.
+        """
+        known = (*RULES, "processors")
+        for name in question:
+            if name not in known:
+                raise HpcgymError(unknown("rule", name, known))
+        processors = question.get("processors")
+        if processors is not None and (
+            not isinstance(processors, int) or isinstance(processors, bool) or processors < 1
+        ):
+            raise HpcgymError(
+                f"processors must be a whole number of at least 1, not {processors!r}"
+            )
+        if processors is not None and self._fixed.cluster.groups:
+            raise HpcgymError("the size of a machine with nodes cannot be changed here")
+        rules = {name: question[name] for name in RULES if name in question}
+        for name in ("policy", "backfill", "estimate"):
+            if name in rules and not isinstance(rules[name], str):
+                raise HpcgymError(f"{name} must be a text, not {rules[name]!r}")
+        if not (rules.get("hold") is None or is_number(rules["hold"])):
+            raise HpcgymError(f"hold must be a share of the machine, not {rules['hold']!r}")
+        return self._begin.but(**self._changes(rules)), processors
+
+    def _changes(self, rules: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the rules that differ from those at the beginning: others stay as they were."""
+        now = {**self._begin.describe(), "hold": getattr(self._begin.hold, "share", None)}
+        return {name: value for name, value in rules.items() if value != now[name]}
+
+    def _words_for(self, processors: int | None) -> list[str]:
+        """Return the words of the command that name the jobs, on a machine of this size."""
+        words = self._command
+        if processors in (None, self._fixed.cluster.processors):
+            return words
+        if "--processors" in words:
+            at = words.index("--processors")
+            words = words[:at] + words[at + 2 :]
+        return [*words, "--processors", str(processors)]
+
+    def _called(self, result: Result) -> str:
+        """Return what a schedule is called: its rules, and its machine if it is another one."""
+        size, usual = result.cluster.processors, self._fixed.cluster.processors
+        name = scheduler_name(result.scheduler)
+        name = name if size == usual else f"{name} on {size:,} processors"
+        return name if name != self._name else f"{name}, changed"
+
+
+def _check_changeable(results: Mapping[str, Result]) -> None:
+    """Raise an HpcgymError of a schedule that other rules cannot be tried on."""
+    for name, result in results.items():
+        why = {
+            "a dispatcher says what starts": result.dispatcher is not None,
+            "a function orders the queue": callable(result.scheduler.policy),
+            "it keeps limits": result.limits is not None,
+            "jobs share nodes": result.coschedule is not None,
+            "nodes fail": result.lost is not None,
+        }
+        for reason in (text for text, true in why.items() if true):
+            raise HpcgymError(f"{name} cannot be explored live, since {reason}: --output writes it")
+
+
+def options_of(scheduler: Scheduler) -> list[str]:
+    """Return the options of ``hpcgym simulate`` that make a scheduler out of EASY.
+
+    Raises
+    ------
+    HpcgymError : a rule that no option can say.
+    """
+    usual, words = Scheduler().describe(), []
+    for rule in fields(Scheduler):
+        value = scheduler.describe()[rule.name]
+        if value == usual[rule.name]:
+            continue
+        if isinstance(getattr(scheduler, rule.name), Mapping | np.ndarray):
+            raise HpcgymError(f"no option can say {rule.name}: save the scheduler as a file")
+        words += [f"--{rule.name.replace('_', '-')}", str(value)]
+    return words
+
+
+def _json(value: Any) -> bytes:
+    from hpcgym.files.plain import json_text
+
+    return json_text(value).encode()

@@ -1,0 +1,251 @@
+"""Pages in a browser: what a reader sees and does. Skipped where there is none."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hpcgym.explanation.story import duration
+from hpcgym.explore import write_page
+from hpcgym.explore.live import Session
+from hpcgym.explore.server import Server
+from hpcgym.simulation.run import simulate
+from hpcgym.workload import load_workload
+
+pytestmark = pytest.mark.pictures
+
+JOB = 4034  # of KTH-SP2; under EASY it waits for three days
+
+
+@pytest.fixture(scope="module")
+def kth(trace: Callable[[str], Path]) -> Any:
+    return load_workload(trace("KTH-SP2-1996-2.swf.gz"), clean="glesser")
+
+
+@pytest.fixture(scope="module")
+def year(kth: Any, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The address of a page of KTH-SP2 under EASY and SAF."""
+    file = tmp_path_factory.mktemp("page") / "kth.html"
+    write_page({"EASY": simulate(kth, "easy"), "SAF": simulate(kth, "saf")}, file)
+    assert file.stat().st_size < 500_000
+    return file.as_uri()
+
+
+def state(tab: Any, what: str) -> Any:
+    return tab.evaluate(f"explorer.state.{what}")
+
+
+def settled(tab: Any) -> None:
+    """Wait until what was asked for is drawn, and the address is written."""
+    tab.wait_for_timeout(300)
+
+
+def test_a_job_is_found_clicked_and_read(visit: Any, year: str, kth: Any) -> None:
+    tab = visit(year)
+    tab.keyboard.press("/")
+    tab.keyboard.type(f"{JOB}\n")
+    tab.keyboard.press("Escape")
+    tab.keyboard.press("Escape")  # once to leave the field, once to pick none
+    assert tab.get_attribute("body", "data-job") == ""
+    place = tab.evaluate(f"explorer.locate({JOB})")
+    tab.mouse.move(place["x"], place["y"])
+    assert f"job {JOB}" in tab.inner_text("#tip")
+    tab.mouse.down()
+    tab.mouse.up()
+    tab.wait_for_selector(f'body[data-job="{JOB}"]', state="attached")
+    text = tab.inner_text("#detail")
+    for name, rule in (("EASY", "easy"), ("SAF", "saf")):
+        result = simulate(kth, rule)
+        row = int(np.flatnonzero(kth.job_number == JOB)[0])
+        wait, start = int(result.wait[row]), result.start[row]
+        later = (kth.submit_time > kth.submit_time[row]) & (result.start < start)
+        part = text[text.index(name, text.index("requested")) :]
+        assert f"waited\n{duration(wait)}\n" in part
+        assert f"{later.sum()} later jobs started before it" in part
+    assert "3 d" in text
+
+
+def test_wheel_and_drag_keep_what_is_under_the_pointer(visit: Any, year: str) -> None:
+    tab = visit(year)
+    box = tab.locator("#gantt0").bounding_box()
+    x, y = round(box["x"] + box["width"] / 4), round(box["y"] + 50)
+
+    def time_at(place: float) -> float:
+        view = state(tab, "view")
+        return view["t0"] + (place - box["x"]) / box["width"] * (view["t1"] - view["t0"])
+
+    tab.mouse.move(x, y)
+    before, width = time_at(x), state(tab, "view.t1 - explorer.state.view.t0")
+    for _ in range(10):
+        tab.mouse.wheel(0, -200)
+    settled(tab)
+    now = state(tab, "view.t1 - explorer.state.view.t0")
+    assert now < width / 20
+    assert abs(time_at(x) - before) < now / 1000
+    held = time_at(x)
+    tab.mouse.down()
+    tab.mouse.move(x + 100, y, steps=5)
+    tab.mouse.up()
+    assert abs(time_at(x + 100) - held) < now / 1000
+    assert tab.get_attribute("body", "data-job") == ""  # a drag is no click
+
+
+def test_an_address_brings_the_same_view_and_the_same_pixels(visit: Any, year: str) -> None:
+    tab = visit(year)
+    tab.fill("#find", "wait > 2h user 3")
+    tab.press("#find", "Enter")
+    tab.select_option("#colour", "wait")
+    tab.locator("#gantt0").hover(position={"x": 400, "y": 60})
+    for _ in range(6):
+        tab.mouse.wheel(0, -300)
+    tab.mouse.move(5, 5)
+    settled(tab)
+    again, third = visit(tab.url), visit(tab.url)
+    settled(third)
+    pixels = "document.getElementById('{}').toDataURL()"
+    for name in ("gantt0", "gantt1", "used", "queue", "axis", "map"):
+        assert again.evaluate(pixels.format(name)) == third.evaluate(pixels.format(name)), name
+    for end in ("t0", "t1"):
+        assert abs(state(again, f"view.{end}") - state(tab, f"view.{end}")) <= 0.5  # seconds
+    assert state(again, "colour") == "wait"
+    assert again.input_value("#find") == "wait > 2h user 3"
+
+
+def test_a_filter_leaves_the_table_with_what_it_means(visit: Any, year: str, kth: Any) -> None:
+    tab = visit(year)
+    tab.fill("#find", "user 3 size >= 64")
+    tab.press("#find", "Enter")
+    tab.evaluate("document.activeElement.blur()")
+    tab.keyboard.press("t")
+    count = int(((kth.user_id == 3) & (kth.requested_processors >= 64)).sum())
+    tab.wait_for_selector("#jobs tbody tr")
+    assert f"{count} jobs in view" in tab.inner_text("#count")
+    tab.click("#jobs thead button:text-is('waited, EASY')")
+    tab.click("#jobs thead button:text('waited, EASY')")
+    first = tab.inner_text("#jobs tbody tr:first-child th")
+    wait = np.where((kth.user_id == 3) & (kth.requested_processors >= 64), simulate(kth).wait, -1)
+    assert int(first) == kth.job_number[wait.argmax()]
+    assert tab.get_attribute("#jobs th[aria-sort=descending]", "scope") == "col"
+    tab.fill("#find", "user nobody")
+    tab.press("#find", "Enter")
+    assert tab.inner_text("#wrong") == "no user is called nobody"
+
+
+def test_pictures_are_saved(visit: Any, year: str, tmp_path: Path) -> None:
+    tab = visit(f"{year}#job={JOB}")
+    for name, begins in (("png", b"\x89PNG"), ("svg", b"<svg")):
+        with tab.expect_download() as saving:
+            tab.click(f"#{name}")
+        saving.value.save_as(tmp_path / "picture")
+        assert (tmp_path / "picture").read_bytes().startswith(begins)
+        assert saving.value.suggested_filename == f"KTH-SP2-1996-2.{name}"
+
+
+def test_it_fits_a_small_screen_in_the_dark(visit: Any, year: str) -> None:
+    options = {"viewport": {"width": 400, "height": 800}, "color_scheme": "dark"}
+    tab = visit(year, **options)
+    assert tab.evaluate("document.documentElement.scrollWidth") <= 400
+    assert state(tab, "dark") is True
+    assert tab.locator("#gantt0").bounding_box()["width"] > 350
+
+
+HOSTILE = '</script><img src=x onerror=alert(1)><b>"&'
+
+
+def test_a_hostile_trace_runs_no_script(
+    visit: Any, made: Callable[..., Any], tmp_path: Path
+) -> None:
+    jobs = [(0, 100, 8), (10, 4000, 4), (20, 50, 8)]
+    header = {"User": [f"1 {HOSTILE}", "2 @SCRIPT@"], "Queue": [f"1 {HOSTILE}", "2 b"]}
+    columns = {"user_id": np.array([1, 2, 1]), "queue": np.array([1, 2, 2])}
+    name = f"{HOSTILE}<!--<script>@DATA@"
+    result = made(jobs, header=header, name=name, **columns)
+    write_page({HOSTILE: result, "<i>": result}, tmp_path / "page.html")
+    tab = visit((tmp_path / "page.html").as_uri())
+    alerts: list[str] = []
+    tab.on("dialog", lambda dialog: (alerts.append(dialog.message), dialog.dismiss()))
+    assert tab.title() == name
+    tab.locator("#gantt0").hover(position={"x": 5, "y": 5})
+    tab.evaluate("location.hash = 'job=1'")
+    tab.wait_for_selector('body[data-job="1"]', state="attached")
+    tab.click("#listed summary")
+    tab.wait_for_selector("#jobs tbody tr")
+    tab.fill("#find", f'user "{HOSTILE[:8]}')
+    tab.press("#find", "Enter")
+    settled(tab)
+    for part in ("#detail", "#legend", "#jobs"):
+        assert HOSTILE in tab.inner_text(part)
+    assert tab.locator("img, b b, i i, #name b").count() == 0
+    assert "<img" not in tab.evaluate("explorer.svgText()")
+    assert alerts == []
+
+
+@pytest.fixture
+def live(kth: Any) -> Iterator[Server]:
+    session = Session({"EASY": simulate(kth, "easy")}, ["hpcgym", "simulate", "KTH-SP2"])
+    with Server(session) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+def metric(tab: Any, name: str, row: int) -> str:
+    cells = tab.locator(f'#statistics td[data-metric="{name}"]')
+    return str(cells.nth(row).inner_text()).removesuffix(" ★")
+
+
+def test_a_slider_changes_the_schedule_to_what_simulate_says(
+    visit: Any, live: Server, kth: Any
+) -> None:
+    tab = visit(live.address)
+    assert metric(tab, "mean_wait_s", 1) == duration(simulate(kth).metrics["mean_wait_s"])
+    box = tab.locator('[name="processors"]').bounding_box()
+    tab.mouse.move(box["x"] + 8, box["y"] + box["height"] / 2)
+    tab.mouse.down()
+    for step in range(1, 20):
+        tab.mouse.move(box["x"] + 8 + 4 * step, box["y"] + box["height"] / 2)
+    tab.mouse.up()
+    size = int(tab.input_value('[name="processors"]'))
+    assert size > 110
+    tab.wait_for_function("size => explorer.state.runs[1].processors === size", arg=size)
+    settled(tab)
+    wanted = simulate(kth, "easy", processors=size)
+    assert metric(tab, "mean_wait_s", 1) == duration(wanted.metrics["mean_wait_s"])
+    assert metric(tab, "mean_wait_s", 0) == duration(simulate(kth).metrics["mean_wait_s"])
+
+
+def test_rules_are_chosen_and_typed_and_explained(visit: Any, live: Server, kth: Any) -> None:
+    tab = visit(live.address)
+    tab.select_option('[name="policy"]', "expression")
+    tab.fill('[name="expression"]', "wait +")
+    tab.wait_for_selector("#state.wrong")
+    assert "column" in tab.inner_text("#state")
+    rules = {"policy": "wait - 2 * area", "backfill": "conservative"}
+    tab.fill('[name="expression"]', rules["policy"])
+    tab.select_option('[name="backfill"]', rules["backfill"])
+    result = simulate(kth, "easy", **rules)
+    text = duration(result.metrics["mean_wait_s"])
+    tab.wait_for_function(
+        "text => document.querySelectorAll('td[data-metric=mean_wait_s]')[1]"
+        ".textContent.startsWith(text)",
+        arg=text,
+    )
+    tab.fill("#find", str(JOB))
+    tab.press("#find", "Enter")
+    tab.wait_for_selector("#why1 p")
+    for k in (0, 1):
+        assert "It asked for 98 processors for 4 h" in tab.inner_text(f"#why{k}")
+    tab.click("#save-command")
+    tab.wait_for_selector("#saved[open]")
+    assert tab.input_value("#command") == (
+        "hpcgym simulate KTH-SP2 --policy 'wait - 2 * area' --backfill conservative"
+    )
+    assert re.match(r"#t=-?\d+_\d+&colour=user&job=4034$", tab.evaluate("location.hash"))

@@ -1,0 +1,229 @@
+"""The live app's server: whom it answers, and that it answers what ``simulate`` says."""
+
+from __future__ import annotations
+
+import json
+import threading
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from test_packing import unpacked
+
+from hpcgym.errors import HpcgymError
+from hpcgym.explanation.story import duration
+from hpcgym.explore.live import Session, options_of
+from hpcgym.explore.server import Server
+from hpcgym.report.tables import text_of
+from hpcgym.schedule.metrics import known_metrics
+from hpcgym.scheduler.files import read_scheduler
+from hpcgym.scheduler.rules import Scheduler
+from hpcgym.simulation.run import simulate
+from hpcgym.workload import load_workload
+
+Asked = tuple[int, str, bytes]
+
+
+@pytest.fixture(scope="module")
+def workload() -> Any:
+    return load_workload("lublin:jobs=400,processors=64,load=1.1,seed=3")
+
+
+@pytest.fixture(scope="module")
+def server(workload: Any) -> Iterator[Server]:
+    results = {"EASY": simulate(workload, "easy")}
+    with Server(Session(results, ["hpcgym", "simulate", "log.swf"])) as served:
+        thread = threading.Thread(target=served.serve_forever)
+        thread.start()
+        yield served
+        served.shutdown()
+        thread.join()
+
+
+@pytest.fixture(scope="module")
+def ask(server: Server) -> Callable[..., Asked]:
+    """A function that sends a request; returns status, kind and body."""
+
+    def asked(path: str, question: Any = None, at: str | None = None, **headers: str) -> Asked:
+        body = json.dumps(question).encode() if not isinstance(question, bytes) else question
+        address = (server.address if at is None else at) + path
+        request = urllib.request.Request(address, None if question is None else body, headers)
+        try:
+            with urllib.request.urlopen(request, timeout=60) as answer:
+                return answer.status, answer.headers["Content-Type"], answer.read()
+        except urllib.error.HTTPError as error:
+            return error.code, error.headers["Content-Type"], error.read()
+
+    return asked
+
+
+def test_the_page_is_given_out(ask: Callable[..., Asked]) -> None:
+    status, kind, body = ask("")
+    assert (status, kind) == (200, "text/html; charset=utf-8")
+    assert body.startswith(b"<!DOCTYPE html>")
+
+
+@pytest.mark.parametrize("question", [None, {}])
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Host": "example.org"},
+        {"Host": "127.0.0.1"},
+        {"Origin": "http://example.org"},
+        {"Origin": "null"},
+        {"Origin": "https://127.0.0.1:{port}"},
+    ],
+    ids=str,
+)
+def test_others_are_refused(
+    ask: Callable[..., Asked], server: Server, question: Any, headers: dict[str, str]
+) -> None:
+    told = {name: text.format(port=server.server_address[1]) for name, text in headers.items()}
+    status, _, body = ask("simulate" if question == {} else "", question, **told)
+    assert status == 403
+    assert body == b"this is for the page that hpcgym explore has opened"
+
+
+@pytest.mark.parametrize("path", ["", "simulate", "wrong/simulate", "/"])
+def test_nobody_comes_in_without_the_token(
+    ask: Callable[..., Asked], server: Server, path: str
+) -> None:
+    root = f"http://127.0.0.1:{server.server_address[1]}/"
+    assert ask(path, at=root)[0] == 403
+    assert ask(path, {}, at=root)[0] == 403
+    assert ask(path, {}, at=root + server.token[:-1] + "x/")[0] == 403
+
+
+def test_tokens_differ(workload: Any, server: Server) -> None:
+    with Server(server.session) as other:
+        assert other.token != server.token
+        assert len(other.token) > 20
+        assert other.server_address[0] == "127.0.0.1"
+
+
+def test_its_own_page_may_ask(ask: Callable[..., Asked], server: Server) -> None:
+    port = server.server_address[1]
+    for name in ("127.0.0.1", "localhost"):
+        headers = {"Host": f"{name}:{port}", "Origin": f"http://{name}:{port}"}
+        assert ask("simulate", {}, **headers)[0] == 200
+
+
+QUESTION = {
+    "policy": "saf", "backfill": "depth:3", "estimate": "clairvoyant", "threshold": 72_000,
+    "hold": 0.1, "processors": 80,
+}  # fmt: skip
+
+
+def test_an_answer_is_what_simulate_says(ask: Callable[..., Asked], workload: Any) -> None:
+    rules = {**QUESTION, "backfill": "easy"}
+    status, _, body = ask("simulate", rules)
+    assert status == 200
+    wanted = simulate(workload, "easy", **rules)
+    head, columns = unpacked(body)
+    assert list(columns) == ["wait1"]
+    assert np.array_equal(columns["wait1"], wanted.wait)
+    assert head["run"]["rows"] == 80
+    metrics = known_metrics()
+    for row in head["statistics"]["rows"]:
+        metric, value = metrics[row["name"]], wanted.metrics[row["name"]]
+        text = duration(value) if metric.unit == "s" else text_of(metric, value)
+        assert row["values"][1][0] == text
+
+
+def test_rules_that_are_not_changed_stay(workload: Any) -> None:
+    begin = simulate(workload, "saf", passes="per-event", backfill_order="sqf")
+    session = Session({"saf": begin}, [])
+    head, columns = unpacked(session.simulate({"policy": "saf", "threshold": 3600}).body)
+    wanted = simulate(workload, begin.scheduler.but(threshold=3600))
+    assert np.array_equal(columns["wait1"], wanted.wait)
+    assert head["run"]["name"] != "saf"
+
+
+@pytest.mark.parametrize(
+    ("path", "question", "status", "words"),
+    [
+        ("simulate", b"{", 400, "the question is not JSON"),
+        ("simulate", b"\xff\xff", 400, "the question is not JSON"),
+        ("simulate", [1], 400, "the question must be an object of JSON"),
+        ("simulate", b" " * 70_000, 400, "a question has 0 to 65,536 bytes"),
+        ("simulate", {"colour": 1}, 422, "unknown rule 'colour'"),
+        ("simulate", {"policy": "sa"}, 422, "unknown policy 'sa'"),
+        ("simulate", {"policy": "wait +"}, 422, "policy"),
+        ("simulate", {"policy": 7}, 422, "policy must be a text, not 7"),
+        ("simulate", {"threshold": -1}, 422, "threshold must be a number of at least 0 s, not -1"),
+        ("simulate", {"hold": "x"}, 422, "hold must be a share of the machine, not 'x'"),
+        ("simulate", {"hold": 2}, 422, "hold: share must be"),
+        ("simulate", {"backfill": "depth:5", "hold": 0.1}, 422, "hold does not go with backfill"),
+        ("simulate", {"processors": 0}, 422, "processors must be a whole number of at least 1"),
+        ("simulate", {"processors": 1}, 422, "processors"),
+        ("explain", {"job": 10**6, "schedule": 0}, 422, "has no job 1000000"),
+        ("explain", {"job": "1"}, 422, "explain asks for a job"),
+        ("save", {"what": "money"}, 422, "unknown way to save 'money'"),
+        ("dance", {}, 404, "there is nothing called 'dance' here"),
+        ("dance", None, 404, "there is nothing called 'dance' here"),
+    ],
+)
+def test_what_is_wrong_is_said_in_a_line(
+    ask: Callable[..., Asked], path: str, question: Any, status: int, words: str
+) -> None:
+    found, kind, body = ask(path, question)
+    assert (found, kind) == (status, "text/plain; charset=utf-8")
+    assert words in body.decode()
+    assert "\n" not in body.decode()
+    assert ask("simulate", {})[0] == 200  # it goes on
+
+
+def test_why_a_job_waited(ask: Callable[..., Asked], workload: Any) -> None:
+    result = simulate(workload, "sjf")
+    assert ask("simulate", {"policy": "sjf"})[0] == 200
+    row = int(result.wait.argmax())
+    job = int(workload.job_number[row])
+    for schedule in (0, 1):
+        status, _, body = ask("explain", {"job": job, "schedule": schedule})
+        assert status == 200
+        sentences = json.loads(body)["sentences"]
+        assert sentences[0].startswith("It asked for ")
+    assert "order: sjf" in " ".join(sentences)
+
+
+def test_what_is_saved_gives_the_same_schedule(
+    ask: Callable[..., Asked], workload: Any, tmp_path: Any
+) -> None:
+    rules = {**QUESTION, "hold": None}
+    wanted = Scheduler(**{name: rules[name] for name in rules if name != "processors"})
+    command = ask("save", {"what": "command", **rules})[2].decode()
+    assert command == (
+        "hpcgym simulate log.swf --processors 80 --policy saf --backfill depth:3"
+        " --estimate clairvoyant --threshold 72000"
+    )
+    file = tmp_path / "mine.toml"
+    file.write_bytes(ask("save", {"what": "scheduler", **rules})[2])
+    assert read_scheduler(file).describe() == wanted.describe()
+    page = ask("save", {"what": "page", **rules})[2]
+    assert page.startswith(b"<!DOCTYPE html>")
+
+
+@pytest.mark.parametrize(
+    "scheduler",
+    [
+        Scheduler(),
+        Scheduler("20 * wait - requested", hold=0.2, threshold=5),
+        Scheduler((0.1, -0.2, 0, 0, 0, 0.7), backfill="slurm", estimate="ave2"),
+    ],
+)
+def test_options_make_the_scheduler_again(scheduler: Scheduler) -> None:
+    from hpcgym.baselines.schedulers import rule_value
+
+    words = iter(options_of(scheduler))
+    rules = {option[2:].replace("-", "_"): text for option, text in zip(words, words, strict=True)}
+    made = Scheduler(**{rule: rule_value(rule, text) for rule, text in rules.items()})
+    assert made.describe() == scheduler.describe()
+
+
+def test_what_cannot_be_changed_is_said(workload: Any) -> None:
+    result = simulate(workload, policy=lambda view: -view.wait)
+    with pytest.raises(HpcgymError, match="cannot be explored live, since a function orders"):
+        Session({"mine": result}, [])

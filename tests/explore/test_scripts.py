@@ -1,0 +1,173 @@
+"""The scripts of the page in Node, against hpcgym's own pictures and against slow code here."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hpcgym.cluster import find_cluster
+from hpcgym.explanation.story import duration
+from hpcgym.explore.columns import of_schedule, of_workload
+from hpcgym.explore.page import SCRIPTS, source
+from hpcgym.report.placement import place_jobs
+from hpcgym.report.steps import envelope
+from hpcgym.simulation.run import simulate
+from hpcgym.workload import load_workload
+
+pytestmark = pytest.mark.distributed
+
+LISTED = """
+  const listed = ({ job, low, high }) => Array.from(job, (j, i) => [j, low[i], high[i]]);"""
+PLACED = """
+  return given.map(({ start, end, size, rows }) => listed(placeOnPool(start, end, size, rows)));"""
+
+
+def pieces_of(result):
+    """Jobs and their rows, as report/placement.py has them."""
+    rectangles = place_jobs(result)
+    return sorted(
+        zip(*(getattr(rectangles, name).tolist() for name in ("job", "low", "high")), strict=True)
+    )
+
+
+@pytest.mark.parametrize("rule", ["easy", "saf", "conservative", "fcfs"])
+@pytest.mark.parametrize("load", [0.6, 1.3])
+def test_jobs_of_a_pool_are_placed_as_in_pictures(node, rule, load):
+    workloads = [
+        load_workload(f"lublin:jobs={n},processors={p},load={load},seed={seed}")
+        for seed, (n, p) in enumerate([(400, 16), (400, 128), (60, 3)])
+    ]
+    results = [simulate(workload, rule) for workload in workloads]
+    told = [
+        {
+            "start": result.start.tolist(),
+            "end": result.end.tolist(),
+            "size": result.workload.requested_processors.tolist(),
+            "rows": result.cluster.processors,
+        }
+        for result in results
+    ]
+    found = node(["arrays", "place"], LISTED + PLACED, told)
+    assert len(found[0]) > 400  # some jobs are in several pieces
+    for result, pieces in zip(results, found, strict=True):
+        assert sorted(map(tuple, pieces)) == pieces_of(result)
+
+
+def test_pieces_on_nodes_are_told_as_in_pictures(node):
+    cluster = find_cluster("eurora")
+    result = simulate(load_workload("eurora:jobs=300", cluster=cluster), "easy", cluster=cluster)
+    head, columns = of_schedule(result, "EASY", 0, result)
+    given_columns = {name: columns[column].tolist() for name, column in head["columns"].items()}
+    body = """
+      const pieces = orderPieces(given.start, given.pieces, given.low, given.width);
+      const begins = Array.from(pieces.job, (j) => given.start[j]);
+      return { found: listed(pieces), rising: isSorted(begins) };"""
+    answer = node(
+        ["arrays", "place"], LISTED + body, {**given_columns, "start": result.start.tolist()}
+    )
+    assert answer["rising"]
+    assert sorted(map(tuple, answer["found"])) == pieces_of(result)
+    assert head["rows"] == sum(given_columns["nodes"]) == cluster.processors
+
+
+values = st.lists(st.integers(-50, 50) | st.floats(-5, 5), max_size=30)
+
+
+@settings(max_examples=5)
+@given(st.lists(values, min_size=20, max_size=40))
+def test_sorting_keeps_the_order_of_equal_values(node, lists):
+    found = node(["arrays"], "return given.map((values) => Array.from(argsort(values)));", lists)
+    for one, order in zip(lists, found, strict=True):
+        assert order == np.argsort(np.array(one, dtype=float), kind="stable").tolist()
+
+
+def test_curves_are_those_of_pictures(node):
+    result = simulate(load_workload("lublin:jobs=500,processors=32,load=1.1,seed=5"), "easy")
+    start, end = result.start.tolist(), result.end.tolist()
+    size = result.workload.requested_processors.tolist()
+    body = """
+      const curve = stacked(given.start, given.end, given.size), { t0, t1 } = given;
+      const { mean, low, high } = envelope(curve, t0, t1, 97);
+      return { times: Array.from(curve.times), values: Array.from(curve.values),
+        mean: Array.from(mean), low: Array.from(low), high: Array.from(high) };"""
+    t0, t1 = min(start), max(end)
+    told = {"start": start, "end": end, "size": size, "t0": t0, "t1": t1}
+    found = node(["arrays", "curves"], body, told)
+    for time, value in zip(found["times"][::7], found["values"][::7], strict=True):
+        running = (result.start <= time) & (result.end > time)
+        assert value == result.workload.requested_processors[running].sum()
+    drawn = envelope(np.array(found["times"]), np.array(found["values"]), 97)
+    np.testing.assert_allclose(found["mean"], drawn.mean, rtol=1e-4, atol=1e-4)
+    np.testing.assert_array_equal(found["low"], drawn.low)
+    np.testing.assert_array_equal(found["high"], drawn.high)
+
+
+@settings(max_examples=3)
+@given(st.lists(st.integers(0, 10**7), min_size=30, max_size=60))
+def test_durations_are_those_of_explanations(node, seconds):
+    found = node(["words"], "return given.map(span);", seconds)
+    assert found == [duration(one) for one in seconds]
+
+
+@pytest.fixture(scope="module")
+def filtered(node, made):
+    """A function that returns the numbers of the jobs that a filter leaves in, or its error."""
+    jobs = [(0, 100, 8), (10, 4000, 4), (20, 50, 8), (30, 7300, 1)]
+    header = {"User": ["1 alice", "2 bob the second"]}
+    result = made(jobs, header=header, user_id=np.array([1, 2, 1, 3]), group_id=np.ones(4, int))
+    head, columns = of_workload(result.workload)
+    listed = {name: np.asarray(column).tolist() for name, column in columns.items()}
+    told = {"head": head, "columns": listed}
+    told |= {"start": result.start.tolist(), "end": result.end.tolist()}
+    body = """
+      const jobs = jobsOf(given.head, given.columns);
+      try {
+        const found = matching(jobs, given, parseFilter(given.text));
+        return Array.from(jobs.number).filter((_, j) => !found || found[j]);
+      } catch (error) { return error.message; }"""
+    files = ["arrays", "decode", "words", "filter"]
+    return result, lambda text: node(files, body, {**told, "text": text})
+
+
+def test_filters(filtered):
+    result, numbers = filtered
+    assert result.wait.tolist() == [0, 90, 4080, 4120]
+    assert numbers("") == [1, 2, 3, 4]
+    assert numbers("user alice") == [1, 3]
+    assert numbers('user "bob the second"') == numbers("user bob") == [2]
+    assert numbers("user 3") == [4]
+    assert numbers("wait > 1h") == [3, 4]
+    assert numbers("wait>=70 and size < 8") == [2, 4]
+    assert numbers("run > 2h, user 3") == [4]
+    assert numbers("slowdown > 10 user alice") == [3]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("user carol", "no user is called carol"),
+        ("account 7", "these jobs have no accounts that differ"),
+        ("tall > 3", "no job number and no filter: tall > 3. Try user 7, wait > 2h, size >= 64"),
+        ("size > 3 h", "size has no unit h"),
+    ],
+)
+def test_what_is_no_filter_is_said(filtered, text, message):
+    assert filtered[1](text) == message
+
+
+def test_all_files_of_the_script_are_in_the_page():
+    from importlib.resources import files
+
+    folder = files("hpcgym.explore").joinpath("browser")
+    scripts = {file.name for file in folder.iterdir() if file.name.endswith(".js")}
+    assert scripts == {f"{name}.js" for name in SCRIPTS}
+
+
+def test_no_script_makes_markup_of_text():
+    """The words by which a text could become markup or code, wherever it came from."""
+    for name in SCRIPTS:
+        text = source(f"{name}.js")
+        for word in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval("):
+            assert word not in text, name
