@@ -97,7 +97,7 @@ def _epoch(workload: Workload) -> tuple[int | None, str | None]:
     return int(began), zone_of(workload.header)[1]
 
 
-def of_schedule(result: Result, name: str, place: int, first: Result) -> Told:
+def of_schedule(result: Result, name: str, place: int, first: Result, lanes: int) -> Told:
     """Return what is told of one schedule.
 
     On a pool of processors the browser places the jobs; where the schedule tells their nodes, the
@@ -108,6 +108,7 @@ def of_schedule(result: Result, name: str, place: int, first: Result) -> Told:
     name : what the schedule is called.
     place : its number on the page, which its columns end in.
     first : the first schedule on the page; run times that are the same are not told again.
+    lanes : where jobs share nodes, the rows of each node, a multiple of the parts of a node.
 
     Returns
     -------
@@ -118,19 +119,20 @@ def of_schedule(result: Result, name: str, place: int, first: Result) -> Told:
         of each node. Where the machine has powers, ``power_gap`` [s] and ``power`` [W], one a
         change.
     """
-    cluster = result.cluster
-    placed = result.coschedule is not None or has_nodes(result)
-    rows = int(rows_of(result)[-1]) if placed else cluster.processors
-    row = "part" if result.coschedule is not None else "core" if placed else "processor"
+    cluster, shared = result.cluster, result.coschedule
     told: dict[str, Any] = {"wait": result.start - result.workload.submit_time}
     ran = result.end - result.start
     if result is first or not np.array_equal(ran, first.end - first.start):
         told["run"] = ran
-    if placed:
-        rectangles = place_jobs(result)
+    rows, row = cluster.processors, "processor"
+    if shared is not None or has_nodes(result):
+        finer = 1 if shared is None else lanes // shared.parts
+        rectangles, nodes = place_jobs(result), rows_of(result) * finer
+        rows, row = int(nodes[-1]), "core" if shared is None else "part"
         told["pieces"] = np.bincount(rectangles.job, minlength=len(result.start))
-        told |= {"low": rectangles.low, "width": rectangles.high - rectangles.low}
-        told["nodes"] = np.diff(rows_of(result))
+        told["low"] = rectangles.low * finer
+        told["width"] = (rectangles.high - rectangles.low) * finer
+        told["nodes"] = np.diff(nodes)
     told |= _power(result)
     head = {
         "name": name,

@@ -21,7 +21,7 @@ from hpcgym.schedule.result import Result
 from hpcgym.scheduler.estimates import ESTIMATES
 from hpcgym.scheduler.files import scheduler_text
 from hpcgym.scheduler.hold import Hold
-from hpcgym.scheduler.policies import FEATURES, POLICIES
+from hpcgym.scheduler.policies import POLICIES, WEIGHTED_FEATURES
 from hpcgym.scheduler.rules import BACKFILL, Scheduler
 from hpcgym.simulation.run import simulate
 
@@ -80,7 +80,7 @@ class Session:
         least, usual = int(size.max()), cluster.processors
         return {
             "policies": list(POLICIES),
-            "weights": list(FEATURES),
+            "weights": list(WEIGHTED_FEATURES),
             "backfills": [name for name in BACKFILL if name != "fill"],
             "estimates": list(ESTIMATES),
             "rules": {**rules, "hold": hold.share if isinstance(hold, Hold) else None},
@@ -98,7 +98,7 @@ class Session:
             spent = 1000 * (time.perf_counter() - begin)
             self._changed = result
         name = self._called(result)
-        told, columns = of_schedule(result, name, 1, self._fixed)
+        told, columns = of_schedule(result, name, 1, self._fixed, 1)
         values = statistics({self._name: self._fixed, name: result})
         head = {"run": told, "statistics": values, "ms": spent}
         return Answer(pack(head, columns), "application/octet-stream")

@@ -10,6 +10,7 @@ from functools import cache
 from hashlib import sha256
 from html import escape
 from importlib.resources import files
+from math import lcm
 from typing import Any
 
 from hpcgym.explore.columns import check_same_jobs, of_schedule, of_workload, statistics
@@ -121,8 +122,10 @@ def packed_schedules(results: Results, **more: Any) -> tuple[dict[str, Any], byt
     first = next(iter(parts.values()))
     head, columns = of_workload(first.workload)
     head |= {"runs": [], "statistics": statistics(given), **more}
+    # rows of a node that all have, however many jobs may share it under each scheduler
+    lanes = lcm(*(part.coschedule.parts for part in parts.values() if part.coschedule is not None))
     for place, (name, result) in enumerate(parts.items()):
-        of_run, told = of_schedule(result, name, place, first)
+        of_run, told = of_schedule(result, name, place, first, lanes)
         head["runs"].append(of_run)
         columns |= told
     return head, pack(head, columns)

@@ -224,6 +224,11 @@ def test_a_slider_changes_the_schedule_to_what_simulate_says(
 
 def test_rules_are_chosen_and_typed_and_explained(visit: Any, live: Server, kth: Any) -> None:
     tab = visit(live.address)
+    tab.select_option('[name="policy"]', "weights")
+    assert tab.locator("#controls .weights").count() == 6
+    tab.wait_for_selector("body[data-live='1']", state="attached")
+    weighed = simulate(kth, "easy", policy=(0, 0, 0, 0, 0, -1))  # where the sliders begin
+    assert metric(tab, "mean_wait_s", 1) == duration(weighed.metrics["mean_wait_s"])
     tab.select_option('[name="policy"]', "expression")
     tab.fill('[name="expression"]', "wait +")
     tab.wait_for_selector("#state.wrong")

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from test_packing import unpacked
 
+from hpcgym.cluster import find_cluster
 from hpcgym.errors import HpcgymError
 from hpcgym.explanation.story import duration
 from hpcgym.explore.live import Session, options_of
@@ -131,6 +132,20 @@ def test_an_answer_is_what_simulate_says(ask: Callable[..., Asked], workload: An
         metric, value = metrics[row["name"]], wanted.metrics[row["name"]]
         text = duration(value) if metric.unit == "s" else text_of(metric, value)
         assert row["values"][1][0] == text
+
+
+def test_schedules_on_nodes_follow_too() -> None:
+    cluster = find_cluster("eurora")
+    jobs = load_workload("eurora:jobs=200", cluster=cluster)
+    session = Session({"EASY": simulate(jobs, "easy", cluster=cluster)}, [])
+    assert b"<!DOCTYPE html>" in session.page
+    head, columns = unpacked(session.simulate({"policy": "sjf", "processors": None}).body)
+    wanted = simulate(jobs, "easy", policy="sjf", cluster=cluster)
+    assert np.array_equal(columns["wait1"], wanted.wait)
+    assert columns["width1"].sum() == jobs.requested_processors.sum()
+    assert head["run"]["rows"] == cluster.processors
+    with pytest.raises(HpcgymError, match="size of a machine with nodes cannot be changed"):
+        session.simulate({"processors": 100})
 
 
 def test_rules_that_are_not_changed_stay(workload: Any) -> None:

@@ -58,7 +58,7 @@ def test_jobs_of_a_pool_are_placed_as_in_pictures(node, rule, load):
 def test_pieces_on_nodes_are_told_as_in_pictures(node):
     cluster = find_cluster("eurora")
     result = simulate(load_workload("eurora:jobs=300", cluster=cluster), "easy", cluster=cluster)
-    head, columns = of_schedule(result, "EASY", 0, result)
+    head, columns = of_schedule(result, "EASY", 0, result, 1)
     given_columns = {name: columns[column].tolist() for name, column in head["columns"].items()}
     body = """
       const pieces = orderPieces(given.start, given.pieces, given.low, given.width);

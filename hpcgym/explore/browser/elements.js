@@ -40,20 +40,27 @@ function showLegend() {
   $("legend").replaceChildren(...entries);
 }
 
-/** The metrics that tell most, and behind a button all of them. */
+/** The metrics that tell most, a line a schedule; or all of them, a line a metric. */
 function showStatistics() {
   const { first, rows } = S.head.statistics, all = $("statistics").dataset.all === "1";
-  const shown = all ? rows : rows.filter(({ name }) => first.includes(name));
-  const heads = shown.map(({ title, unit }) => element("th", { scope: "col" }, unit ? `${title} (${unit})` : title));
-  const lines = S.runs.map((run, k) => {
+  const titled = ({ title, unit }) => (unit ? `${title} (${unit})` : title);
+  const head = (scope, ...inside) => element("th", { scope }, ...inside);
+  const cell = ({ name, values }, k) => {
+    const [text, best] = values[k];
+    return element("td", { className: best ? "best" : "", dataset: { metric: name } }, best ? `${text} ★` : text);
+  };
+  const named = (run, k) => {
     const swatch = element("i");
     swatch.style.background = lineColour(k);
-    const cells = shown.map(({ name, values }) => {
-      const [text, best] = values[k];
-      return element("td", { className: best ? "best" : "", dataset: { metric: name } }, best ? `${text} ★` : text);
-    });
-    return element("tr", {}, element("th", { scope: "row", title: run.rules }, swatch, run.name), ...cells);
-  });
-  const head = element("tr", {}, element("td", {}), ...heads);
-  $("statistics").replaceChildren(element("thead", {}, head), element("tbody", {}, ...lines));
+    return element("span", { title: run.rules }, swatch, run.name);
+  };
+  const row = (...cells) => element("tr", {}, ...cells);
+  const shown = rows.filter(({ name }) => first.includes(name));
+  const top = all
+    ? S.runs.map((run, k) => head("col", named(run, k)))
+    : shown.map((metric) => head("col", titled(metric)));
+  const lines = all
+    ? rows.map((metric) => row(head("row", titled(metric)), ...S.runs.map((_, k) => cell(metric, k))))
+    : S.runs.map((run, k) => row(head("row", named(run, k)), ...shown.map((metric) => cell(metric, k))));
+  $("statistics").replaceChildren(element("thead", {}, row(element("td"), ...top)), element("tbody", {}, ...lines));
 }

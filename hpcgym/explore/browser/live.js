@@ -103,7 +103,7 @@ function slider(name, title, { min, max, step, value }) {
   const input = element("input", { type: "range", name, min, max, step });
   input.value = value;
   input.addEventListener("input", () => { shown.textContent = input.value; });
-  return element("label", {}, title, shown, input);
+  return element("label", {}, title, input, shown);
 }
 
 /** The controls, as the server's rules are. */
@@ -126,11 +126,11 @@ function controlsOf({ policies, weights, backfills, estimates, rules, processors
   const reservations = slider("depth", "reservations", { min: 2, max: 50, step: 1, value: Number(depth) || 10 });
   reservations.classList.add("of", "depth");
   return [
-    choice("policy", "order of the queue", [...policies, "weights", "expression"], order), typed, ...each,
+    choice("policy", "order", [...policies, "weights", "expression"], order), typed, ...each,
     choice("backfill", "backfilling", ways, depth ? "depth:K" : rules.backfill), reservations,
-    choice("estimate", "estimate of run times", known, rules.estimate),
-    slider("threshold", "threshold (h, 0: none)", { min: 0, max: 200, step: 1, value: Math.round((rules.threshold || 0) / HOUR) }),
-    slider("hold", "hold (share of the machine)", { min: 0, max: 0.5, step: 0.01, value: rules.hold || 0 }),
+    choice("estimate", "estimate", known, rules.estimate),
+    slider("threshold", "threshold (h)", { min: 0, max: 200, step: 1, value: Math.round((rules.threshold || 0) / HOUR) }),
+    slider("hold", "hold (share)", { min: 0, max: 0.5, step: 0.01, value: rules.hold || 0 }),
     ...size,
   ];
 }
@@ -153,5 +153,7 @@ function startLive() {
 
 /** What else follows when a job is picked. */
 function whenPicked(j) {
-  if (S.head.live) explainPicked(j);
+  if (!S.head.live) return;
+  $("detail").scrollIntoView({ block: "nearest" });  // it may be below the controls
+  explainPicked(j);
 }

@@ -23,7 +23,7 @@ function drawCurves() {
     if ($(name).parentElement.hidden) continue;
     const { g, width, height, ratio } = fitted($(name));
     const { bands, top } = curvesIn(name, width);
-    const y = (value) => height - 1 - (value / top) * (height - 18 * ratio);
+    const y = (value) => height - 1 - (value / top) * (height - 24 * ratio);
     g.fillStyle = S.background;
     g.fillRect(0, 0, width, height);
     for (const [band, k] of bands) drawBand(g, band, y, width, lineColour(k), ratio);

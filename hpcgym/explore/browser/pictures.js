@@ -89,7 +89,7 @@ function jobShapes({ run: k, width, height, canvases }) {
 
 function curveShapes({ canvases, width, height }) {
   const { bands, top } = curvesIn(canvases[0].id, width);
-  const y = (value) => short(height - 1 - (value / top) * (height - 18));
+  const y = (value) => short(height - 1 - (value / top) * (height - 24));
   return bands.map(([{ mean }, k]) => {
     const points = Array.from(mean, (value, x) => `${x},${y(value)}`).join(" ");
     return shape("polyline", { points, fill: "none", stroke: lineColour(k), "stroke-width": 1.3 });
