@@ -14,7 +14,7 @@ from hpcgym.files import header_number
 from hpcgym.report.labels import describe
 from hpcgym.report.placement import has_nodes, place_jobs, rows_of
 from hpcgym.report.tables import comparison, in_order
-from hpcgym.schedule.metrics import Metric, told_metrics
+from hpcgym.schedule.metrics import Metric, told_metrics, watts_given
 from hpcgym.workload.io.times import zone_of
 from hpcgym.workload.names import called, names_of
 
@@ -150,7 +150,7 @@ def _power(result: Result) -> dict[str, Any]:
 
     When processors of a pool are switched off is not known, so there is none of these either.
     """
-    if "energy_j" not in told_metrics(result) or result.idle_seconds is not None:
+    if not watts_given(result.cluster, result.workload) or result.idle_seconds is not None:
         return {}
     watts = sum(result.books.watts().values())
     levels = np.rint(np.append(watts, 0)).astype(np.int64)

@@ -65,11 +65,12 @@ class Session:
         self._begin = self._changed.scheduler
         self._command = list(command)
         self._one = threading.Lock()  # one simulation at a time
-        self.page = self._first_page(others[0][0] if others else f"{first}, changed")
+        self._other = others[0][0] if others else f"{first}, changed"
+        self.page = self._first_page()
 
-    def _first_page(self, name: str) -> bytes:
+    def _first_page(self) -> bytes:
         """Return the page with which the app begins."""
-        parts = {self._name: self._fixed, name: self._changed}
+        parts = {self._name: self._fixed, self._other: self._changed}
         head, packed = packed_schedules(parts, live=self._controls())
         return document(head["name"], packed).encode()
 
@@ -97,9 +98,8 @@ class Session:
             result = self._simulated(question)
             spent = 1000 * (time.perf_counter() - begin)
             self._changed = result
-        name = self._called(result)
-        told, columns = of_schedule(result, name, 1, self._fixed, 1)
-        values = statistics({self._name: self._fixed, name: result})
+        told, columns = of_schedule(result, self._other, 1, self._fixed, 1)
+        values = statistics({self._name: self._fixed, self._other: result})
         head = {"run": told, "statistics": values, "ms": spent}
         return Answer(pack(head, columns), "application/octet-stream")
 
@@ -186,7 +186,7 @@ class Session:
         size, usual = result.cluster.processors, self._fixed.cluster.processors
         name = scheduler_name(result.scheduler)
         name = name if size == usual else f"{name} on {size:,} processors"
-        return name if name != self._name else f"{name}, changed"
+        return name if name != self._name else self._other
 
 
 def _check_changeable(results: Mapping[str, Result]) -> None:

@@ -339,7 +339,8 @@ def _sum_of_products(processors: NDArray[np.int64], run: NDArray[Any]) -> float:
     """Return the processor seconds of all jobs, of whole run times exactly."""
     if run.dtype != np.int64:
         return float(np.dot(processors, run))
-    if np.dot(processors.astype(np.float64), run.astype(np.float64)) < 2.0**62:
+    # not as a dot product of floats: its threads take longer to wake than the sum takes
+    if (processors * run.astype(np.float64)).sum() < 2.0**62:
         return int(np.dot(processors, run))
     # no int64 holds them, but Python's integers do
     total: int = sum(map(operator.mul, processors.tolist(), run.tolist()))

@@ -19,8 +19,8 @@ function curveOf(times, values) {
 }
 
 /** The sum of the amounts of intervals over time; each counts 1 if there are no amounts. */
-function stacked(from, to, amounts) {
-  const n = from.length, begins = argsort(from), ends = argsort(to);
+function stacked(from, to, amounts, begins = argsort(from), ends = argsort(to)) {
+  const n = from.length;
   const times = new Float64Array(2 * n), values = new Float64Array(2 * n);
   let total = 0, count = 0;
   for (let i = 0, j = 0; j < n; count++) {

@@ -54,7 +54,8 @@ function takeSchedule({ head, columns }) {
   S.whole = extent(S.jobs, S.runs);
   S.view = view;
   S.rows = all === allRows() ? rows : { low: 0, high: allRows() };
-  $("label1").textContent = S.runs[1].name;
+  const { processors, rules } = S.runs[1];
+  $("label1").textContent = `${plural(processors, "processor")}: ${rules}`;
   showStatistics();
   if (S.terms.length || S.colour in EDGES) recolour(); else S.palette.of[1] = S.palette.of[0];
   showFacts();

@@ -73,11 +73,11 @@ function jobsByEnd(end) {
 }
 
 /** Pieces of all jobs on a pool of processors: the same as report/placement.py gives them. */
-function placeOnPool(start, end, size, rows) {
+function placeOnPool(start, end, size, rows, order = argsort(start)) {
   const free = freeRows(rows), running = jobsByEnd(end), n = start.length;
   const job = [], low = [], high = [];
   const first = new Int32Array(n), count = new Int32Array(n);
-  for (const j of argsort(start)) {
+  for (const j of order) {
     while (running.next() <= start[j]) {
       const ended = running.pop();
       for (let i = first[ended]; i < first[ended] + count[ended]; i++) free.release(low[i], high[i]);

@@ -33,9 +33,10 @@ function scheduleOf(told, columns, jobs) {
     start[j] = jobs.submit[j] + wait[j];
     end[j] = start[j] + ran[j];
   }
+  const byStart = argsort(start);
   const pieces = column("pieces")
     ? orderPieces(start, column("pieces"), column("low"), column("width"))
-    : placeOnPool(start, end, jobs.size, told.rows);
+    : placeOnPool(start, end, jobs.size, told.rows, byStart);
   const nodes = column("nodes");
   return {
     name: told.name,
@@ -47,8 +48,8 @@ function scheduleOf(told, columns, jobs) {
     end,
     pieces: timed(pieces, start, end),
     nodes: nodes ? cumulated(nodes, 0) : null,  // one after the last row of each
-    used: stacked(start, end, jobs.size),
-    queue: stacked(jobs.submit, start, null),
+    used: stacked(start, end, jobs.size, byStart),
+    queue: stacked(jobs.submit, start, null, undefined, byStart),
     power: column("power") ? curveOf(cumulated(column("power_gap"), 0), column("power")) : null,
     matches: null,
   };
