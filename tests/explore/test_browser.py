@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from hpcgym.explanation.story import duration
-from hpcgym.explore import write_page
+from hpcgym.explore import show, write_page
 from hpcgym.explore.live import Session
 from hpcgym.explore.server import Server
 from hpcgym.simulation.run import simulate
@@ -184,6 +184,15 @@ def test_a_hostile_trace_runs_no_script(
     assert tab.locator("img, b b, i i, #name b").count() == 0
     assert "<img" not in tab.evaluate("explorer.svgText()")
     assert alerts == []
+
+
+def test_a_notebook_shows_it(visit: Any, made: Callable[..., Any], tmp_path: Path) -> None:
+    frame = show(made([(0, 100, 8), (10, 4000, 4), (20, 50, 8)]))._repr_html_()
+    (tmp_path / "notebook.html").write_text(f"<body data-ready>{frame}</body>")
+    tab = visit((tmp_path / "notebook.html").as_uri())
+    inside = tab.frame_locator("iframe")
+    inside.locator("body[data-ready]").wait_for()
+    assert inside.locator("#about").inner_text() == "3 jobs, 8 processors"
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 // The live app: what the controls say is simulated anew, and the second schedule changes.
 
-let asking = false, newer = false;
+const QUIET = 600;  // ms without a change, after which the picked job is explained anew
+let asking = false, newer = false, explaining = 0;
 
 /** Ask the server something; its errors are words. */
 async function ask(what, question) {
@@ -58,25 +59,34 @@ function takeSchedule({ head, columns }) {
   $("label1").textContent = `${plural(processors, "processor")}: ${rules}`;
   showStatistics();
   if (S.terms.length || S.colour in EDGES) recolour(); else S.palette.of[1] = S.palette.of[0];
-  showFacts();
+  refreshFacts();
   $("state").textContent = `simulated in ${head.ms.toFixed(1)} ms`;
   $("state").className = "soft";
   draw();
 }
 
-/** Ask why the picked job waited, in both schedules, and show the sentences. */
-async function explainPicked(j) {
-  for (let k = 0; k < S.runs.length; k++) {
-    if (S.picked !== j) return;
-    $(`why${k}`).textContent = "looking for who delayed it …";
-    try {
-      const answer = await ask("explain", { schedule: k, job: S.jobs.number[j] });
-      const { sentences } = await answer.json();
-      if (S.picked === j) $(`why${k}`).replaceChildren(...sentences.map((text) => element("p", {}, text)));
-    } catch (error) {
-      if (S.picked === j) $(`why${k}`).textContent = error.message;
-    }
+/** Ask why a job waited in one schedule, and show the sentences if it is still the picked one. */
+async function explainIn(k, j) {
+  if (j < 0 || S.picked !== j) return;
+  const run = S.runs[k], current = () => S.picked === j && S.runs[k] === run;
+  $(`why${k}`).textContent = "looking for who delayed it …";
+  try {
+    const answer = await ask("explain", { schedule: k, job: S.jobs.number[j] });
+    const { sentences } = await answer.json();
+    if (current()) $(`why${k}`).replaceChildren(...sentences.map((text) => element("p", {}, text)));
+  } catch (error) {
+    if (current()) $(`why${k}`).textContent = error.message;
   }
+}
+
+/** Facts of the picked job once the second schedule has changed; what holds of the first stays. */
+function refreshFacts() {
+  const kept = S.picked < 0 ? [] : [...$("why0").childNodes];
+  showFacts();
+  if (S.picked < 0) return;
+  $("why0").replaceChildren(...kept);
+  clearTimeout(explaining);
+  explaining = setTimeout(() => explainIn(1, S.picked), QUIET);
 }
 
 async function saveAs(what) {
@@ -153,8 +163,9 @@ function startLive() {
 }
 
 /** What else follows when a job is picked. */
-function whenPicked(j) {
+async function whenPicked(j) {
   if (!S.head.live) return;
   $("detail").scrollIntoView({ block: "nearest" });  // it may be below the controls
-  explainPicked(j);
+  await explainIn(0, j);
+  await explainIn(1, j);
 }

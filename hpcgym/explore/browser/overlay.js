@@ -8,7 +8,10 @@ function storyOf(jobs, run, j) {
   const overtook = [], freed = [], from = jobs.submit[j], to = run.start[j];
   if (to <= from) return { overtook, freed };
   for (let i = j + 1; i < jobs.n && jobs.submit[i] < to; i++) if (run.start[i] < to) overtook.push(i);
-  for (let i = 0; i < jobs.n; i++) if (run.end[i] === to && run.start[i] < to) freed.push(i);
+  for (let i = 0; i < jobs.n; i++) {
+    // where jobs share nodes, times are fractions, of which the last digits may differ
+    if (Math.abs(run.end[i] - to) < 1e-3 && run.start[i] < to && i !== j) freed.push(i);
+  }
   return { overtook, freed };
 }
 

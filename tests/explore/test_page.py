@@ -1,0 +1,143 @@
+"""What pages are made of, and what they cannot be made of."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from test_packing import unpacked
+
+from hpcgym.cluster import find_cluster
+from hpcgym.errors import HpcgymError
+from hpcgym.explore import page, show
+from hpcgym.report.placement import place_jobs
+from hpcgym.simulation.run import simulate
+from hpcgym.workload import load_workload
+
+SOURCE = "lublin:jobs=300,processors=192,load=1.1,seed=4"
+
+
+def told(text: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Header and columns that stand in a page."""
+    (data,) = re.findall(r'<script id="data" type="text/plain">([A-Za-z0-9+/=]+)</script>', text)
+    return unpacked(gzip.decompress(base64.b64decode(data)))
+
+
+def test_a_page_asks_for_nothing_and_is_the_same_each_time() -> None:
+    jobs = load_workload(SOURCE)
+    results = {name: simulate(jobs, name) for name in ("easy", "saf")}
+    text = page(results)
+    assert text == page({name: simulate(jobs, name) for name in results})
+    addresses = set(re.findall(r"\w+://[^\s\"'`)]*", text))
+    assert addresses == {"http://www.w3.org/2000/svg"}  # a name, of what an SVG is
+    assert not re.findall(r"<(?:link|img|iframe|object|script\s[^>]*src)", text)
+
+
+def test_what_a_page_is_told_is_the_schedule() -> None:
+    jobs = load_workload(SOURCE)
+    results = [simulate(jobs, name) for name in ("easy", "saf")]
+    head, columns = told(page(results))
+    submit = head["first"] + np.cumsum(columns["gap"])
+    assert np.array_equal(submit, jobs.submit_time)
+    assert np.array_equal(head["first_number"] + np.cumsum(columns["number_gap"]), jobs.job_number)
+    for run, result in zip(head["runs"], results, strict=True):
+        wait = columns[run["columns"]["wait"]]
+        assert np.array_equal(submit + wait, result.start)
+    assert "run1" not in columns  # as under the first
+    users = np.array(head["kinds"]["user"])[columns["user"]]
+    assert users.tolist() == [f"user {number}" for number in jobs.user_id]
+
+
+@pytest.mark.compiled
+def test_power_is_told_where_somebody_gave_watts() -> None:
+    jobs, cluster = load_workload(SOURCE), find_cluster("taurus")
+    head, columns = told(page(simulate(jobs, "easy", cluster=cluster)))
+    assert "power" not in told(page(simulate(jobs)))[0]["runs"][0]["columns"]
+    times, watts = np.cumsum(columns["power_gap0"]), columns["power0"]
+    energy = np.dot(np.diff(times), watts[:-1])
+    result = simulate(jobs, "easy", cluster=cluster)
+    assert energy == pytest.approx(result.metrics["energy_j"], rel=1e-3)
+    assert head["runs"][0]["row"] == "core"
+
+
+@pytest.mark.compiled
+def test_rows_of_shared_nodes_are_to_one_scale() -> None:
+    jobs = load_workload("codes:jobs=60,processes=64")
+    machine = {"cluster": "10x2x8", "speedups": "generated"}
+    results = {name: simulate(jobs, name, **machine) for name in ("easy", "easy-co")}
+    head, columns = told(page(results))
+    parts = {name: result.coschedule.parts for name, result in results.items()}
+    assert parts["easy"] != parts["easy-co"]
+    assert {run["rows"] for run in head["runs"]} == {20}
+    for place, result in enumerate(results.values()):
+        rectangles = place_jobs(result)
+        finer = 2 // result.coschedule.parts or 1
+        assert np.array_equal(columns[f"low{place}"], rectangles.low * finer)
+        assert columns[f"nodes{place}"].tolist() == [2] * 10
+
+
+@pytest.mark.compiled
+def test_each_run_of_a_job_is_told_where_nodes_fail(tmp_path: Any) -> None:
+    jobs = load_workload(SOURCE)
+    file = tmp_path / "failures.csv"
+    begin = int(jobs.submit_time[20])
+    file.write_text(f"node,time,repaired\n0,{begin},{begin + 9000}\n")
+    result = simulate(jobs, "easy", cluster="taurus", failures=file)
+    lost = int(result.restarts.sum())
+    assert lost
+    _, columns = told(page(result))
+    assert len(columns["gap"]) == len(jobs) + lost
+    with pytest.raises(HpcgymError, match="must be of the same jobs"):
+        page([result, simulate(jobs, "easy", cluster="taurus")])
+
+
+def test_an_extract_begins_with_the_jobs_that_ran() -> None:
+    jobs = load_workload(SOURCE)
+    log = jobs.with_columns(wait_time=simulate(jobs).wait)
+    part = log.extract(int(jobs.submit_time[150]))
+    result = simulate(part)
+    assert (~result.decided).any()
+    head, columns = told(page(result))
+    start = head["first"] + np.cumsum(columns["gap"]) + columns["wait0"]
+    assert np.array_equal(start, result.start)
+
+
+@pytest.mark.parametrize(
+    ("results", "message"),
+    [
+        (lambda jobs: [simulate(jobs)] * 3, "room for one or two schedules, not 3"),
+        (
+            lambda jobs: [simulate(jobs), simulate(jobs.take(slice(9)))],
+            "two schedules on one page must be of the same jobs",
+        ),
+        (lambda jobs: simulate(jobs.take(slice(0))), "there is nothing to draw"),
+        (lambda jobs: jobs, "results must be what hpcgym.simulate returns"),
+        (lambda jobs: [], "there is no result to report"),
+    ],
+)
+def test_what_is_no_page_is_said(results: Callable[[Any], Any], message: str) -> None:
+    with pytest.raises(HpcgymError, match=message):
+        page(results(load_workload(SOURCE)))
+
+
+def test_a_notebook_shows_a_frame_that_cannot_be_left() -> None:
+    from html.parser import HTMLParser
+
+    found = []
+
+    class Reader(HTMLParser):
+        def handle_starttag(self, tag: str, attrs: Any) -> None:
+            found.append((tag, dict(attrs)))
+
+    result = simulate(load_workload(SOURCE))
+    Reader().feed(show(result, height=500)._repr_html_())
+    ((tag, attributes),) = found
+    assert tag == "iframe"
+    assert attributes["srcdoc"] == page(result)
+    assert "height:500px" in attributes["style"]
+    assert "allow-same-origin" not in attributes["sandbox"]
