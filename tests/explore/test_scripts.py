@@ -104,6 +104,59 @@ def test_curves_are_those_of_pictures(node):
     np.testing.assert_array_equal(found["high"], drawn.high)
 
 
+PIXELS = """
+  globalThis.ImageData = class {
+    constructor(width, height) {
+      Object.assign(this, { width, height, data: new Uint8ClampedArray(4 * width * height) });
+    }
+  };
+  const { start, end, size, rows, frame } = given, { t0, t1, low, high, width } = frame;
+  const pieces = timed(placeOnPool(start, end, size, rows), start, end);
+  const classes = Uint8Array.from(start, (_, j) => j % given.table.length);
+  const palette = { rgb: given.table, pixels: Uint32Array.from(given.table, pixel) };
+  const draw = (asked) => rasterise(pieces, classes, palette, given.background, asked);
+  const asked = frameOf(t0, t1, low, high, width, frame.height);
+  const direct = Array.from(draw(asked).image.data);
+  const run = { pieces: { ...pieces, n: MANY }, rows };
+  const wide = overview(run, asked, { t0: 0, t1: Math.max(...end) }, "key", draw);
+  return { direct, wide: Array.from(wide.image.data) };"""
+TABLE, BACKGROUND = [[0, 114, 178], [230, 159, 0], [204, 121, 167]], [255, 255, 255]
+
+
+def pixels(node, result, **frame):
+    """Pixels of a frame by the script, (rows, width, 3): drawn, and out of the wide picture."""
+    told = {
+        "start": result.start.tolist(),
+        "end": result.end.tolist(),
+        "size": result.workload.requested_processors.tolist(),
+        "rows": result.cluster.processors,
+    }
+    told |= {"frame": frame, "table": TABLE, "background": BACKGROUND}
+    found = node(["arrays", "words", "place", "colours", "raster"], PIXELS, told)
+    return [np.reshape(found[n], (-1, frame["width"], 4))[..., :3] for n in ("direct", "wide")]
+
+
+@pytest.mark.parametrize("height", [16, 7])
+@pytest.mark.parametrize("part", [(0, 1), (0.3, 0.42)])
+def test_pixels_have_the_mean_colour_of_what_lies_in_them(node, part, height):
+    """As a picture that is much finer, averaged; the wide picture, out of which others are made."""
+    result = simulate(load_workload("lublin:jobs=120,processors=16,load=1.1,seed=8"), "easy")
+    last, fine, width = int(result.end.max()), 64, 40
+    t0, t1 = (share * last for share in part)
+    direct, wide = pixels(node, result, t0=t0, t1=t1, low=0, high=16, width=width, height=height)
+    table, rectangles = np.array([*TABLE, BACKGROUND], float), place_jobs(result)
+    times = t0 + (np.arange(width * fine) + 0.5) * (t1 - t0) / (width * fine)
+    places = (np.arange(height * 16) + 0.5) * 16 / (height * 16)
+    of = np.full((len(places), len(times)), len(TABLE))
+    for job, begin, end, low, high in zip(*rectangles, strict=True):
+        rows = (places > low) & (places < high)
+        of[np.ix_(rows, (times >= begin) & (times < end))] = job % len(TABLE)
+    wanted = table[of].reshape(height, 16, width, fine, 3).mean(axis=(1, 3))
+    assert np.abs(direct - wanted).max() < 255 * 3 / fine
+    if height == 16:  # rows of the wide picture are the processors, however few pixels there are
+        assert np.abs(wide - wanted).max() < 255 * 3 / fine
+
+
 @settings(max_examples=3)
 @given(st.lists(st.integers(0, 10**7), min_size=30, max_size=60))
 def test_durations_are_those_of_explanations(node, seconds):

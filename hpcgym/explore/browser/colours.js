@@ -10,6 +10,10 @@ const RAMP = {
 };
 // from earlier to later in the second schedule
 const DIVERGING = ["#08519C", "#4A98CC", "#A9D3EC", "#C8C8C8", "#FBBE86", "#E6752E", "#A63603"];
+const DIFFERENCES = [
+  "over 1 d earlier in the second", "over 1 h earlier", "earlier", "same start",
+  "later", "over 1 h later", "over 1 d later",
+];
 const FAINT = { light: "#EDEFF1", dark: "#20262B" };  // jobs that a filter leaves out
 const EDGES = {
   wait: [MINUTE, 10 * MINUTE, HOUR, 4 * HOUR, DAY, 3 * DAY],
@@ -72,7 +76,7 @@ function byMeasure(jobs, runs, by, theme) {
   };
   const told = by === "wait" ? span : (x) => String(x);
   const texts = difference
-    ? ["over 1 d earlier in the second", "over 1 h earlier", "earlier", "same start", "later", "over 1 h later", "over 1 d later"]
+    ? DIFFERENCES
     : colours.map((_, i) => (i ? `from ${told(edges[i - 1])}` : `below ${told(edges[0])}`));
   return { colours, legend: colours.map((colour, i) => [colour, texts[i], null]), classes };
 }

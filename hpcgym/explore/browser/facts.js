@@ -14,8 +14,8 @@ function showFacts() {
   document.body.dataset.job = j < 0 ? "" : S.jobs.number[j];
   if (j < 0) {
     const key = (name) => element("kbd", {}, name);
-    const hint = element("p", { className: "soft" }, "Click a job. ", key("/"), " finds one, ", key("?"), " tells all keys.");
-    $("detail").replaceChildren(hint);
+    const words = ["Click a job. ", key("/"), " finds one, ", key("?"), " tells all keys."];
+    $("detail").replaceChildren(element("p", { className: "soft" }, ...words));
     return;
   }
   const { jobs, clock } = S;
@@ -26,7 +26,8 @@ function showFacts() {
     ["requested", span(jobs.requested[j])],
     ["submitted", clock.seconds(jobs.submit[j])],
   ]);
-  const close = element("button", { className: "close", title: "pick none", "aria-label": "Pick none", onclick: () => pick(-1) }, "×");
+  const none = { className: "close", title: "pick none", "aria-label": "Pick none", onclick: () => pick(-1) };
+  const close = element("button", none, "×");
   const title = element("h2", {}, `Job ${jobs.number[j]}`, close);
   $("detail").replaceChildren(title, facts, ...S.runs.map((run, k) => factsIn(run, k, j)), ...comparedFacts(j));
 }
@@ -40,19 +41,21 @@ function factsIn(run, k, j) {
     ["ran", span(run.end[j] - run.start[j])],
     ["bounded slowdown", boundedSlowdown(jobs, run, j).toFixed(1)],
   ]);
-  const later = element("p", {}, element("b", { className: "overtook" }, counted(overtook.length)),
-    overtook.length === 1 ? " later job started before it. " : " later jobs started before it. ", ...buttonsOf(overtook));
+  const bold = (className, text) => element("b", { className }, text);
+  const who = plural(overtook.length, "later job");
+  const later = element("p", {}, bold("overtook", who), " started before it. ", ...buttonsOf(overtook));
+  const alone = run.start[j] > jobs.submit[j] ? "No job ended as it started." : "It started at once.";
   const ended = freed.length
-    ? element("p", {}, "It started when ", element("b", { className: "freed" }, plural(freed.length, "job")), " ended: ", ...buttonsOf(freed))
-    : element("p", {}, run.start[j] > jobs.submit[j] ? "No job ended as it started." : "It started at once.");
+    ? ["It started when ", bold("freed", plural(freed.length, "job")), " ended: ", ...buttonsOf(freed)]
+    : [alone];
   const why = element("div", { id: `why${k}`, className: "why" });
-  return element("section", {}, element("h3", {}, run.name), facts, later, ended, why);
+  return element("section", {}, element("h3", {}, run.name), facts, later, element("p", {}, ...ended), why);
 }
 
 /** How a job fares in the second schedule beside the first. */
 function comparedFacts(j) {
   if (S.runs.length < 2) return [];
   const [a, b] = S.runs, by = b.start[j] - a.start[j];
-  const text = by === 0 ? "It starts at the same time in both." : `In ${b.name} it starts ${span(Math.abs(by))} ${by < 0 ? "earlier" : "later"}.`;
-  return [element("p", { className: "soft" }, text)];
+  const moved = `In ${b.name} it starts ${span(Math.abs(by))} ${by < 0 ? "earlier" : "later"}.`;
+  return [element("p", { className: "soft" }, by ? moved : "It starts at the same time in both.")];
 }

@@ -123,24 +123,25 @@ function controlsOf({ policies, weights, backfills, estimates, rules, processors
   const [, depth] = /^depth:(\d+)$/.exec(rules.backfill) || [];
   const ways = backfills.includes(rules.backfill) || depth ? backfills : [...backfills, rules.backfill];
   const known = estimates.includes(rules.estimate) ? estimates : [...estimates, rules.estimate];
-  const typed = element("label", { className: "of expression" }, "expression", element("input", {
-    name: "expression", type: "text", value: order === "expression" ? rules.policy : "20 * wait - requested * processors", spellcheck: false,
-  }));
+  const value = order === "expression" ? rules.policy : "20 * wait - requested * processors";
+  const field = element("input", { name: "expression", type: "text", value, spellcheck: false });
+  const typed = element("label", { className: "of expression" }, "expression", field);
   const each = weights.map((name) => {
-    const one = slider(`weight ${name}`, `weight of ${name}`, { min: -1, max: 1, step: 0.05, value: name === "area" ? -1 : 0 });
+    const begin = name === "area" ? -1 : 0;  // least area first
+    const one = slider(`weight ${name}`, `weight of ${name}`, { min: -1, max: 1, step: 0.05, value: begin });
     one.classList.add("of", "weights");
     return one;
   });
-  const size = processors
-    ? [slider("processors", "processors", { min: processors.least, max: processors.most, step: 1, value: processors.usual })]
-    : [];
+  const { least, most, usual } = processors || {};
+  const size = processors ? [slider("processors", "processors", { min: least, max: most, step: 1, value: usual })] : [];
+  const hours = Math.round((rules.threshold || 0) / HOUR);
   const reservations = slider("depth", "reservations", { min: 2, max: 50, step: 1, value: Number(depth) || 10 });
   reservations.classList.add("of", "depth");
   return [
     choice("policy", "order", [...policies, "weights", "expression"], order), typed, ...each,
     choice("backfill", "backfilling", ways, depth ? "depth:K" : rules.backfill), reservations,
     choice("estimate", "estimate", known, rules.estimate),
-    slider("threshold", "threshold (h)", { min: 0, max: 200, step: 1, value: Math.round((rules.threshold || 0) / HOUR) }),
+    slider("threshold", "threshold (h)", { min: 0, max: 200, step: 1, value: hours }),
     slider("hold", "hold (share)", { min: 0, max: 0.5, step: 0.01, value: rules.hold || 0 }),
     ...size,
   ];

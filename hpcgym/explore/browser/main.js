@@ -22,8 +22,9 @@ function listen() {
   new ResizeObserver(draw).observe($("stage"));
   $("find").addEventListener("change", () => find($("find").value));
   $("colour").addEventListener("change", () => { S.colour = $("colour").value; recolour(); });
-  $("theme").addEventListener("click", () => { setTheme(!S.dark); recolour(); showStatistics(); });
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { setTheme(null); recolour(); showStatistics(); });
+  const turn = (dark) => { setTheme(dark); recolour(); showStatistics(); };
+  $("theme").addEventListener("click", () => turn(!S.dark));
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => turn(null));
   $("keys").addEventListener("click", () => $("help").showModal());
   $("png").addEventListener("click", savePng);
   $("svg").addEventListener("click", () => saveSvg());

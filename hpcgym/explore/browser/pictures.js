@@ -51,21 +51,24 @@ const short = (number) => Number(number.toFixed(2));
 function svgText() {
   const panes = panesShown(), { width } = panes[0];
   const height = panes.reduce((sum, pane) => sum + pane.height, 26);
-  const sheet = shape("svg", { xmlns: SVG, width, height, viewBox: `0 0 ${width} ${height}`, "font-family": "sans-serif", "font-size": 12 });
+  const viewBox = `0 0 ${width} ${height}`, font = { "font-family": "sans-serif", "font-size": 12 };
+  const halo = { stroke: S.background, "stroke-width": 3, "paint-order": "stroke" };
+  const sheet = shape("svg", { xmlns: SVG, width, height, viewBox, ...font });
   sheet.append(shape("title", {}, S.head.name), shape("rect", { width, height, fill: S.background }));
   let top = 0;
   for (const pane of panes) {
     // a nested svg cuts off what lies outside of the view
     const part = shape("svg", { y: top, width, height: pane.height });
     part.append(...(pane.run === null ? curveShapes(pane) : jobShapes(pane)));
-    part.append(shape("text", { x: 6, y: 14, fill: ink(), stroke: S.background, "stroke-width": 3, "paint-order": "stroke" }, pane.label));
+    part.append(shape("text", { x: 6, y: 14, fill: ink(), ...halo }, pane.label));
     sheet.append(part);
     top += pane.height;
   }
   const { x } = scaleOf(width, 1);
   for (const [time, text] of ticks(width, 1)) {
     sheet.append(shape("rect", { x: short(x(time)), y: top, width: 1, height: 4, fill: ink() }));
-    sheet.append(shape("text", { x: short(x(time)), y: top + 17, fill: ink(), "text-anchor": "middle", "font-size": 11 }, text));
+    const place = { x: short(x(time)), y: top + 17, "text-anchor": "middle" };
+    sheet.append(shape("text", { ...place, fill: ink(), "font-size": 11 }, text));
   }
   return new XMLSerializer().serializeToString(sheet);
 }
@@ -80,7 +83,8 @@ function jobShapes({ run: k, width, height, canvases }) {
     const x = scale.x(pieces.begin[i]), y = scale.y(pieces.low[i]);
     const box = { x, y, width: scale.x(pieces.stop[i]) - x, height: scale.y(pieces.high[i]) - y };
     for (const key of Object.keys(box)) box[key] = short(box[key]);
-    const part = shape("rect", { ...box, fill: S.palette.table[classes[pieces.job[i]]], stroke: S.background, "stroke-width": 0.5 });
+    const fill = S.palette.table[classes[pieces.job[i]]];
+    const part = shape("rect", { ...box, fill, stroke: S.background, "stroke-width": 0.5 });
     part.append(shape("title", {}, `job ${S.jobs.number[pieces.job[i]]}`));
     shapes.push(part);
   });

@@ -25,8 +25,9 @@ function onWheel(event, pane) {
   event.preventDefault();
   const at = inPane(pane, event.clientX), factor = Math.exp(event.deltaY * 0.002);
   const box = pane.getBoundingClientRect();
+  const sideways = event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY);
   if (event.altKey && pane.classList.contains("gantt")) zoomRows(factor, (event.clientY - box.y) / box.height);
-  else if (event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY)) move((event.deltaX || event.deltaY) / box.width);
+  else if (sideways) move((event.deltaX || event.deltaY) / box.width);
   else zoom(factor, at);
 }
 
@@ -149,7 +150,10 @@ function listenToMap() {
   const map = $("map");
   let from = null, inside = false;
   const time = (event) => S.whole.t0 + inPane(map, event.clientX) * (S.whole.t1 - S.whole.t0);
-  const centre = (event) => { const half = (S.view.t1 - S.view.t0) / 2; showTime(time(event) - half, time(event) + half); };
+  const centre = (event) => {
+    const half = (S.view.t1 - S.view.t0) / 2;
+    showTime(time(event) - half, time(event) + half);
+  };
   map.addEventListener("pointerdown", (event) => {
     map.setPointerCapture(event.pointerId);
     from = time(event);

@@ -127,8 +127,10 @@ function setTheme(dark) {
 
 /** Write the view into the address, so that it can be passed on. */
 function remember() {
-  const { t0, t1 } = S.view, query = new URLSearchParams({ t: `${Math.round(t0)}_${Math.round(t1)}`, colour: S.colour });
-  if (S.rows.low > 0 || S.rows.high < allRows()) query.set("rows", `${S.rows.low.toFixed(1)}_${S.rows.high.toFixed(1)}`);
+  const { t0, t1 } = S.view, { low, high } = S.rows;
+  const pair = (a, b, decimals) => `${a.toFixed(decimals)}_${b.toFixed(decimals)}`;
+  const query = new URLSearchParams({ t: pair(t0, t1, 0), colour: S.colour });
+  if (low > 0 || high < allRows()) query.set("rows", pair(low, high, 1));
   if (S.picked >= 0) query.set("job", S.jobs.number[S.picked]);
   if (S.terms.length) query.set("filter", $("find").value);
   const hash = `#${query}`;
