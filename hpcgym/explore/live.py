@@ -61,18 +61,14 @@ class Session:
         _check_changeable(results)
         (first, fixed), *others = results.items()
         self._name, self._fixed = first, fixed
-        self._changed = others[0][1] if others else fixed
-        self._begin = self._changed.scheduler
+        self._other, changed = others[0] if others else (f"{first}, changed", fixed)
+        self._begin = changed.scheduler
         self._command = list(command)
         self._one = threading.Lock()  # one simulation at a time
-        self._other = others[0][0] if others else f"{first}, changed"
-        self.page = self._first_page()
-
-    def _first_page(self) -> bytes:
-        """Return the page with which the app begins."""
-        parts = {self._name: self._fixed, self._other: self._changed}
+        parts = {first: fixed, self._other: changed}
         head, packed = packed_schedules(parts, live=self._controls())
-        return document(head["name"], packed).encode()
+        #: The page with which the app begins, in UTF-8.
+        self.page = document(head["name"], packed).encode()
 
     def _controls(self) -> dict[str, Any]:
         """Return what can be chosen, and the rules that the controls begin with."""
@@ -97,19 +93,22 @@ class Session:
             begin = time.perf_counter()
             result = self._simulated(question)
             spent = 1000 * (time.perf_counter() - begin)
-            self._changed = result
         told, columns = of_schedule(result, self._other, 1, self._fixed, 1)
         values = statistics({self._name: self._fixed, self._other: result})
         head = {"run": told, "statistics": values, "ms": spent}
         return Answer(pack(head, columns), "application/octet-stream")
 
     def explain(self, question: Mapping[str, Any]) -> Answer:
-        """Return why a job waited, ``{"sentences": [...]}``, in the schedule 0 or 1."""
+        """Return why a job waited, ``{"sentences": [...]}``.
+
+        In the schedule 0, which stays; or in 1, by the rules that the question tells too.
+        """
         job, schedule = question.get("job"), question.get("schedule")
         if not isinstance(job, int) or schedule not in (0, 1):
             raise HpcgymError("explain asks for a job, by its number, and the schedule 0 or 1")
+        rules = {name: question[name] for name in question if name not in ("job", "schedule")}
         with self._one:
-            result = self._changed if schedule else self._fixed
+            result = self._simulated(rules) if schedule else self._fixed
             found = explain(result, job, most=_LEFT_OUT)
         return Answer(_json({"sentences": found.sentences}), "application/json")
 
@@ -149,12 +148,10 @@ class Session:
         for name in question:
             if name not in known:
                 raise HpcgymError(unknown("rule", name, known))
-        processors = question.get("processors")
-        if processors is not None and (
-            not isinstance(processors, int) or isinstance(processors, bool) or processors < 1
-        ):
+        processors, most = question.get("processors"), _LARGER * self._fixed.cluster.processors
+        if processors is not None and not (type(processors) is int and 1 <= processors <= most):
             raise HpcgymError(
-                f"processors must be a whole number of at least 1, not {processors!r}"
+                f"processors must be a whole number from 1 to {most:,}, not {processors!r}"
             )
         if processors is not None and self._fixed.cluster.groups:
             raise HpcgymError("the size of a machine with nodes cannot be changed here")
@@ -168,8 +165,12 @@ class Session:
 
     def _changes(self, rules: Mapping[str, Any]) -> dict[str, Any]:
         """Return the rules that differ from those at the beginning: others stay as they were."""
-        now = {**self._begin.describe(), "hold": getattr(self._begin.hold, "share", None)}
-        return {name: value for name, value in rules.items() if value != now[name]}
+        hold = self._begin.hold
+        now = {**self._begin.describe(), "hold": hold.share if isinstance(hold, Hold) else None}
+        changes = {name: value for name, value in rules.items() if value != now[name]}
+        if changes.get("hold") and isinstance(hold, Hold):  # the other numbers of hold stay too
+            changes["hold"] = replace(hold, share=changes["hold"])
+        return changes
 
     def _words_for(self, processors: int | None) -> list[str]:
         """Return the words of the command that name the jobs, on a machine of this size."""

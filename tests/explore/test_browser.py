@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from serving import served
 
 from hpcgym.explanation.story import duration
 from hpcgym.explore import show, write_page
@@ -198,12 +198,19 @@ def test_a_notebook_shows_it(visit: Any, made: Callable[..., Any], tmp_path: Pat
 @pytest.fixture
 def live(kth: Any) -> Iterator[Server]:
     session = Session({"EASY": simulate(kth, "easy")}, ["hpcgym", "simulate", "KTH-SP2"])
-    with Server(session) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
+    with served(session) as server:
         yield server
-        server.shutdown()
-        thread.join()
+
+
+def test_rules_between_the_steps_of_sliders_stay(visit: Any, kth: Any) -> None:
+    begin = simulate(kth, "saf", threshold=20_000, hold={"share": 0.123, "from_s": 60})
+    with served(Session({"mine": begin}, [])) as server:
+        tab = visit(server.address)
+        tab.select_option('[name="policy"]', "sqf")
+        tab.wait_for_selector("body[data-live='1']", state="attached")
+        wanted = simulate(kth, begin.scheduler.but(policy="sqf"))
+        assert metric(tab, "mean_wait_s", 1) == duration(wanted.metrics["mean_wait_s"])
+        assert metric(tab, "max_wait_s", 1) == duration(wanted.metrics["max_wait_s"])
 
 
 def metric(tab: Any, name: str, row: int) -> str:

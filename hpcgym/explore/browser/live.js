@@ -12,16 +12,18 @@ async function ask(what, question) {
 
 /** The rules that the controls say. */
 function wanted() {
-  const form = $("controls").elements, policy = form.policy.value;
+  const form = $("controls").elements, policy = form.policy.value, { rules } = S.head.live;
   const weights = S.head.live.weights.map((name) => form[`weight ${name}`].value).join(",");
   const orders = { weights, expression: form.expression.value };
-  const depth = form.backfill.value === "depth:K" ? `depth:${form.depth.value}` : form.backfill.value;
+  // a slider that has not been moved says what was given, which may lie between its steps
+  const said = (name, given, unit) =>
+    form[name].value === form[name].dataset.begin ? given : Number(form[name].value) * unit || null;
   return {
     policy: orders[policy] ?? policy,
-    backfill: depth,
+    backfill: form.backfill.value === "depth:K" ? `depth:${form.depth.value}` : form.backfill.value,
     estimate: form.estimate.value,
-    threshold: Number(form.threshold.value) ? Number(form.threshold.value) * HOUR : null,
-    hold: Number(form.hold.value) || null,
+    threshold: said("threshold", rules.threshold, HOUR),
+    hold: said("hold", rules.hold, 1),
     processors: form.processors ? Number(form.processors.value) : null,
   };
 }
@@ -71,7 +73,8 @@ async function explainIn(k, j) {
   const run = S.runs[k], current = () => S.picked === j && S.runs[k] === run;
   $(`why${k}`).textContent = "looking for who delayed it …";
   try {
-    const answer = await ask("explain", { schedule: k, job: S.jobs.number[j] });
+    const rules = k ? wanted() : {};
+    const answer = await ask("explain", { schedule: k, job: S.jobs.number[j], ...rules });
     const { sentences } = await answer.json();
     if (current()) $(`why${k}`).replaceChildren(...sentences.map((text) => element("p", {}, text)));
   } catch (error) {
@@ -113,6 +116,7 @@ function slider(name, title, { min, max, step, value }) {
   const shown = element("output", {}, String(value));
   const input = element("input", { type: "range", name, min, max, step });
   input.value = value;
+  input.dataset.begin = input.value;
   input.addEventListener("input", () => { shown.textContent = input.value; });
   return element("label", {}, title, input, shown);
 }
