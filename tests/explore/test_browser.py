@@ -115,6 +115,13 @@ def test_an_address_brings_the_same_view_and_the_same_pixels(visit: Any, year: s
         assert abs(state(again, f"view.{end}") - state(tab, f"view.{end}")) <= 0.5  # seconds
     assert state(again, "colour") == "wait"
     assert again.input_value("#find") == "wait > 2h user 3"
+    again.fill("#find", str(JOB))  # a job is picked, and the filter stays
+    again.press("#find", "Enter")
+    settled(again)
+    assert visit(again.url).input_value("#find") == "wait > 2h user 3"
+    again.fill("#find", "")
+    settled(again)
+    assert "filter" not in again.url
 
 
 def test_a_filter_leaves_the_table_with_what_it_means(visit: Any, year: str, kth: Any) -> None:

@@ -21,6 +21,7 @@ function listen() {
   addEventListener("hashchange", recall);
   new ResizeObserver(draw).observe($("stage"));
   $("find").addEventListener("change", () => find($("find").value));
+  $("find").addEventListener("input", () => { if (!$("find").value) setFilter(""); });
   $("colour").addEventListener("change", () => { S.colour = $("colour").value; recolour(); });
   const turn = (dark) => { setTheme(dark); recolour(); showStatistics(); };
   $("theme").addEventListener("click", () => turn(!S.dark));

@@ -11,7 +11,8 @@ const S = {
   colour: "user",
   palette: null,
   stamp: 0,  // counts palettes, so that a picture knows whether its colours are the present ones
-  terms: [],  // of the filter
+  filter: "",  // as it was typed
+  terms: [],  // of it
   hover: -1,  // row of the job under the pointer, -1: none
   picked: -1,
   dark: false,

@@ -94,6 +94,7 @@ function setFilter(text) {
   try {
     S.terms = parseFilter(text);
     recolour();
+    S.filter = text;
   } catch (error) {
     S.terms = before;
     $("wrong").textContent = error.message;
@@ -132,7 +133,7 @@ function remember() {
   const query = new URLSearchParams({ t: pair(t0, t1, 0), colour: S.colour });
   if (low > 0 || high < allRows()) query.set("rows", pair(low, high, 1));
   if (S.picked >= 0) query.set("job", S.jobs.number[S.picked]);
-  if (S.terms.length) query.set("filter", $("find").value);
+  if (S.terms.length) query.set("filter", S.filter);
   const hash = `#${query}`;
   try {
     if (location.hash !== hash) history.replaceState(null, "", hash);
