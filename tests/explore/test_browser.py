@@ -96,6 +96,45 @@ def test_wheel_and_drag_keep_what_is_under_the_pointer(visit: Any, year: str) ->
     assert tab.get_attribute("body", "data-job") == ""  # a drag is no click
 
 
+def test_keys_brush_map_and_rows(visit: Any, year: str, kth: Any) -> None:
+    tab = visit(year)
+    width = "view.t1 - explorer.state.view.t0"
+    whole = state(tab, width)
+    for key in "wwww":
+        tab.keyboard.press(key)
+    assert state(tab, width) == pytest.approx(whole * 0.7**4)
+    before = state(tab, "view.t0")
+    tab.keyboard.press("d")
+    assert state(tab, "view.t0") == pytest.approx(before + 0.2 * state(tab, width))
+    tab.keyboard.press("+")
+    rows = state(tab, "rows")
+    assert rows["high"] - rows["low"] == pytest.approx(70)
+    tab.keyboard.press("0")
+    assert state(tab, "rows") == {"low": 0, "high": 100}
+    tab.keyboard.type(f"/{JOB}\n")
+    tab.evaluate("document.activeElement.blur()")
+    tab.keyboard.press("n")
+    rows = np.flatnonzero(kth.user_id == kth.user_id[kth.job_number == JOB])
+    following = kth.job_number[rows][kth.job_number[rows] > JOB][0]
+    assert tab.get_attribute("body", "data-job") == str(following)
+    tab.keyboard.press("p")
+    assert tab.get_attribute("body", "data-job") == str(JOB)
+    box = tab.locator("#gantt0").bounding_box()
+    view = state(tab, "view")
+    tab.keyboard.down("Shift")
+    tab.mouse.move(box["x"] + 100, box["y"] + 30)
+    tab.mouse.down()
+    tab.mouse.move(box["x"] + 200, box["y"] + 30, steps=3)
+    tab.mouse.up()
+    tab.keyboard.up("Shift")
+    share = 100 / box["width"]
+    assert state(tab, width) == pytest.approx(share * (view["t1"] - view["t0"]), rel=0.02)
+    place = tab.locator("#map").bounding_box()
+    tab.mouse.click(place["x"] + 0.7 * place["width"], place["y"] + 10)
+    middle = (state(tab, "view.t0") + state(tab, "view.t1")) / 2
+    assert middle == pytest.approx(0.7 * state(tab, "whole.t1"), rel=0.01)
+
+
 def test_an_address_brings_the_same_view_and_the_same_pixels(visit: Any, year: str) -> None:
     tab = visit(year)
     tab.fill("#find", "wait > 2h user 3")
