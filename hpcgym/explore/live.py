@@ -15,7 +15,7 @@ from hpcgym.errors import HpcgymError, is_number, unknown
 from hpcgym.explanation import explain
 from hpcgym.explore.columns import of_schedule, statistics
 from hpcgym.explore.packing import pack
-from hpcgym.explore.page import document, packed_schedules, page
+from hpcgym.explore.page import document, page
 from hpcgym.report.labels import scheduler_name
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.estimates import ESTIMATES
@@ -66,9 +66,8 @@ class Session:
         self._command = list(command)
         self._one = threading.Lock()  # one simulation at a time
         parts = {first: fixed, self._other: changed}
-        head, packed = packed_schedules(parts, live=self._controls())
         #: The page with which the app begins, in UTF-8.
-        self.page = document(head["name"], packed).encode()
+        self.page = document(parts, live=self._controls()).encode()
 
     def _controls(self) -> dict[str, Any]:
         """Return what can be chosen, and the rules that the controls begin with."""

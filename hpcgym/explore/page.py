@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from base64 import b64encode
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
@@ -15,8 +16,12 @@ from typing import Any
 
 from hpcgym.explore.columns import check_same_jobs, of_schedule, of_workload, statistics
 from hpcgym.explore.packing import as_text, pack
+from hpcgym.files.recorded import meta_of
 from hpcgym.files.writing import whole_text
 from hpcgym.report.labels import Results, drawable
+from hpcgym.report.origin import origin_rows
+from hpcgym.schedule.provenance import provenance_of
+from hpcgym.schedule.result import Result
 
 #: Files of the script, in the order in which they stand in the page: each uses those before it.
 SCRIPTS = (
@@ -48,8 +53,9 @@ def page(results: Results) -> str:
     """Return a page that shows schedules down to each job.
 
     It is one file of HTML, without anything from the network. A reader can zoom and move, look at
-    single jobs, filter them, and save what is seen as a picture; see docs/exploring.md. The same
-    results give the same text.
+    single jobs, filter them, and save what is seen as a picture; see docs/exploring.md. It says
+    where it is from. The same results give the same text but for the date, which is that of
+    :func:`hpcgym.files.origin.date_text`.
 
     Parameters
     ----------
@@ -61,8 +67,7 @@ def page(results: Results) -> str:
     HpcgymError : no result or more than two, one without jobs, two of different jobs, or a number
         beyond 2^53.
     """
-    head, packed = packed_schedules(results)
-    return document(head["name"], packed)
+    return document(results)
 
 
 def write_page(results: Results, path: str | os.PathLike[str]) -> None:
@@ -111,39 +116,39 @@ def show(results: Results, *, height: int = 760) -> Frame:
     return Frame(page(results), height)
 
 
-def packed_schedules(results: Results, **more: Any) -> tuple[dict[str, Any], bytes]:
-    """Return what a page is told of one or two schedules: its header, and all of it as bytes.
-
-    ``more`` goes into the header. Raises what :func:`page` raises.
-    """
-    given = drawable(results)
+def _packed(given: Mapping[str, Result], head: dict[str, Any]) -> bytes:
+    """Return what a page is told of one or two schedules; ``head`` goes into its header."""
     parts = {name: result.runs for name, result in given.items()}
     check_same_jobs(parts)
     first = next(iter(parts.values()))
-    head, columns = of_workload(first.workload)
-    head |= {"runs": [], "statistics": statistics(given), **more}
+    told_of_jobs, columns = of_workload(first.workload)
+    head = {**told_of_jobs, "runs": [], "statistics": statistics(given), **head}
     # rows of a node that all have, however many jobs may share it under each scheduler
     lanes = lcm(*(part.coschedule.parts for part in parts.values() if part.coschedule is not None))
     for place, (name, result) in enumerate(parts.items()):
         of_run, told = of_schedule(result, name, place, first, lanes)
         head["runs"].append(of_run)
         columns |= told
-    return head, pack(head, columns)
+    return pack(head, columns)
 
 
-def document(title: str, packed: bytes) -> str:
-    """Return the page with its data.
+def document(results: Results, **more: Any) -> str:
+    """Return the page of some results; ``more`` goes into the header of its data.
 
-    A policy for the browser stands in it: nothing but its own script runs, whatever the data hold,
-    and it asks nobody but the server that it came from.
+    Raises what :func:`page` raises. A policy for the browser stands in it: nothing but its own
+    script runs, whatever the data hold, and it asks nobody but the server that it came from.
     """
+    given = drawable(results)
+    record = provenance_of(given)
+    packed = _packed(given, {"origin": origin_rows(record), **more})
     style, script = source("style.css"), script_of_page()
     policy = (
         f"default-src 'none'; script-src 'sha256-{_digest(script)}';"
         f" style-src 'sha256-{_digest(style)}'; img-src data: blob:; connect-src 'self'"
     )
     parts = {
-        "TITLE": escape(title),
+        "TITLE": escape(next(iter(given.values())).workload.name),
+        "ORIGIN": meta_of(record),
         "POLICY": policy,
         "STYLE": style,
         "DATA": as_text(packed),

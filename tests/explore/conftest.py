@@ -20,6 +20,14 @@ from hpcgym.workload import Workload
 CHROMIUM = Path("/usr/bin/chromium")
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _one_date() -> Iterator[None]:
+    """Pages tell when they were written: they are compared with others."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SOURCE_DATE_EPOCH", "0")
+        yield
+
+
 @pytest.fixture(scope="session")
 def node() -> Callable[[list[str], str, Any], Any]:
     """What the body of a function returns in Node, after some files of the page, of ``given``."""

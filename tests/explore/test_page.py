@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import base64
 import gzip
+import json
 import re
 from collections.abc import Callable
+from html import unescape
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,7 @@ from hpcgym.cluster import find_cluster
 from hpcgym.errors import HpcgymError
 from hpcgym.explore import page, show
 from hpcgym.report.placement import place_jobs
+from hpcgym.schedule.provenance import provenance_of
 from hpcgym.simulation.run import simulate
 from hpcgym.workload import load_workload
 
@@ -36,6 +39,18 @@ def test_a_page_asks_for_nothing_and_is_the_same_each_time() -> None:
     addresses = set(re.findall(r"\w+://[^\s\"'`)]*", text))
     assert addresses == {"http://www.w3.org/2000/svg"}  # a name, of what an SVG is
     assert not re.findall(r"<(?:link|img|iframe|object|script\s[^>]*src)", text)
+
+
+def test_a_page_says_where_it_is_from() -> None:
+    result = simulate(load_workload(SOURCE), "saf")
+    head, _ = told(page(result))
+    rows = dict(head["origin"])
+    assert rows["written"] == "1970-01-01T00:00:00Z"
+    assert rows["command"] == "none: from Python"
+    digest = provenance_of({"saf": result})["schedules"][0]["sha256"]
+    assert digest in rows.values()
+    (content,) = re.findall(r'<meta name="hpcgym" content="([^"]*)">', page(result))
+    assert json.loads(unescape(content))["schedules"][0]["sha256"] == digest
 
 
 def test_what_a_page_is_told_is_the_schedule() -> None:

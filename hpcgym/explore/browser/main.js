@@ -11,6 +11,8 @@ function fillPage() {
   $("colour").replaceChildren(...options.map((name) => element("option", {}, name)));
   for (const part of document.querySelectorAll(".second")) part.hidden = runs.length < 2;
   $("power").parentElement.hidden = !runs.some((run) => run.power);
+  $("origin").replaceChildren(...head.origin.map(([what, value]) => element("tr", {},
+    element("th", { scope: "row" }, what), element("td", {}, value))));
   runs.forEach((run, k) => { $(`label${k}`).textContent = run.name; });
 }
 
