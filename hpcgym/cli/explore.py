@@ -29,6 +29,7 @@ class Explore(ExplainedCommand):
         "hpcgym explore KTH-SP2",
         "hpcgym explore KTH-SP2 --week 12 --scheduler easy,saf",
         "hpcgym explore KTH-SP2 --scheduler easy,saf --output kth.html",
+        "hpcgym explore KTH-SP2 --output kth.json.gz",
         "hpcgym explore lublin:jobs=5000,processors=128,load=1.1 --port 8123 --no-browser",
         "hpcgym explore eurora:days=7 --cluster eurora --output eurora.html",
     )
@@ -62,10 +63,11 @@ def explore(
             "--output",
             metavar="FILE",
             help="Write a page, .html, that shows the schedules without hpcgym and without a"
-            " network. Without it the live app is opened.",
+            " network; or a trace of events for Perfetto, .json or .json.gz. Without it the live"
+            " app is opened.",
             show_default=False,
         ),
-        Written("page", (".html",)),
+        Written("page or trace", (".html", ".json", ".json.gz")),
     ] = None,
     port: Annotated[
         int,
@@ -99,10 +101,11 @@ def explore(
     if output_file is None:
         _serve(results, _command(workload, reading), port, browser)
         return
-    from hpcgym.explore import write_page
+    from hpcgym.explore import write_page, write_trace
 
+    write = write_page if output_file.suffix.casefold() == ".html" else write_trace
     with working(f"writing {output_file}"):
-        write_page(results, output_file)
+        write(results, output_file)
     note(f"wrote {output_file}")
 
 

@@ -46,12 +46,21 @@ def test_the_page_is_that_of_the_library(tmp_path: Path) -> None:
 
 
 @pytest.mark.cli
+def test_a_trace_of_events(tmp_path: Path) -> None:
+    file = tmp_path / "trace.json"
+    assert explore(WORKLOAD, "--output", file)[0] == 0
+    written = json.loads(file.read_text())
+    assert written["otherData"]["command"][0] == "explore"
+    assert sum(event["ph"] == "X" for event in written["traceEvents"]) >= 60
+
+
+@pytest.mark.cli
 @pytest.mark.parametrize(
     ("words", "message"),
     [
         (["--scheduler", "easy,saf,fcfs"], "one or two schedulers can be explored, not 3"),
         (["--scheduler", "eas"], "unknown scheduler or dispatcher 'eas'"),
-        (["--output", "page.png"], "the name of a page ends in .html"),
+        (["--output", "page.png"], "the name of a page or trace ends in .html"),
         (["--scheduler", "fcfs-list"], "cannot be explored live, since a dispatcher"),
     ],
 )
