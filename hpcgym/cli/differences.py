@@ -24,7 +24,7 @@ _SHOWN = 60  # letters of a value in a message
 
 
 def of_records(told: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """Return what differs between two records but versions and files: jobs, rules, schedules."""
+    """Return what differs between two records, apart from versions and files."""
     found = []
     if _digests(told["workloads"]) != _digests(now["workloads"]):
         found.append("the jobs are others" + _cleaned_otherwise(told, now))
@@ -45,7 +45,7 @@ def _digests(parts: Sequence[Mapping[str, Any]]) -> list[Any]:
 
 
 def _cleaned_otherwise(told: Mapping[str, Any], now: Mapping[str, Any]) -> str:
-    """Return how numbers of jobs, names and cleaning differ, if the record has them and they do."""
+    """Return how numbers of jobs or their cleaning differ; "" if they do not, or are not told."""
     for was, one in zip(told["workloads"], now["workloads"], strict=False):
         for part in ("jobs", "processors", "cleaning"):
             if part in was and was[part] != one[part]:

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from hpcgym.schedule.result import Result
 
 
+MOST = 2000  # jobs that are left out, unless --most says otherwise
+
+
 class Explain(ExplainedCommand):
     """The command with lists of names in its help."""
 
@@ -72,14 +75,15 @@ def explain(
         ),
     ] = None,
     most: Annotated[
-        int,
+        int | None,
         typer.Option(
             metavar="N",
             min=0,
             help="How many jobs are left out, one at a time, to see whether this one would have"
             " started earlier: those that used most while it waited.",
+            show_default=str(MOST),
         ),
-    ] = 2000,
+    ] = None,
     rules: options.SimulatedRules,
     reading: loading.PeriodReading,
     format: options.FormatOption = Format.table,
@@ -103,7 +107,7 @@ def explain(
     """
     number = None if job is None else _number(job)
     called = scheduler_names(scheduler) or ["easy"]
-    _check_all_or_one(number, by, picture, called)
+    _check_all_or_one(number, by, picture, most, called)
     chosen = {name: options.rules(name, rules.given() | reading.given()) for name in called}
     machine = reading.machine
     jobs = reading.load(workload)
@@ -117,7 +121,8 @@ def explain(
         show(results, by, format, picture)
         return
     with measuring("leaving out jobs") as progress:
-        found = explained(results[called[0]], number, most=most, progress=progress)
+        tried = MOST if most is None else most
+        found = explained(results[called[0]], number, most=tried, progress=progress)
     beside = _beside(results, number)
     if format is Format.json:
         output.print_json({**found.to_dict(), "schedulers": beside})
@@ -128,7 +133,7 @@ def explain(
 
 
 def _check_all_or_one(
-    number: int | None, by: str | None, picture: Path | None, called: list[str]
+    number: int | None, by: str | None, picture: Path | None, most: int | None, called: list[str]
 ) -> None:
     """Raise an HpcgymError for options of one job with those of all, or of several schedulers."""
     from hpcgym.explanation import GROUPS
@@ -138,6 +143,8 @@ def _check_all_or_one(
     given = [name for name, value in (("--by", by), ("--picture", picture)) if value is not None]
     if number is not None and given:
         raise HpcgymError(f"{given[0]} is for all jobs, without --job")
+    if number is None and most is not None:
+        raise HpcgymError("--most is for one job, with --job")
     if by is not None and len(called) > 1:
         raise HpcgymError("--by is for one scheduler: of several, each is a row")
 

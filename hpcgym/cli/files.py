@@ -83,7 +83,7 @@ def check_files(command: Callable[..., Any] | None, values: Mapping[str, Any]) -
 def digests_of_read(
     command: Callable[..., Any] | None, values: Mapping[str, Any]
 ) -> dict[str, str]:
-    """Return the files that a command reads: name without the folder -> SHA-256.
+    """Return the files that a command reads: name -> SHA-256, with the folder if two are alike.
 
     As for the files that must not be written, every text that is the name of one counts; but what
     cannot be read has not been.
@@ -92,9 +92,11 @@ def digests_of_read(
 
     marks = _marks(command)
     others = [value for name, value in values.items() if name not in marks]
-    named = {path for value in others for path in _files_of(value)}
+    named = sorted({path for value in others for path in _files_of(value)})
+    read = [path for path in named if path.is_file() and os.access(path, os.R_OK)]
+    names = [path.name for path in read]
     return {
-        path.name: sha256_of(path) for path in named if path.is_file() and os.access(path, os.R_OK)
+        path.name if names.count(path.name) == 1 else str(path): sha256_of(path) for path in read
     }
 
 
@@ -144,7 +146,7 @@ def _files_of(value: Any) -> Iterator[Path]:
     if not isinstance(value, str | Path):
         return
     text = str(value)
-    pieces = text.partition(":")[2].split(",")
+    pieces = [*text.split(","), *text.partition(":")[2].split(",")]
     names = (text, *pieces, *(piece.partition("=")[2] for piece in (text, *pieces)))
     for name in {*names, *(name.strip() for name in names)}:  # arguments may have blanks around
         path = Path(os.path.expanduser(name))  # which leaves a user that there is not as it is

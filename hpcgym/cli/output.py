@@ -158,7 +158,7 @@ def save_schedule(result: Result, path: Path | None) -> None:
 def write_schedule(result: Result, path: Path) -> None:
     """Write a schedule with where it is from: tables in CSV and JSON have that in a file beside.
 
-    It is not written beside a pipe.
+    A pipe has no file beside it.
     """
     from hpcgym.schedule.provenance import provenance_of
 

@@ -12,7 +12,7 @@ import typer
 from hpcgym.cli.again import Again, again
 from hpcgym.cli.differences import of_contents, of_records
 from hpcgym.cli.running import ExplainedCommand
-from hpcgym.errors import HpcgymError
+from hpcgym.errors import HpcgymError, WorkloadError
 from hpcgym.files.origin import Command, commanded
 from hpcgym.files.recorded import record_of_file
 from hpcgym.version import __version__
@@ -80,7 +80,7 @@ def _verified(path: Path, run: Callable[..., Again], workload: str | None) -> tu
         )
     try:
         made: Again = run(tuple(record["command"]), workload)
-    except HpcgymError as error:
+    except WorkloadError as error:
         hint = "" if workload else "; --workload says where the log lies now"
         raise HpcgymError(f"its command cannot be run again: {error}{hint}") from None
     written = Command(record["command"], lambda: record["files"], record["date"])

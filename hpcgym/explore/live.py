@@ -6,6 +6,7 @@ import shlex
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from contextvars import copy_context
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -65,6 +66,7 @@ class Session:
         self._begin = changed.scheduler
         self._command = list(command)
         self._one = threading.Lock()  # one simulation at a time
+        self._origin = copy_context()  # of the command: requests come in threads of their own
         parts = {first: fixed, self._other: changed}
         #: The page with which the app begins, in UTF-8.
         self.page = document(parts, live=self._controls()).encode()
@@ -128,7 +130,8 @@ class Session:
         with self._one:
             result = self._simulated(rules)
         parts = {self._name: self._fixed, self._called(result): result}
-        return Answer(page(parts).encode(), "text/html; charset=utf-8")
+        text = self._origin.copy().run(page, parts)
+        return Answer(text.encode(), "text/html; charset=utf-8")
 
     def _simulated(self, question: Mapping[str, Any]) -> Result:
         scheduler, processors = self._rules(question)
@@ -176,6 +179,11 @@ class Session:
         words = self._command
         if processors in (None, self._fixed.cluster.processors):
             return words
+        if "dropped: more processors than the machine" in self._fixed.workload.cleaning:
+            raise HpcgymError(
+                "jobs that are larger than the machine were dropped, and a command with another"
+                " size would drop others: save a page, or begin with --processors"
+            )
         if "--processors" in words:
             at = words.index("--processors")
             words = words[:at] + words[at + 2 :]
@@ -204,7 +212,7 @@ def _check_changeable(results: Mapping[str, Result]) -> None:
 
 
 def options_of(scheduler: Scheduler) -> list[str]:
-    """Return the options of ``hpcgym simulate`` that make a scheduler out of EASY.
+    """Return the options of ``hpcgym simulate`` that turn EASY into a scheduler.
 
     Raises
     ------

@@ -172,5 +172,5 @@ def script_of_page() -> str:
 
 
 def _digest(text: str) -> str:
-    """Return by what a browser knows a script or a style again."""
+    """Return the SHA-256 by which the policy allows a script or a style."""
     return b64encode(sha256(text.encode()).digest()).decode("ascii")

@@ -1,7 +1,8 @@
 """Where the record of a file's origin stands, by the kind of file, and how it is read again.
 
 It is one line of JSON in ASCII. SWF has it as a note of the header, a page as a meta element,
-Parquet and pictures as metadata, results in JSON under a key. Tables of jobs in CSV and JSON have
+Parquet and pictures of schedules as metadata, results of simulate, compare and evaluate in JSON
+under a key. Tables of jobs in CSV and JSON have
 it in a file beside them: comments would break programs that read CSV.
 """
 

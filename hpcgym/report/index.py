@@ -41,12 +41,11 @@ for (const button of document.querySelectorAll("th button")) {
     head.setAttribute("aria-sort", up ? "ascending" : "descending");
     const value = row => row.cells[place].dataset.value ?? row.cells[place].textContent;
     const order = (a, b) => value(a).localeCompare(value(b), "en", { numeric: true });
-    const size = row => value(row) === "" ? Infinity : Number(value(row));
-    const number = (a, b) => size(a) - size(b);
-    const rows = [...body.rows];
-    const numbers = rows.every(row => value(row) === "" || Number.isFinite(Number(value(row))));
-    rows.sort(numbers ? number : order);
-    body.append(...(up ? rows : rows.reverse()));
+    const number = (a, b) => Number(value(a)) - Number(value(b));
+    const rows = [...body.rows], empty = rows.filter(row => value(row) === "");
+    const told = rows.filter(row => value(row) !== "");
+    told.sort(told.every(row => Number.isFinite(Number(value(row)))) ? number : order);
+    body.append(...(up ? told : told.reverse()), ...empty);
   });
 }
 """
@@ -66,7 +65,7 @@ class Indexed(NamedTuple):
     Attributes
     ----------
     records : file -> its record, by name.
-    others : files of the same kinds without a record that can be read.
+    others : files of these kinds that have no readable record.
     """
 
     records: dict[Path, dict[str, Any]]
@@ -135,8 +134,8 @@ def _page(title: str, rows: Sequence[str], others: Sequence[str]) -> str:
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>{escape(title)}</title>\n<style>{STYLE}{_MORE_STYLE}</style>\n</head>\n<body>\n"
         f"<h1>{escape(title)}</h1>\n"
-        f'<p class="soft">{len(rows):,} schedules. hpcgym verify makes a file again and compares.'
-        " A click on a heading sorts.</p>\n"
+        f'<p class="soft">{len(rows):,} row{"" if len(rows) == 1 else "s"}. hpcgym verify makes'
+        " files of simulate and compare again and compares. A click on a heading sorts.</p>\n"
         f'<div class="scroll"><table><thead><tr>{heads}</tr></thead>\n<tbody>\n{body}\n'
         f"</tbody></table></div>\n{without}<script>{_SORTING}</script>\n</body>\n</html>\n"
     )

@@ -41,7 +41,9 @@ def provenance_of(results: Mapping[str, Result]) -> dict[str, Any]:
         {"name": name, "workload": told[id(result.workload)]["sha256"], **_schedule(result)}
         for name, result in results.items()
     ]
-    return {**origin(), "workloads": list(told.values()), "schedules": schedules}
+    # once each: the same jobs may have been read for several machines
+    workloads = {one["sha256"]: one for one in told.values()}
+    return {**origin(), "workloads": list(workloads.values()), "schedules": schedules}
 
 
 def provenance_of_workloads(workloads: Iterable[Workload]) -> dict[str, Any]:

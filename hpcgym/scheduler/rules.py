@@ -30,7 +30,7 @@ BACKFILL = {
     "easy": "jobs may start earlier if they do not delay the first that waits",
     "until-shadow": "as easy, and they must end before the first that waits can start",
     "depth:K": "jobs may start earlier if they do not delay the first K that wait",
-    "slurm": "jobs start in order; every 30 s others, if they delay none of the first 500",
+    "slurm": "jobs start in order; every 30 s a pass back-fills among the first 500",
     "conservative": "jobs may start earlier if they delay none that waits",
     "fill": "whatever finds room starts, whoever waits; where jobs share nodes only",
 }

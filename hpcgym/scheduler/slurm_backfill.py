@@ -46,7 +46,7 @@ class SlurmBackfill:
         for each in fields(self):
             value = getattr(self, each.name)
             least = 0 if each.name == "bf_job_part_count_reserve" else 1
-            if not (is_number(value) and value == int(value) and least <= value <= _MOST):
+            if not (is_number(value) and least <= value <= _MOST and value == int(value)):
                 raise HpcgymError(
                     f"backfill: {each.name} must be a whole number from {least} to {_MOST:,}, not"
                     f" {value!r}"

@@ -68,10 +68,11 @@ def test_each_file_of_simulate_comes_out_again(log: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["json", "csv"])
-def test_what_is_printed_comes_out_again(log: Path, kind: str) -> None:
+@pytest.mark.parametrize("sizes", [("--processors", "12,16"), ("--cluster", "16x1x1,8x2x1")])
+def test_what_is_printed_comes_out_again(log: Path, kind: str, sizes: tuple[str, str]) -> None:
     one = printed(log, kind)
     several = log.with_name(f"several.{kind}")
-    names = ("--scheduler", "easy,saf", "--processors", "12,16")
+    names = ("--scheduler", "easy,saf", *sizes)
     several.write_text(printed(log, kind, "compare", *names).read_text())
     one.write_text(printed(log, kind).read_text())
     assert succeed("verify", one, several).stdout == f"{one}: equal\n{several}: equal\n"
@@ -306,3 +307,23 @@ def test_tables_are_still_read_by_whoever_reads_tables(log: Path) -> None:
     assert frame["wait"].dtype == "int64"
     pd.testing.assert_frame_equal(pd.read_csv(path, comment="#"), frame)
     assert len(hpcgym.load_workload(written(log, "a.swf"))) == 60
+
+
+def test_files_in_lists_are_recorded_and_told_apart(
+    log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(log.parent)
+    for folder, policy in (("a", "saf"), ("b", "sqf")):
+        Path(folder).mkdir()
+        Path(folder, "mine.toml").write_text(f'policy = "{policy}"\n')
+    words = ("--scheduler", "a/mine.toml,easy", "--scheduler", "b/mine.toml", "--format", "json")
+    files = json.loads(succeed("compare", log.name, *words).stdout)["provenance"]["files"]
+    assert list(files) == ["a/mine.toml", "b/mine.toml", log.name]
+
+
+def test_a_log_made_of_a_schedule_has_its_record_no_more(log: Path) -> None:
+    path = written(log, "a.swf")
+    again = log.with_name("again.swf")
+    write_swf(hpcgym.load_workload(path), again)
+    assert "has no record" in run("verify", again).stdout
+    assert "provenance" not in again.read_text()

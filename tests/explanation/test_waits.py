@@ -68,6 +68,25 @@ def test_each_job_on_nodes_is_told_as_alone(case: tuple[Any, Workload, dict[str,
     _same_as_alone(hpcgym.simulate(workload, cluster=cluster, **rules))
 
 
+@settings(max_examples=200)
+@given(cases(25))
+def test_too_few_processors_are_free_in_the_schedule(case: tuple[Workload, dict[str, Any]]) -> None:
+    """Jobs wait for processors exactly while the schedule leaves too few: nothing of it is asked.
+
+    In a schedule with passes at each event; else a job waits for the next pass too.
+    """
+    workload, rules = case
+    result = hpcgym.simulate(workload, **{**rules, "passes": "per-timestamp"})
+    size, submit = workload.requested_processors, workload.submit_time
+    times = np.unique(np.concatenate([submit, result.start, result.end]))
+    runs = (result.start[:, np.newaxis] <= times) & (result.end[:, np.newaxis] > times)
+    free = workload.processors - (size[:, np.newaxis] * runs).sum(axis=0)
+    told = waits(result)["processors"].to_numpy()
+    for row in range(len(workload)):
+        short = (times >= submit[row]) & (times < result.start[row]) & (free < size[row])
+        assert told[row] == np.diff(times, append=times[-1])[short].sum()
+
+
 def _same_as_alone(result: Any) -> None:
     told = _told(result)
     for row, found in enumerate(told):
@@ -165,6 +184,7 @@ def test_command(tmp_path: Path) -> None:
     [
         (["--job", "3", "--by", "user"], "--by is for all jobs, without --job"),
         (["--by", "users"], "did you mean 'user'"),
+        (["--most", "5"], "--most is for one job, with --job"),
         (["--by", "user", "--scheduler", "easy,saf"], "--by is for one scheduler"),
         (["--by", "partition"], "does not tell the partition"),
     ],

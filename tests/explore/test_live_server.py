@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
+from html import unescape
 from typing import Any
 
 import numpy as np
@@ -18,12 +20,14 @@ from hpcgym.errors import HpcgymError
 from hpcgym.explanation.story import duration
 from hpcgym.explore.live import Session, options_of
 from hpcgym.explore.server import Server
+from hpcgym.files.origin import Command, commanded
 from hpcgym.report.tables import text_of
 from hpcgym.schedule.metrics import known_metrics
 from hpcgym.scheduler.files import read_scheduler
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.run import simulate
 from hpcgym.workload import load_workload
+from hpcgym.workload.cleaning import clean
 
 Asked = tuple[int, str, bytes]
 
@@ -36,7 +40,10 @@ def workload() -> Any:
 @pytest.fixture(scope="module")
 def server(workload: Any) -> Iterator[Server]:
     results = {"EASY": simulate(workload, "easy")}
-    with served(Session(results, ["hpcgym", "simulate", "log.swf"])) as one:
+    command = Command(["explore", "log.swf"], dict, "2026-11-23T00:00:00Z")
+    with commanded(command):
+        session = Session(results, ["hpcgym", "simulate", "log.swf"])
+    with served(session) as one:
         yield one
 
 
@@ -222,6 +229,17 @@ def test_what_is_saved_gives_the_same_schedule(
     assert read_scheduler(file).describe() == wanted.describe()
     page = ask("save", {"what": "page", **rules})[2]
     assert page.startswith(b"<!DOCTYPE html>")
+    (record,) = re.findall(r'<meta name="hpcgym" content="([^"]*)">', page.decode())
+    assert json.loads(unescape(record))["command"] == ["explore", "log.swf"]
+
+
+def test_a_command_for_a_larger_machine_would_read_other_jobs() -> None:
+    jobs = load_workload("lublin:jobs=30,processors=16,seed=2").with_columns(
+        requested_processors=np.arange(30) % 16 + 1
+    )
+    session = Session({"easy": simulate(clean(jobs, processors=8))}, ["hpcgym", "simulate", "log"])
+    with pytest.raises(HpcgymError, match="larger than the machine were dropped"):
+        session.save({"what": "command", "processors": 9})
 
 
 @pytest.mark.parametrize(

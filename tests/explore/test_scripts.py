@@ -184,6 +184,15 @@ def filtered(node, made):
     return result, lambda text: node(files, body, {**told, "text": text})
 
 
+@pytest.mark.parametrize("name", ["super user bob", 'a "quoted" one', "user user 7", "alice"])
+def test_what_the_legend_filters_by_means_its_name(node, name):
+    files = ["decode", "words", "filter"]
+    body = """
+      const [{ what, name }] = parseFilter(`user ${quoted(given)}`);
+      return [what, name, meant([given, `${given} too`], "user", name)];"""
+    assert node(files, body, name) == ["user", name, [True, False]]
+
+
 def test_filters(filtered):
     result, numbers = filtered
     assert result.wait.tolist() == [0, 90, 4080, 4120]

@@ -55,7 +55,7 @@ function byName(jobs, by, theme) {
   most.forEach((name, i) => { place[name] = i; });
   const legend = [...most].map((name, i) => {
     const share = Math.round((100 * area[name]) / all);
-    const wanted = `${by} "${names[name].replace(`${by} `, "")}"`;
+    const wanted = `${by} ${quoted(names[name])}`;
     return [NAMED_COLOURS[i], `${names[name]} (${share || "<1"}%)`, wanted];
   });
   if (names.length > most.length) {

@@ -6,7 +6,10 @@ const COMPARE = {
   "<": (a, b) => a < b, "<=": (a, b) => a <= b, ">": (a, b) => a > b, ">=": (a, b) => a >= b, "=": (a, b) => a === b,
 };
 const MEASURE = /^(wait|run|requested|size|slowdown)\s*(<=|>=|<|>|=)\s*(\d+(?:\.\d+)?)\s*(s|min|m|h|d)?(?=[\s,]|$)/i;
-const NAMED = /^(user|account|code|queue|partition)\s*[:=]?\s*(?:"([^"]*)"|([^\s,]+))/i;
+const NAMED = /^(user|account|code|queue|partition)\s*[:=]?\s*(?:"((?:[^"]|"")*)"|([^\s,]+))/i;
+
+/** A name as a filter has it, whatever it holds: quotes within it are doubled. */
+const quoted = (name) => `"${name.replaceAll('"', '""')}"`;
 
 /**
  * The terms of a filter.
@@ -22,7 +25,7 @@ function parseFilter(text) {
       const value = Number(number) * SECONDS[(unit || "s").toLowerCase()];
       terms.push({ what: what.toLowerCase(), sign, value });
     } else if (named) {
-      terms.push({ what: named[1].toLowerCase(), name: named[2] ?? named[3] });
+      terms.push({ what: named[1].toLowerCase(), name: named[2]?.replaceAll('""', '"') ?? named[3] });
     } else {
       throw new Error(`no job number and no filter: ${rest}. Try user 7, wait > 2h, size >= 64`);
     }

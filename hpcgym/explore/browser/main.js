@@ -74,6 +74,7 @@ function locate(number, k = 0) {
 
 window.explorer = { state: S, locate, svgText };
 main().catch((error) => {
-  $("wrong").textContent = `This page needs a browser of 2023 or newer: ${error.message}`;
+  const old = typeof DecompressionStream === "undefined" ? "This page needs a browser of 2023 or newer: " : "";
+  $("wrong").textContent = `${old}${error.message}`;
   throw error;
 });

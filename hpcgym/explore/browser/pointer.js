@@ -74,7 +74,11 @@ function showBrush(x) {
 function onUp(event, pane, k) {
   fingers.delete(event.pointerId);
   const done = drag;
-  if (fingers.size) return;
+  if (fingers.size) {  // the finger that is left drags from here, not from before the pinch
+    const [left] = fingers.values();
+    drag = { ...left, view: S.view, rows: S.rows, moved: true, brush: false };
+    return;
+  }
   drag = null;
   if (!done) return;
   if (done.brush && done.moved) {

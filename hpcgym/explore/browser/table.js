@@ -28,7 +28,7 @@ function jobsInView() {
   const { t0, t1 } = S.view, found = [];
   for (let j = 0; j < S.jobs.n; j++) {
     const seen = S.runs.some((run) => run.end[j] >= t0 && (!run.matches || run.matches[j]));
-    if (seen && S.runs.some((run) => S.jobs.submit[j] < t1 || run.start[j] < t1)) found.push(j);
+    if (seen && S.jobs.submit[j] < t1) found.push(j);
   }
   return found;
 }

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from hpcgym.errors import HpcgymError, WorkloadError
 from hpcgym.files import header_number, plain_number
+from hpcgym.files.recorded import KEY
 
 #: The keys of SWF 2.2; they are recognised in any case and at any indentation.
 KEYS = (
@@ -21,6 +22,9 @@ _ENTRY = re.compile(r"(\s*)(\w+)\s*:(?!//)(.*)", re.DOTALL)
 
 #: Text that belongs to no key stands under this one.
 FREE_TEXT = ""
+
+#: What a note begins with that has the record of a file.
+RECORD = f"{KEY}: {{"
 
 _CONTINUATION = ";   "  # three blanks, so that reading takes no word of the text for a new key
 
@@ -60,11 +64,17 @@ class HeaderReader:
             self._entries.setdefault(FREE_TEXT, []).append([text.strip()])
 
     def finish(self) -> dict[str, list[str]]:
-        """Return the entries, without blank lines at the end of a value."""
-        return {
+        """Return the entries, without blank lines at the end of a value.
+
+        The record of where a file is from is left out: it is of that file, not of its jobs.
+        """
+        entries = {
             key: ["\n".join(lines).strip() for lines in values]
             for key, values in self._entries.items()
         }
+        if "Note" in entries:
+            entries["Note"] = [note for note in entries["Note"] if not note.startswith(RECORD)]
+        return {key: values for key, values in entries.items() if values}
 
     def number(self, key: str, where: str) -> int | None:
         """Return the first whole number of at least 1 that a key tells; None if it tells none.
