@@ -1,7 +1,7 @@
 """How fast ``hpcgym explore`` is: size of its page, steps of the wheel, from a slider to a picture.
 
-It drives Chromium by playwright, which are not in any extra: ``pip install playwright``, and a
-Chromium at /usr/bin/chromium. The same steps can be measured on another page, ``--page FILE``.
+It drives Chromium by playwright, which are not in any extra: CONTRIBUTING.md says how they are
+installed. The same steps can be measured on another page, ``--page FILE``.
 
     python benchmarks/explorer_speed.py KTH-SP2
 """

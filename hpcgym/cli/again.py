@@ -11,7 +11,7 @@ import typer
 from typer.core import TyperCommand
 
 from hpcgym.cli.compare import compare, compared
-from hpcgym.cli.files import digests_of_read
+from hpcgym.cli.files import check_regular, digests_of_read
 from hpcgym.cli.groups import arguments_of
 from hpcgym.cli.output import Outcome
 from hpcgym.cli.simulate import simulate, simulated
@@ -57,6 +57,7 @@ def again(arguments: Sequence[str], workload: str | None = None) -> Again:
     def run(**values: Any) -> None:
         if workload is not None:
             values["workload"] = workload
+        check_regular(command, values)  # the command may be anybody's
         given = arguments_of(command, values)
         wanted = inspect.signature(compute).parameters
         outcome = compute(**{key: given[key] for key in wanted})

@@ -98,7 +98,9 @@ def explain(
     ] = None,
     force: ForceOption = False,
 ) -> None:
-    """Say why a job waited: what it waited for, who started before it, and who delayed it.
+    """Say why a job waited, or what all jobs waited for.
+
+    With --job: what it waited for, who started before it, and who delayed it.
 
     The passes of its wait are simulated again, and then the whole log without each of the jobs that
     ran while it waited: a job delayed it if it would have started earlier without that one.

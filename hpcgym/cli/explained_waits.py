@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from hpcgym.cli import output
 from hpcgym.cli.options import Format
 from hpcgym.cli.running import note
+from hpcgym.errors import HpcgymError
 from hpcgym.progress import measuring
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
     from hpcgym.schedule.result import Result
 
+_MANY_HOURS = 100 * 3600  # [s]; as hours, and not as days
 MOST_ROWS = 15  # of a table for people, but of sizes and weeks; others are one row
 
 
@@ -32,7 +34,8 @@ def show(
         _draw(table, results, picture)
     if format is Format.json:
         result = next(iter(results.values()))
-        output.print_json({"workload": result.workload.name, "waited_for": _rows(table)})
+        facts = {"workload": result.workload.name, "schedulers": list(results)}
+        output.print_json({**facts, "waited_for": _rows(table)})
     elif format is Format.csv:
         output.print_csv(_rows(table))
     else:
@@ -48,7 +51,10 @@ def _table(results: Mapping[str, Result], by: str | None) -> pd.DataFrame:
     found = {}
     for name, result in results.items():
         with measuring(f"looking at each pass of {name}") as progress:
-            found[name] = waits(result, progress)
+            try:
+                found[name] = waits(result, progress)
+            except HpcgymError as error:
+                raise HpcgymError(f"{name}: {error}") from None
     if len(results) == 1:
         ((name, result),) = results.items()
         return waits_by(result, found[name], by or "size")
@@ -82,12 +88,14 @@ def _print(table: pd.DataFrame, results: Mapping[str, Result]) -> None:
 
 def _say(say: Any, seconds: pd.Series[int]) -> None:
     """Say what all waiting is due to, the most first."""
-    from hpcgym.explanation.reasons import REASONS
+    from hpcgym.explanation.reasons import CALLED
+    from hpcgym.explanation.story import duration
 
     total = int(seconds.sum())
-    say(f"All jobs together waited for {total / 3600:,.0f} h:", markup=False)
+    text = f"{total / 3600:,.0f} h" if total >= _MANY_HOURS else duration(total)
+    say(f"All jobs together waited for {text}:", markup=False)
     for name, spent in seconds[seconds > 0].sort_values(ascending=False).items():
-        say(f"  {100 * spent / total:5.1f} %  {REASONS[str(name)]}", markup=False, soft_wrap=True)
+        say(f"  {100 * spent / total:5.1f} %  {CALLED[str(name)]}", markup=False)
 
 
 def _shares(table: pd.DataFrame) -> Table:
@@ -114,8 +122,14 @@ def _shares(table: pd.DataFrame) -> Table:
     for name, row in rows:
         spent = sum(int(row[reason]) for reason in reasons)
         parts = [f"{100 * row[reason] / spent:.1f}" if spent else "" for reason in reasons]
-        found.add_row(escape(name), f"{int(row['jobs']):,}", f"{spent / 3600:,.1f}", *parts)
+        found.add_row(escape(name), f"{int(row['jobs']):,}", _hours(spent), *parts)
     return found
+
+
+def _hours(seconds: int) -> str:
+    """Return hours with a digit behind the point, or with two that tell something."""
+    hours = seconds / 3600
+    return f"{hours:,.1f}" if hours >= 1 or not hours else f"{hours:.2g}"
 
 
 def _draw(table: pd.DataFrame, results: Mapping[str, Result], path: Path) -> None:

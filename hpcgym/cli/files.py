@@ -90,14 +90,25 @@ def digests_of_read(
     """
     from hpcgym.workload.io.files import sha256_of
 
-    marks = _marks(command)
-    others = [value for name, value in values.items() if name not in marks]
-    named = sorted({path for value in others for path in _files_of(value)})
-    read = [path for path in named if path.is_file() and os.access(path, os.R_OK)]
+    read = [path for path in _read(command, values) if path.is_file() and os.access(path, os.R_OK)]
     names = [path.name for path in read]
     return {
         path.name if names.count(path.name) == 1 else str(path): sha256_of(path) for path in read
     }
+
+
+def check_regular(command: Callable[..., Any] | None, values: Mapping[str, Any]) -> None:
+    """Raise an HpcgymError if a command would read a pipe or a device, which may never end."""
+    for path in _read(command, values):
+        if path.exists() and not (path.is_file() or path.is_dir()):
+            raise HpcgymError(f"{path} is no regular file")
+
+
+def _read(command: Callable[..., Any] | None, values: Mapping[str, Any]) -> list[Path]:
+    """Return all that a command may read, by name."""
+    marks = _marks(command)
+    others = [value for name, value in values.items() if name not in marks]
+    return sorted({path for value in others for path in _files_of(value)})
 
 
 def _check_name(path: Path, mark: Written) -> None:

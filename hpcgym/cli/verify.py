@@ -14,7 +14,7 @@ from hpcgym.cli.differences import of_contents, of_records
 from hpcgym.cli.running import ExplainedCommand
 from hpcgym.errors import HpcgymError, WorkloadError
 from hpcgym.files.origin import Command, commanded
-from hpcgym.files.recorded import record_of_file
+from hpcgym.files.recorded import record_of_file, table_of
 from hpcgym.version import __version__
 
 
@@ -57,8 +57,11 @@ def verify(
     run = lru_cache(maxsize=1)(again)  # a command's files mostly stand in a row
     failed = False
     for name in files:
+        path = Path(name)
+        if table := table_of(path):
+            typer.echo(f"{name}: is the record of {table.name}")
+            continue
         try:
-            path = Path(name)
             said, equal = _verified(path, run, workload)
         except HpcgymError as error:
             said, equal = f"not verified: {error}", False
@@ -90,11 +93,11 @@ def _verified(path: Path, run: Callable[..., Again], workload: str | None) -> tu
         contents = of_contents(path, made.outcome, same_version=same_version)
     found += [contents] if contents else []
     of_version = "" if same_version else f"; hpcgym {record['hpcgym']} wrote it, not {__version__}"
-    if not found:
-        return f"equal{of_version}", True
     others = [
         f"; {name} has other contents now"
         for name, digest in made.files().items()
         if record["files"].get(name, digest) != digest
     ]
+    if not found:
+        return f"equal{''.join(others)}{of_version}", True
     return f"differs: {'; '.join(found)}{''.join(others)}{of_version}", False

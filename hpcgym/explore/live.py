@@ -17,7 +17,6 @@ from hpcgym.explanation import explain
 from hpcgym.explore.columns import of_schedule, statistics
 from hpcgym.explore.packing import pack
 from hpcgym.explore.page import document, page
-from hpcgym.report.labels import scheduler_name
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.estimates import ESTIMATES
 from hpcgym.scheduler.files import scheduler_text
@@ -63,6 +62,7 @@ class Session:
         (first, fixed), *others = results.items()
         self._name, self._fixed = first, fixed
         self._other, changed = others[0] if others else (f"{first}, changed", fixed)
+        self._alone = not others
         self._begin = changed.scheduler
         self._command = list(command)
         self._one = threading.Lock()  # one simulation at a time
@@ -94,8 +94,9 @@ class Session:
             begin = time.perf_counter()
             result = self._simulated(question)
             spent = 1000 * (time.perf_counter() - begin)
-        told, columns = of_schedule(result, self._other, 1, self._fixed, 1)
-        values = statistics({self._name: self._fixed, self._other: result})
+        name = self._named(result)
+        told, columns = of_schedule(result, name, 1, self._fixed, 1)
+        values = statistics({self._name: self._fixed, name: result})
         head = {"run": told, "statistics": values, "ms": spent}
         return Answer(pack(head, columns), "application/octet-stream")
 
@@ -129,7 +130,7 @@ class Session:
             return Answer(text.encode(), "text/plain; charset=utf-8")
         with self._one:
             result = self._simulated(rules)
-        parts = {self._name: self._fixed, self._called(result): result}
+        parts = {self._name: self._fixed, self._named(result): result}
         text = self._origin.copy().run(page, parts)
         return Answer(text.encode(), "text/html; charset=utf-8")
 
@@ -189,12 +190,11 @@ class Session:
             words = words[:at] + words[at + 2 :]
         return [*words, "--processors", str(processors)]
 
-    def _called(self, result: Result) -> str:
-        """Return what a schedule is called: its rules, and its machine if it is another one."""
-        size, usual = result.cluster.processors, self._fixed.cluster.processors
-        name = scheduler_name(result.scheduler)
-        name = name if size == usual else f"{name} on {size:,} processors"
-        return name if name != self._name else self._other
+    def _named(self, result: Result) -> str:
+        """Return the second schedule's name, which says so if the controls have changed it."""
+        same_size = result.cluster.processors == self._fixed.cluster.processors
+        same = same_size and result.scheduler.describe() == self._begin.describe()
+        return self._other if same or self._alone else f"{self._other}, changed"
 
 
 def _check_changeable(results: Mapping[str, Result]) -> None:

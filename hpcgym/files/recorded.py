@@ -99,6 +99,12 @@ def beside(path: Path) -> Path:
     return path.with_name(f"{path.name}.{KEY}.json")
 
 
+def table_of(path: Path) -> Path | None:
+    """Return the table that a file is the record of; None if it is no such file."""
+    ending = f".{KEY}.json"
+    return path.with_name(path.name.removesuffix(ending)) if path.name.endswith(ending) else None
+
+
 def write_beside(path: Path, record: Mapping[str, Any]) -> None:
     """Write the record of a table beside it.
 

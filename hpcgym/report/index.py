@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from hpcgym.errors import HpcgymError
-from hpcgym.files.recorded import KEY, READERS, record_of_file
+from hpcgym.files.recorded import READERS, record_of_file, table_of
 from hpcgym.files.writing import same_file, whole_text
 from hpcgym.report.html import STYLE
 from hpcgym.report.numbers import shown
@@ -55,7 +55,8 @@ th button { font: inherit; color: inherit; background: none; border: 0; padding:
   cursor: pointer; text-decoration: underline dotted; }
 th[aria-sort=ascending] button::after { content: " ▲"; }
 th[aria-sort=descending] button::after { content: " ▼"; }
-td.text { text-align: left; }
+td.text, th { text-align: left; }
+td.text { white-space: normal; overflow-wrap: anywhere; min-width: 6rem; max-width: 20rem; }
 """
 
 
@@ -85,7 +86,7 @@ def indexed(folder: Path, but: Path) -> Indexed:
     for path in sorted(folder.rglob("*")):
         name = path.name.casefold()
         known = name.removesuffix(".gz").endswith(tuple(READERS))
-        if not known or name.endswith(f".{KEY}.json") or not path.is_file() or same_file(path, but):
+        if not known or table_of(path) or not path.is_file() or same_file(path, but):
             continue
         try:
             found.records[path] = record_of_file(path)
@@ -125,7 +126,9 @@ def _page(title: str, rows: Sequence[str], others: Sequence[str]) -> str:
         f"<th><button>{escape(text)}</button></th>" for text in (*_HEADINGS, *_METRICS.values())
     )
     without = (
-        f'<p class="soft">Without a record: {escape(", ".join(others))}</p>\n' if others else ""
+        f'<p class="soft">Without a readable record: {escape(", ".join(others))}</p>\n'
+        if others
+        else ""
     )
     body = "\n".join(rows)
     return (

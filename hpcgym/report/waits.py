@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 #: Bars that a picture has at most, but of sizes and weeks; the others are one, "others".
 MOST_BARS = 30
 _ROW_INCHES, _FRAME_INCHES = 0.24, 1.2
+_LETTERS = 32  # of a name
 _COLOURS = {
     "processors": BLUE,
     "nodes": SKY_BLUE,
@@ -49,7 +50,8 @@ def draw_waits(table: pd.DataFrame, note: str = "", axes: Axes | None = None) ->
     Parameters
     ----------
     table : of :func:`hpcgym.explanation.waits_by`: columns of reasons [s], index what the bars are
-        called; of more than 30 rows, but of sizes and weeks, the last ones are one bar.
+        called. Of more than 30 rows, but of sizes and weeks, the last ones are one bar; and rows in
+        which nobody waited are left out.
     note : what it shows, for a new figure.
     axes : where to draw; without it a new figure.
 
@@ -62,7 +64,10 @@ def draw_waits(table: pd.DataFrame, note: str = "", axes: Axes | None = None) ->
     HpcgymError : matplotlib is not installed.
     """
     reasons = [name for name in CALLED if name in table and table[name].any()]
-    names, seconds = [str(name) for name in table.index], table[reasons].to_numpy(np.float64)
+    waited = table[reasons].any(axis=1)
+    shown = table if table.index.name in ORDERED else table[waited]
+    names = [_short(str(name)) for name in shown.index]
+    seconds = shown[reasons].to_numpy(np.float64)
     if len(names) > MOST_BARS and table.index.name not in ORDERED:
         kept = MOST_BARS - 1
         names = [*names[:kept], f"{len(names) - kept} others"]
@@ -82,8 +87,14 @@ def draw_waits(table: pd.DataFrame, note: str = "", axes: Axes | None = None) ->
     plain(axes, grid="x")
     axes.tick_params(left=False)
     rows_of_legend = legend_above(axes, [CALLED[name] for name in reasons]) if reasons else 0
-    title(axes, "What jobs waited for", note, rows_of_legend)
+    heading = "What jobs waited for" if reasons else "No job waited"
+    title(axes, heading, note, rows_of_legend)
     return axes
+
+
+def _short(name: str) -> str:
+    """Return a name that leaves room for bars."""
+    return name if len(name) <= _LETTERS else f"{name[: _LETTERS - 1]}…"
 
 
 def _unit(seconds: float) -> tuple[int, str]:

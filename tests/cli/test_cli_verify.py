@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -196,7 +197,7 @@ def test_a_log_that_has_changed_is_found_and_named(log: Path) -> None:
     assert "the schedule" in said
     assert "log.swf has other contents now" in said
     log.write_text("".join(["; Note: moved\n", *lines]))  # the same jobs
-    assert succeed("verify", path).stdout == f"{path}: equal\n"
+    assert succeed("verify", path).stdout == f"{path}: equal; log.swf has other contents now\n"
 
 
 def test_a_log_may_lie_elsewhere(log: Path) -> None:
@@ -327,3 +328,25 @@ def test_a_log_made_of_a_schedule_has_its_record_no_more(log: Path) -> None:
     write_swf(hpcgym.load_workload(path), again)
     assert "has no record" in run("verify", again).stdout
     assert "provenance" not in again.read_text()
+
+
+def test_a_record_that_names_a_pipe_is_not_followed(log: Path) -> None:
+    path, pipe = written(log, "a.csv"), log.with_name("pipe")
+    os.mkfifo(pipe)
+    record = json.loads(beside(path).read_text())
+    beside(path).write_text(json.dumps({**record, "command": ["simulate", str(pipe)]}))
+    assert "is no regular file" in run("verify", path).stdout
+
+
+def test_records_beside_tables_are_passed_over_and_other_inputs_are_told(log: Path) -> None:
+    conf = log.with_name("slurm.conf")
+    text = "SchedulerType=sched/backfill\nNodeName=n[1-4] CPUs=4\nPartitionName=p Nodes=ALL\n"
+    conf.write_text(text)
+    path = log.with_name("a.csv")
+    succeed("simulate", log, "--scheduler", conf, "--output", path)
+    assert succeed("verify", path, beside(path)).stdout.splitlines() == [
+        f"{path}: equal",
+        f"{beside(path)}: is the record of a.csv",
+    ]
+    conf.write_text(f"{text}# another line\n")
+    assert succeed("verify", path).stdout == f"{path}: equal; slurm.conf has other contents now\n"

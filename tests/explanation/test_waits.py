@@ -152,7 +152,10 @@ def test_picture() -> None:
     many = draw_waits(waited.rename(index=lambda job: f"$job_{job}$"))
     names = [label.get_text() for label in many.get_yticklabels()]
     assert len(names) == MOST_BARS
-    assert names[-1] == f"{400 - MOST_BARS + 1} others"
+    assert names[-1] == f"{int(waited.any(axis=1).sum()) - MOST_BARS + 1} others"
+    none = draw_waits(waits_by(result, 0 * waited, "user"))
+    assert none.get_title(loc="left") == "No job waited"
+    assert [label.get_text() for label in none.get_yticklabels()] == []
 
 
 # --- The command ----------------------------------------------------------------------------------

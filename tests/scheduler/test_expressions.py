@@ -348,6 +348,8 @@ def test_at_the_command_line() -> None:
     found, expected = json.loads(given.output), json.loads(named.output)
     assert found.pop("scheduler")["name"].startswith("queue by -(requested * processors), EASY")
     assert expected.pop("scheduler")["policy"] == "saf"
+    digests = [one.pop("provenance")["schedules"][0]["sha256"] for one in (found, expected)]
+    assert digests[0] == digests[1]
     assert found == expected
     bad = run(app, ["simulate", source, "--policy", "20 * wiat"])
     assert bad.exit_code == 1

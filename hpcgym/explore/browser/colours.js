@@ -59,7 +59,7 @@ function byName(jobs, by, theme) {
     return [NAMED_COLOURS[i], `${names[name]} (${share || "<1"}%)`, wanted];
   });
   if (names.length > most.length) {
-    legend.push([OTHERS[theme][1], `${counted(names.length - most.length)} others`, null]);
+    legend.push([OTHERS[theme][1], plural(names.length - most.length, "other"), null]);
   }
   const classes = () => Uint8Array.from(of, (name) => place[name]);
   return { colours: [...NAMED_COLOURS, ...OTHERS[theme]], legend, classes };

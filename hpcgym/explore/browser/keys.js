@@ -29,7 +29,11 @@ function moveRows(share) {
 function onKey(event) {
   if (event.ctrlKey || event.metaKey || event.altKey || $("help").open || $("saved").open) return;
   if (event.target.matches("input, select, textarea")) {
-    if (event.key === "Escape") event.target.blur();
+    // leave the field, with what stands in it: Escape would empty it
+    if (event.key === "Escape" || (event.key === "Enter" && event.target === $("find"))) {
+      event.preventDefault();
+      event.target.blur();
+    }
     return;
   }
   const act = KEYS[event.key.toLowerCase()];

@@ -107,9 +107,7 @@ function find(text) {
   if (!number) { setFilter(text); return; }
   const j = byNumber(Number(number[1]));
   $("wrong").textContent = j < 0 ? `there is no job ${number[1]} here` : "";
-  if (j < 0) return;
-  $("find").blur();  // keys are for the picture again
-  pick(j, true);
+  if (j >= 0) pick(j, true);
 }
 
 /** Pick the next job, or the one before, of the filter, or else of the same user. */
