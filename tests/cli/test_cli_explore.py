@@ -10,13 +10,12 @@ import sys
 import urllib.request
 from pathlib import Path
 
-import numpy as np
 import pytest
-from test_page import told
 from typer.testing import CliRunner
 
 from hpcgym.cli import app
 from hpcgym.explore import page
+from hpcgym.files.origin import Command, commanded
 from hpcgym.simulation.run import simulate
 from hpcgym.workload import load_workload
 
@@ -29,17 +28,16 @@ def explore(*words: object) -> tuple[int, str]:
 
 
 @pytest.mark.cli
-def test_the_page_is_that_of_the_library(tmp_path: Path) -> None:
+def test_the_page_is_that_of_the_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "0")
     file = tmp_path / "two.html"
     words = [WORKLOAD, "--scheduler", "easy,saf", "--threshold", "3600", "--output", file]
     assert explore(*words)[0] == 0
     jobs = load_workload(WORKLOAD)
     results = {name: simulate(jobs, name, threshold=3600) for name in ("easy", "saf")}
-    head, columns = told(file.read_text())
-    expected, others = told(page(results))
-    assert head.pop("origin") != expected.pop("origin")  # the command says it
-    assert head == expected
-    assert all(np.array_equal(columns[name], others[name]) for name in others)
+    asked = Command(["explore", *map(str, words)], dict, "1970-01-01T00:00:00Z")
+    with commanded(asked):
+        assert file.read_text() == page(results)
     code, said = explore(*words)
     assert code == 1
     assert f"{file} is there already" in said
@@ -76,22 +74,36 @@ def test_the_app_is_served_until_ctrl_c() -> None:
     command = [sys.executable, "-m", "hpcgym", "explore", WORKLOAD, "--no-browser"]
     command += ["--processors", "32"]
     with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ,
+        # tests that a shell has started in the background ignore Ctrl-C, and so would the app
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     ) as process:
-        assert process.stdout is not None
-        address = process.stdout.readline().strip()
-        assert address.startswith("http://127.0.0.1:")
-        with urllib.request.urlopen(address) as answer:
-            assert b"<title>" in answer.read()
-        question = json.dumps({"what": "command", "policy": "saf"}).encode()
-        with urllib.request.urlopen(f"{address}save", question) as answer:
-            expected = f"hpcgym simulate {WORKLOAD} --processors 32 --policy saf"
-            assert answer.read().decode() == expected
-        process.send_signal(signal.SIGINT)
-        _, said = process.communicate(timeout=30)
+        try:
+            said = _asked_and_interrupted(process)
+        finally:
+            process.kill()  # or a failure would wait for it without an end
     assert process.returncode == 0
     assert said.splitlines()[-1] == "ended"
     assert "Traceback" not in said
+
+
+def _asked_and_interrupted(process: subprocess.Popen[str]) -> str:
+    """What the app says until Ctrl-C, after its page and a question."""
+    assert process.stdout is not None
+    address = process.stdout.readline().strip()
+    assert address.startswith("http://127.0.0.1:")
+    with urllib.request.urlopen(address, timeout=30) as answer:
+        assert b"<title>" in answer.read()
+    question = json.dumps({"what": "command", "policy": "saf"}).encode()
+    with urllib.request.urlopen(f"{address}save", question, timeout=30) as answer:
+        expected = f"hpcgym simulate {WORKLOAD} --processors 32 --policy saf"
+        assert answer.read().decode() == expected
+    process.send_signal(signal.SIGINT)
+    return process.communicate(timeout=30)[1]
 
 
 @pytest.mark.distributed
