@@ -45,7 +45,9 @@ Rules
  8. Where every unit of the workload is one core and nothing else, a core is as good as any other:
     the schedule is that of `oracle.py` on as many processors, and a job gets its nodes when it
     starts. But not under slurm, whose reservations are of nodes by name there too.
+    Nor where a job may not have all nodes.
  9. The correction "kill": a job that reaches its predicted run time ends there.
+10. A job may be bound to a set of nodes. All others hold no unit of it, ever.
 """
 
 from __future__ import annotations
@@ -69,6 +71,7 @@ class NodeJob(Job):
     units: int = 1
     demand: tuple[int, ...] = (1,)
     nodes: tuple[tuple[int, int], ...] = ()
+    allowed: frozenset[int] | None = None  # the nodes that it may have; None: all
     limit: int | None = None  # the run time at which it is killed, where that is the prediction
 
     @property
@@ -81,8 +84,13 @@ class NodeJob(Job):
         return self.run > self.actual
 
 
-def node_jobs_of(workload: Any, resources: Sequence[str]) -> list[NodeJob]:
-    """The jobs of an ``hpcgym`` workload, in its order; ``resources`` of the machine."""
+def node_jobs_of(
+    workload: Any, resources: Sequence[str], allowed: Sequence[frozenset[int] | None] = ()
+) -> list[NodeJob]:
+    """The jobs of an ``hpcgym`` workload, in its order; ``resources`` of the machine.
+
+    ``allowed``: the nodes that each may have, None: all.
+    """
     jobs = []
     for row in range(len(workload)):
         units, demand = int(workload.requested_processors[row]), [1, *[0] * (len(resources) - 1)]
@@ -105,6 +113,7 @@ def node_jobs_of(workload: Any, resources: Sequence[str]) -> list[NodeJob]:
             first_submit=workload.first_submit_s,
             units=units,
             demand=tuple(demand),
+            allowed=allowed[row] if allowed else None,
         )
         jobs.append(job)
     return jobs
@@ -118,8 +127,18 @@ def hold(free: Amounts, demand: Sequence[int]) -> int:
     return max(min(have // need for have, need in zip(free, demand, strict=True) if need > 0), 0)
 
 
+def hold_of(job: Any, node: int, free: Amounts) -> int:
+    """How many units of a job a node with so much free has room for: rule 10."""
+    barred = job.allowed is not None and node not in job.allowed
+    return 0 if barred else hold(free, job.demand)
+
+
 def room(nodes: Nodes, demand: Sequence[int]) -> int:
     return sum(hold(free, demand) for free in nodes)
+
+
+def room_for(job: Any, nodes: Nodes) -> int:
+    return sum(hold_of(job, node, free) for node, free in enumerate(nodes))
 
 
 def order_of_nodes(
@@ -156,7 +175,7 @@ def order_of_nodes(
 
 def value_left(node: int, free: Nodes, total: Amounts, job: Any, others: Sequence[Any]) -> float:
     """S of rule 3; infinite where no unit has room."""
-    units = min(hold(free[node], job.demand), job.units)
+    units = min(hold_of(job, node, free[node]), job.units)
     if units == 0:
         return math.inf
     left = 0.0
@@ -226,7 +245,8 @@ class NodeSimulation(Simulation):
         self.arrived: list[NodeJob] = []  # submitted now, in the queue or not yet
         self.looks_back = False  # at who ran before an extract
         single = all(job.demand[0] == 1 and sum(job.demand) == 1 for job in self.jobs)
-        self.alike = single and self.slurm is None
+        bound = any(job.allowed is not None for job in self.jobs)
+        self.alike = single and self.slurm is None and not bound
 
     def has_room(self, job: NodeJob) -> bool:
         """Rule 18 of ``oracle.py``; then it gets nodes by the allocation, beside the others."""
@@ -262,13 +282,13 @@ class NodeSimulation(Simulation):
 
     def fits(self, job: NodeJob, now: int) -> bool:
         enough = self.hold is None or self.need(job, now) <= self.free(now)
-        return enough and room(self.free_nodes(now), job.demand) >= job.units
+        return enough and room_for(job, self.free_nodes(now)) >= job.units
 
     def allocated(self, job: NodeJob, free: Nodes) -> Placed | None:
         """Rule 3; None if the units do not fit."""
         placed, missing = [], job.units
         for node in self.order_for(job, free):
-            units = min(missing, hold(free[node], job.demand))
+            units = min(missing, hold_of(job, node, free[node]))
             if units > 0:
                 placed.append((node, units))
                 missing -= units
@@ -302,7 +322,7 @@ class NodeSimulation(Simulation):
         moment = self.time_for(head, now)
         extra = self.free(moment) - self.need(head, now)
         later = self.free_nodes(moment)
-        slack = room(later, head.demand) - head.units
+        slack = room_for(head, later) - head.units
         if head.reserved_start == -1 and not self.order_changes():
             head.reserved_start = moment
         for job in self.candidates(now):
@@ -325,7 +345,7 @@ class NodeSimulation(Simulation):
     def time_for(self, head: NodeJob, now: int) -> int:
         for time in sorted({job.predicted_end for job in self.running}):
             enough = self.hold is None or self.need(head, now) <= self.free(time)
-            if enough and room(self.free_nodes(time), head.demand) >= head.units:
+            if enough and room_for(head, self.free_nodes(time)) >= head.units:
                 return time
         raise AssertionError("the head is larger than the machine")
 
@@ -335,11 +355,11 @@ class NodeSimulation(Simulation):
         """Nodes that leave the head its room, and the slack then left; None without such."""
         placed, missing = [], job.units
         for node in self.order_for(job, free):
-            for units in range(min(missing, hold(free[node], job.demand)), 0, -1):
+            for units in range(min(missing, hold_of(job, node, free[node])), 0, -1):
                 rest = [
                     have - units * need for have, need in zip(later[node], job.demand, strict=True)
                 ]
-                loss = hold(later[node], head.demand) - hold(rest, head.demand)
+                loss = hold_of(head, node, later[node]) - hold_of(head, node, rest)
                 if loss <= slack:
                     placed.append((node, units))
                     missing -= units
@@ -401,7 +421,8 @@ def least_of(states: Sequence[Nodes]) -> Nodes:
 def _fresh(job: NodeJob) -> NodeJob:
     given = (job.submit, job.processors, job.run, job.requested, job.user)
     known = {"recorded_wait": job.recorded_wait, "first_submit": job.first_submit}
-    return NodeJob(*given, **known, units=job.units, demand=tuple(job.demand))
+    own = {"units": job.units, "demand": tuple(job.demand), "allowed": job.allowed}
+    return NodeJob(*given, **known, **own)
 
 
 def simulate_nodes_slowly(

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from hypothesis import strategies as st
 from strategies import BACKFILL, DEPTHS, GAPS, POLICY, REQUESTS, holds, predictions
 
-from hpcgym.cluster import Cluster, NodeGroup
+from hpcgym.cluster import Cluster, NodeGroup, Partition
 from hpcgym.workload.model import Workload
+from hpcgym.workload.needs import needs_of
 
 OTHERS = ("mem", "gpu")  # resources beside the cores
 ALLOCATIONS = ("first-fit", "best-fit", "worst-fit", "balanced", "weighted", "hybrid")
@@ -33,11 +35,10 @@ def machines(draw: st.DrawFn) -> Cluster:
     return Cluster(groups=tuple(groups))
 
 
-def most_units(cluster: Cluster, demand: list[int]) -> int:
-    """Return how many units the empty machine holds."""
+def most_units(nodes: list[list[int]], demand: list[int]) -> int:
+    """Return how many units the empty nodes hold."""
     return sum(
-        min(have // need for have, need in zip(node, demand, strict=True) if need)
-        for node in cluster.capacity.tolist()
+        min(have // need for have, need in zip(node, demand, strict=True) if need) for node in nodes
     )
 
 
@@ -74,7 +75,7 @@ def workloads_for(
             demand = [draw(st.integers(1, node[0]))]
             demand += [draw(st.sampled_from([0, 0, 1, 1, have])) for have in node[1:]]
             demand = [min(need, have) for need, have in zip(demand, node, strict=True)]
-        most = most_units(cluster, demand)
+        most = most_units(capacity.tolist(), demand)
         units.append(draw(st.one_of(st.integers(1, most), st.just(most), st.just(1))))
         for name, need in zip(resources, demand, strict=True):
             per_unit[name].append(need)
@@ -111,3 +112,23 @@ def node_cases(draw: st.DrawFn, max_jobs: int = 25) -> tuple[Cluster, Workload, 
     cluster = draw(machines())
     workload = draw(workloads_for(cluster, max_jobs))
     return cluster, workload, draw(node_schedulers(workload))
+
+
+@st.composite
+def partitioned_cases(draw: st.DrawFn) -> tuple[Cluster, Workload, dict[str, Any]]:
+    """The same on a machine with partitions, which may overlap; each job fits into its own."""
+    plain, workload, rules = draw(node_cases())
+    numbers = st.lists(st.integers(0, plain.nodes - 1), min_size=1, unique=True)
+    sets = draw(st.lists(numbers, min_size=1, max_size=3))
+    parts = tuple(Partition(f"p{i}", tuple(nodes)) for i, nodes in enumerate(sets, 1))
+    needs = needs_of(workload, plain.resources)
+    chosen = []
+    for units, *demand in needs.tolist():
+        fits = [-1]
+        for number, part in enumerate(parts, 1):
+            if most_units(plain.capacity[list(part.nodes)].tolist(), demand) >= units:
+                fits.append(number)
+        chosen.append(draw(st.sampled_from(fits)))
+    header = {"Partition": [f"{number} p{number}" for number in range(1, len(parts) + 1)]}
+    named = replace(workload.with_columns(partition=chosen), header=header)
+    return replace(plain, partitions=parts), named, rules

@@ -253,13 +253,16 @@ def _fitting(workload: Workload, cluster: Cluster | None, drop: bool) -> Workloa
     """Return the jobs that the empty machine holds: all, unless the others are to be dropped."""
     from hpcgym.workload import check_fits, fitting, needs_of
     from hpcgym.workload.cleaning import clean
+    from hpcgym.workload.needs import check_partitions
 
     if cluster is None or not cluster.groups:
         processors = None if cluster is None else cluster.processors
         return clean(workload, "drop-larger-than-machine", processors) if drop else workload
+    partitions = [one.name for one in cluster.partitions]
     if drop:
-        return fitting(workload, cluster.resources, cluster.capacity)
+        return fitting(workload, cluster.resources, cluster.capacity, partitions)
     try:
+        check_partitions(workload, partitions)
         needs = needs_of(workload, cluster.resources)
         check_fits(workload, needs, cluster.capacity, cluster.resources)
     except HpcgymError as error:

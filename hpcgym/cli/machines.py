@@ -11,8 +11,7 @@ from hpcgym.cli.options import Format
 from hpcgym.cli.running import ExplainedCommand
 
 if TYPE_CHECKING:
-    from hpcgym.cluster import Cluster
-    from hpcgym.cluster.slurm import Partition
+    from hpcgym.cluster import Cluster, Partition
 
 
 class Machines(ExplainedCommand):
@@ -81,9 +80,9 @@ def _slurm_text(path: str) -> str:
 
     conf = read_slurm_conf(path)
     lines = [cluster_toml(conf.cluster)]
-    if conf.partitions:
-        lines.append("# Partitions; a simulation has all jobs in one queue:")
-        lines += [f"# {one.name}: {_limits(one)}" for one in conf.partitions]
+    if conf.cluster.partitions:
+        lines.append("# Partitions; a job has nodes of its own, and no limit of it is followed:")
+        lines += [f"# {one.name}: {_limits(one)}" for one in conf.cluster.partitions]
         lines.append("")
     if conf.unfollowed:
         lines.append(
@@ -118,7 +117,8 @@ def _facts(cluster: Cluster, name: str) -> dict[str, Any]:
     return {
         "name": cluster.name or name,
         "nodes": cluster.nodes,
-        "resources": dict(zip(cluster.resources, total, strict=True)),
+        "resources": dict(zip(cluster.node_resources, total, strict=False)),
+        "partitions": {one.name: len(one.nodes) for one in cluster.partitions},
         "queues": dict(cluster.queues),
         "node_w": _watts(cluster),
         "io_bandwidth_gb_s": cluster.io_bandwidth_gb_s,

@@ -3,6 +3,7 @@
 from hpcgym.cluster.failures import Failures, failures_of
 from hpcgym.cluster.files import cluster_toml, find_cluster, machine_names, read_cluster
 from hpcgym.cluster.nodes import NodeGroup
+from hpcgym.cluster.partitions import Partition
 from hpcgym.cluster.pool import Cluster
 from hpcgym.cluster.power import Level, NodePower
 
@@ -12,6 +13,7 @@ __all__ = [
     "Level",
     "NodeGroup",
     "NodePower",
+    "Partition",
     "cluster_toml",
     "failures_of",
     "find_cluster",

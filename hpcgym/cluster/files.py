@@ -23,6 +23,10 @@
     of = 18            # nodes; of a second level, how many of the first
     power_w = 248
 
+    [[partition]]      # of which jobs may have nodes; partitions may overlap
+    name = "debug"
+    nodes = "gpu,0-3"  # groups, and numbers of nodes, which count from 0
+
     [[queue]]
     name = "debug"
     expected_wait_s = 3600
@@ -47,6 +51,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from hpcgym.cluster.nodes import NodeGroup
+from hpcgym.cluster.partitions import Partition, nodes_of_text, text_of_nodes
 from hpcgym.cluster.pool import Cluster, Usual
 from hpcgym.cluster.power import Level, NodePower
 from hpcgym.cluster.slurm import read_slurm_conf
@@ -55,7 +60,7 @@ from hpcgym.files import toml_file, toml_of
 from hpcgym.naming import CORE, MEGABYTES, MEMORY, megabytes, near_name
 
 # what tables are as attributes
-_TABLES = {"group": "groups", "level": "levels", "queue": "queues"}
+_TABLES = {"group": "groups", "level": "levels", "partition": "partitions", "queue": "queues"}
 _QUEUE = ("name", "expected_wait_s")
 _POWER = "power"
 _SOCKETS = "sockets"
@@ -63,7 +68,7 @@ _SOCKETS = "sockets"
 _EQUAL_NODES = re.compile(r"-?\d*(x-?\d*)+", re.IGNORECASE)
 #: How the name of a slurm.conf ends.
 SLURM = ".conf"
-_Made = TypeVar("_Made", NodePower, Level)
+_Made = TypeVar("_Made", NodePower, Level, Partition)
 
 
 def read_cluster(path: str | os.PathLike[str]) -> Cluster:
@@ -101,11 +106,21 @@ def _machine(given: Mapping[str, Any], where: str) -> Cluster:
         _made(Level, f"{where}, {_called('level', n, one)}", one)
         for n, one in _rows(where, given, "level")
     ]
+    partitions = [
+        _partition(f"{where}, {_called('partition', n, one)}", one, groups)
+        for n, one in _rows(where, given, "partition")
+    ]
     if not groups and "processors" not in given:
         raise HpcgymError(f"{where} has neither groups of nodes, [[group]], nor processors")
     attributes = {key: value for key, value in given.items() if key not in _TABLES}
     try:
-        return Cluster(**attributes, groups=tuple(groups), queues=queues, levels=tuple(levels))
+        return Cluster(
+            **attributes,
+            groups=tuple(groups),
+            queues=queues,
+            levels=tuple(levels),
+            partitions=tuple(partitions),
+        )
     except HpcgymError as error:
         raise HpcgymError(f"{where}: {error}") from None
 
@@ -130,6 +145,8 @@ def cluster_toml(cluster: Cluster) -> str:
     for level in cluster.levels:
         lines += ["", "[[level]]", f"name = {_toml(level.name)}", f"of = {level.of}"]
         lines += [f"power_w = {_toml(level.power_w)}"]
+    for part in cluster.partitions:
+        lines += ["", "[[partition]]", *_partition_lines(part)]
     for name, wait in cluster.queues.items():
         lines += ["", "[[queue]]", f"name = {_toml(name)}", f"expected_wait_s = {_toml(wait)}"]
     return "\n".join(lines).lstrip("\n") + "\n"
@@ -256,6 +273,28 @@ def _made(kind: type[_Made], where: str, given: Mapping[str, Any]) -> _Made:
         raise HpcgymError(f"{where}: {error}") from None
 
 
+def _partition(where: str, given: dict[str, Any], groups: list[NodeGroup]) -> Partition:
+    """Return a partition of a table whose keys are its attributes, but that nodes are a text."""
+    _need(where, given, ("name", "nodes"))
+    if not isinstance(given["nodes"], str):
+        raise HpcgymError(f"{where}: nodes must be a text such as '0-3,7', not {given['nodes']!r}")
+    sizes = [(group.name, group.nodes) for group in groups]
+    listed = {key: tuple(one) if isinstance(one, list) else one for key, one in given.items()}
+    return _made(Partition, where, {**listed, "nodes": nodes_of_text(given["nodes"], sizes, where)})
+
+
+def _partition_lines(partition: Partition) -> list[str]:
+    """Return a partition as lines of TOML, but for what is so by itself."""
+    lines = [f"name = {_toml(partition.name)}", f'nodes = "{text_of_nodes(partition.nodes)}"']
+    for field in fields(partition):
+        value = getattr(partition, field.name)
+        if field.name not in ("name", "nodes") and value != field.default:
+            several = isinstance(value, tuple)
+            text = f"[{', '.join(map(_toml, value))}]" if several else _toml(value)
+            lines.append(f"{field.name} = {text}")
+    return lines
+
+
 def _power_lines(power: NodePower) -> list[str]:
     """Return the power of nodes as lines of TOML, but for what is so by itself."""
     plain = NodePower(power.idle_w, power.busy_w, frequency_ghz=power.frequency_ghz)
@@ -308,6 +347,8 @@ def _toml(value: Any) -> str:
     if isinstance(value, str):
         escaped = value.replace("\\", "\\\\").replace('"', '\\"')
         return '"' + "".join(c if c.isprintable() else _escaped(c) for c in escaped) + '"'
+    if isinstance(value, bool):
+        return str(value).lower()
     return str(int(value)) if isinstance(value, float) and value.is_integer() else repr(value)
 
 

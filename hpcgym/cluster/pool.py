@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 
 from hpcgym.cluster.nodes import MOST_NODES, NodeGroup
 from hpcgym.cluster.numbers import real, seconds, watts, whole
+from hpcgym.cluster.partitions import Partition, listed
 from hpcgym.cluster.power import Level
 from hpcgym.errors import HpcgymError
-from hpcgym.naming import CORE, alike
+from hpcgym.naming import ANY_NUMBER, CORE, PARTITION, alike
 
 MOST_PROCESSORS = 2**31  # so that no sum of processors overflows
 
@@ -52,6 +53,9 @@ class Cluster:
     io_bandwidth_gb_s : bandwidth of the file system that all jobs share [GB/s, 10^9 bytes], counted
         to the byte; None: files slow nobody down. Only jobs with speedups go by it, whose codes say
         what they ask for.
+    partitions : sets of nodes, :class:`~hpcgym.cluster.partitions.Partition` after partition, which
+        may overlap. A job gets nodes of the partition that its log names, one without a partition
+        any.
 
     Raises
     ------
@@ -59,7 +63,8 @@ class Cluster:
         power that is negative or no number, a time that is negative or no whole number of seconds,
         groups of the same name, resources of almost the same name, more than 2^20 nodes, nodes
         without a power of their own that are to be switched off, an expected wait that is no number
-        above 0, levels without nodes or of the same name, or a bandwidth that is no number above 0.
+        above 0, levels or partitions without nodes or of the same name, a partition with nodes that
+        the machine does not have, or a bandwidth that is no number above 0.
     """
 
     processors: int = None  # type: ignore[assignment]  # None: what the groups have
@@ -76,6 +81,7 @@ class Cluster:
     name: str = ""
     levels: tuple[Level, ...] = ()
     io_bandwidth_gb_s: float | None = None
+    partitions: tuple[Partition, ...] = ()
 
     def __post_init__(self) -> None:
         settle = object.__setattr__
@@ -83,6 +89,9 @@ class Cluster:
         settle(self, "processors", _processors(self.processors, self.groups))
         settle(self, "queues", _queues(self.queues))
         settle(self, "levels", _levels(self.levels, self.groups))
+        settle(self, "partitions", listed(self.partitions, self.nodes))
+        if self.partitions and not self.groups:
+            raise HpcgymError("partitions are of nodes, of which a pool of processors has none")
         if not isinstance(self.name, str):
             raise HpcgymError(f"the name of a machine must be a text, not {self.name!r}")
         unknown = [group.name for group in self.groups if group.power is None]
@@ -128,8 +137,23 @@ class Cluster:
 
     @property
     def resources(self) -> tuple[str, ...]:
-        """The types of resources, ``core`` first, then as the groups name them."""
-        return tuple(dict.fromkeys([CORE, *(r for group in self.groups for r in group.resources)]))
+        """The types of resources, ``core`` first, then as the groups name them, then partitions.
+
+        To be in a partition, unless all nodes are, is a resource such as ``partition batch``: its
+        nodes have :data:`~hpcgym.naming.ANY_NUMBER` of it, and each unit of its jobs takes one.
+        """
+        named = dict.fromkeys([CORE, *(r for group in self.groups for r in group.resources)])
+        return (*named, *(PARTITION + one.name for one in self._parts))
+
+    @property
+    def node_resources(self) -> tuple[str, ...]:
+        """The types of resources that groups name: :attr:`resources` without partitions."""
+        return self.resources[: len(self.resources) - len(self._parts)]
+
+    @property
+    def _parts(self) -> list[Partition]:
+        """The partitions that have not all nodes."""
+        return [one for one in self.partitions if len(one.nodes) < self.nodes]
 
     @property
     def nodes(self) -> int:
@@ -149,6 +173,8 @@ class Cluster:
         resources = self.resources
         rows = [[group.resources.get(r, 0) for r in resources] for group in self.groups]
         table = np.array(rows or [[self.processors]], dtype=np.int64)[self.group_of]
+        for column, one in enumerate(self._parts, len(resources) - len(self._parts)):
+            table[list(one.nodes), column] = ANY_NUMBER
         table.flags.writeable = False
         return table
 

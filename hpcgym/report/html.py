@@ -309,11 +309,11 @@ def _machines(parts: Mapping[str, Result]) -> list[str]:
     for cluster in {id(part.cluster): part.cluster for part in parts.values()}.values():
         rows = [
             [group.name, shown(group.nodes)]
-            + [shown(group.resources.get(name, 0)) for name in cluster.resources]
+            + [shown(group.resources.get(name, 0)) for name in cluster.node_resources]
             for group in cluster.groups
         ]
         if rows:
-            units = [f"{name} (MB)" if name == "mem" else name for name in cluster.resources]
+            units = [f"{name} (MB)" if name == "mem" else name for name in cluster.node_resources]
             heading = ["group of nodes", "nodes", *units]
             pieces.append(_table(heading, rows, caption="of each node"))
         if cluster.queues:

@@ -64,6 +64,7 @@ FEATURES = {
     "contiguous": "allocation='contiguous'",
     "changing levels": "dvfs_when='running'",
     "shutdown": "shutdown_after_s",
+    "partitions": "partitions of nodes",
     "extract": "an extract, which begins with jobs that run",
 }
 
@@ -180,6 +181,9 @@ APART: dict[tuple[str, str], str] = {
     ("limits", "shared nodes"): "powers are of nodes with one job each",
     ("limits", "environments on nodes"): "PowerCap and EnergyBudget keep limits",
     ("limits", "batches"): "a batch keeps none",
+    ("partitions", "pool"): "its processors are no nodes; cluster= says which machine",
+    ("partitions", "whole nodes"): "not built yet: all nodes count as alike there",
+    ("partitions", "shared nodes"): "not built yet: all nodes count as alike there",
     ("extract", "whole nodes"): _EMPTY,
     ("extract", "shared nodes"): _EMPTY,
     ("extract", "coverage"): _EMPTY,

@@ -150,6 +150,8 @@ def check_machine(cluster: Cluster) -> tuple[int, int]:
             "speedups are of jobs on nodes, of which a pool of processors has none: give a cluster,"
             " such as '100x2x24' (nodes x sockets x cores)"
         )
+    if cluster.partitions:
+        check("shared nodes", "partitions")
     shapes = {(group.resources[CORE], group.sockets) for group in cluster.groups}
     if len(shapes) > 1:
         raise HpcgymError("speedups: all nodes must have the same cores and sockets")

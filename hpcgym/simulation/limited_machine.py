@@ -18,6 +18,7 @@ from hpcgym.engine.machines.limited.changing import make_changing
 from hpcgym.engine.machines.limited.state import LimitedNodes, make_limited
 from hpcgym.errors import HpcgymError, WorkloadError
 from hpcgym.schedule.power_uses import QUANTUM_W
+from hpcgym.scheduler.capabilities import check
 from hpcgym.scheduler.limits import EnergyBudget, Limit, PowerCap
 
 if TYPE_CHECKING:
@@ -50,6 +51,8 @@ def node_power(cluster: Cluster, needed: bool = True) -> NodePower:
         raise HpcgymError(
             "limits, and allocation='contiguous', are for machines with nodes: cluster= says which"
         )
+    if cluster.partitions:
+        check("whole nodes", "partitions")
     first = cluster.groups[0]
     for group in cluster.groups:
         if dict(group.resources) != dict(first.resources) or group.power != first.power:

@@ -23,7 +23,7 @@ from hpcgym.scheduler.dispatchers.late import LateDispatcher
 from hpcgym.scheduler.dispatchers.view import cells_of
 from hpcgym.scheduler.rules import random_seed
 from hpcgym.simulation.warm_start import own_cells, write_cells
-from hpcgym.workload.needs import check_fits, expected_waits, needs_of
+from hpcgym.workload.needs import check_fits, check_partitions, expected_waits, needs_of
 
 if TYPE_CHECKING:
     from hpcgym.cluster.pool import Cluster
@@ -55,6 +55,7 @@ def needs_on(workload: Workload, cluster: Cluster) -> NDArray[np.int64]:
     """
     if not cluster.groups:
         return np.column_stack([np.ones(len(workload), np.int64), workload.requested_processors])
+    check_partitions(workload, [one.name for one in cluster.partitions])
     needs = needs_of(workload, cluster.resources)
     check_fits(workload, needs, cluster.capacity, cluster.resources)
     return needs

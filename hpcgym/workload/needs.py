@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.errors import WorkloadError, WorkloadWarning
-from hpcgym.naming import CORE, MEMORY, near_name
+from hpcgym.naming import CORE, MEMORY, PARTITION, near_name
 from hpcgym.workload.model import MISSING, Workload
 from hpcgym.workload.names import names_of
 
@@ -31,7 +31,7 @@ def needs_of(workload: Workload, resources: Sequence[str]) -> NDArray[np.int64]:
 
     A workload without units asks for ``requested_processors`` units of one core each; each asks
     for its ``requested_memory`` too, kilobytes rounded up to megabytes, if that is known and the
-    machine has ``mem``.
+    machine has ``mem``. Where a partition is a resource, each unit of its jobs asks for one of it.
 
     Parameters
     ----------
@@ -46,6 +46,64 @@ def needs_of(workload: Workload, resources: Sequence[str]) -> NDArray[np.int64]:
     ------
     WorkloadError : a job that asks for a resource which the machine lacks, or for no processors.
     """
+    needs = _needs_of_units(workload, resources)
+    parts = [place for place, name in enumerate(resources) if name.startswith(PARTITION)]
+    named = partitions_of(workload) if parts else None
+    for place in parts:
+        needs[:, 1 + place] = named == resources[place].removeprefix(PARTITION)
+    return needs
+
+
+def partitions_of(workload: Workload) -> NDArray[np.object_]:
+    """Return the partition that each job names, (n_jobs,): a name, or the number; "" of none."""
+    numbers, place = np.unique(workload.partition, return_inverse=True)
+    names = names_of(workload, "partition")
+    texts = [names.get(n, str(n)) if n >= 0 else "" for n in numbers.tolist()]
+    return np.array(texts, dtype=object)[place.reshape(-1)]
+
+
+def check_partitions(workload: Workload, partitions: Sequence[str]) -> None:
+    """Say so if a job names a partition that the machine does not have.
+
+    Parameters
+    ----------
+    workload : the jobs.
+    partitions : names of the machine's; none: it has all jobs in one.
+
+    Raises
+    ------
+    WorkloadError : it names the first such job, and says how many there are.
+
+    Warns
+    -----
+    WorkloadWarning : no job is in a partition of the machine, so that each may have any nodes.
+    """
+    if not partitions or not len(workload):
+        return
+    named = partitions_of(workload)
+    known = np.isin(named, list(partitions))
+    if not known.any():
+        said = ", ".join(sorted({*named} - {""})[:5])
+        warnings.warn(
+            f"{workload.name}: its jobs are in none of the machine's partitions"
+            f" ({', '.join(partitions[:5])}), but in {said or 'none at all'}: each may have any"
+            " nodes",
+            WorkloadWarning,
+            stacklevel=3,
+        )
+        return
+    strange = ~known & (named != "")
+    if strange.any():
+        job = int(strange.argmax())
+        raise WorkloadError(
+            f"{workload.name}: {workload.called(job)} is in partition {named[job]!r}, which the"
+            f" machine lacks; it has {', '.join(partitions)}. So it is with"
+            f" {np.count_nonzero(strange):,} of {len(workload):,} jobs"
+        )
+
+
+def _needs_of_units(workload: Workload, resources: Sequence[str]) -> NDArray[np.int64]:
+    """Return what each job asks for, but for its partition."""
     if workload.units is None:
         return _needs_of_processors(workload, resources)
     needs = np.zeros((len(workload), 1 + len(resources)), dtype=np.int64)
@@ -89,7 +147,9 @@ def check_fits(
         return
     job = int(too_large.argmax())
     names = resources or [f"resource {r}" for r in range(capacity.shape[1])]
-    each = ", ".join(f"{d} {r}" for d, r in zip(needs[job, 1:], names, strict=True) if d)
+    asked = [(d, r) for d, r in zip(needs[job, 1:], names, strict=True) if d]
+    each = ", ".join(f"{d} {r}" for d, r in asked if not r.startswith(PARTITION))
+    each += "".join(f", in {r}" for _, r in asked if r.startswith(PARTITION))
     units = "1 unit" if needs[job, 0] == 1 else f"{needs[job, 0]:,} units"
     raise WorkloadError(
         f"{workload.name}: {workload.called(job)} asks for {units} of {each}; the empty machine"
@@ -99,13 +159,19 @@ def check_fits(
     )
 
 
-def fitting(workload: Workload, resources: Sequence[str], capacity: NDArray[np.int64]) -> Workload:
+def fitting(
+    workload: Workload,
+    resources: Sequence[str],
+    capacity: NDArray[np.int64],
+    partitions: Sequence[str] = (),
+) -> Workload:
     """Return the jobs that fit on the empty machine; the others are counted in ``cleaning``.
 
     Parameters
     ----------
     workload : jobs with processors.
     resources, capacity : of the machine, as in :func:`needs_of` and :func:`check_fits`.
+    partitions : names of the machine's: jobs in others do not fit, unless all are in others.
 
     Raises
     ------
@@ -115,6 +181,10 @@ def fitting(workload: Workload, resources: Sequence[str], capacity: NDArray[np.i
     for resource, demand in workload.per_unit.items():
         if resource not in resources:
             fits &= demand == 0
+    if partitions:
+        named = partitions_of(workload)
+        known = np.isin(named, list(partitions))
+        fits &= known | (named == "") | (not known.any())
     kept = workload.take(fits)
     needs = needs_of(kept, resources)
     fits[fits] = units_held(needs, capacity) >= needs[:, 0]

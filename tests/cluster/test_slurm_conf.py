@@ -99,7 +99,7 @@ def test_a_simple_file(tmp_path: Path) -> None:
     found = read_slurm_conf(conf(tmp_path, SIMPLE))
     assert (found.cluster.nodes, found.cluster.processors) == (32, 32)
     assert found.cluster.name == "cluster"
-    (debug,) = found.partitions
+    (debug,) = found.cluster.partitions
     assert (debug.default, debug.up, debug.max_time_s, len(debug.nodes)) == (True, True, None, 32)
     assert found.unfollowed == ()
 
@@ -113,11 +113,11 @@ def test_gpus_and_partitions(tmp_path: Path) -> None:
     assert [groups[name].sockets for name in ("gpu[1-4]", "mixed")] == [2, 1]
     assert len(found.node_names) == 105
     assert found.node_names[99:101] == ("n100", "gpu1")
-    batch, debug, gpu, old, sets = found.partitions
-    assert sets.nodes.tolist() == [*range(100), 100, 101, 103]
-    assert batch.nodes.tolist() == [*range(100), 104]
-    assert debug.nodes.tolist() == [0, 1, 2, 3, 100]
-    assert gpu.nodes.tolist() == [100, 101, 102, 103, 104]
+    batch, debug, gpu, old, sets = found.cluster.partitions
+    assert sets.nodes == (*range(100), 100, 101, 103)
+    assert batch.nodes == (*range(100), 104)
+    assert debug.nodes == (0, 1, 2, 3, 100)
+    assert gpu.nodes == (100, 101, 102, 103, 104)
     assert (batch.max_time_s, batch.default_time_s, debug.max_time_s) == (172_800, 3_600, 1_800)
     assert (old.max_time_s, old.up) == (90 * 60 + 30, False)
     assert (debug.priority_tier, debug.max_nodes, debug.allow_accounts) == (10, 2, ("a", "b"))
@@ -146,8 +146,8 @@ def test_racks_in_two_files(tmp_path: Path) -> None:
     found = read_slurm_conf(conf(tmp_path, RACKS))
     assert found.node_names[:19] == (*(f"r1n{n:02}" for n in range(1, 19)), "r2n01")
     assert found.cluster.capacity.tolist() == [[16]] * 36 + [[4]]
-    assert found.partitions[0].max_time_s == 43_200
-    assert np.array_equal(found.partitions[0].nodes, np.arange(37))
+    assert found.cluster.partitions[0].max_time_s == 43_200
+    assert found.cluster.partitions[0].nodes == tuple(range(37))
 
 
 @pytest.mark.parametrize(

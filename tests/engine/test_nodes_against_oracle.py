@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from node_oracle import node_jobs_of, simulate_nodes_slowly
-from node_strategies import ALLOCATIONS, node_cases, node_schedulers
+from node_strategies import ALLOCATIONS, node_cases, node_schedulers, partitioned_cases
 from strategies import cases, workloads
 
 import hpcgym
@@ -31,8 +31,13 @@ def units_by_node(result: Any) -> list[dict[int, int]]:
 def assert_same(cluster: Cluster, workload: Workload, rules: dict[str, Any]) -> None:
     """Simulate with both and compare all that the oracle records."""
     result = hpcgym.simulate(workload, cluster=cluster, **rules)
-    jobs = node_jobs_of(workload, cluster.resources)
-    expected = simulate_nodes_slowly(jobs, cluster.capacity.tolist(), **rules)
+    every = frozenset(range(cluster.nodes))
+    nodes = {number: frozenset(part.nodes) for number, part in enumerate(cluster.partitions, 1)}
+    bound = {number: some for number, some in nodes.items() if some != every}
+    allowed = [bound.get(number) for number in workload.partition.tolist()]
+    jobs = node_jobs_of(workload, cluster.node_resources, allowed)
+    capacity = cluster.capacity[:, : len(cluster.node_resources)].tolist()
+    expected = simulate_nodes_slowly(jobs, capacity, **rules)
     assert result.start.tolist() == [job.start for job in expected]
     assert units_by_node(result) == [dict(job.nodes) for job in expected]
     assert result.end.tolist() == [job.end for job in expected]
@@ -46,6 +51,14 @@ def assert_same(cluster: Cluster, workload: Workload, rules: dict[str, Any]) -> 
 @settings(max_examples=500)
 @given(node_cases())
 def test_random_cases(case: tuple[Cluster, Workload, dict[str, Any]]) -> None:
+    assert_same(*case)
+
+
+@settings(max_examples=400)
+@given(partitioned_cases())
+@pytest.mark.filterwarnings("ignore:.*its jobs are in none of the machine's partitions")
+def test_partitions(case: tuple[Cluster, Workload, dict[str, Any]]) -> None:
+    """A job has nodes of its partition alone, wherever these overlap."""
     assert_same(*case)
 
 

@@ -15,7 +15,7 @@ import pytest
 import hpcgym
 from hpcgym import Cluster, Scheduler, Workload, simulate
 from hpcgym.agents.lookahead import Lookahead
-from hpcgym.cluster import Failures, NodeGroup, NodePower
+from hpcgym.cluster import Failures, NodeGroup, NodePower, Partition
 from hpcgym.errors import HpcgymError, HpcgymWarning
 from hpcgym.scheduler.capabilities import APART, FEATURES, PLACES, check, refuses, table
 from hpcgym.scheduler.limits import PowerCap
@@ -71,6 +71,7 @@ RULES: dict[str, dict[str, Any]] = {
     "contiguous": {"allocation": "contiguous"},
     "changing levels": {"power": "dvfs", "dvfs_when": "running"},
     "shutdown": {},
+    "partitions": {},
     "extract": {},
 }
 
@@ -152,6 +153,14 @@ def test_the_table_is_true(place: str, feature: str) -> None:
     run, jobs, cluster = TRIED[place]
     if feature == "shutdown":
         cluster = dataclasses.replace(cluster, shutdown_after_s=60)
+    if feature == "partitions" and not cluster.groups:
+        assert refuses(place, feature)
+        with pytest.raises(HpcgymError, match="of which a pool of processors has none"):
+            dataclasses.replace(cluster, partitions=(Partition("1", (0,)),))
+        return
+    if feature == "partitions":
+        cluster = dataclasses.replace(cluster, partitions=(Partition("1", (0, 1)),))
+        jobs = jobs.with_columns(partition=[1] * len(jobs))
     if feature == "extract":
         jobs = jobs.extract(int(jobs.submit_time[10]))
     if (place, feature) in OTHERWISE:

@@ -477,7 +477,7 @@ def views(draw: st.DrawFn) -> PassView:
         need = demand()
         queue["submit"].append(now - draw(st.integers(0, 20)))
         queue["duration"].append(draw(st.sampled_from([0, 1, 2, 7, 30])))
-        queue["units"].append(draw(st.integers(1, most_units(cluster, need))))
+        queue["units"].append(draw(st.integers(1, most_units(cluster.capacity.tolist(), need))))
         queue["per_unit"].append(need)
     return PassView.of(
         now, cluster.resources, capacity, queue={**queue, "per_unit": np.reshape(

@@ -7,10 +7,11 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
+from hpcgym.cluster.partitions import Partition
 from hpcgym.cluster.pool import Cluster
 from hpcgym.cluster.slurm.lines import Setting, settings_of
 from hpcgym.cluster.slurm.machine import Nodes, node_sets, nodes_of
-from hpcgym.cluster.slurm.partitions import Partition, partition
+from hpcgym.cluster.slurm.partitions import partition
 from hpcgym.cluster.slurm.settings import OF_SCHEDULING, Unfollowed, unfollowed
 from hpcgym.errors import HpcgymError
 
@@ -23,9 +24,8 @@ class SlurmConf:
 
     Attributes
     ----------
-    cluster : the machine: a group for each line of nodes, in order.
+    cluster : the machine: a group for each line of nodes, in order, and the partitions.
     node_names : what each node is called, by its number in the machine.
-    partitions : in order; they may overlap.
     scheduling : general settings of scheduling, lower case name -> value.
     parameters : ``SchedulerParameters``, name -> value, "" of those that are only named.
     unfollowed : settings that no simulation goes by.
@@ -33,7 +33,6 @@ class SlurmConf:
 
     cluster: Cluster
     node_names: tuple[str, ...]
-    partitions: tuple[Partition, ...]
     scheduling: dict[str, str]
     parameters: dict[str, str]
     unfollowed: tuple[Unfollowed, ...]
@@ -62,11 +61,11 @@ def read_slurm_conf(path: str | os.PathLike[str]) -> SlurmConf:
     cluster = Cluster(
         groups=tuple(nodes.group for nodes in groups),
         name=general.get("clustername") or Path(path).name,
+        partitions=_partitions(settings, groups, names),
     )
     return SlurmConf(
         cluster=cluster,
         node_names=tuple(names),
-        partitions=_partitions(settings, groups, names),
         scheduling={name: value for name, value in general.items() if name in OF_SCHEDULING},
         parameters=_parameters(general.get("schedulerparameters", "")),
         unfollowed=tuple(unfollowed(settings)),

@@ -1,55 +1,15 @@
-"""Partitions of a slurm.conf: sets of nodes, which may overlap, with limits."""
+"""Partitions of a slurm.conf."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from hpcgym.cluster.partitions import Partition
 from hpcgym.cluster.slurm.amounts import count, minutes_text, several
 from hpcgym.cluster.slurm.hostlists import hosts
 from hpcgym.cluster.slurm.lines import Setting
 from hpcgym.errors import HpcgymError
-
-
-@dataclass(frozen=True)
-class Partition:
-    """A partition, as the man page of slurm.conf has it, "PARTITION CONFIGURATION".
-
-    Attributes
-    ----------
-    name : what jobs call it.
-    nodes : (n,) int64, numbers of its nodes in the machine, ascending.
-    default : whether jobs that name no partition are in it.
-    max_time_s, default_time_s : the longest that a job may ask for, and what one asks for that does
-        not say [s]; None: no limit, or the longest.
-    min_nodes, max_nodes : of a job; no most if None.
-    priority_tier : jobs of a higher one are served first.
-    priority_factor : ``PriorityJobFactor``, what counts as the partition's part of priorities.
-    allow_accounts, deny_accounts, allow_qos : names; empty: all, nobody, all.
-    qos : the QOS whose limits hold for the whole partition, if there is one.
-    exclusive : whether each job has whole nodes.
-    up : whether jobs may start.
-    """
-
-    name: str
-    nodes: NDArray[np.int64]
-    default: bool = False
-    max_time_s: int | None = None
-    default_time_s: int | None = None
-    min_nodes: int = 0
-    max_nodes: int | None = None
-    priority_tier: int = 1
-    priority_factor: int = 1
-    allow_accounts: tuple[str, ...] = ()
-    deny_accounts: tuple[str, ...] = ()
-    allow_qos: tuple[str, ...] = ()
-    qos: str | None = None
-    exclusive: bool = False
-    up: bool = True
 
 
 def partition(
@@ -104,7 +64,7 @@ def partition(
 
 def _members(
     text: str, nodes: Mapping[str, int], sets: Mapping[str, Sequence[str]], where: str
-) -> NDArray[np.int64]:
+) -> tuple[int, ...]:
     """Return the numbers of the nodes that a partition names."""
     names: list[str] = list(nodes) if text.casefold() == "all" else []
     if text and not names:
@@ -114,4 +74,4 @@ def _members(
     missing = [name for name in names if name not in nodes]
     if missing:
         raise HpcgymError(f"{where}: there is no node {missing[0]!r}")
-    return np.unique(np.array([nodes[name] for name in names], np.int64))
+    return tuple(sorted({nodes[name] for name in names}))

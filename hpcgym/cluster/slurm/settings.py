@@ -99,8 +99,8 @@ _UNKNOWN = "not a known setting"
 def unfollowed(settings: Iterable[Setting]) -> list[Unfollowed]:
     """Return the settings that say, or may say, how jobs are scheduled, and that are not followed.
 
-    Settings that say nothing of schedules, such as ports and log files, are left out. What
-    partitions limit is read but not followed: a simulation has all jobs in one queue.
+    Settings that say nothing of schedules, such as ports and log files, are left out. Jobs have
+    nodes of their partition; what partitions limit beside that is read but not followed.
     """
     found = []
     for setting in settings:

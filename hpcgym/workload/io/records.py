@@ -122,8 +122,8 @@ def warn_of_ignored(workload: Workload) -> None:
         " its own": parts > 0,
         f"{follow:,} jobs follow others (preceding_job, think_time): that is not simulated, they"
         " are submitted when the log says": follow > 0,
-        f"its jobs ran in {partitions} partitions: that is not simulated, each may have any of the"
-        f" {workload.processors:,} processors": partitions > 1,
+        f"its jobs ran in {partitions} partitions: unless the machine has them (--cluster), each"
+        f" may have any of the {workload.processors:,} processors": partitions > 1,
     }
     for text, applies in found.items():
         if applies:

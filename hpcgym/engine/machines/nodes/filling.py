@@ -134,7 +134,8 @@ def weigh(nodes, room, node):
     if allocation in (BEST_FIT, WORST_FIT):
         left = 0.0
         for r in range(room.shape[1]):
-            left += room[node, r] / nodes.total[r]
+            if nodes.total[r] > 0.0:
+                left += room[node, r] / nodes.total[r]
         nodes.left[node] = left
         if nodes.stale[1, node] == 0:
             nodes.stale[1, node] = 1
@@ -177,7 +178,9 @@ def order_by_value(nodes, room, job):
             free += room[node, r]
         others = nodes.asked[r] - nodes.asks[job, r]
         total = nodes.total[r]
-        worth[r] = (1.0 + others) * (1.0 + (total - free)) / (total * total)
+        worth[r] = 0.0
+        if total > 0.0:
+            worth[r] = (1.0 + others) * (1.0 + (total - free)) / (total * total)
     n = 0
     for node in range(len(room)):
         order[node] = node
@@ -233,7 +236,9 @@ def take_turns(nodes, n):
 
 @jit_part
 def is_scarce(nodes, r):
-    """Return whether some nodes have none of a resource at all."""
+    """Return whether some nodes have none of a resource at all; to be in a partition is none."""
+    if nodes.total[r] == 0.0:
+        return False
     without = 0
     for node in range(len(nodes.capacity)):
         if nodes.capacity[node, r] == 0:

@@ -26,6 +26,7 @@ from hpcgym.engine.machines.nodes.filling import (
 )
 from hpcgym.engine.ordered import records, whole_numbers
 from hpcgym.engine.passes.node_bits import next_open
+from hpcgym.naming import ANY_NUMBER
 
 # The scalars of a machine, in one record.
 SCALARS = whole_numbers(
@@ -64,7 +65,7 @@ class Nodes(NamedTuple):
     needs: NDArray[np.int64]  # (n_jobs, 1 + R) units, and what each of them takes
     kind: NDArray[np.int64]  # (n_jobs,) jobs of one kind have units of the same demand
     capacity: NDArray[np.int64]  # (N, R)
-    total: NDArray[np.float64]  # (R,) of the machine
+    total: NDArray[np.float64]  # (R,) of the machine; 0 of what nodes have any number of
     # (n_jobs, R) what all units of a job ask for times its requested time and a second; (0, R)
     # unless the allocation goes by that
     asks: NDArray[np.int64]
@@ -125,6 +126,7 @@ def make_nodes(
     state = np.random.SeedSequence(seed).generate_state(1, np.uint64)[0]
     own.random_state = np.int64(state >> np.uint64(1)) | 1
     total = np.maximum(capacity.sum(axis=0), 1).astype(np.float64)
+    total[capacity.max(axis=0, initial=0) >= ANY_NUMBER] = 0.0
     nodes = Nodes(
         np.ascontiguousarray(needs, np.int64),
         kind,

@@ -1,0 +1,143 @@
+"""Partitions: sets of nodes, which may overlap; a job has nodes of its own partition only."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hpcgym.errors import HpcgymError
+
+_PART = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")
+
+
+@dataclass(frozen=True)
+class Partition:
+    """A set of nodes with a name, which jobs ask for; partitions may overlap.
+
+    A job gets nodes of its partition alone. Beside that, ``priority_tier`` and ``priority_factor``
+    are what policies may look at. The others are read from a slurm.conf (its man page, "PARTITION
+    CONFIGURATION"), and no simulation goes by them yet.
+
+    Attributes
+    ----------
+    name : what jobs call it.
+    nodes : numbers of its nodes in the machine, ascending.
+    default : whether jobs that name no partition are in it.
+    max_time_s, default_time_s : the longest that a job may ask for, and what one asks for that does
+        not say [s]; None: no limit, or the longest.
+    min_nodes, max_nodes : of a job; no most if None.
+    priority_tier : jobs of a higher one are served first.
+    priority_factor : ``PriorityJobFactor``, what counts as the partition's part of priorities.
+    allow_accounts, deny_accounts, allow_qos : names; empty: all, nobody, all.
+    qos : the QOS whose limits hold for the whole partition, if there is one.
+    exclusive : whether each job has whole nodes.
+    up : whether jobs may start.
+
+    Raises
+    ------
+    HpcgymError : no name, or no nodes.
+    """
+
+    name: str
+    nodes: tuple[int, ...]
+    default: bool = False
+    max_time_s: int | None = None
+    default_time_s: int | None = None
+    min_nodes: int = 0
+    max_nodes: int | None = None
+    priority_tier: int = 1
+    priority_factor: int = 1
+    allow_accounts: tuple[str, ...] = ()
+    deny_accounts: tuple[str, ...] = ()
+    allow_qos: tuple[str, ...] = ()
+    qos: str | None = None
+    exclusive: bool = False
+    up: bool = True
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name:
+            raise HpcgymError(f"the name of a partition must be a text, not {self.name!r}")
+        where = f"partition {self.name!r}"
+        numbers = sorted({*self.nodes}) if _whole_numbers(self.nodes) else []
+        if not numbers or numbers[0] < 0:
+            raise HpcgymError(f"{where}: nodes must be numbers of nodes from 0, at least one")
+        object.__setattr__(self, "nodes", tuple(numbers))
+
+
+def listed(partitions: Any, n_nodes: int) -> tuple[Partition, ...]:
+    """Return partitions of a machine as a tuple, or say what is wrong with them."""
+    found = [partitions] if isinstance(partitions, Partition) else partitions
+    if not isinstance(found, list | tuple) or not all(isinstance(p, Partition) for p in found):
+        raise HpcgymError(f"partitions must be Partition after Partition, not {partitions!r}")
+    names = [one.name for one in found]
+    for one in found:
+        if names.count(one.name) > 1:
+            raise HpcgymError(f"two partitions have the name {one.name!r}")
+        if one.nodes[-1] >= n_nodes:
+            raise HpcgymError(
+                f"partition {one.name!r}: node {one.nodes[-1]} is none of the machine, which has"
+                f" {n_nodes:,} nodes, counted from 0"
+            )
+    return tuple(found)
+
+
+def nodes_of_text(text: str, groups: Sequence[tuple[str, int]], where: str) -> list[int]:
+    """Return the numbers of the nodes that a text such as ``gpu,0-3,7`` names.
+
+    Parameters
+    ----------
+    text : names of groups, numbers of nodes, and first and last of several, between commas.
+    groups : name and number of nodes of each group, in order.
+    where : what messages call the partition.
+
+    Raises
+    ------
+    HpcgymError : a part that is none of these; the message begins with ``where``.
+    """
+    first, ranges = 0, {}
+    for name, number in groups:
+        ranges[name] = range(first, first + number)
+        first += number
+    nodes: list[int] = []
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        numbers = _PART.fullmatch(part)
+        if numbers is None and part not in ranges:
+            raise HpcgymError(
+                f"{where}: nodes: {part!r} is neither a group nor a number of nodes such as 0-3;"
+                f" groups are {', '.join(ranges)}"
+            )
+        if numbers is not None:
+            last = int(numbers[2] or numbers[1])
+            if last >= first:
+                raise HpcgymError(
+                    f"{where}: node {last} is none of the machine, which has {first:,} nodes,"
+                    " counted from 0"
+                )
+            nodes += range(int(numbers[1]), last + 1)
+        else:
+            nodes += ranges[part]
+    return nodes
+
+
+def text_of_nodes(nodes: Iterable[int]) -> str:
+    """Return ascending numbers of nodes as such a text: ``0-3,7``.
+
+    >>> text_of_nodes([0, 1, 2, 7])
+    '0-2,7'
+    """
+    runs: list[list[int]] = []
+    for node in nodes:
+        if runs and node == runs[-1][1] + 1:
+            runs[-1][1] = node
+        else:
+            runs.append([node, node])
+    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in runs)
+
+
+def _whole_numbers(numbers: Any) -> bool:
+    """Return whether these are whole numbers in a list."""
+    return isinstance(numbers, Iterable) and all(
+        hasattr(number, "__index__") and not isinstance(number, bool) for number in numbers
+    )

@@ -1,0 +1,148 @@
+"""Partitions: sets of nodes by groups and numbers, their files, and jobs that are in none."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import hpcgym
+from hpcgym.cluster import Cluster, NodeGroup, Partition, cluster_toml, read_cluster
+from hpcgym.cluster.partitions import nodes_of_text, text_of_nodes
+from hpcgym.errors import HpcgymError, WorkloadError, WorkloadWarning
+from hpcgym.validation.validate import ScheduleError
+from hpcgym.workload.model import Workload
+from hpcgym.workload.needs import fitting, needs_of
+
+GROUPS = (NodeGroup("thin", 3, {"core": 4}), NodeGroup("gpu", 2, {"core": 2, "gpu": 1}))
+BATCH, DEBUG = Partition("batch", (0, 1, 2)), Partition("debug", (2, 3), priority_tier=10)
+CLUSTER = Cluster(groups=GROUPS, partitions=(BATCH, DEBUG, Partition("all", tuple(range(5)))))
+
+
+def jobs_in(*partitions: int, names: bool = True, **columns: Any) -> Workload:
+    """Return a job of 10 s in each partition, all submitted at once: 1 batch, 2 debug, 3 all."""
+    n = len(partitions)
+    given = {name: [10] * n for name in ("run_time", "requested_time")}
+    workload = Workload.from_columns(
+        {
+            "submit_time": [0] * n,
+            "requested_processors": [4] * n,
+            "partition": list(partitions),
+            **given,
+            **columns,
+        },
+        processors=16,
+    )
+    header = {"Partition": ["1 batch", "2 debug", "3 all"]} if names else {}
+    return dataclasses.replace(workload, header=header)
+
+
+@given(st.sets(st.integers(0, 60)))
+def test_numbers_of_nodes_as_text_and_back(nodes: set[int]) -> None:
+    text = text_of_nodes(sorted(nodes))
+    assert sorted(nodes_of_text(text, [("a", 61)], "here")) == sorted(nodes)
+
+
+def test_groups_by_name() -> None:
+    assert nodes_of_text("gpu, 0-1", [("thin", 3), ("gpu", 2)], "here") == [3, 4, 0, 1]
+
+
+def test_files_hold_all_of_a_partition(tmp_path: Path) -> None:
+    most = Partition(
+        "most", (0, 1, 4), True, 7200, 60, 1, 2, 5, 7, ("a", "b"), ("c",), ("q",), "q", True, False
+    )
+    assert all(getattr(most, field.name) != field.default for field in dataclasses.fields(most))
+    cluster = dataclasses.replace(CLUSTER, partitions=(*CLUSTER.partitions, most))
+    (tmp_path / "mine.toml").write_text(cluster_toml(cluster))
+    assert read_cluster(tmp_path / "mine.toml") == cluster
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        ('nodes = "0"', "partition 1: 'name' is missing"),
+        ('name = "a"', "partition 'a': 'nodes' is missing"),
+        ('name = "a"\nnodes = ""', "partition 'a': nodes must be numbers of nodes"),
+        ('name = "a"\nnodes = [0, 1]', "partition 'a': nodes must be a text such as '0-3,7'"),
+        ('name = "a"\nnodes = "0-5"', "partition 'a': node 5 is none of the machine, which has 5"),
+        ('name = "a"\nnodes = "fat"', "'fat' is neither a group nor a number"),
+        ('name = "a"\nnodes = "0"\nprioritytier = 1', "unknown key 'prioritytier'; did you mean"),
+    ],
+)
+def test_what_is_wrong_is_one_line(tmp_path: Path, lines: str, message: str) -> None:
+    text = cluster_toml(Cluster(groups=GROUPS)) + f"\n[[partition]]\n{lines}\n"
+    (tmp_path / "mine.toml").write_text(text)
+    with pytest.raises(HpcgymError) as error:
+        read_cluster(tmp_path / "mine.toml")
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_machines_that_cannot_be() -> None:
+    with pytest.raises(HpcgymError, match="of which a pool of processors has none"):
+        Cluster(8, partitions=(Partition("a", (0,)),))
+    with pytest.raises(HpcgymError, match="two partitions have the name 'a'"):
+        Cluster(groups=GROUPS, partitions=(Partition("a", (0,)), Partition("a", (1,))))
+    with pytest.raises(HpcgymError, match="node 7 is none of the machine"):
+        Cluster(groups=GROUPS, partitions=(Partition("a", (0, 7)),))
+    with pytest.raises(HpcgymError, match="at least one"):
+        Partition("a", ())
+    with pytest.raises(HpcgymError, match="must be Partition after Partition"):
+        Cluster(groups=GROUPS, partitions=("a",))  # type: ignore[arg-type]
+
+
+def test_what_units_ask_for() -> None:
+    assert CLUSTER.node_resources == ("core", "gpu")
+    assert CLUSTER.resources == ("core", "gpu", "partition batch", "partition debug")
+    needs = needs_of(jobs_in(1, 2, 3, -1), CLUSTER.resources)
+    assert needs[:, 3:].tolist() == [[1, 0], [0, 1], [0, 0], [0, 0]]
+    assert (CLUSTER.capacity[:, 2:] > 0).tolist() == [
+        [True, False], [True, False], [True, True], [False, True], [False, False],
+    ]  # fmt: skip
+
+
+@pytest.mark.compiled
+def test_a_job_waits_for_its_own_nodes() -> None:
+    """By hand: batch has 12 cores, debug 6, of which 4 are both's; each job asks for 4."""
+    result = hpcgym.simulate(jobs_in(2, 2, 1, 1), "easy", cluster=CLUSTER)
+    assert result.start.tolist() == [0, 10, 0, 0]
+    hpcgym.validate_schedule(result)
+    first = result.allocation.rows([0])
+    assert first.node.tolist() == [2]
+
+
+@pytest.mark.compiled
+def test_the_proof_finds_a_job_outside_its_partition() -> None:
+    result = hpcgym.simulate(jobs_in(1, 1), "easy", cluster=CLUSTER)
+    node = result.allocation.node.copy()
+    node[:] = np.where(node == 1, 3, node)
+    wrong = dataclasses.replace(result, allocation=result.allocation._replace(node=node))
+    with pytest.raises(ScheduleError, match="partition batch"):
+        hpcgym.validate_schedule(wrong)
+
+
+@pytest.mark.compiled
+def test_partitions_that_the_machine_lacks() -> None:
+    strange = jobs_in(1, 9)
+    with pytest.raises(WorkloadError, match=r"row 1 is in partition '9', which the machine lacks"):
+        hpcgym.simulate(strange, cluster=CLUSTER)
+    names = [one.name for one in CLUSTER.partitions]
+    kept = fitting(strange, CLUSTER.resources, CLUSTER.capacity, names)
+    assert (len(kept), kept.cleaning["dropped: fits no empty machine"]) == (1, 1)
+    with pytest.warns(WorkloadWarning, match="in none of the machine's partitions"):
+        result = hpcgym.simulate(jobs_in(8, 9), cluster=CLUSTER)
+    assert result.start.tolist() == [0, 0]
+    with pytest.raises(WorkloadError, match=r"units of 1 core, in partition debug; the empty mach"):
+        hpcgym.simulate(jobs_in(2, requested_processors=[7]), cluster=CLUSTER)
+
+
+@pytest.mark.compiled
+def test_numbers_are_names_where_a_log_has_no_others() -> None:
+    cluster = Cluster(groups=GROUPS, partitions=(Partition("1", (0,)),))
+    result = hpcgym.simulate(jobs_in(1, 1, names=False), cluster=cluster)
+    assert result.start.tolist() == [0, 10]
