@@ -21,6 +21,7 @@ _FOLLOWED = (
     "schedulertype", "prioritytype", "priorityweightage", "priorityweightjobsize",
     "priorityweightfairshare", "prioritymaxage", "prioritydecayhalflife", "priorityfavorsmall",
     "fairsharedampeningfactor", "schedulerparameters",
+    "priorityweightpartition",
 )  # fmt: skip
 
 
@@ -30,7 +31,9 @@ def scheduler_of_slurm(path: str | Path) -> Scheduler:
     ``SchedulerType=sched/builtin``, or ``bf_interval=-1``, is strict order; else jobs are
     back-filled as :class:`SlurmBackfill` says. ``PriorityType=priority/basic`` is by submission.
     With ``priority/multifactor``, or no type, the order is the sum of three factors times their
-    weights (Slurm's page "Multifactor Priority Plugin"). Age: min(wait / PriorityMaxAge, 1). Job
+    weights (Slurm's page "Multifactor Priority Plugin"), and four with that of the partition:
+    PriorityJobFactor / the greatest of one. Jobs in a partition of a higher PriorityTier come
+    before all others. Age: min(wait / PriorityMaxAge, 1). Job
     size: processors / those of the machine, or 1 less that with PriorityFavorSmall; Slurm's is the
     mean of this and the same of nodes. Fair share: 2^(-U / S / FairShareDampeningFactor), as
     :class:`FairShare` has it: that of ``PriorityFlags=NO_FAIR_TREE``. Slurm's usual Fair Tree is
@@ -62,7 +65,12 @@ def _not_followed(conf: SlurmConf, scheduler: Scheduler) -> list[str]:
     ]
     classic = conf.scheduling.get("priorityflags", "").casefold() == "no_fair_tree"
     followed = (*_FOLLOWED, "priorityflags") if classic else _FOLLOWED
-    left += sorted(one.name for one in conf.unfollowed if one.name.casefold() not in followed)
+    keys = ("prioritytier", "priorityjobfactor")
+    left += sorted(
+        one.name
+        for one in conf.unfollowed
+        if one.name.casefold() not in followed and one.name.casefold().split(": ")[-1] not in keys
+    )
     if not classic and scheduler.fair_share is not None:
         left.append("Fair Tree, for which the formula of PriorityFlags=NO_FAIR_TREE stands")
     return left
@@ -84,7 +92,7 @@ def _order(conf: SlurmConf) -> tuple[str, FairShare | None]:
     said = conf.scheduling
     kind = said.get("prioritytype", "priority/multifactor").casefold()
     if kind == "priority/basic":
-        return "fcfs", None
+        return _by_tier(conf, [], 0) or "fcfs", None
     if kind != "priority/multifactor":
         raise HpcgymError(f"PriorityType={kind}: known are priority/basic and priority/multifactor")
     age = _seconds(said.get("prioritymaxage"), "PriorityMaxAge") or math.inf
@@ -100,14 +108,40 @@ def _order(conf: SlurmConf) -> tuple[str, FairShare | None]:
     if age == math.inf:  # it never counts
         weights["PriorityWeightAge"] = 0
     terms = [f"{weights[name]} * {factor}" for name, factor in factors.items() if weights[name]]
-    if not terms:
-        return "fcfs", None
+    of_partitions = _weight("PriorityWeightPartition", said.get("priorityweightpartition", "0"))
+    terms += _by_partition(conf, of_partitions)
+    policy = _by_tier(conf, terms, sum(weights.values()) + of_partitions) or "fcfs"
     if not weights["PriorityWeightFairshare"]:
-        return " + ".join(terms), None
+        return policy, None
     half = said.get("prioritydecayhalflife")
     forgets = _seconds(half, "PriorityDecayHalfLife") or math.inf
     damping = _weight("FairShareDampeningFactor", said.get("fairsharedampeningfactor", "1"))
-    return " + ".join(terms), FairShare(half_life_s=forgets, damping=damping)
+    return policy, FairShare(half_life_s=forgets, damping=damping)
+
+
+def _by_partition(conf: SlurmConf, weight: int) -> list[str]:
+    """Return what the factors of partitions add to a priority, a term for each that adds any."""
+    factors = {one.name: one.priority_factor for one in conf.cluster.partitions}
+    most = max(factors.values(), default=0)
+    return [
+        f"{weight * factor / most:.12g} * (partition == {name!r})"
+        for name, factor in factors.items()
+        if weight and factor
+    ]
+
+
+def _by_tier(conf: SlurmConf, terms: list[str], most: int) -> str:
+    """Return the sum of some terms, which is at most ``most``, with tiers before it.
+
+    Each tier above the lowest adds more than all else can.
+    """
+    tiers = sorted({one.priority_tier for one in conf.cluster.partitions})
+    added = [
+        f"{tiers.index(one.priority_tier) * (most + 1)} * (partition == {one.name!r})"
+        for one in conf.cluster.partitions
+        if one.priority_tier > tiers[0]
+    ]
+    return " + ".join([*added, *terms])
 
 
 def _seconds(text: str | None, name: str) -> int | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from typer.testing import CliRunner
 import hpcgym
 from hpcgym.baselines import find_baseline
 from hpcgym.cli import app
+from hpcgym.errors import HpcgymError
 from hpcgym.evaluation import evaluate
 from hpcgym.scheduler.policies.expressions import NAMES, is_expression, read_expression
 from hpcgym.scheduler.policies.features import JobColumns
@@ -354,3 +356,50 @@ def test_at_the_command_line() -> None:
     bad = run(app, ["simulate", source, "--policy", "20 * wiat"])
     assert bad.exit_code == 1
     assert "policy, column 6: unknown name 'wiat'" in " ".join(bad.output.split())
+
+
+QUEUES = {1: "slow", 2: 'it\'s "fast"', 4: "7"}
+
+
+def with_queues(workload: Workload) -> Workload:
+    """Return the jobs in queues 1 to 7 in turn, of which some have names; 7 is also that of 4."""
+    header = {"Queue": [f"{number} {name}" for number, name in QUEUES.items()]}
+    turns = [1 + row % 7 for row in range(len(workload))]
+    return replace(workload.with_columns(queue=turns), header=header)
+
+
+@pytest.mark.parametrize("rest", ["-area", "wait ** 2 / requested", "fairshare"])
+@pytest.mark.parametrize("name", ["slow", 'it\'s "fast"', "7", "3", "none"])
+@settings(max_examples=5)
+@given(workload=workloads())
+def test_names_stand_for_their_numbers(rest: str, name: str, workload: Workload) -> None:
+    """A number without a name is called by its digits, unless another number is called so."""
+    jobs = with_queues(workload)
+    numbers = [number for number, called in QUEUES.items() if called == name]
+    numbers += [7] * (name == "7") + [3] * (name == "3")
+    said = " + ".join(f"(queue == {number})" for number in numbers) or "0 * processors"
+    named = hpcgym.simulate(jobs, policy=f"5 * (queue == {name!r}) + {rest}")
+    by_number = hpcgym.simulate(jobs, policy=f"5 * ({said}) + {rest}")
+    assert named.start.tolist() == by_number.start.tolist()
+    unlike = hpcgym.simulate(jobs, policy=f"-5 * ({name!r} != queue) + {rest}")
+    assert (
+        unlike.start.tolist()
+        == hpcgym.simulate(jobs, policy=f"-5 * (1 - ({said})) + {rest}").start.tolist()
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("queue < 'slow'", "column 1: a text is compared, by == or !=, with user, group,"),
+        ("area + (wait == 'slow')", "column 9: a text is compared, by == or !=, with user"),
+        ("2 * 'slow'", "column 5: a constant must be a finite number"),
+        ("1 < queue == 'slow' == 'fast'", "a text is compared"),
+        ("queue == 'slwo'", "nothing is called 'slwo' in queue; did you mean 'slow'?"),
+    ],
+)
+def test_texts_that_name_nothing(text: str, message: str) -> None:
+    jobs = with_queues(hpcgym.load_workload("lublin:jobs=9,processors=8,seed=0"))
+    with pytest.raises(HpcgymError) as error:
+        hpcgym.simulate(jobs, policy=text)
+    assert message in str(error.value)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ import hpcgym
 from hpcgym.baselines.schedulers import find_scheduler, is_scheduler
 from hpcgym.errors import HpcgymError, HpcgymWarning
 from hpcgym.scheduler.policies import FairShare
+from hpcgym.workload.model import Workload
 
 NODES = "ClusterName=mine\nNodeName=n[1-4] CPUs=16\n"
 
@@ -122,3 +124,48 @@ def test_what_is_wrong_names_the_file(tmp_path: Path, text: str, words: str) -> 
 def test_a_file_that_is_not_there() -> None:
     with pytest.raises(HpcgymError, match="no-such"):
         find_scheduler("no-such/slurm.conf")
+
+
+PARTITIONS = (
+    "PartitionName=batch Nodes=n[1-3] Default=YES PriorityJobFactor=1\n"
+    "PartitionName=debug Nodes=n[3-4] PriorityTier=10 PriorityJobFactor=4\n"
+    "PartitionName=low Nodes=ALL PriorityTier=0 PriorityJobFactor=0\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "policy"),
+    [
+        (
+            "PriorityType=priority/basic\n",
+            "1 * (partition == 'batch') + 2 * (partition == 'debug')",
+        ),
+        (
+            "PriorityWeightPartition=10\nPriorityWeightJobSize=5\n",
+            "16 * (partition == 'batch') + 32 * (partition == 'debug') + 5 * processors / 64"
+            " + 2.5 * (partition == 'batch') + 10 * (partition == 'debug')",
+        ),
+    ],
+)
+def test_tiers_and_factors_of_partitions(tmp_path: Path, text: str, policy: str) -> None:
+    scheduler = find_scheduler(conf(tmp_path, text + PARTITIONS))
+    assert scheduler.policy == policy
+
+
+def test_a_higher_tier_comes_first(tmp_path: Path) -> None:
+    """By hand: of jobs that each want all of n3 the one in debug starts first, then batch."""
+    file = conf(tmp_path, "SchedulerType=sched/builtin\n" + PARTITIONS)
+    jobs = Workload.from_columns(
+        {
+            "submit_time": [0, 1, 2, 3],
+            "run_time": [10] * 4,
+            "requested_time": [10] * 4,
+            "requested_processors": [64, 64, 48, 32],
+            "partition": [3, 3, 1, 2],
+        },
+        processors=64,
+    )
+    jobs = replace(jobs, header={"Partition": ["1 batch", "2 debug", "3 low"]})
+    result = hpcgym.simulate(jobs, file, cluster=file)
+    assert result.start.tolist() == [0, 30, 20, 10]
+    hpcgym.validate_schedule(result)

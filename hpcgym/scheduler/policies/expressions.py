@@ -43,6 +43,15 @@ COLUMNS: dict[str, Feature] = {
     "partition": Feature("number of the partition", "SWF", lambda jobs: jobs.field("partition")),
 }
 
+#: Those of them whose numbers may have names in a log -> the column that they are of.
+NAMED = {
+    "user": "user_id",
+    "group": "group_id",
+    "executable": "executable",
+    "queue": "queue",
+    "partition": "partition",
+}
+
 _OF_JOBS = FEATURES | COLUMNS
 
 #: All that an expression may name -> what it is.
@@ -165,7 +174,7 @@ class Expression:
                 steps.append((op.COLUMN, len(columns)))
                 column = COLUMNS[step.name]
                 assert column.static is not None
-                columns.append(column.static(jobs))
+                columns.append(column.static(jobs) if not step.text else _called(jobs, step))
                 if column.patience is not None:  # the time now
                     steps += [(op.WAIT, 0.0), (op.ADD, 0.0)]
             elif step.code == op.FEATURE:
@@ -203,7 +212,7 @@ def read_expression(text: str, argument: str = "policy") -> Expression:
     HpcgymError : what is no expression, one that orders nothing, or one that usage changes
         otherwise than as in :class:`Linear`; it names the column.
     """
-    steps = read_steps(text, argument, _CODES)
+    steps = read_steps(text, argument, _CODES, NAMED)
     stack: list[Form] = []
     for step in steps:
         taken = _taken(stack, step)
@@ -314,7 +323,14 @@ def _pushed(step: Step, jobs: JobColumns | None) -> Linear:
         return Linear(0.0, 0.0, np.array([float(name == step.name) for name in USER_FEATURES]))
     if step.code == op.NUMBER or jobs is None:
         return Linear(step.number)
+    if step.text:
+        return Linear(_called(jobs, step))
     feature = _OF_JOBS[step.name]
     static = 0.0 if feature.static is None else feature.static(jobs)
     gain = 0.0 if feature.patience is None else 1.0 / feature.patience(jobs)
     return Linear(static, gain)
+
+
+def _called(jobs: JobColumns, step: Step) -> NDArray[np.float64]:
+    """Return 1 for each job whose number is called as a step says, else 0, (n_jobs,) float64."""
+    return jobs.is_called(NAMED[step.name], step.text) * 1.0

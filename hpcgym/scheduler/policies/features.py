@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 
 from hpcgym.engine.orders import formulas
 from hpcgym.errors import HpcgymError, check_choice
+from hpcgym.workload.names import names_of
 
 if TYPE_CHECKING:
     from hpcgym.workload.model import Workload
@@ -57,6 +59,27 @@ class JobColumns:
     def field(self, name: str) -> Column:
         """Return a column of the log, by its name in the workload."""
         return self._workload.columns[name].astype(np.float64)
+
+    def is_called(self, column: str, name: str) -> NDArray[np.bool_]:
+        """Return whether the number of each job in a column is called so, (n_jobs,) bool.
+
+        A number without a name in the log is called by its digits.
+
+        Raises
+        ------
+        HpcgymError : the log has names, of which this is none, but nearly one.
+        """
+        names = names_of(self._workload, column)
+        near = get_close_matches(name, names.values(), 1)
+        if near and name not in names.values():
+            raise HpcgymError(
+                f"{self._workload.name}: nothing is called {name!r} in {column}; did"
+                f" you mean {near[0]!r}?"
+            )
+        numbers = [number for number, called in names.items() if called == name]
+        if name.isdecimal() and int(name) not in names and len(name) < 10:
+            numbers.append(int(name))
+        return np.isin(self._workload.columns[column], numbers)
 
 
 @dataclass(frozen=True)

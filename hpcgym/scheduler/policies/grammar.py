@@ -2,6 +2,7 @@
 
 It is a part of Python's, read with :mod:`ast`: numbers, names, ``+ - * / // % **``, comparisons,
 ``and or not``, ``A if C else B`` and the functions of :data:`FUNCTIONS`. Python runs none of it.
+A text in quotes is compared with a number that has names in the log: ``queue == "urgent"``.
 Steps are in postfix order, see :mod:`hpcgym.engine.orders.operations`.
 """
 
@@ -51,27 +52,31 @@ MOST_CHARACTERS, MOST_STEPS = 2_000, 500
 
 
 class Step(NamedTuple):
-    """One operation, and what it pushes: a name or a number."""
+    """One operation, and what it pushes: a name or a number; 1 or 0 where the name has a text."""
 
     code: int
     name: str = ""
     number: float = 0.0
     column: int = 0  # where it stands in the text, from 1
+    text: str = ""  # what the number of a job is called, if it is to be 1
 
 
-def read_steps(text: str, argument: str, codes: Mapping[str, int]) -> list[Step]:
+def read_steps(
+    text: str, argument: str, codes: Mapping[str, int], named: Iterable[str] = ()
+) -> list[Step]:
     """Return the steps of an expression.
 
     Parameters
     ----------
     argument : what errors call it.
     codes : name -> the code that pushes it.
+    named : those of the names whose numbers have names in a log.
 
     Raises
     ------
     HpcgymError : what is no expression; one line, with the column where it goes wrong.
     """
-    reader = _Reader(text, argument, codes)
+    reader = _Reader(text, argument, codes, tuple(named))
     try:
         reader.put(_parsed(text, argument))
         reader.check_length()
@@ -109,8 +114,11 @@ def _one_line(text: str) -> str:
 class _Reader:
     """Writes the steps of a tree, in the order in which they are done."""
 
-    def __init__(self, text: str, argument: str, codes: Mapping[str, int]) -> None:
+    def __init__(
+        self, text: str, argument: str, codes: Mapping[str, int], named: tuple[str, ...]
+    ) -> None:
         self.steps: list[Step] = []
+        self._named = named
         self._text, self._argument, self._codes = text, argument, codes
         self._blank = len(text) - len(text.lstrip())
         self._bytes = _one_line(text).encode()
@@ -166,10 +174,27 @@ class _Reader:
         for k, (operator, right) in enumerate(zip(node.ops, node.comparators, strict=True)):
             if type(operator) not in _OPERATORS:
                 self._fail(right, "numbers are compared with < <= > >= == !=")
-            self._fold(node, _OPERATORS[type(operator)], (left, right))
+            if _is_text(left) or _is_text(right):
+                self._put_called(node, operator, left, right)
+            else:
+                self._fold(node, _OPERATORS[type(operator)], (left, right))
             if k > 0:
                 self._step(node, op.AND)
             left = right
+
+    def _put_called(
+        self, node: ast.Compare, operator: ast.cmpop, left: ast.expr, right: ast.expr
+    ) -> None:
+        """Write whether a number of a job is called so: a name and a text, in either order."""
+        if _is_text(left):
+            left, right = right, left
+        whole = isinstance(operator, ast.Eq | ast.NotEq) and isinstance(right, ast.Constant)
+        if not (whole and isinstance(left, ast.Name) and left.id in self._named):
+            self._fail(node, f"a text is compared, by == or !=, with {', '.join(self._named)}")
+        column = self._column(left)
+        self.steps.append(Step(self._codes[left.id], left.id, 0.0, column, right.value))
+        if isinstance(operator, ast.NotEq):
+            self._step(node, op.NOT)
 
     def _put_call(self, node: ast.Call) -> None:
         """Write the call of a function."""
@@ -213,3 +238,8 @@ class _Reader:
 
     def _fail(self, node: ast.expr, problem: str) -> NoReturn:
         fail(self._text, self._argument, self._column(node), problem)
+
+
+def _is_text(node: ast.expr) -> bool:
+    """Return whether a part of an expression is a text in quotes."""
+    return isinstance(node, ast.Constant) and isinstance(node.value, str)
