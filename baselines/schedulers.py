@@ -12,7 +12,7 @@ from hpcgym.errors import HpcgymError, check_choice, unknown
 from hpcgym.scheduler.files import ENDING, read_scheduler
 from hpcgym.scheduler.hold import Hold
 from hpcgym.scheduler.policies.index import POLICIES
-from hpcgym.scheduler.rules import Scheduler
+from hpcgym.scheduler.rules import BACKFILL, Scheduler
 from hpcgym.scheduler.slurm_conf import ENDING as SLURM
 from hpcgym.scheduler.slurm_conf import scheduler_of_slurm
 
@@ -93,6 +93,8 @@ def no_scheduler(name: Any, known: Iterable[str], kind: str = "scheduler") -> Hp
         return HpcgymError(f"{name!r}: dispatchers have no variants; give rules by themselves")
     if colon and is_file(begin):
         return HpcgymError(f"{name!r}: no rules can stand behind a file; give them by themselves")
+    if begin in BACKFILL:
+        return HpcgymError(f"{begin!r} is a way to back-fill, not a {kind}: easy:backfill={begin}")
     return HpcgymError(unknown(kind, begin, known))
 
 
@@ -148,7 +150,7 @@ def read_variant(name: str) -> tuple[str, dict[str, Any]]:
 
 #: Rules that are numbers, and those that a scheduler can be without.
 _NUMBERS = ("threshold", "pairs_above", "dispatch_time")
-_NONE = (*_NUMBERS, "hold", "fair_share", "dispatcher")
+_NONE = (*_NUMBERS, "hold", "quota", "fair_share", "dispatcher")
 
 
 def rule_value(rule: str, text: str) -> Any:

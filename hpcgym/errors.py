@@ -82,6 +82,9 @@ def _shown(character: str) -> str:
     return character.encode("unicode_escape").decode()
 
 
+_MOST_SHOWN = 16  # names in a message
+
+
 def unknown(kind: str, name: object, known: Iterable[str], also: str = "") -> str:
     """Return the message that a name is none of the known ones, with those nearest to it.
 
@@ -96,11 +99,17 @@ def unknown(kind: str, name: object, known: Iterable[str], also: str = "") -> st
 
 
 def nearest(name: object, known: Iterable[str]) -> str:
-    """Return which of the known names come near one, and which there are, in words."""
+    """Return which of the known names come near one, and which there are, in words.
+
+    Of many names the first are shown, and how many more there are.
+    """
     names = list(known)
     near = get_close_matches(str(name).casefold(), names, n=3)
     hint = f"did you mean {' or '.join(map(repr, near))}? " if near else ""
-    return f"{hint}known are {', '.join(names)}"
+    if len(names) <= _MOST_SHOWN:
+        return f"{hint}known are {', '.join(names)}"
+    shown = names[: _MOST_SHOWN - 2]
+    return f"{hint}known are {', '.join(shown)} and {len(names) - len(shown)} more"
 
 
 def installing(extra: str) -> str:

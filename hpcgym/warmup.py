@@ -158,6 +158,11 @@ def _failures() -> None:
     simulate(_units(), cluster=cluster, failures=failures)
 
 
+def _quotas() -> None:
+    simulate(_jobs(), quota="user:jobs=9")
+    simulate(_units(), quota="user:jobs=9", cluster=_nodes())
+
+
 def _in_order(view: PassView) -> list[int]:
     """Start jobs by submission: a dispatcher that does all that a view can do."""
     order = np.arange(len(view.job))
@@ -332,6 +337,7 @@ PARTS: dict[str, Callable[[], None]] = {
     "environments": _environments,
     "nodes": _simulator_of_nodes,
     "failures": _failures,
+    "quotas": _quotas,
     "learning": _learning,
     "fair-share": _fair_share,
     "expressions": _expressions,

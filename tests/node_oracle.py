@@ -48,6 +48,7 @@ Rules
     Nor where a job may not have all nodes.
  9. The correction "kill": a job that reaches its predicted run time ends there.
 10. A job may be bound to a set of nodes. All others hold no unit of it, ever.
+11. Under quotas (rule 24 of `oracle.py`) EASY is depth:1, rule 7, unless rule 8 holds.
 """
 
 from __future__ import annotations
@@ -318,6 +319,12 @@ class NodeSimulation(Simulation):
 
     # EASY
 
+    def schedule(self, now: int) -> None:
+        if self.quotas and self.backfill == "easy" and not self.alike:
+            self.schedule_to_depth(now, 1)
+        else:
+            super().schedule(now)
+
     def backfill_around(self, head: NodeJob, now: int) -> None:
         moment = self.time_for(head, now)
         extra = self.free(moment) - self.need(head, now)
@@ -326,7 +333,7 @@ class NodeSimulation(Simulation):
         if head.reserved_start == -1 and not self.order_changes():
             head.reserved_start = moment
         for job in self.candidates(now):
-            if job is head or not self.fits(job, now):
+            if job is head or self.barred(job) or not self.fits(job, now):
                 continue
             if now + job.predicted <= moment:
                 self.start(job, now, backfilled=True)
@@ -438,6 +445,7 @@ def simulate_nodes_slowly(
     threshold: int | None = None,
     policy_estimate: Any = "requested",
     hold: Mapping[str, Any] | None = None,
+    quotas: Sequence[tuple[Sequence[Any], float, float]] = (),
     begin: int | None = None,
 ) -> list[NodeJob]:
     """Schedule the jobs by the rules above; return them in submission order, the given untouched.
@@ -461,6 +469,7 @@ def simulate_nodes_slowly(
         passes="per-timestamp",
         policy_estimate=policy_estimate,
         hold=hold,
+        quotas=quotas,
     )
     if begin is not None:
         simulation.begin(begin, math.inf)

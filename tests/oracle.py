@@ -73,6 +73,9 @@ Backfilling
     earliest time as in rule 22: it starts if that is now; it has a reservation if that is at most
     60 bf_window from now, and fewer than bf_job_part_count_reserve (0: any number) have one; else
     nothing is kept of it. Rule 16 holds of the first of these that does not start, if it has one.
+24. Quotas: a key for each job, or none, and how many jobs, and processors, may run of one key. A
+    job that would be one too many when its turn comes is passed over: no head, no reservation,
+    and rule 17 does not count it as waiting. Not with conservative, until-shadow, hold, per-event.
 Corrections
 15. requested: p~. incremental: the k-th time, the prediction at submission + the k-th of
     INCREMENTS, at most p~; p~ after the last. recursive-doubling: twice the running time so far,
@@ -299,6 +302,7 @@ class Simulation:
         self.threshold = rules["threshold"]
         self.passes = rules["passes"]
         self.hold = rules.get("hold")
+        self.quotas = rules.get("quotas") or []
         self.coming = list(reversed(self.jobs))  # the next to be submitted is the last
         self.queue: list[Job] = []  # in submission order
         self.running: list[Job] = []  # in the order they started
@@ -493,17 +497,29 @@ class Simulation:
     def start_in_order(self, now: int) -> Job | None:
         """Start jobs in primary order; return the first that does not fit."""
         for job in self.primary_order(now):
+            if self.barred(job):
+                continue
             if not self.fits(job, now):
                 return job
             self.start(job, now, backfilled=False)
         return None
+
+    def barred(self, job: Job) -> bool:
+        """Rule 24."""
+        for keys, most_jobs, most_processors in self.quotas:
+            key = keys[job.number]
+            beside = [other for other in self.running if keys[other.number] == key is not None]
+            processors = sum(other.processors for other in beside) + job.processors
+            if key is not None and (len(beside) >= most_jobs or processors > most_processors):
+                return True
+        return False
 
     def backfill_around(self, head: Job, now: int) -> None:
         shadow, extra = self.shadow(head, now)
         if head.reserved_start == -1 and not self.order_changes():
             head.reserved_start = shadow
         for job in self.candidates(now):
-            if job is head or not self.fits(job, now):
+            if job is head or self.barred(job) or not self.fits(job, now):
                 continue
             if now + job.predicted <= shadow:
                 self.start(job, now, backfilled=True)
@@ -537,6 +553,8 @@ class Simulation:
         for job in self.primary_order(now):
             if kept == depth:
                 break
+            if self.barred(job):
+                continue
             self.reserve(job, now)
             if job.reservation == now:
                 self.start(job, now, backfilled=kept > 0)
@@ -547,7 +565,7 @@ class Simulation:
         if kept < depth:
             return
         for job in self.candidates(now):
-            if job.reservation != -1:
+            if job.reservation != -1 or self.barred(job):
                 continue
             self.reserve(job, now)
             if job.reservation == now:
@@ -568,6 +586,8 @@ class Simulation:
         most = self.slurm["bf_job_part_count_reserve"] or math.inf
         kept, head = 0, None
         for job in self.primary_order(now)[: self.slurm["bf_max_job_test"]]:
+            if self.barred(job):
+                continue
             self.reserve(job, now)
             if job.reservation == now:
                 self.start(job, now, backfilled=head is not None)
@@ -681,6 +701,7 @@ def simulate_slowly(
     passes: str = "per-timestamp",
     policy_estimate: Any = "requested",
     hold: Mapping[str, Any] | None = None,
+    quotas: Sequence[tuple[Sequence[Any], float, float]] = (),
     begin: int | None = None,
     end: float = math.inf,
 ) -> list[Job]:
@@ -696,7 +717,7 @@ def simulate_slowly(
     each job, or anything with predict_one and learn_one; ``correction``: "requested",
     "incremental", "recursive-doubling" or "predicted-again"; ``threshold``: seconds; ``passes``:
     "per-timestamp" or "per-event";
-    ``hold``: None or as in rule 21.
+    ``hold``: None or as in rule 21; ``quotas``: of rule 24, keys of the jobs in their order.
     """
     simulation = Simulation(
         jobs,
@@ -710,6 +731,7 @@ def simulate_slowly(
         passes=passes,
         policy_estimate=policy_estimate,
         hold=hold,
+        quotas=quotas,
     )
     if begin is not None:
         simulation.begin(begin, end)

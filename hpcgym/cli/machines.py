@@ -81,7 +81,9 @@ def _slurm_text(path: str) -> str:
     conf = read_slurm_conf(path)
     lines = [cluster_toml(conf.cluster)]
     if conf.cluster.partitions:
-        lines.append("# Partitions; a job has nodes of its own, and no limit of it is followed:")
+        lines.append(
+            "# Partitions; a job gets nodes of its own one, whose limits are not followed:"
+        )
         lines += [f"# {one.name}: {_limits(one)}" for one in conf.cluster.partitions]
         lines.append("")
     if conf.unfollowed:

@@ -136,6 +136,7 @@ def _differences(usual: Mapping[str, Any], rules: Mapping[str, Any]) -> list[str
         "policy_estimate": "policies by {}",
         "threshold": "threshold {} s",
         "hold": "hold {}",
+        "quota": "quota {}",
         "fair_share": "fair share {}",
     }
     unused = {"estimate", "correction", "backfill_order"} if rules["backfill"] == "none" else set()
@@ -172,6 +173,8 @@ def describe(scheduler: Scheduler) -> str:
         parts.append(f"threshold {scheduler.threshold:,} s")
     if scheduler.hold is not None:
         parts.append(f"hold {scheduler.hold}")
+    if scheduler.quotas:
+        parts.append(f"quota {scheduler.quota}")
     if rules["policy_estimate"] not in ("requested", None):
         parts.append(f"policies by {_times(scheduler, 'policy_estimate')}")
     if rules["fair_share"] is not None and any(scheduler.usage_orders):

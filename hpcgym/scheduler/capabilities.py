@@ -61,6 +61,7 @@ FEATURES = {
     "function": "a policy that is a function in Python",
     "hold": "hold",
     "until-shadow": "backfill='until-shadow'",
+    "quota": "quotas",
     "contiguous": "allocation='contiguous'",
     "changing levels": "dvfs_when='running'",
     "shutdown": "shutdown_after_s",
@@ -71,6 +72,8 @@ FEATURES = {
 _ONE_OR_NONE = "not built yet: there one job that waits has a reservation, or none"
 _OF_AGENTS = "there the agent says what starts"
 _SHARED_RUNS = "run times stand once for all simulations, and a kill changes them"
+_NO_QUOTA = "not built yet: simulate() keeps quotas"
+_OTHER_PLAN = "not built yet: under quotas reservations are made anew at each pass"
 _EMPTY = (
     "they begin with an empty machine; leave the extract out (--from), and give the whole trace, or"
     " one of its weeks and months (--week, --month)"
@@ -181,6 +184,18 @@ APART: dict[tuple[str, str], str] = {
     ("limits", "shared nodes"): "powers are of nodes with one job each",
     ("limits", "environments on nodes"): "PowerCap and EnergyBudget keep limits",
     ("limits", "batches"): "a batch keeps none",
+    **{
+        ("quota", place): _NO_QUOTA
+        for place in ("failures", "whole nodes", "shared nodes", "environments", "batches")
+    },
+    ("quota", "look-ahead"): _NO_QUOTA,
+    ("quota", "shutdown"): "reservations reckon with processors that are on",
+    ("quota", "extract"): "not built yet: jobs that run at its beginning would have to count",
+    ("conservative", "quota"): "reservations that are kept would be of jobs that may not start",
+    ("until-shadow", "quota"): _OTHER_PLAN,
+    ("hold", "quota"): _OTHER_PLAN,
+    ("function", "quota"): _OTHER_PLAN,
+    ("per-event", "quota"): _OTHER_PLAN,
     ("partitions", "pool"): "its processors are no nodes; cluster= says which machine",
     ("partitions", "whole nodes"): "not built yet: all nodes count as alike there",
     ("partitions", "shared nodes"): "not built yet: all nodes count as alike there",
@@ -249,6 +264,8 @@ def features_of(scheduler: Scheduler) -> dict[str, str]:
         found["function"] = f"policy={rules['policy']}"
     if scheduler.hold is not None:
         found["hold"] = FEATURES["hold"]
+    if scheduler.quotas:
+        found["quota"] = f"quota={scheduler.quota!r}"
     if scheduler.backfill == "until-shadow":
         found["until-shadow"] = FEATURES["until-shadow"]
     if scheduler.power != "none":

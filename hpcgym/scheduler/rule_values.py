@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+import os
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -13,7 +14,9 @@ from hpcgym.errors import HpcgymError, check_choice, is_number
 from hpcgym.scheduler.hold import Hold
 from hpcgym.scheduler.policies.fair_share import FairShare
 from hpcgym.scheduler.policies.index import PolicyLike, parse_policy, weight_text
+from hpcgym.scheduler.quotas import Quota, quotas_of
 from hpcgym.scheduler.slurm_backfill import SlurmBackfill
+from hpcgym.scheduler.slurm_quotas import quotas_of_slurm
 
 #: The time of a dispatcher's calls by the clock, and the longest that a call may take [s].
 MEASURED = "measured"
@@ -139,3 +142,21 @@ def plain(value: object) -> str | float | None:
     named = getattr(value, "name", None) or getattr(value, "__name__", None)
     named = named or getattr(value, "source", None)  # of a heatmap
     return str(named or f"{type(value).__name__} in Python")
+
+
+def quota_text(value: Any) -> str | None:
+    """Return quotas as the text that :func:`~hpcgym.scheduler.quotas.quotas_of` takes, or None.
+
+    Raises
+    ------
+    HpcgymError : what is no quota, or a file that does not hold Slurm's QOS.
+    """
+    if value is None:
+        return None
+    if isinstance(value, str | os.PathLike) and os.path.isfile(value):
+        value = quotas_of_slurm(value)
+    elif isinstance(value, Quota | str):
+        value = quotas_of(str(value))
+    if not isinstance(value, list | tuple) or not all(isinstance(one, Quota) for one in value):
+        raise HpcgymError(f"quota must be a text such as 'user:jobs=10', not {value!r}")
+    return "; ".join(map(str, value)) or None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -12,6 +12,7 @@ from hpcgym.scheduler.hold import Hold
 from hpcgym.scheduler.policies.expressions import Expression
 from hpcgym.scheduler.policies.fair_share import FairShare
 from hpcgym.scheduler.policies.index import PolicyLike, looks_at_usage, parse_policy
+from hpcgym.scheduler.quotas import Quota, quotas_of
 from hpcgym.scheduler.rule_values import (
     backfill_value,
     depth_of,
@@ -20,6 +21,7 @@ from hpcgym.scheduler.rule_values import (
     pair_estimate,
     plain,
     policy_value,
+    quota_text,
     sweeps,
     threshold,
 )
@@ -105,6 +107,11 @@ class Scheduler:
     hold : how jobs that are probably long are held back, a :class:`hpcgym.scheduler.hold.Hold` or
         what its ``parse`` takes: a share of the machine, a text, a mapping. None, as 0: they are
         not.
+    quota : how many jobs, or processors, may run at once: of each user (``"user:jobs=10"``), of a
+        queue (``"queue=normal:processors=512"``), of each user in it
+        (``"queue=normal/user:jobs=10"``), several between ``;``. A text, a file that ``sacctmgr -P
+        show qos`` printed, a :class:`hpcgym.scheduler.quotas.Quota` or several; kept as a text.
+        Jobs that would exceed one are passed over. None: any number.
     passes : "per-timestamp" or "per-event".
     policy_estimate : the run times that ``policy`` and ``backfill_order`` look at in place of
         requested ones; as ``estimate``. Predictions that learn are cut at the requested time.
@@ -145,6 +152,7 @@ class Scheduler:
     correction: str = None  # type: ignore[assignment]  # None: the usual one
     threshold: float | None = None
     hold: Hold | float | str | Mapping[str, Any] | None = None
+    quota: str | Quota | Sequence[Quota] | None = None
     passes: str = "per-timestamp"
     policy_estimate: Estimate = "requested"
     allocation: str = "first-fit"
@@ -198,6 +206,7 @@ class Scheduler:
                 f"passes='per-event' does not go with backfill={self.backfill!r}: simulators with"
                 " such passes have one reservation, or all"
             )
+        settle(self, "quota", quota_text(self.quota))
         check_allocation_name(self.allocation)
         if self.fair_share is not None:
             settle(self, "fair_share", FairShare.parse(self.fair_share))
@@ -262,6 +271,11 @@ class Scheduler:
     def depth(self) -> int | None:
         """How many jobs that wait may have reservations; None: all."""
         return depth_of(self.backfill)
+
+    @property
+    def quotas(self) -> tuple[Quota, ...]:
+        """The quotas, as they are."""
+        return quotas_of(self.quota)  # type: ignore[arg-type]  # it is kept as a text
 
     @property
     def sweeps(self) -> bool:
@@ -334,6 +348,7 @@ _NOT_BESIDE_A_DISPATCHER: dict[str, tuple[Any, ...]] = {
     "backfill_order": ("fcfs",),
     "threshold": (None,),
     "hold": (None,),
+    "quota": (None,),
     "passes": ("per-timestamp",),
     "policy_estimate": ("requested",),
 }

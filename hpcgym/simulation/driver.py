@@ -20,6 +20,7 @@ from hpcgym.simulation.expressed import make_expressed
 from hpcgym.simulation.fair_share import make_shares
 from hpcgym.simulation.predictions import Learning
 from hpcgym.simulation.prepare import prepare
+from hpcgym.simulation.quotas import under_quotas
 from hpcgym.simulation.warm_start import begin_on_nodes, begin_with, learned_before
 
 if TYPE_CHECKING:
@@ -133,12 +134,15 @@ def new_simulation(
     """
     asks, counts = asks_for_answers(scheduler, learned)
     asks |= always_learns and learns_in(scheduler)
-    logs = counts or nodes is not None
+    logs = counts or nodes is not None or bool(scheduler.quotas)
     arrays = prepare(workload, scheduler, cluster, asks, logs_ends=logs, shares=counts)
     answers = answers_for(workload, scheduler, cluster, arrays, asks, counts, learned)
     if nodes is not None:
         begin_on_nodes(workload, scheduler, cluster, arrays, nodes)
-    kind, machine = (POOL, ()) if nodes is None else (NODES, nodes)
+    kind: Kind = POOL if nodes is None else NODES
+    machine: Any = () if nodes is None else nodes
+    if scheduler.quotas:
+        kind, machine = under_quotas(workload, scheduler, nodes)
     return Simulation(kind, arrays, machine, **answers)
 
 

@@ -89,7 +89,7 @@ def nodes_for(
     HpcgymError : passes at single events, which are for pools of processors.
     """
     check_scheduler(scheduler, "nodes")
-    plans = scheduler.depth is None or scheduler.plans_anew
+    plans = scheduler.depth is None or scheduler.plans_anew or bool(scheduler.quotas)
     asks = demand_of(needs, workload.requested_time, scheduler)
     return make_nodes(needs, cluster.capacity, *allocation_code(scheduler), plans, asks)
 

@@ -32,6 +32,7 @@ from hpcgym.validation.promises import (
     known_beforehand,
     reservations_are_guaranteed,
 )
+from hpcgym.validation.quotas import check_quotas
 from hpcgym.validation.schedules import (
     Timeline,
     Times,
@@ -297,6 +298,9 @@ def _of_passes(
     """Look at what some schedulers guarantee, where the schedule tells why a job waited."""
     rules, workload = result.scheduler, result.workload
     if delays_s(result) != (0, 0) or result.outside or rules.dispatcher is not None:
+        return
+    if rules.quotas:  # a job may wait for its quota
+        yield "quotas", check_quotas(result)
         return
     if result.limits is not None:  # a job may wait for power
         return

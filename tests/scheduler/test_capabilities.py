@@ -68,6 +68,7 @@ RULES: dict[str, dict[str, Any]] = {
     "function": {"policy": lambda view: -view.submit},
     "hold": {"hold": 0.1},
     "until-shadow": {"backfill": "until-shadow"},
+    "quota": {"quota": "user:jobs=100"},
     "contiguous": {"allocation": "contiguous"},
     "changing levels": {"power": "dvfs", "dvfs_when": "running"},
     "shutdown": {},
@@ -115,6 +116,7 @@ TRIED: dict[str, tuple[Callable[..., Any], Workload, Cluster]] = {
 }
 
 
+UNDER_NO_QUOTA = ("conservative", "until-shadow", "hold", "function", "per-event")
 BY_THE_TABLE = "do not go together"
 #: What is refused before the table is asked: an argument that there is not, or a value.
 OTHERWISE: dict[tuple[str, str], str] = {
@@ -123,7 +125,7 @@ OTHERWISE: dict[tuple[str, str], str] = {
     **{
         (place, feature): "unexpected keyword argument"
         for place in PLACES
-        for feature in ("dispatcher", "dispatch time", "function")
+        for feature in ("dispatcher", "dispatch time", "function", "quota")
         if "env" in place
     },
     ("shared nodes", "contiguous"): "^allocation: with speedups",
@@ -140,6 +142,7 @@ for feature, words in (
     ("changing levels", "unexpected keyword"),
     ("conservative", "unknown backfill"),
     ("depth", "unknown backfill"),
+    ("quota", "unexpected keyword"),
     ("dispatcher", "unexpected keyword"),
     ("dispatch time", "unexpected keyword"),
     ("function", "unexpected keyword"),
@@ -182,6 +185,8 @@ def test_two_things_that_no_machine_takes_together() -> None:
         ("changing levels", "usage"),
         ("changing levels", "dispatcher"),
         ("shutdown", "extract"),
+        *(("quota", other) for other in ("shutdown", "extract")),
+        *((other, "quota") for other in UNDER_NO_QUOTA),
     }
     part = JOBS.extract(int(JOBS.submit_time[10]))
     asleep = dataclasses.replace(POOL, shutdown_after_s=60)
@@ -194,6 +199,9 @@ def test_two_things_that_no_machine_takes_together() -> None:
         (JOBS, asleep, RULES["depth"]),
         (JOBS, asleep, RULES["per-event"]),
         (part, asleep, {}),
+        (JOBS, asleep, RULES["quota"]),
+        (part, POOL, RULES["quota"]),
+        *((JOBS, POOL, RULES[other] | RULES["quota"]) for other in UNDER_NO_QUOTA),
     ):
         with pytest.raises(HpcgymError, match="do not go together"):
             simulate(jobs, cluster=cluster, **rules)

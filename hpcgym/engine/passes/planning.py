@@ -43,7 +43,13 @@ from hpcgym.engine.state import (
 
 
 def planning_of(
-    plan_running: Any, reserve: Any, place_now: Any, fits_now: Any, free_until: Any, begin: Any
+    plan_running: Any,
+    reserve: Any,
+    place_now: Any,
+    fits_now: Any,
+    free_until: Any,
+    begin: Any,
+    barred: Any = None,
 ) -> Any:
     """Return the pass of a machine.
 
@@ -56,11 +62,18 @@ def planning_of(
     fits_now : gives it room beside the running jobs alone, if there is any; returns the same.
     free_until : returns up to when so many processors are free from now on, or a later time.
     begin : turns the place of a job that starts now into its predicted run.
+    barred : returns whether a job may not start now, whatever is free, and is passed over; None: no
+        job is.
     """
+    bars = barred is not None
+    if not bars:
+        barred = never_barred
 
     @jit
     def serve(sim, jobs, keys, progress, blocks, entries, profile, line, idle, machine, job):
         """Start a queued job now, or let it have a reservation if there may be one more."""
+        if barred(machine, job):
+            return
         last, reserves = sim.time + sim.window, sim.reserved < sim.depth
         if reserves:
             reserve(sim, jobs, progress, profile, line, machine, job, last)
@@ -140,12 +153,13 @@ def planning_of(
         """Make all reservations anew, and start what can start."""
         sim.changed = sim.expired = sim.reserved = 0
         sim.head = sim.last_reserved = -1
-        if none_fits(sim, progress, blocks, entries):
+        # under quotas the first that waits may be another than the first that may start
+        if not bars and none_fits(sim, progress, blocks, entries):
             sim.changed = 1  # nothing has been planned
             return
         plan_running(sim, blocks, entries, profile, machine)
         most = sim.tested
-        if most == ALL_JOBS:  # each job that starts takes a processor
+        if most == ALL_JOBS and not bars:  # each job that starts takes a processor
             most = sim.depth + sim.free
         count = min(line_up(sim, jobs, scores, blocks, entries, line, most), most)
         i, looked = 0, 1
@@ -175,8 +189,11 @@ def planning_of(
         """Start jobs in primary order until one does not fit beside the running jobs."""
         sim.changed = 1  # what was planned does not hold
         sim.head = -1
-        for i in range(line_up(sim, jobs, scores, blocks, entries, line, sim.free + 1)):
+        most = ALL_JOBS if bars else sim.free + 1
+        for i in range(line_up(sim, jobs, scores, blocks, entries, line, most)):
             job = line[i].job
+            if barred(machine, job):
+                continue
             if not fits_now(sim, jobs, progress, profile, line, machine, job):
                 sim.head, sim.shadow = job, -1
                 return
@@ -194,10 +211,12 @@ def planning_of(
         for job in range(sim.next - arrived, sim.next):
             enqueue(sim, jobs, progress, keys, scores, blocks, entries, narrow, job)
         job = sim.next - 1
-        if sim.every > 0:
+        if sim.every > 0 or sim.depth == 0:
             start_in_order(
                 sim, jobs, keys, scores, progress, blocks, entries, profile, line, idle, machine
             )  # fmt: skip
+        if sim.depth == 0:
+            return
         waits = blocks[QUEUE].count > 0
         if is_planned_later(sim, waits):
             return
@@ -209,6 +228,12 @@ def planning_of(
             )  # fmt: skip
 
     return do_pass
+
+
+@jit_part
+def never_barred(machine, job):
+    """Return that a job may start, as far as it is not for what is free."""
+    return False
 
 
 @jit_part

@@ -333,4 +333,4 @@ def _pushed(step: Step, jobs: JobColumns | None) -> Linear:
 
 def _called(jobs: JobColumns, step: Step) -> NDArray[np.float64]:
     """Return 1 for each job whose number is called as a step says, else 0, (n_jobs,) float64."""
-    return jobs.is_called(NAMED[step.name], step.text) * 1.0
+    return jobs.is_called(NAMED[step.name], step.text).astype(np.float64)

@@ -188,11 +188,11 @@ class _Reader:
         """Write whether a number of a job is called so: a name and a text, in either order."""
         if _is_text(left):
             left, right = right, left
-        whole = isinstance(operator, ast.Eq | ast.NotEq) and isinstance(right, ast.Constant)
-        if not (whole and isinstance(left, ast.Name) and left.id in self._named):
+        equals = isinstance(operator, ast.Eq | ast.NotEq)
+        if not (equals and isinstance(left, ast.Name) and left.id in self._named):
             self._fail(node, f"a text is compared, by == or !=, with {', '.join(self._named)}")
         column = self._column(left)
-        self.steps.append(Step(self._codes[left.id], left.id, 0.0, column, right.value))
+        self.steps.append(Step(self._codes[left.id], left.id, 0.0, column, ast.literal_eval(right)))
         if isinstance(operator, ast.NotEq):
             self._step(node, op.NOT)
 

@@ -17,6 +17,7 @@ from hpcgym.engine.machines.nodes.conservative import (
 from hpcgym.engine.machines.nodes.filling import FIRST_FIT, note_waiting, weigh_all
 from hpcgym.engine.machines.nodes.placement import place_now as find_nodes
 from hpcgym.engine.passes.planning import next_planned_pass, planning_of
+from hpcgym.engine.passes.quotas import loop_under_quotas
 from hpcgym.engine.state import FOREVER
 
 
@@ -27,12 +28,18 @@ def do_pass(
     ended, machine,
 ):  # fmt: skip
     """Start what may start, on nodes that are free throughout its predicted run."""
-    forget_ended(sim, ended, machine)
-    for job in range(sim.next - sim.arrived, sim.next):
-        note_waiting(machine, job, np.int64(1))
+    before(sim, profile, ended, machine)
     plan_and_start(
         jobs, keys, scores, sim, progress, blocks, entries, profile, line, narrow, idle, machine
     )  # fmt: skip
+
+
+@jit_part
+def before(sim, profile, ended, nodes):
+    """Free the nodes of jobs that have ended, and note who waits now."""
+    forget_ended(sim, ended, nodes)
+    for job in range(sim.next - sim.arrived, sim.next):
+        note_waiting(nodes, job, np.int64(1))
 
 
 @jit_part
@@ -62,7 +69,9 @@ def fits_now(sim, jobs, progress, profile, line, nodes, job):
     return find_nodes(nodes, job, False)
 
 
-plan_and_start = planning_of(plan_running, hold_place, place_now, fits_now, free_until, begin)
+_PARTS = plan_running, hold_place, place_now, fits_now, free_until, begin
+plan_and_start = planning_of(*_PARTS)
 
 
 run = loop_of(next_planned_pass, do_pass)
+run_under_quotas = loop_under_quotas(before, *_PARTS)

@@ -7,6 +7,7 @@ from hpcgym.engine.loop import loop_of
 from hpcgym.engine.machines.pool.conservative import begin, hold_place, profile_of_running
 from hpcgym.engine.machines.pool.profile import forget_past, free_until, occupy
 from hpcgym.engine.passes.planning import next_planned_pass, planning_of
+from hpcgym.engine.passes.quotas import loop_under_quotas
 
 
 @jit_part
@@ -16,11 +17,17 @@ def do_pass(
     ended, machine,
 ):  # fmt: skip
     """Start what may start; ``machine`` is an empty tuple."""
-    if sim.changed == 0:
-        forget_past(sim, profile)
+    before(sim, profile, ended, machine)
     plan_and_start(
         jobs, keys, scores, sim, progress, blocks, entries, profile, line, narrow, idle, machine
     )  # fmt: skip
+
+
+@jit_part
+def before(sim, profile, ended, machine):
+    """Forget what of the plan is past, where it still holds."""
+    if sim.changed == 0:
+        forget_past(sim, profile)
 
 
 @jit_part
@@ -39,7 +46,9 @@ def fits_now(sim, jobs, progress, profile, line, machine, job):
     return jobs[job].processors <= sim.free
 
 
-plan_and_start = planning_of(profile_of_running, hold_place, place_now, fits_now, free_until, begin)
+_PARTS = profile_of_running, hold_place, place_now, fits_now, free_until, begin
+plan_and_start = planning_of(*_PARTS)
 
 
 run = loop_of(next_planned_pass, do_pass)
+run_under_quotas = loop_under_quotas(before, *_PARTS)

@@ -1,0 +1,132 @@
+"""Quotas: how many jobs, or processors, users and groups of jobs may have running at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.errors import HpcgymError, unknown
+from hpcgym.scheduler.policies.expressions import NAMED
+from hpcgym.scheduler.policies.features import JobColumns
+
+if TYPE_CHECKING:
+    from hpcgym.workload.model import Workload
+
+#: What a quota may bound, of jobs that run at once.
+BOUNDS = ("jobs", "processors")
+_MOST = 2**31
+
+
+@dataclass(frozen=True)
+class Quota:
+    """A bound of what runs at once: of all jobs, of some, of each user or group by itself.
+
+    A job that would exceed it does not start, and is passed over as if it did not wait.
+
+    Attributes
+    ----------
+    each : columns by which jobs are counted apart, of
+        :data:`hpcgym.scheduler.policies.expressions.NAMED`: of ("user",) each user by itself; of
+        () all together.
+    where : pairs of such a column and a name of the log: only jobs that are called so count.
+    jobs, processors : how many may run, and how many processors they may have; None: any number.
+
+    Raises
+    ------
+    HpcgymError : an unknown column, or a bound that is no whole number from 1 to 2^31.
+
+    Examples
+    --------
+    >>> from hpcgym.scheduler.quotas import Quota
+    >>> print(Quota(each=("user",), where=(("queue", "normal"),), jobs=10))
+    queue=normal/user:jobs=10
+    """
+
+    each: tuple[str, ...] = ()
+    where: tuple[tuple[str, str], ...] = ()
+    jobs: int | None = None
+    processors: int | None = None
+
+    def __post_init__(self) -> None:
+        for column in (*self.each, *(column for column, _ in self.where)):
+            if column not in NAMED:
+                raise HpcgymError(f"quota: {unknown('column', column, NAMED)}")
+        for name in BOUNDS:
+            value = getattr(self, name)
+            if value is not None and not (isinstance(value, int) and 1 <= value <= _MOST):
+                raise HpcgymError(f"quota: {name} must be a whole number from 1 on, not {value!r}")
+        for _, name in self.where:
+            if any(sign in name for sign in "/:;=") or name != name.strip() or not name:
+                raise HpcgymError(f"quota: no name has blanks at its ends, or / : ; =, as {name!r}")
+        if self.jobs is None and self.processors is None:
+            raise HpcgymError(f"quota: it bounds nothing; give {' or '.join(BOUNDS)}")
+
+    def __str__(self) -> str:
+        of = [*(f"{column}={name}" for column, name in self.where), *self.each] or ["all"]
+        bounds = [f"{name}={getattr(self, name)}" for name in BOUNDS if getattr(self, name)]
+        return f"{'/'.join(of)}:{'+'.join(bounds)}"
+
+    @classmethod
+    def parse(cls, text: str) -> Quota:
+        """Return the quota of a text such as ``queue=normal/user:jobs=10+processors=512``.
+
+        Raises
+        ------
+        HpcgymError : it is none.
+        """
+        of, colon, bounds = text.strip().rpartition(":")
+        if not colon:
+            raise HpcgymError(f"quota {text!r}: it must be such as 'user:jobs=10'")
+        each: list[str] = []
+        where: list[tuple[str, str]] = []
+        for part in (part.strip() for part in of.split("/")):
+            column, equals, name = (piece.strip() for piece in part.partition("="))
+            if equals:
+                where.append((column, name))
+            elif part != "all":
+                each.append(column)
+        found: dict[str, int] = {}
+        for part in bounds.split("+"):
+            name, _, number = (piece.strip() for piece in part.partition("="))
+            if name not in BOUNDS or name in found or not (number.isascii() and number.isdigit()):
+                raise HpcgymError(
+                    f"quota {text!r}: {part.strip()!r} is no bound, once each jobs=10 or"
+                    " processors=512"
+                )
+            found[name] = int(number)
+        try:
+            return cls(tuple(each), tuple(where), **found)
+        except HpcgymError as error:
+            raise HpcgymError(f"quota {text!r}: {str(error).removeprefix('quota: ')}") from None
+
+    def counted(self, workload: Workload) -> NDArray[np.int64]:
+        """Return which count each job is in, (n_jobs,) int64: from 0 on, -1 of those in none."""
+        n = len(workload)
+        within = np.ones(n, np.bool_)
+        columns = JobColumns(workload)
+        for column, name in self.where:
+            within &= columns.is_called(NAMED[column], name)
+        keys = np.zeros((n, 0), np.int64)
+        if self.each:
+            keys = np.column_stack([workload.columns[NAMED[column]] for column in self.each])
+        _, place = np.unique(keys, axis=0, return_inverse=True) if self.each else ([], np.zeros(n))
+        return np.where(within, place.reshape(-1), -1).astype(np.int64)
+
+
+def quotas_of(text: str | None) -> tuple[Quota, ...]:
+    """Return the quotas of a text, one after the other with ``;`` between them.
+
+    Raises
+    ------
+    HpcgymError : one of them is none.
+
+    Examples
+    --------
+    >>> from hpcgym.scheduler.quotas import quotas_of
+    >>> [quota.jobs for quota in quotas_of("user:jobs=10; group=physics:jobs=100")]
+    [10, 100]
+    """
+    return tuple(Quota.parse(part) for part in (text or "").split(";") if part.strip())

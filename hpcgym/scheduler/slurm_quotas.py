@@ -1,0 +1,58 @@
+"""Limits of Slurm's QOS as quotas."""
+
+from __future__ import annotations
+
+import os
+
+from hpcgym.cluster.slurm import Qos, read_qos
+from hpcgym.errors import HpcgymWarning, warn_caller
+from hpcgym.scheduler.quotas import Quota
+
+#: What no simulation follows, in the words of sacctmgr.
+_LEFT = {
+    "max_submitted_per_user": "MaxSubmitPU",
+    "group_submitted": "GrpSubmit",
+    "max_tres": "MaxTRES",
+    "max_wall_s": "MaxWall",
+    "preempts": "Preempt",
+}
+
+
+def quotas_of_slurm(path: str | os.PathLike[str]) -> list[Quota]:
+    """Return the limits of what runs at once in a file that ``sacctmgr -P show qos`` printed.
+
+    MaxJobsPU and MaxTRESPU are of each user of a QOS, GrpJobs and GrpTRES of all of it; of TRES
+    processors count (``cpu=256``). Logs have QOS as queues. A warning names what is not followed.
+
+    Raises
+    ------
+    HpcgymError : what :func:`hpcgym.cluster.slurm.read_qos` raises.
+    """
+    found, left = [], []
+    for qos in read_qos(path):
+        where = (("queue", qos.name),)
+        for each, jobs, tres in (
+            (("user",), qos.max_jobs_per_user, qos.max_tres_per_user),
+            ((), qos.group_jobs, qos.group_tres),
+        ):
+            if jobs or tres.get("cpu"):
+                found.append(Quota(each, where, jobs or None, tres.get("cpu") or None))
+        left += _not_followed(qos)
+    if left:
+        warn_caller(f"{path}: not followed: {', '.join(left)}", HpcgymWarning)
+    return found
+
+
+def _not_followed(qos: Qos) -> list[str]:
+    """Return the limits of a QOS that are not followed."""
+    left = [name for field, name in _LEFT.items() if getattr(qos, field)]
+    left += [
+        f"{what} {name}"
+        for what, tres in (("MaxTRESPU", qos.max_tres_per_user), ("GrpTRES", qos.group_tres))
+        for name in tres
+        if name != "cpu"
+    ]
+    # a limit of 0 lets nothing run: no simulation of jobs that ran can follow it
+    left += ["MaxJobsPU=0"] if qos.max_jobs_per_user == 0 else []
+    left += ["GrpJobs=0"] if qos.group_jobs == 0 else []
+    return [f"{qos.name}: {name}" for name in (*left, *qos.others)]

@@ -1,0 +1,237 @@
+"""Quotas: the engine's schedules equal those of the slow simulators; by hand; what is refused."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from node_oracle import node_jobs_of, simulate_nodes_slowly
+from node_strategies import node_cases, partitioned_cases
+from oracle import jobs_of, simulate_slowly
+from strategies import cases
+
+import hpcgym
+from hpcgym.cluster import Cluster
+from hpcgym.errors import HpcgymError, HpcgymWarning, WorkloadError
+from hpcgym.scheduler.quotas import Quota, quotas_of
+from hpcgym.scheduler.rule_values import quota_text
+from hpcgym.workload.model import Workload
+
+pytestmark = pytest.mark.compiled
+
+KNOWN = ("none", "easy")  # beside those with several reservations
+COLUMNS = {"user": "user_id", "group": "group_id", "queue": "queue"}
+Slow = tuple[list[Any], float, float]
+
+
+@st.composite
+def quotas(draw: st.DrawFn, workload: Workload) -> tuple[str, list[Slow]]:
+    """One to three quotas that no job exceeds by itself, as a text and as the oracle has them."""
+    texts, slow = [], []
+    for _ in range(draw(st.integers(1, 3))):
+        each = draw(st.lists(st.sampled_from(list(COLUMNS)), max_size=2, unique=True))
+        only = draw(st.sampled_from([None, 1, 2]))
+        columns = [workload.columns[COLUMNS[name]].tolist() for name in each]
+        rows = [tuple(column[row] for column in columns) for row in range(len(workload))]
+        keys = [
+            key if only is None or queue == only else None
+            for key, queue in zip(rows, workload.queue.tolist(), strict=True)
+        ]
+        widths = workload.requested_processors.tolist()
+        widest = max((w for w, key in zip(widths, keys, strict=True) if key is not None), default=1)
+        jobs = draw(st.sampled_from([None, 1, 2, 3]))
+        processors = draw(st.integers(widest, 2 * widest)) if jobs is None else None
+        parts = ([] if only is None else [f"queue={only}"]) + each or ["all"]
+        bound = f"jobs={jobs}" if jobs else f"processors={processors}"
+        texts.append(f"{'/'.join(parts)}:{bound}")
+        slow.append((keys, jobs or math.inf, processors or math.inf))
+    return "; ".join(texts), slow
+
+
+def with_queues(workload: Workload, queues: list[int]) -> Workload:
+    n = len(workload)
+    return workload.with_columns(queue=(queues * n)[:n], group_id=[1 + row % 2 for row in range(n)])
+
+
+def fitted(rules: dict[str, Any]) -> dict[str, Any]:
+    """Return rules that go with quotas."""
+    backfill = rules["backfill"]
+    known = backfill in KNOWN or backfill.startswith(("depth:", "slurm"))
+    changes = {"backfill": backfill if known else "easy", "hold": None}
+    return {**rules, **changes} | ({"passes": "per-timestamp"} if "passes" in rules else {})
+
+
+@settings(max_examples=300)
+@given(st.data(), cases(), st.lists(st.integers(1, 2), min_size=1, max_size=5))
+def test_pools(data: st.DataObject, case: tuple[Workload, Any], queues: list[int]) -> None:
+    workload, rules = with_queues(case[0], queues), fitted(case[1])
+    text, slow = data.draw(quotas(workload))
+    result = hpcgym.simulate(workload, quota=text, **rules)
+    expected = simulate_slowly(jobs_of(workload), workload.processors, quotas=slow, **rules)
+    assert result.start.tolist() == [job.start for job in expected]
+    assert result.backfilled.tolist() == [job.backfilled for job in expected]
+    assert result.reserved_start.tolist() == [job.reserved_start for job in expected]
+    hpcgym.validate_schedule(result)
+
+
+@settings(max_examples=300)
+@given(
+    st.data(),
+    st.one_of(node_cases(), partitioned_cases()),
+    st.lists(st.integers(1, 2), min_size=1, max_size=5),
+)
+@pytest.mark.filterwarnings("ignore:.*its jobs are in none of the machine's partitions")
+def test_nodes(data: st.DataObject, case: tuple[Cluster, Workload, Any], queues: list[int]) -> None:
+    cluster, workload, rules = case[0], with_queues(case[1], queues), fitted(case[2])
+    text, slow = data.draw(quotas(workload))
+    result = hpcgym.simulate(workload, cluster=cluster, quota=text, **rules)
+    every = frozenset(range(cluster.nodes))
+    nodes = {number: frozenset(part.nodes) for number, part in enumerate(cluster.partitions, 1)}
+    bound = {number: some for number, some in nodes.items() if some != every}
+    allowed = [bound.get(number) for number in workload.partition.tolist()]
+    jobs = node_jobs_of(workload, cluster.node_resources, allowed)
+    capacity = cluster.capacity[:, : len(cluster.node_resources)].tolist()
+    expected = simulate_nodes_slowly(jobs, capacity, quotas=slow, **rules)
+    assert result.start.tolist() == [job.start for job in expected]
+    assert result.end.tolist() == [job.end for job in expected]
+    assert result.backfilled.tolist() == [job.backfilled for job in expected]
+    assert result.reserved_start.tolist() == [job.reserved_start for job in expected]
+    hpcgym.validate_schedule(result)
+
+
+@settings(max_examples=60)
+@given(cases(), st.sampled_from(["all:jobs=1000", "user:processors=100000"]))
+def test_quotas_that_bound_nothing_change_nothing(case: tuple[Workload, Any], text: str) -> None:
+    workload, rules = case[0], fitted(case[1])
+    result = hpcgym.simulate(workload, quota=text, **rules)
+    plain = hpcgym.simulate(workload, **rules)
+    for name in ("start", "reserved_start", "backfilled"):
+        assert getattr(result, name).tolist() == getattr(plain, name).tolist()
+
+
+def four(**columns: list[int]) -> Workload:
+    """Return four jobs of 10 s on 2 of 8 processors each, all submitted at once by one user."""
+    given = {
+        "submit_time": [0] * 4,
+        "run_time": [10] * 4,
+        "requested_time": [10] * 4,
+        "requested_processors": [2] * 4,
+        "user_id": [1] * 4,
+    }
+    return Workload.from_columns({**given, **columns}, processors=8)
+
+
+@pytest.mark.parametrize(
+    ("quota", "starts"),
+    [
+        ("user:jobs=2", [0, 0, 10, 10]),
+        ("user:processors=6", [0, 0, 0, 10]),
+        ("all:jobs=1", [0, 10, 20, 30]),
+        ("queue=2:jobs=1", [0, 0, 10, 0]),
+        ("queue:jobs=1", [0, 0, 10, 10]),
+        ("queue=2/user:jobs=1; all:processors=4", [0, 0, 10, 10]),
+        (None, [0, 0, 0, 0]),
+    ],
+)
+def test_by_hand(quota: str | None, starts: list[int]) -> None:
+    result = hpcgym.simulate(four(queue=[1, 2, 2, 1]), quota=quota)
+    assert result.start.tolist() == starts
+    hpcgym.validate_schedule(result)
+
+
+def test_names_of_the_log() -> None:
+    jobs = replace(four(queue=[1, 2, 2, 1]), header={"Queue": ["1 day", "2 night"]})
+    assert hpcgym.simulate(jobs, quota="queue=night:jobs=1").start.tolist() == [0, 0, 10, 0]
+    with pytest.raises(HpcgymError, match="nothing is called 'nigth' in queue; did you mean"):
+        hpcgym.simulate(jobs, quota="queue=nigth:jobs=1")
+
+
+def test_the_proof_counts_by_itself() -> None:
+    result = hpcgym.simulate(four(), quota="user:jobs=2")
+    wrong = replace(result, scheduler=replace(result.scheduler, quota="user:jobs=1"))
+    with pytest.raises(HpcgymError, match=r"quota user:jobs=1: at 0 s 2 jobs run"):
+        hpcgym.validate_schedule(wrong)
+
+
+@given(
+    st.lists(
+        st.builds(
+            Quota,
+            each=st.lists(st.sampled_from(list(COLUMNS)), max_size=3, unique=True).map(tuple),
+            where=st.lists(
+                st.tuples(st.sampled_from(list(COLUMNS)), st.sampled_from(["1", "a b", "x-y"])),
+                max_size=2,
+            ).map(tuple),
+            jobs=st.integers(1, 100),
+            processors=st.one_of(st.none(), st.integers(1, 2**31)),
+        ),
+        max_size=3,
+    )
+)
+def test_as_text_and_back(given: list[Quota]) -> None:
+    assert list(quotas_of(quota_text(given))) == given
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("user", "quota 'user': it must be such as 'user:jobs=10'"),
+        ("user:jobs", "'jobs' is no bound"),
+        ("user:jobs=0", "jobs must be a whole number from 1 on, not 0"),
+        ("user:jobs=1+jobs=2", "'jobs=2' is no bound"),
+        ("users:jobs=1", "unknown column 'users'"),
+        ("name=x:jobs=1", "unknown column 'name'"),
+        ("user:nodes=1", "'nodes=1' is no bound"),
+    ],
+)
+def test_what_is_no_quota_is_one_line(text: str, message: str) -> None:
+    with pytest.raises(HpcgymError) as error:
+        hpcgym.simulate(four(), quota=text)
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_jobs_that_would_wait_for_ever() -> None:
+    with pytest.raises(WorkloadError, match=r"asks for 2 processors, more than the quota all:pro"):
+        hpcgym.simulate(four(), quota="all:processors=1")
+
+
+def test_usage_is_counted_over_time() -> None:
+    """Over a long log no user ever has more than the quota, and somebody has all of it."""
+    jobs = hpcgym.load_workload("lublin:jobs=400,processors=64,load=1.2,seed=3")
+    for backfill in ("none", "easy", "depth:4", "slurm"):
+        result = hpcgym.simulate(jobs, quota="user:jobs=3", backfill=backfill)
+        time = np.concatenate([result.end, result.start])
+        change = np.concatenate([-np.ones(400), np.ones(400)])
+        order = np.lexsort((change, time))
+        user = np.concatenate([jobs.user_id, jobs.user_id])[order]
+        most = [int(np.cumsum(change[order][user == one]).max()) for one in np.unique(user)]
+        assert max(most) == 3
+
+
+def test_limits_of_qos(tmp_path: Path) -> None:
+    file = tmp_path / "qos.txt"
+    file.write_text(
+        "Name|Priority|MaxJobsPU|MaxTRESPU|GrpTRES|GrpJobs|MaxSubmitPU|MaxWall\n"
+        "normal|0||||||\n"
+        "day|10|2|cpu=8,gres/gpu=1||||1-00:00:00\n"
+        "night|10|||cpu=4,mem=1T|3|9|\n"
+    )
+    with pytest.warns(HpcgymWarning) as told:
+        scheduler = hpcgym.Scheduler(quota=str(file))
+    assert str(told[0].message) == (
+        f"{file}: not followed: day: MaxWall, day: MaxTRESPU gres/gpu, night: MaxSubmitPU,"
+        " night: GrpTRES mem"
+    )
+    assert scheduler.quota == (
+        "queue=day/user:jobs=2+processors=8; queue=night:jobs=3+processors=4"
+    )
+    assert hpcgym.Scheduler(quota=scheduler.quotas) == scheduler
+    jobs = replace(four(queue=[2, 2, 2, 1]), header={"Queue": ["1 day", "2 night"]})
+    assert hpcgym.simulate(jobs, scheduler).start.tolist() == [0, 0, 10, 0]
