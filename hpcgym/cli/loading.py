@@ -253,7 +253,7 @@ def _fitting(workload: Workload, cluster: Cluster | None, drop: bool) -> Workloa
     """Return the jobs that the empty machine holds: all, unless the others are to be dropped."""
     from hpcgym.workload import check_fits, fitting, needs_of
     from hpcgym.workload.cleaning import clean
-    from hpcgym.workload.needs import check_partitions
+    from hpcgym.workload.partitions import check_partitions
 
     if cluster is None or not cluster.groups:
         processors = None if cluster is None else cluster.processors

@@ -22,6 +22,7 @@ class Machines(ExplainedCommand):
         "hpcgym machines eurora > mine.toml",
         "hpcgym machines mine.toml --format json",
         "hpcgym machines /etc/slurm/slurm.conf > mine.toml",
+        "hpcgym machines --of grid.swf.gz > grid.toml",
     )
 
 
@@ -35,6 +36,14 @@ def machines(
             show_default=False,
         ),
     ] = None,
+    of: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LOG",
+            help="The machine of a log's partitions: each as large as the log shows it busy.",
+            show_default=False,
+        ),
+    ] = None,
     format: options.FormatOption = Format.table,
 ) -> None:
     """List the ready-made machines, or print one as the TOML file that would describe it.
@@ -42,8 +51,15 @@ def machines(
     A machine is groups of nodes with resources and power, and the waits expected of its queues.
     To describe another one, print one into a file and change it.
     """
-    from hpcgym.cluster import find_cluster, machine_names
+    from hpcgym.cluster import cluster_toml, find_cluster, machine_names
+    from hpcgym.workload import load_workload
+    from hpcgym.workload.partitions import machine_of_partitions
 
+    if of is not None:
+        if name is not None or format is not Format.table:
+            raise typer.BadParameter("it prints TOML, and stands alone", param_hint="'--of'")
+        typer.echo(cluster_toml(machine_of_partitions(load_workload(of))), nl=False)
+        return
     if name is not None and format is Format.table:
         _print_toml(name)
         return

@@ -23,7 +23,8 @@ from hpcgym.scheduler.dispatchers.late import LateDispatcher
 from hpcgym.scheduler.dispatchers.view import cells_of
 from hpcgym.scheduler.rules import random_seed
 from hpcgym.simulation.warm_start import own_cells, write_cells
-from hpcgym.workload.needs import check_fits, check_partitions, expected_waits, needs_of
+from hpcgym.workload.needs import check_fits, expected_waits, needs_of
+from hpcgym.workload.partitions import check_partitions
 
 if TYPE_CHECKING:
     from hpcgym.cluster.pool import Cluster

@@ -18,6 +18,7 @@ from hpcgym.errors import WorkloadError, WorkloadWarning
 from hpcgym.naming import CORE, MEMORY, PARTITION, near_name
 from hpcgym.workload.model import MISSING, Workload
 from hpcgym.workload.names import names_of
+from hpcgym.workload.partitions import partitions_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -52,54 +53,6 @@ def needs_of(workload: Workload, resources: Sequence[str]) -> NDArray[np.int64]:
     for place in parts:
         needs[:, 1 + place] = named == resources[place].removeprefix(PARTITION)
     return needs
-
-
-def partitions_of(workload: Workload) -> NDArray[np.object_]:
-    """Return the partition that each job names, (n_jobs,): a name, or the number; "" of none."""
-    numbers, place = np.unique(workload.partition, return_inverse=True)
-    names = names_of(workload, "partition")
-    texts = [names.get(n, str(n)) if n >= 0 else "" for n in numbers.tolist()]
-    return np.array(texts, dtype=object)[place.reshape(-1)]
-
-
-def check_partitions(workload: Workload, partitions: Sequence[str]) -> None:
-    """Say so if a job names a partition that the machine does not have.
-
-    Parameters
-    ----------
-    workload : the jobs.
-    partitions : names of the machine's; none: it has all jobs in one.
-
-    Raises
-    ------
-    WorkloadError : it names the first such job, and says how many there are.
-
-    Warns
-    -----
-    WorkloadWarning : no job is in a partition of the machine, so that each may have any nodes.
-    """
-    if not partitions or not len(workload):
-        return
-    named = partitions_of(workload)
-    known = np.isin(named, list(partitions))
-    if not known.any():
-        said = ", ".join(sorted({*named} - {""})[:5])
-        warnings.warn(
-            f"{workload.name}: its jobs are in none of the machine's partitions"
-            f" ({', '.join(partitions[:5])}), but in {said or 'none at all'}: each may have any"
-            " nodes",
-            WorkloadWarning,
-            stacklevel=3,
-        )
-        return
-    strange = ~known & (named != "")
-    if strange.any():
-        job = int(strange.argmax())
-        raise WorkloadError(
-            f"{workload.name}: {workload.called(job)} is in partition {named[job]!r}, which the"
-            f" machine lacks; it has {', '.join(partitions)}. So it is with"
-            f" {np.count_nonzero(strange):,} of {len(workload):,} jobs"
-        )
 
 
 def _needs_of_units(workload: Workload, resources: Sequence[str]) -> NDArray[np.int64]:

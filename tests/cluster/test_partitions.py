@@ -18,6 +18,7 @@ from hpcgym.errors import HpcgymError, WorkloadError, WorkloadWarning
 from hpcgym.validation.validate import ScheduleError
 from hpcgym.workload.model import Workload
 from hpcgym.workload.needs import fitting, needs_of
+from hpcgym.workload.partitions import machine_of_partitions
 
 GROUPS = (NodeGroup("thin", 3, {"core": 4}), NodeGroup("gpu", 2, {"core": 2, "gpu": 1}))
 BATCH, DEBUG = Partition("batch", (0, 1, 2)), Partition("debug", (2, 3), priority_tier=10)
@@ -146,3 +147,25 @@ def test_numbers_are_names_where_a_log_has_no_others() -> None:
     cluster = Cluster(groups=GROUPS, partitions=(Partition("1", (0,)),))
     result = hpcgym.simulate(jobs_in(1, 1, names=False), cluster=cluster)
     assert result.start.tolist() == [0, 10]
+
+
+@pytest.mark.compiled
+def test_a_machine_of_a_log() -> None:
+    """By hand: in partition 7 two jobs of 4 overlapped, in 9 a job of 5 ran alone."""
+    jobs = Workload.from_columns(
+        {
+            "submit_time": [0, 0, 0, 0],
+            "wait_time": [0, 5, 0, 20],
+            "run_time": [10, 10, 10, 10],
+            "requested_time": [10, 10, 10, 10],
+            "requested_processors": [4, 4, 5, 3],
+            "partition": [7, 7, 9, 9],
+        },
+        processors=100,
+    )
+    machine = machine_of_partitions(jobs)
+    assert machine.capacity[:, 0].tolist() == [8, 5]
+    assert [one.name for one in machine.partitions] == ["7", "9"]
+    assert hpcgym.simulate(jobs, cluster=machine).start.tolist() == [0, 0, 0, 10]
+    with pytest.raises(WorkloadError, match="no job names a partition"):
+        machine_of_partitions(jobs.with_columns(partition=[-1] * 4))

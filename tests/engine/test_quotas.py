@@ -145,6 +145,23 @@ def test_by_hand(quota: str | None, starts: list[int]) -> None:
     hpcgym.validate_schedule(result)
 
 
+@pytest.mark.parametrize("backfill", ["easy", "depth:2"])
+def test_a_reservation_is_lost_when_another_of_the_user_starts(backfill: str) -> None:
+    """By hand: job 2 starts before job 1 of its user, whose reservation then bars nobody."""
+    jobs = Workload.from_columns(
+        {
+            "submit_time": [0, 0, 0, 1],
+            "run_time": [100, 100, 50, 200],
+            "requested_time": [100, 100, 50, 200],
+            "requested_processors": [6, 9, 2, 1],
+            "user_id": [1, 2, 2, 3],
+        },
+        processors=9,
+    )
+    result = hpcgym.simulate(jobs, quota="user:jobs=1", backfill=backfill)
+    assert result.start.tolist() == [0, 201, 0, 1]
+
+
 def test_names_of_the_log() -> None:
     jobs = replace(four(queue=[1, 2, 2, 1]), header={"Queue": ["1 day", "2 night"]})
     assert hpcgym.simulate(jobs, quota="queue=night:jobs=1").start.tolist() == [0, 0, 10, 0]

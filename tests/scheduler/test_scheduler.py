@@ -22,6 +22,7 @@ EASY = {
     "correction": "requested",
     "threshold": None,
     "hold": None,
+    "quota": None,
     "passes": "per-timestamp",
     "policy_estimate": "requested",
     "allocation": "first-fit",

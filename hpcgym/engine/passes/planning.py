@@ -220,7 +220,8 @@ def planning_of(
         waits = blocks[QUEUE].count > 0
         if is_planned_later(sim, waits):
             return
-        if arrived == 1 and plan_holds(sim, keys, job):
+        # under quotas who has a reservation may be passed over now, since another has started
+        if arrived == 1 and not bars and plan_holds(sim, keys, job):
             serve(sim, jobs, keys, progress, blocks, entries, profile, line, idle, machine, job)
         elif waits:
             plan(

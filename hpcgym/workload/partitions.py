@@ -1,0 +1,99 @@
+"""Partitions that jobs name, and a machine that has them."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.cluster import Cluster, NodeGroup, Partition
+from hpcgym.errors import WorkloadError, WorkloadWarning
+from hpcgym.naming import CORE
+from hpcgym.workload.io.records import most_busy
+from hpcgym.workload.model import Workload
+from hpcgym.workload.names import names_of
+
+
+def partitions_of(workload: Workload) -> NDArray[np.object_]:
+    """Return the partition that each job names, (n_jobs,): a name, or the number; "" of none."""
+    numbers, place = np.unique(workload.partition, return_inverse=True)
+    names = names_of(workload, "partition")
+    texts = [names.get(n, str(n)) if n >= 0 else "" for n in numbers.tolist()]
+    return np.array(texts, dtype=object)[place.reshape(-1)]
+
+
+def check_partitions(workload: Workload, partitions: Sequence[str]) -> None:
+    """Say so if a job names a partition that the machine does not have.
+
+    Parameters
+    ----------
+    workload : the jobs.
+    partitions : names of the machine's; none: it has all jobs in one.
+
+    Raises
+    ------
+    WorkloadError : it names the first such job, and says how many there are.
+
+    Warns
+    -----
+    WorkloadWarning : no job is in a partition of the machine, so that each may have any nodes.
+    """
+    if not partitions or not len(workload):
+        return
+    named = partitions_of(workload)
+    known = np.isin(named, list(partitions))
+    if not known.any():
+        said = ", ".join(sorted({*named} - {""})[:5])
+        warnings.warn(
+            f"{workload.name}: its jobs are in none of the machine's partitions"
+            f" ({', '.join(partitions[:5])}), but in {said or 'none at all'}: each may have any"
+            " nodes",
+            WorkloadWarning,
+            stacklevel=3,
+        )
+        return
+    strange = ~known & (named != "")
+    if strange.any():
+        job = int(strange.argmax())
+        raise WorkloadError(
+            f"{workload.name}: {workload.called(job)} is in partition {named[job]!r}, which the"
+            f" machine lacks; it has {', '.join(partitions)}. So it is with"
+            f" {np.count_nonzero(strange):,} of {len(workload):,} jobs"
+        )
+
+
+def machine_of_partitions(workload: Workload) -> Cluster:
+    """Return a machine with the partitions that a log names, each one node of its own.
+
+    A partition is as large as the log shows it busy at once, or as its largest job. So sites of a
+    grid, or machines of a centre, are simulated side by side.
+
+    Parameters
+    ----------
+    workload : jobs with partitions; those without may have any node.
+
+    Raises
+    ------
+    WorkloadError : no job names a partition.
+
+    Examples
+    --------
+    >>> import hpcgym
+    >>> from hpcgym.workload.partitions import machine_of_partitions
+    >>> jobs = hpcgym.load_workload("lublin:jobs=4,processors=8,seed=0")
+    >>> machine_of_partitions(jobs.with_columns(partition=[1, 1, 2, 2])).nodes
+    2
+    """
+    named = partitions_of(workload)
+    names = [name for name in dict.fromkeys(named.tolist()) if name]
+    if not names:
+        raise WorkloadError(f"{workload.name}: no job names a partition")
+    groups = []
+    for name in names:
+        jobs = workload.take(named == name)
+        size = max(most_busy(jobs.columns), int(jobs.requested_processors.max()))
+        groups.append(NodeGroup(name, 1, {CORE: size}))
+    partitions = [Partition(name, (node,)) for node, name in enumerate(names)]
+    return Cluster(groups=tuple(groups), partitions=tuple(partitions), name=workload.name)
