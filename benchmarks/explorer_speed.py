@@ -22,6 +22,7 @@ from hpcgym.explore.server import Server
 from hpcgym.simulation.run import simulate
 from hpcgym.workload import load_workload
 
+STEPS = 120  # of the wheel
 #: Zoom in and out again at a pointer; from each event to the end of its frame [ms].
 WHEEL = """async (steps) => {
   const pane = document.getElementById("gantt0").parentElement, box = pane.getBoundingClientRect();
@@ -85,7 +86,18 @@ def wheel(tab: Any, file: Path) -> None:
     tab.goto(file.absolute().as_uri())
     tab.wait_for_selector("body[data-ready]", state="attached")
     print("  ready after", round(tab.evaluate("performance.now()")), "ms")
-    show("wheel step to frame", tab.evaluate(WHEEL, 120))
+    session = tab.context.new_cdp_session(tab)
+    session.send("Performance.enable", {"timeDomain": "threadTicks"})
+    before = page_seconds(session)
+    show("wheel step to frame", tab.evaluate(WHEEL, STEPS))
+    own = 1000 * (page_seconds(session) - before) / STEPS
+    print(f"  {own:.0f} ms of processor time a step, whatever else runs")
+
+
+def page_seconds(session: Any) -> float:
+    """Return the processor time that the page's own thread has spent [s]."""
+    found = session.send("Performance.getMetrics")["metrics"]
+    return float(next(one["value"] for one in found if one["name"] == "TaskDuration"))
 
 
 def slider(tab: Any, session: Session, processors: int) -> None:

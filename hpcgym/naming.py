@@ -1,7 +1,7 @@
-"""What columns of jobs and resources of nodes are called, and which name is meant by one near it.
+"""What columns of jobs and resources of nodes are called; which name is meant by one near it.
 
 Tables of jobs and files of machines share these names: what is a column of jobs in one cannot be a
-resource in the other.
+resource in the other. And how people say a time.
 """
 
 from __future__ import annotations
@@ -167,3 +167,23 @@ def alike(names: Iterable[str]) -> tuple[str, str] | None:
             return seen[plain], name
         seen[plain] = name
     return None
+
+
+def duration(seconds: float) -> str:
+    """Return seconds as people say them: the two largest units.
+
+    >>> duration(45), duration(3_660), duration(266_000)
+    ('45 s', '1 h 1 min', '3 d 1 h')
+    """
+    whole = round(seconds)
+    sign, whole = ("-", -whole) if whole < 0 else ("", whole)
+    units = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
+    for place, (size, name) in enumerate(units):
+        if whole >= size:
+            text = f"{sign}{whole // size} {name}"
+            if place + 1 < len(units):
+                smaller, smaller_name = units[place + 1]
+                rest = whole % size // smaller
+                text += f" {rest} {smaller_name}" if rest else ""
+            return text
+    return "0 s"

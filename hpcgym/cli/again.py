@@ -11,6 +11,7 @@ import typer
 from typer.core import TyperCommand
 
 from hpcgym.cli.compare import compare, compared
+from hpcgym.cli.explore import explore, explored
 from hpcgym.cli.files import check_regular, digests_of_read
 from hpcgym.cli.groups import arguments_of
 from hpcgym.cli.output import Outcome
@@ -21,6 +22,7 @@ from hpcgym.errors import HpcgymError
 _COMMANDS: dict[str, tuple[Callable[..., None], Callable[..., Outcome]]] = {
     "simulate": (simulate, simulated),
     "compare": (compare, compared),
+    "explore": (explore, explored),
 }
 
 #: What parsers of options raise; typer brings its own click, or uses the one installed.
@@ -48,7 +50,8 @@ def again(arguments: Sequence[str], workload: str | None = None) -> Again:
     """
     name, *rest = arguments or [""]
     if name not in _COMMANDS:
-        known = " and ".join(_COMMANDS)
+        *most, last = _COMMANDS
+        known = f"{', '.join(most)} and {last}"
         raise HpcgymError(f"hpcgym {name} wrote it, and only files of {known} can be verified")
     command, compute = _COMMANDS[name]
     found: list[Again] = []

@@ -9,12 +9,12 @@ from itertools import chain, zip_longest
 from pathlib import Path
 from typing import Any
 
-from hpcgym.cli.output import Outcome, write_jobs
+from hpcgym.cli.output import Outcome, draw, write_jobs
 from hpcgym.errors import HpcgymError
 from hpcgym.files import csv_rows, json_of, lines_of, parquet_frame
 from hpcgym.files.opening import bytes_of
 from hpcgym.files.plain import csv_text, json_text, plain
-from hpcgym.files.recorded import KEY, beside
+from hpcgym.files.recorded import KEY, PICTURE_KEYS, beside, ending_of
 from hpcgym.files.tables import csv_rows_of
 from hpcgym.files.texts import MOST_JSON
 from hpcgym.naming import SWF_COLUMNS
@@ -63,19 +63,18 @@ def of_contents(path: Path, outcome: Outcome, *, same_version: bool) -> str:
     same_version : whether this version wrote it. Of what another one wrote, pages and pictures are
         not compared, nor the header of SWF.
     """
-    name = path.name.casefold().removesuffix(".gz")
-    ending = name[name.rfind(".") :]
+    ending = ending_of(path)
+    if ending in (".html", ".png", ".svg", ".pdf") or not outcome.report:
+        return _of_drawn(path, outcome) if same_version else ""
     if ending in (".csv", ".json") and not beside(path).is_file():
         return (_of_result_rows if ending == ".csv" else _of_facts)(path, outcome)
-    if ending in (".html", ".png", ".svg", ".pdf"):
-        return _of_drawn(path, outcome) if same_version else ""
     if len(outcome.results) != 1:
         return "its command writes no schedule"  # only simulate does
-    ((_, result),) = outcome.results.items()
+    ((name, result),) = outcome.results.items()
     with tempfile.TemporaryDirectory() as folder:
         new = Path(folder, path.name)
         if ending == ".swf":
-            result.to_swf(new)
+            result.to_swf(new, name=name)
             return _of_swf(path, new, header=same_version)
         write_jobs(result, new, {})
         return _of_jobs(_table(path, ending), _table(new, ending))
@@ -158,23 +157,18 @@ def _of_facts(path: Path, outcome: Outcome) -> str:
 
 
 def _of_drawn(path: Path, outcome: Outcome) -> str:
-    """Return how a page or a picture differs from the one that is drawn now."""
-    from hpcgym.report import save_picture, write_html
-
+    """Return how a page, a trace of events or a picture differs from the one that is made now."""
     with tempfile.TemporaryDirectory() as folder:
         new = Path(folder, path.name)
-        if path.suffix.casefold() == ".html":
-            write_html(outcome.results, new)
-        else:
-            save_picture(outcome.results, new)
+        draw(outcome.results, new, report=outcome.report)
         is_, should = (bytes_of(one, _MOST, HpcgymError) for one in (path, new))
     if is_ == should:
         return ""
-    if path.suffix.casefold() == ".html":
-        pairs = zip_longest(is_.splitlines(), should.splitlines(), fillvalue=b"")
-        number = next(n for n, (one, other) in enumerate(pairs, 1) if one != other)
-        return f"line {number} of the page differs from that of now"
-    return "it is not the picture that is drawn now"
+    if path.suffix.casefold() in PICTURE_KEYS:
+        return "it is not the picture that is drawn now"
+    pairs = zip_longest(is_.splitlines(), should.splitlines(), fillvalue=b"")
+    number = next(n for n, (one, other) in enumerate(pairs, 1) if one != other)
+    return f"line {number} differs from that of now"
 
 
 def first_difference(told: Any, now: Any, where: str = "") -> str:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
-from hpcgym.cli import limits, loading, names, options, output, prequential
+from hpcgym.cli import limits, loading, names, options, output, pages, prequential
+from hpcgym.cli.boards import notes_of, page_of, setting_of
 from hpcgym.cli.evaluated_slices import Slices
 from hpcgym.cli.groups import grouped
 from hpcgym.cli.options import Format
@@ -48,6 +49,7 @@ class Evaluate(ExplainedCommand):
         "hpcgym evaluate ppo=ppo-seed0.pt,ppo-seed1.pt,ppo-seed2.pt --workload KTH-SP2",
         "hpcgym evaluate wfp3 --workload KTH-SP2 --metric p99_wait_s --reference saf",
         "hpcgym evaluate wfp3 --workload KTH-SP2 --format latex > board.tex",
+        "hpcgym evaluate wfp3 --workload KTH-SP2 --html board.html",
         "hpcgym evaluate lookahead --workload KTH-SP2 --episodes weeks",
         "hpcgym evaluate agent.pt cph-3 pcp20 --workload KTH-SP2 --number 10",
         "hpcgym evaluate agent.pt sjf --workload trace.swf.gz --backfill none --format json",
@@ -158,6 +160,7 @@ def evaluate(
     format: Annotated[
         BoardFormat, typer.Option(help="latex: a tabular for the package booktabs.")
     ] = BoardFormat.table,
+    page: pages.PageOptions,
 ) -> None:
     """Compare agents and schedulers on unseen slices of a workload.
 
@@ -196,7 +199,11 @@ def evaluate(
         shared["part"] = slices.part or "all"
         if format is BoardFormat.latex:
             raise HpcgymError("--format latex is for leaderboards, not for --protocol prequential")
-        others |= {"--reference": reference, "--metric": None if metric == _METRIC else metric}
+        others |= {
+            "--html": page.html,
+            "--reference": reference,
+            "--metric": None if metric == _METRIC else metric,
+        }
         text = Format(format.value)
         prequential.run(policies or [], source, machine, protocol, shared, others, given, text)
         return
@@ -221,6 +228,7 @@ def evaluate(
         )  # fmt: skip
     settings |= {"n": len(board.by_slice), **board.around}  # newer environments have their own
     _report_failures(board)
+    page.write(lambda: page_of(source, machine, board, settings))
     if format is BoardFormat.json:
         facts = output.workload_facts(source, reading.clean)
         facts |= output.machine_facts(source, machine)
@@ -259,52 +267,16 @@ def _print_table(
     workload: Workload, machine: Cluster | None, board: Leaderboard, settings: dict[str, Any]
 ) -> None:
     """Print a leaderboard for people."""
-    from hpcgym.evaluation.intervals import why_no_intervals
-    from hpcgym.evaluation.run import PLAIN
-
-    slices = f"{settings['n']:,} {settings['episodes']}"
-    if settings["episodes"] == "windows":
-        slices += f" of {settings['jobs']:,} jobs"
-    elif settings["episodes"] == "whole":
-        slices = "all at once"
-    where = "whole workload" if settings["slices"] == "all" else f"{settings['slices']} part"
     out = output.console()
-    # references have the rules of the environments, so the first tells the setting of all
-    first = next(one for one in board.schedulers.values() if one is not None)
-    words = [workload.name, _called(workload, machine), where, slices]
-    words += [f"{first.allocation} allocation"] if first.allocation != "first-fit" else []
-    words += [f"{first.passes} passes"] if first.passes != "per-timestamp" else []
-    out.print(" · ".join(words), style="bold", markup=False)
-    around = {name: value for name, value in board.around.items() if value != PLAIN[name]}
-    if around:
-        told = ", ".join(f"{name}={value}" for name, value in around.items())
-        out.print(f"slices with {told}", markup=False, soft_wrap=True)
+    title, *around = setting_of(workload, machine, board, settings)
+    out.print(title, style="bold", markup=False)
+    for line in around:
+        out.print(line, markup=False, soft_wrap=True)
     output.print_cleaning(out, workload)
     out.print()
     out.print(_rich_table(board))
-    if why := why_no_intervals(len(board.by_slice), "slices"):
-        out.print(why, markup=False)
-    if board.reference is not None:
-        best_of = len(board.references) > 1
-        heading = board.ranked_by.title
-        above = f"above reference: {heading} less that of {board.labels[board.reference]}"
-        above += ", the best of dispatchers and references" if best_of else ""
-        words = [above] if board.references else []
-        words += [f"p: of no difference from {board.labels[board.reference]}, slice by slice"]
-        out.print("; ".join(words), markup=False, soft_wrap=True)
-    for group, members in board.members.get(board.metric, {}).items():
-        told = f"{group}: means of {len(members.columns)} trainings; intervals resample them too"
-        out.print(told, markup=False)
-    if board.static_weights:
-        weights = ", ".join(f"{w:.3g} {name}" for name, w in board.static_weights.items())
-        out.print(f"best-static: {weights}; chosen on the train part", markup=False, soft_wrap=True)
-
-
-def _called(workload: Workload, machine: Cluster | None) -> str:
-    """Return the machine in words."""
-    if machine is None or not machine.groups:
-        return f"{(machine or workload).processors:,} processors"
-    return f"{machine.name or 'cluster'}: {machine.nodes:,} nodes, {machine.processors:,} cores"
+    for line in notes_of(board):
+        out.print(line, markup=False, soft_wrap=True)
 
 
 def _rich_table(board: Leaderboard) -> Table:
@@ -313,32 +285,22 @@ def _rich_table(board: Leaderboard) -> Table:
     from rich.table import Table
     from rich.text import Text
 
-    from hpcgym.evaluation.tables import cells_of, columns_of, has_interval, interval_of
+    from hpcgym.evaluation.tables import lines_of
 
-    columns = columns_of(board)
-    cells = {metric.name: cells_of(board, metric) for metric in columns}
+    heading, rows = lines_of(board)
     table = Table(
         box=SIMPLE_HEAD,
         show_edge=False,
         pad_edge=False,
-        caption="* best of its column"
-        if any(top for column in cells.values() for _, top in column)
-        else None,
+        caption="* best of its column" if any(top for row in rows for _, top in row) else None,
         caption_justify="left",
     )
     table.add_column("policy", overflow="fold")
-    for metric in columns:
-        more = ["95 %\ninterval"] if has_interval(board, metric) else []
-        for heading in (metric.title, *more):
-            table.add_column(heading.replace("\n", " \n") + " ", justify="right", no_wrap=True)
-    labels = board.labels
-    for place, (policy, row) in enumerate(board.table.iterrows()):
-        line = [Text(labels[str(policy)])]
-        for metric in columns:
-            text, top = cells[metric.name][place]
-            line.append(Text(f"{text}*", "bold green") if top else Text(f"{text} "))
-            if has_interval(board, metric):
-                ends = interval_of(metric, row)
-                line.append(Text("- " if ends is None else f"{ends[0]} to {ends[1]} "))
-        table.add_row(*line)
+    for title in heading[1:]:
+        table.add_column(title.replace("\n", " \n") + " ", justify="right", no_wrap=True)
+    for (policy, _), *cells in rows:
+        values = (
+            Text(f"{text}*", "bold green") if top else Text(f"{text} ") for text, top in cells
+        )
+        table.add_row(Text(policy), *values)
     return table

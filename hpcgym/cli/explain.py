@@ -16,6 +16,7 @@ from hpcgym.cli.lineup import scheduler_names
 from hpcgym.cli.options import Format
 from hpcgym.cli.running import ExplainedCommand, Lists
 from hpcgym.errors import HpcgymError, check_choice
+from hpcgym.files.recorded import KEY
 from hpcgym.progress import measuring, working
 
 if TYPE_CHECKING:
@@ -115,6 +116,7 @@ def explain(
     jobs = reading.load(workload)
 
     from hpcgym.explanation import explain as explained
+    from hpcgym.schedule.provenance import provenance_of
     from hpcgym.simulation.run import simulate
 
     with working(f"simulating {len(jobs):,} jobs"):
@@ -127,7 +129,8 @@ def explain(
         found = explained(results[called[0]], number, most=tried, progress=progress)
     beside = _beside(results, number)
     if format is Format.json:
-        output.print_json({**found.to_dict(), "schedulers": beside})
+        record = {KEY: provenance_of(results)}
+        output.print_json({**found.to_dict(), "schedulers": beside, **record})
     elif format is Format.csv:
         output.print_csv(found.to_dict()["others"])
     else:
@@ -175,7 +178,7 @@ def _print(found: Explanation, log: str, scheduler: str, beside: list[dict[str, 
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
-    from hpcgym.explanation.story import duration
+    from hpcgym.naming import duration
 
     out = output.console()
     out.print(f"Job {found.job} of {log} under {scheduler}", style="bold", markup=False)

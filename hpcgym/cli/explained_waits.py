@@ -10,6 +10,7 @@ from hpcgym.cli import output
 from hpcgym.cli.options import Format
 from hpcgym.cli.running import note
 from hpcgym.errors import HpcgymError
+from hpcgym.files.recorded import KEY
 from hpcgym.progress import measuring
 
 if TYPE_CHECKING:
@@ -29,13 +30,16 @@ def show(
 
     ``by``: one of :data:`hpcgym.explanation.GROUPS`; None: sizes, or a row a scheduler.
     """
+    from hpcgym.schedule.provenance import provenance_of
+
     table = _table(results, by)
     if picture is not None:
         _draw(table, results, picture)
     if format is Format.json:
         result = next(iter(results.values()))
         facts = {"workload": result.workload.name, "schedulers": list(results)}
-        output.print_json({**facts, "waited_for": _rows(table)})
+        record = {KEY: provenance_of(results)}
+        output.print_json({**facts, "waited_for": _rows(table), **record})
     elif format is Format.csv:
         output.print_csv(_rows(table))
     else:
@@ -89,7 +93,7 @@ def _print(table: pd.DataFrame, results: Mapping[str, Result]) -> None:
 def _say(say: Any, seconds: pd.Series[int]) -> None:
     """Say what all waiting is due to, the most first."""
     from hpcgym.explanation.reasons import CALLED
-    from hpcgym.explanation.story import duration
+    from hpcgym.naming import duration
 
     total = int(seconds.sum())
     text = f"{total / 3600:,.0f} h" if total >= _MANY_HOURS else duration(total)
@@ -105,15 +109,10 @@ def _shares(table: pd.DataFrame) -> Table:
     from rich.table import Table
 
     from hpcgym.explanation.reasons import CALLED
-    from hpcgym.explanation.waits import ORDERED
+    from hpcgym.explanation.waits import shortened
 
     reasons = [name for name in CALLED if table[name].any()]
-    whole = len(table) <= MOST_ROWS or table.index.name in ORDERED
-    shown = table if whole else table.iloc[: MOST_ROWS - 1]
-    rows = [(str(name), row) for name, row in shown.iterrows()]
-    if len(shown) < len(table):
-        rest = table.iloc[len(shown) :]
-        rows.append((f"{len(rest):,} others", rest.sum()))
+    rows = [(str(name), row) for name, row in shortened(table, MOST_ROWS).iterrows()]
     found = Table(str(table.index.name), "jobs", "waited (h)", box=SIMPLE_HEAD)
     for name in reasons:
         found.add_column(CALLED[name], justify="right")
@@ -137,7 +136,8 @@ def _draw(table: pd.DataFrame, results: Mapping[str, Result], path: Path) -> Non
     from hpcgym.report.canvas import figure_of, picture_suffix, save_figure
     from hpcgym.report.labels import subtitle
     from hpcgym.report.waits import draw_waits
+    from hpcgym.schedule.provenance import provenance_of
 
     axes = draw_waits(table, subtitle(dict(results)))
-    save_figure(figure_of(axes), path, picture_suffix(path))
+    save_figure(figure_of(axes), path, picture_suffix(path), provenance_of(results))
     note(f"wrote {path}")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import typer
 
-from hpcgym.cli import loading, names, options
+from hpcgym.cli import loading, names, options, output
 from hpcgym.cli.files import ForceOption, Written
 from hpcgym.cli.groups import grouped
 from hpcgym.cli.lineup import scheduler_names
@@ -50,8 +50,8 @@ def explore(
         list[str] | None,
         typer.Option(
             metavar="NAME...",
-            help="One scheduler, or two that are shown beside each other; in the live app the"
-            " second is the one that changes.",
+            help="One scheduler, or several, of which two are shown one above the other. The live"
+            " app has one or two, and the second changes.",
             show_default="easy",
         ),
     ] = None,
@@ -87,9 +87,23 @@ def explore(
     alone, until Ctrl-C: sliders change order, backfilling, estimates, threshold, hold and the size
     of the machine, the schedule follows, and a click on a job says why it waited.
     """
+    outcome = explored(workload, scheduler, rules, reading)
+    if output_file is None:
+        _serve(outcome.results, _command(workload, reading), port, browser)
+        return
+    with working(f"writing {output_file}"):
+        output.draw(outcome.results, output_file, report=outcome.report)
+    note(f"wrote {output_file}")
+
+
+def explored(
+    workload: str,
+    scheduler: list[str] | None,
+    rules: options.SimulatedRules,
+    reading: loading.PeriodReading,
+) -> output.Outcome:
+    """Return what the command computes, which prints nothing; arguments as of :func:`explore`."""
     called = scheduler_names(scheduler) or ["easy"]
-    if len(called) > 2:
-        raise HpcgymError(f"--scheduler: one or two schedulers can be explored, not {len(called)}")
     chosen = {name: options.rules(name, rules.given() | reading.given()) for name in called}
     machine = reading.machine
     jobs = reading.load(workload)
@@ -98,15 +112,7 @@ def explore(
 
     with working(f"simulating {len(jobs):,} jobs"):
         results = {name: simulate(jobs, one, cluster=machine) for name, one in chosen.items()}
-    if output_file is None:
-        _serve(results, _command(workload, reading), port, browser)
-        return
-    from hpcgym.explore import write_page, write_trace
-
-    write = write_page if output_file.suffix.casefold() == ".html" else write_trace
-    with working(f"writing {output_file}"):
-        write(results, output_file)
-    note(f"wrote {output_file}")
+    return output.Outcome(results, dict, list, report=False)
 
 
 def _command(workload: str, reading: loading.PeriodReading) -> list[str]:

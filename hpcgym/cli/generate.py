@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated, ClassVar
@@ -13,6 +14,8 @@ import typer
 from hpcgym.cli.files import ForceOption, Written
 from hpcgym.cli.running import ExplainedCommand, Lists, note
 from hpcgym.errors import HpcgymError
+from hpcgym.files.recorded import ending_of, note_of, write_beside
+from hpcgym.files.writing import is_stream
 from hpcgym.progress import working
 
 #: Parameters of the generators.
@@ -103,6 +106,7 @@ def generate(
     codes, for co-scheduling: a file of speedups tells their processes and run times. Other commands
     take the same text instead of a file.
     """
+    from hpcgym.schedule.provenance import provenance_of_workloads
     from hpcgym.workload import load_workload, write_swf, write_table
     from hpcgym.workload.load import GENERATORS
 
@@ -111,6 +115,12 @@ def generate(
         raise HpcgymError(f"{generator!r} is not a generator; there is: {known}")
     with working(f"generating {output}"):
         workload = load_workload(generator, "none")
-        write = write_swf if output.name.casefold().endswith((".swf", ".swf.gz")) else write_table
-        write(workload, output)
+        record = provenance_of_workloads([workload])
+        if ending_of(output) == ".swf":
+            notes = [note_of(record), *workload.header.get("Note", [])]
+            write_swf(replace(workload, header={**workload.header, "Note": notes}), output)
+        else:
+            write_table(workload, output)
+            if not is_stream(output):
+                write_beside(output, record)
     note(f"wrote {len(workload):,} jobs for {workload.processors:,} processors to {output}")

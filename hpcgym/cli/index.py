@@ -38,7 +38,7 @@ def index(
     with what scheduler and metrics. Files without a record are named below. A click on a heading
     sorts.
     """
-    from hpcgym.report.index import indexed, write_index
+    from hpcgym.explore.index import indexed, write_index
 
     with working(f"reading {results}"):
         found = indexed(results, but=output)  # which may be there already

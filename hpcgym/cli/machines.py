@@ -113,7 +113,7 @@ def _slurm_text(path: str) -> str:
 
 def _limits(partition: Partition) -> str:
     """Return what a partition has and limits, in words."""
-    from hpcgym.explanation.story import duration
+    from hpcgym.naming import duration
 
     nodes = len(partition.nodes)
     longest = partition.max_time_s

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hpcgym.cli.running import note
 from hpcgym.files.plain import csv_text, json_text, plain
-from hpcgym.files.recorded import NAME, origin_columns, record_text, write_beside
+from hpcgym.files.recorded import NAME, ending_of, origin_columns, record_text, write_beside
 from hpcgym.files.writing import is_stream, whole, whole_text
 from hpcgym.progress import working
 from hpcgym.report.dispatches import dispatches, in_words
@@ -34,11 +34,13 @@ class Outcome(NamedTuple):
     results : name -> schedule.
     facts : returns what it prints as JSON.
     rows : returns what it prints as CSV.
+    report : whether its pages have tables and pictures too.
     """
 
     results: Mapping[str, Result]
     facts: Callable[[], dict[str, Any]]
     rows: Callable[[], list[dict[str, Any]]]
+    report: bool = True
 
 
 def console() -> Console:
@@ -136,36 +138,49 @@ def picture(results: Mapping[str, Result], path: Path | None) -> None:
     """Draw into a file, if one is asked for."""
     if path is None:
         return
-    from hpcgym.report import save_picture, write_html
     from hpcgym.report.overview import why_no_gantts
 
     with working(f"drawing {path}"):
-        (write_html if path.suffix.casefold() == ".html" else save_picture)(results, path)
+        draw(results, path)
     note(f"wrote {path}")
     if missing := why_no_gantts(results):
         note(f"{path}: {missing}")
 
 
-def save_schedule(result: Result, path: Path | None) -> None:
+def draw(results: Mapping[str, Result], path: Path, *, report: bool = True) -> None:
+    """Write what the name's ending says: a page, with or without a report; a trace; a picture."""
+    from hpcgym.explore import write_page, write_trace
+    from hpcgym.report import save_picture
+
+    ending = ending_of(path)
+    if ending == ".html":
+        write_page(results, path, report=report)
+    elif ending == ".json":
+        write_trace(results, path)
+    else:
+        save_picture(results, path)
+
+
+def save_schedule(name: str, result: Result, path: Path | None) -> None:
     """Write the schedule, and say so: as SWF, or all columns as a table."""
     if path is None:
         return
     with working(f"writing {path}"):
-        write_schedule(result, path)
+        write_schedule(name, result, path)
     note(f"wrote {path}")
 
 
-def write_schedule(result: Result, path: Path) -> None:
+def write_schedule(name: str, result: Result, path: Path) -> None:
     """Write a schedule with where it is from: tables in CSV and JSON have that in a file beside.
 
     A pipe has no file beside it.
     """
     from hpcgym.schedule.provenance import provenance_of
 
-    if path.name.casefold().endswith((".swf", ".swf.gz")):
-        result.to_swf(path)
+    if ending_of(path) == ".swf":
+        result.to_swf(path, name=name)
         return
-    record = provenance_of({"schedule": result})
+    record = provenance_of({name: result})
     write_jobs(result, path, record)
     if path.suffix.casefold() != ".parquet" and not is_stream(path):
         write_beside(path, record)

@@ -10,15 +10,18 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
-from hpcgym.cli import executors, options, output
+from hpcgym.cli import executors, options, output, pages
 from hpcgym.cli.groups import grouped
 from hpcgym.cli.options import Format
 from hpcgym.cli.running import ExplainedCommand, Lists, note
 from hpcgym.errors import HpcgymError
+from hpcgym.files.recorded import KEY
 from hpcgym.progress import measuring
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from hpcgym.workload import Workload
 
 reproduce = typer.Typer(name="reproduce", no_args_is_help=True, rich_markup_mode=None)
 
@@ -102,6 +105,7 @@ def mixed_policies(
     ] = False,
     executor: executors.ExecutorOptions,
     format: options.FormatOption = Format.table,
+    page: pages.PageOptions,
 ) -> None:
     """Study mixed policies as Legrand, Trystram and Zrigui did (2018).
 
@@ -120,7 +124,7 @@ def mixed_policies(
     chosen = [found for found in findings if found.study.reading.name == reading]
     tables = {found.study.trace: found.tables["split"] for found in chosen}
     print_tables(tables, "sums of weekly mean BSLD", format)
-    note(f"wrote {path}, tables and pictures beside it")
+    page.write_study(path)
 
 
 class _Prediction(ExplainedCommand):
@@ -159,6 +163,7 @@ def prediction(
     ] = False,
     executor: executors.ExecutorOptions,
     format: options.FormatOption = Format.table,
+    page: pages.PageOptions,
 ) -> None:
     """Study run time prediction as Gaussier, Glesser, Reis and Trystram did (2015, 2016).
 
@@ -175,7 +180,7 @@ def prediction(
     by_trace = tables["7.6"].groupby("trace", sort=False)
     parts = {str(trace): part.drop(columns="trace") for trace, part in by_trace}
     print_tables(parts, "mean BSLD (table 7.6)", format)
-    note(f"wrote {path}, tables and pictures beside it")
+    page.write_study(path)
 
 
 def _dispatchers() -> list[tuple[str, str]]:
@@ -249,6 +254,7 @@ def cp(
     ] = False,
     executor: executors.ExecutorOptions,
     format: options.FormatOption = Format.table,
+    page: pages.PageOptions,
 ) -> None:
     """Study CP dispatchers as Remediani (2017) and Galleguillos, Kiziltan and Soto did (2020).
 
@@ -265,7 +271,7 @@ def cp(
     rules = {"days": days, "full": full, "dispatchers": chosen}
     path, tables = shown(run, names, folder, **rules, **vars(executor))
     print_tables(tables, "slowdown by class of jobs", format)
-    note(f"wrote {path}, tables and pictures beside it")
+    page.write_study(path)
 
 
 def _with_workloads(dispatchers: tuple[str, ...]) -> list[str]:
@@ -345,15 +351,19 @@ def _lines(what: str) -> Callable[[int, int], None]:
     return show
 
 
-def print_tables(tables: dict[str, pd.DataFrame], what: str, format: Format) -> None:
-    """Print a table of each trace, which says what."""
+def print_tables(
+    tables: dict[str, pd.DataFrame], what: str, format: Format, jobs: Sequence[Workload] = ()
+) -> None:
+    """Print a table of each trace, which says what; JSON tells of the jobs, if they are known."""
+    from hpcgym.schedule.provenance import provenance_of_workloads
+
     rows = [
         {"workload": trace, **{str(column): value for column, value in row.items()}}
         for trace, table in tables.items()
         for row in table.to_dict("records")
     ]
     if format is Format.json:
-        output.print_json({"rows": rows})
+        output.print_json({"rows": rows, KEY: provenance_of_workloads(jobs)})
     elif format is Format.csv:
         columns = list(dict.fromkeys(key for row in rows for key in row))
         output.print_csv({key: row.get(key) for key in columns} for row in rows)

@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar
 
 import typer
 
-from hpcgym.cli import executors, options
+from hpcgym.cli import executors, options, pages
 from hpcgym.cli.groups import grouped
 from hpcgym.cli.options import Format
 from hpcgym.cli.reproduce import FolderOption, print_tables, shown
@@ -59,6 +59,7 @@ def coscheduling(
     ] = False,
     executor: executors.ExecutorOptions,
     format: options.FormatOption = Format.table,
+    page: pages.PageOptions,
 ) -> None:
     """Study co-scheduling as Karapanagiotis, Triantafyllis and others did (ELiSE).
 
@@ -83,4 +84,4 @@ def coscheduling(
     path, tables = shown(run, measured, folder, **rules, **vars(executor))
     parts = {"500 jobs on 100 nodes": tables["improvements"]}
     print_tables(parts, "makespan improvement over EASY", format)
-    note(f"wrote {path}, tables and pictures beside it")
+    page.write_study(path)

@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar
 
 import typer
 
-from hpcgym.cli import executors, options
+from hpcgym.cli import executors, options, pages
 from hpcgym.cli.groups import grouped
 from hpcgym.cli.options import Format
 from hpcgym.cli.reproduce import (
@@ -17,7 +17,7 @@ from hpcgym.cli.reproduce import (
     print_tables,
     shown,
 )
-from hpcgym.cli.running import ExplainedCommand, Lists, note
+from hpcgym.cli.running import ExplainedCommand, Lists
 from hpcgym.errors import HpcgymError
 
 #: Traces of table 6.1.
@@ -55,6 +55,7 @@ def energy_fairshare(
     ] = False,
     executor: executors.ExecutorOptions,
     format: options.FormatOption = Format.table,
+    page: pages.PageOptions,
 ) -> None:
     """Study energy fair share as Georgiou, Glesser, Rzadca and Trystram did (2015).
 
@@ -71,7 +72,7 @@ def energy_fairshare(
     by_trace = tables["6.1"].groupby("trace", sort=False)
     parts = {str(trace): part.drop(columns="trace") for trace, part in by_trace}
     print_tables(parts, "stretch over that under FS (table 6.1)", format)
-    note(f"wrote {path}, tables and pictures beside it")
+    page.write_study(path)
 
 
 def _requests() -> list[tuple[str, str]]:
@@ -133,6 +134,7 @@ def powercap(
     ] = False,
     executor: executors.ExecutorOptions,
     format: options.FormatOption = Format.table,
+    page: pages.PageOptions,
 ) -> None:
     """Study power caps as Georgiou, Glesser and Trystram did (2015).
 
@@ -152,7 +154,7 @@ def powercap(
         for (trace, requests), part in tables["4.6"].groupby(["trace", "requests"], sort=False)
     }
     print_tables(parts, "energy, launched jobs and work (figure 4.6)", format)
-    note(f"wrote {path}, tables and pictures beside it")
+    page.write_study(path)
 
 
 #: Traces of chapter 5, then those that stand for them, and a generated one where none is at hand.
@@ -209,6 +211,7 @@ def energy_budget(
     ] = False,
     executor: executors.ExecutorOptions,
     format: options.FormatOption = Format.table,
+    page: pages.PageOptions,
 ) -> None:
     """Study energy budgets as Dutot, Georgiou, Glesser and others did (2017).
 
@@ -226,7 +229,7 @@ def energy_budget(
     by_trace = tables["figures"].groupby("trace", sort=False)
     parts = {str(trace): part.drop(columns="trace") for trace, part in by_trace}
     print_tables(parts, "beside EASY's (figures 5.1 to 5.3)", format)
-    note(f"wrote {path}, tables and pictures beside it")
+    page.write_study(path)
 
 
 def _for_budgets() -> list[str]:

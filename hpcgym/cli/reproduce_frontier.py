@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar
 
 import typer
 
-from hpcgym.cli import executors, options
+from hpcgym.cli import executors, options, pages
 from hpcgym.cli.groups import grouped
 from hpcgym.cli.options import Format
 from hpcgym.cli.reproduce import (
@@ -18,7 +18,7 @@ from hpcgym.cli.reproduce import (
     print_tables,
     shown,
 )
-from hpcgym.cli.running import ExplainedCommand, Lists, note
+from hpcgym.cli.running import ExplainedCommand, Lists
 
 
 class FrontierStudy(ExplainedCommand):
@@ -43,6 +43,7 @@ def frontier(
     ] = False,
     executor: executors.ExecutorOptions,
     format: options.FormatOption = Format.table,
+    page: pages.PageOptions,
 ) -> None:
     """Compare all rules on whole logs: slowdowns, waits, tails, and who pays.
 
@@ -58,4 +59,4 @@ def frontier(
     path, tables = shown(run, sources, folder, quick=quick, **vars(executor))
     by_log = tables["named"].groupby("log", sort=False)
     print_tables({str(log): part.drop(columns="log") for log, part in by_log}, "whole logs", format)
-    note(f"wrote {path}, tables and pictures beside it")
+    page.write_study(path)

@@ -102,7 +102,7 @@ def simulate(
     """Simulate one scheduler or dispatcher on a workload and print its metrics."""
     outcome = simulated(workload, scheduler, rules, reading, failures, under, signal, shared)
     ((name, result),) = outcome.results.items()
-    output.save_schedule(result, output_file)
+    output.save_schedule(name, result, output_file)
     for path in (picture, html):
         output.picture(outcome.results, path)
     if format is Format.json:

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
-from hpcgym.cli import executors, names, options, output
+from hpcgym.cli import executors, names, options, output, pages
 from hpcgym.cli.groups import grouped
 from hpcgym.cli.options import Format
 from hpcgym.cli.running import ExplainedCommand, Lists, note
+from hpcgym.cli.sweep_means import means_of, page_of, rich_means
 from hpcgym.errors import HpcgymError
 from hpcgym.progress import measuring
 
 if TYPE_CHECKING:
     import pandas as pd
-    from rich.text import Text
-
-    from hpcgym.schedule.metrics import Metric
 
 sweep = typer.Typer(name="sweep", no_args_is_help=True, rich_markup_mode=None)
 
@@ -129,6 +127,7 @@ class _Table(ExplainedCommand):
     examples = (
         "hpcgym sweep table weeks.sweep",
         "hpcgym sweep table weeks.sweep --format csv > weeks.csv",
+        "hpcgym sweep table weeks.sweep --html weeks.html",
     )
 
 
@@ -248,11 +247,17 @@ def status(folder: FolderArgument, format: options.FormatOption = Format.table) 
 
 
 @sweep.command("table", cls=_Table)
-def table(folder: FolderArgument, format: options.FormatOption = Format.table) -> None:
+@grouped
+def table(
+    *,
+    folder: FolderArgument,
+    format: options.FormatOption = Format.table,
+    page: pages.PageOptions,
+) -> None:
     """Print what a sweep has found so far.
 
     csv and json have a row for each simulation; the table has means over slices, seeds and
-    shuffles.
+    shuffles. A page has both.
     """
     from hpcgym.sweep import read_table
     from hpcgym.sweep import status as find
@@ -261,12 +266,14 @@ def table(folder: FolderArgument, format: options.FormatOption = Format.table) -
     found, rows = find(folder), read_table(folder)
     if found.done < found.tasks:
         note(f"{found.done:,} of {found.tasks:,} tasks are done: hpcgym sweep status {folder}")
+    means = means_of(rows, next(iter(read_manifest(folder)["schedulers"])))
+    page.write(lambda: page_of(folder, means, rows, found))
     if format is Format.json:
         output.print_json(_plain_rows(rows))
     elif format is Format.csv:
         output.print_csv(_plain_rows(rows))
     else:
-        _print_means(rows, next(iter(read_manifest(folder)["schedulers"])))
+        output.console().print(rich_means(means))
 
 
 _SHOWN = 5  # failures
@@ -311,78 +318,3 @@ def _plain_rows(rows: pd.DataFrame) -> list[dict[str, Any]]:
     seeds = rows["seed"].astype(object).where(rows["seed"].notna(), None)
     plain = rows.assign(seed=seeds).to_dict("records")
     return [{str(key): value for key, value in row.items()} for row in plain]
-
-
-def _print_means(rows: pd.DataFrame, first: str) -> None:
-    """Print the means over slices, seeds and shuffles for people; ``*`` marks the best.
-
-    Makespans improve over those of the scheduler ``first``.
-    """
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-    from rich.text import Text
-
-    from hpcgym.evaluation.intervals import FEWEST, why_no_intervals
-    from hpcgym.report.tables import COMPARED, SHARED, described
-
-    shared = "speedups" in rows
-    keys = [key for key in ("workload", "speedups", "limits", "scheduler") if key in rows]
-    found = [str(name) for name in rows.columns if name not in (*keys, "slice", "seed", "shuffle")]
-    usual = SHARED if shared else COMPARED
-    metrics = described([name for name in usual if name in found] or found)
-    groups = rows.groupby(keys, sort=False)
-    means = groups[[metric.name for metric in metrics]].mean()
-    means["simulations"] = groups.size()
-
-    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, caption_justify="left")
-    table.caption = "means over simulations; * best of its workload"
-    for name in keys:
-        table.add_column(name, overflow="fold")
-    table.add_column("simulations ", justify="right")
-    for metric in metrics:
-        table.add_column(f"{metric.heading} ", justify="right")
-        if metric.name == _IMPROVEMENT:
-            means["interval"] = groups[_IMPROVEMENT].apply(_interval)
-            table.add_column("95 % interval ", justify="right")
-            told = why_no_intervals(int(means["simulations"].max()), "simulations")
-            told = told or f"bootstrap intervals, of {FEWEST} simulations or more"
-            table.caption += f"\nmakespans improve over those of {first}; {told}"
-    lines = means.reset_index().to_dict("records")
-    for line in lines:
-        rivals = [other for other in lines if all(other[key] == line[key] for key in keys[:-1])]
-        named = (Text(str(line[key])) for key in keys)
-        table.add_row(*named, f"{line['simulations']:,} ", *_cells(line, rivals, metrics))
-    output.console().print(table)
-
-
-_IMPROVEMENT = "makespan_improvement"
-
-
-def _cells(
-    line: dict[Hashable, Any], rivals: list[dict[Hashable, Any]], metrics: list[Metric]
-) -> list[Text]:
-    """Return the means of a line, the best of its rivals marked."""
-    from rich.text import Text
-
-    from hpcgym.report.tables import best, text_of
-
-    cells = []
-    for metric in metrics:
-        top = best(metric, [other[metric.name] for other in rivals])[rivals.index(line)]
-        text = text_of(metric, line[metric.name])
-        cells.append(Text(f"{text}*", "bold green") if top else Text(f"{text} "))
-        if metric.name == _IMPROVEMENT:
-            cells.append(Text(f"{line['interval']} "))
-    return cells
-
-
-def _interval(values: pd.Series[float]) -> str:
-    """Return the interval of a mean improvement [%], in words."""
-    import numpy as np
-
-    from hpcgym.evaluation.intervals import bootstrap
-    from hpcgym.report.numbers import shown
-
-    known = np.asarray(values.dropna(), np.float64)
-    low, high = bootstrap(100 * known[:, None])
-    return "-" if np.isnan(low[0]) else f"{shown(low[0])} to {shown(high[0])}"

@@ -18,6 +18,7 @@ from hpcgym.cli.options import Format
 from hpcgym.cli.reproduce import print_tables
 from hpcgym.cli.running import ExplainedCommand, Lists, note
 from hpcgym.errors import HpcgymError
+from hpcgym.files.recorded import write_beside
 
 
 def _measures() -> Iterable[tuple[str, str]]:
@@ -304,6 +305,7 @@ def tune(
     paired, and co-schedulers stand in the place of SAF.
     """
     executor.become_mpi()
+    from hpcgym.schedule.provenance import provenance_of_workloads
     from hpcgym.tuning import Plan
     from hpcgym.tuning import tune as run
 
@@ -328,11 +330,12 @@ def tune(
             note(f"\nwrote {checkpoint}; the same command goes on from there")
         raise
     files = tuned.save(folder)
+    write_beside(files[0], provenance_of_workloads([log]))
     if format is Format.table:
         print_tables({log.name: _board(tuned)}, "the later part", format)
         print_tables({log.name: tuned.ablation}, "parts given up, the least loss first", format)
     else:
-        print_tables({log.name: tuned.board.reset_index()}, "", format)
+        print_tables({log.name: tuned.board.reset_index()}, "", format, [log])
     note(tuned.verdict)
     note(f"wrote {', '.join(path.name for path in files)} into {folder}")
     note(f"hpcgym simulate {workload}{shared.words} --scheduler {files[0]} simulates it")

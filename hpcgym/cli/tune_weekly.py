@@ -55,4 +55,4 @@ def tune_weekly(
 
     log = reading.load(workload)
     found = tune_online(log, features, vectors=vectors, seed=seed, progress=shower("simulations"))
-    print_tables({log.name: found.table}, "weights chosen anew each week", format)
+    print_tables({log.name: found.table}, "weights chosen anew each week", format, [log])

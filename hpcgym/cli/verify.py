@@ -33,8 +33,8 @@ def verify(
         list[str],
         typer.Argument(
             metavar="FILE...",
-            help="What hpcgym simulate or compare wrote: a schedule, a page, a picture, or what"
-            " --format json or csv printed, in a file .json or .csv.",
+            help="What hpcgym simulate, compare or explore wrote: a schedule, a page, a picture, a"
+            " trace of events, or what --format json or csv printed, in a file .json or .csv.",
             show_default=False,
         ),
     ],

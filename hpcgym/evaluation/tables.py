@@ -84,6 +84,20 @@ def interval_of(metric: Metric, row: Any) -> tuple[str, str] | None:
     return None if low != low else (text_of(metric, low), text_of(metric, high))
 
 
+def lines_of(board: Leaderboard) -> tuple[list[str], list[list[tuple[str, bool]]]]:
+    """Return headings, of up to two lines, and rows of (text, is it the best of its column)."""
+    heading, columns = ["policy"], [[(board.labels[str(one)], False) for one in board.table.index]]
+    for metric in columns_of(board):
+        heading.append(metric.title)
+        columns.append(cells_of(board, metric))
+        if has_interval(board, metric):
+            heading.append("95 %\ninterval")
+            ends = [interval_of(metric, row) for _, row in board.table.iterrows()]
+            texts = ["-" if end is None else f"{end[0]} to {end[1]}" for end in ends]
+            columns.append([(text, False) for text in texts])
+    return heading, [list(row) for row in zip(*columns, strict=True)]
+
+
 def latex(board: Leaderboard) -> str:
     """Return the table as LaTeX's ``tabular``, with booktabs; the best of a column is bold."""
     metrics = columns_of(board)

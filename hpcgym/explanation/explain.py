@@ -13,7 +13,7 @@ from hpcgym.errors import HpcgymError
 from hpcgym.explanation.delays import beside, can_repeat, delays
 from hpcgym.explanation.reasons import rights, waited_for
 from hpcgym.explanation.story import Facts, moves, story
-from hpcgym.explanation.watching import Pass, can_watch, watch
+from hpcgym.explanation.watching import Moment, Pass, can_watch, watch
 from hpcgym.files.plain import plain
 from hpcgym.progress import silence
 from hpcgym.schedule.result import Result
@@ -39,7 +39,8 @@ class Explanation:
         passes of a schedule cannot be made again.
     passes : a row a pass of the wait: ``time`` [s], ``ahead`` (queued jobs before it), ``head`` (
         number of the first job that could not start, -1: none), ``shadow`` [s], ``extra``,
-        ``free`` (processors); empty where the passes cannot be made again.
+        ``free`` (processors), ``before`` (as ``ahead``, with those that were back-filled in the
+        pass); empty where the passes cannot be made again.
     others : a row a job that ran while this one waited, index its number: ``submit``, ``start``,
         ``end`` [s], ``processors``, ``right`` (how it came before, as in
         :data:`hpcgym.explanation.reasons.RIGHTS`) and ``delay`` [s]: how much earlier this job
@@ -180,7 +181,9 @@ def _passes(result: Result, passes: list[Pass]) -> pd.DataFrame:
     """Return the table of passes, heads by their numbers."""
     import pandas as pd
 
-    table = pd.DataFrame(passes, columns=list(Pass._fields))
+    table = pd.DataFrame([one.at for one in passes], columns=list(Moment._fields))
+    table.insert(1, "ahead", [one.ahead for one in passes])
+    table["before"] = [one.before for one in passes]
     heads = table["head"].to_numpy(np.int64)
     table["head"] = np.where(heads >= 0, result.workload.job_number[np.maximum(heads, 0)], -1)
     return table

@@ -125,21 +125,20 @@ def waited_for(result: Result, job: int, passes: Sequence[Pass]) -> dict[str, in
         return {}
     submit, start = int(result.workload.submit_time[job]), int(result.start[job])
     # passes at single events: there is none for a job that does not fit as it comes
-    seconds = {"processors": min(passes[0].time, start) - submit}
+    seconds = {"processors": min(passes[0].at.time, start) - submit}
     needs, names = needs_of_nodes(result), list(REASONS)
     row = np.array([job])
-    times = [one.time for one in passes] + [start]
-    for one, until in zip(passes, times[1:], strict=True):
-        if one.time < start:
-            at = Moment(one.time, one.head, one.shadow, one.extra, one.free)
-            name = names[int(reasons_at(result, row, at, np.array([one.before]), needs)[0])]
-            seconds[name] = seconds.get(name, 0) + min(until, start) - one.time
+    times = [one.at.time for one in passes] + [start]
+    for (at, _, before), until in zip(passes, times[1:], strict=True):
+        if at.time < start:
+            name = names[int(reasons_at(result, row, at, np.array([before]), needs)[0])]
+            seconds[name] = seconds.get(name, 0) + min(until, start) - at.time
     return {name: spent for name, spent in seconds.items() if spent > 0}
 
 
 def rights(result: Result, job: int, rows: NDArray[np.int64], passes: Sequence[Pass]) -> list[str]:
     """Return by what right each of some jobs started before another: names of RIGHTS."""
-    shadows = {one.time: one.shadow for one in passes}
+    shadows = {one.at.time: one.at.shadow for one in passes}
     submit = int(result.workload.submit_time[job])
     plans_anew = result.scheduler.plans_anew
     found = []

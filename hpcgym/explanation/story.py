@@ -10,7 +10,7 @@ import numpy as np
 
 from hpcgym.explanation.reasons import REASONS, RIGHTS
 from hpcgym.explanation.watching import Pass
-from hpcgym.naming import CORE, MEMORY
+from hpcgym.naming import CORE, MEMORY, duration
 from hpcgym.schedule.result import Result
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def moves(result: Result, job: int, passes: Sequence[Pass]) -> Moves | None:
     if not passes:
         return None
     submit, start = int(result.workload.submit_time[job]), int(result.start[job])
-    own = [one for one in passes if one.head == job and one.time < start]
+    own = [one.at for one in passes if one.at.head == job and one.at.time < start]
     times = [one.shadow for one in own if one.shadow >= 0]
     early = 0
     if own:
@@ -163,26 +163,6 @@ def _of_others(told: Facts) -> list[str]:
             f"{_jobs(untried, 'job')} of them {'was' if untried == 1 else 'were'} not tried."
         )
     return lines
-
-
-def duration(seconds: float) -> str:
-    """Return seconds as people say them: the two largest units.
-
-    >>> duration(45), duration(3_660), duration(266_000)
-    ('45 s', '1 h 1 min', '3 d 1 h')
-    """
-    whole = round(seconds)
-    sign, whole = ("-", -whole) if whole < 0 else ("", whole)
-    units = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
-    for place, (size, name) in enumerate(units):
-        if whole >= size:
-            text = f"{sign}{whole // size} {name}"
-            if place + 1 < len(units):
-                smaller, smaller_name = units[place + 1]
-                rest = whole % size // smaller
-                text += f" {rest} {smaller_name}" if rest else ""
-            return text
-    return "0 s"
 
 
 def _jobs(number: int, what: str) -> str:

@@ -14,7 +14,7 @@ from hpcgym.explanation.watching import can_watch, moment_of, places, queued
 from hpcgym.progress import silence
 from hpcgym.schedule.result import Result
 from hpcgym.simulation.continued import again
-from hpcgym.workload.names import called, names_of
+from hpcgym.workload.names import KINDS, called, names_of
 from hpcgym.workload.slicing import WEEK_S
 
 if TYPE_CHECKING:
@@ -26,11 +26,7 @@ if TYPE_CHECKING:
 #: What jobs may be grouped by -> the column of the workload that holds it.
 GROUPS = {
     "size": "requested_processors",
-    "user": "user_id",
-    "group": "group_id",
-    "code": "executable",
-    "queue": "queue",
-    "partition": "partition",
+    **{kind: column for column, kind in KINDS.items()},
     "week": "submit_time",
 }
 #: Groups that have an order of their own.
@@ -147,6 +143,20 @@ def waits_by(result: Result, waited: pd.DataFrame, by: str) -> pd.DataFrame:
         return table
     longest = table.drop(columns="jobs").sum(axis=1)
     return table.loc[longest.sort_values(ascending=False, kind="stable").index]
+
+
+def shortened(table: pd.DataFrame, most: int) -> pd.DataFrame:
+    """Return a table of :func:`waits_by` with the last of more than ``most`` rows as one.
+
+    Sizes and weeks, which have an order of their own, stay as they are.
+    """
+    import pandas as pd
+
+    if len(table) <= most or table.index.name in ORDERED:
+        return table
+    kept, rest = table.iloc[: most - 1], table.iloc[most - 1 :]
+    one = pd.Index([f"{len(rest):,} others"], name=table.index.name)
+    return pd.concat((kept, pd.DataFrame([rest.sum()], index=one)))
 
 
 def _groups(workload: Workload, by: str) -> tuple[NDArray[np.int64], Callable[[int], str]]:

@@ -40,18 +40,13 @@ class Pass(NamedTuple):
 
     Attributes
     ----------
-    time : [s] of the workload's clock.
+    at : what stood then, whoever asks.
     ahead : queued jobs that were to be served before the job.
-    head, shadow, extra, free : as of :class:`Moment`.
     before : as ``ahead``, with those that were back-filled in the pass.
     """
 
-    time: int
+    at: Moment
     ahead: int
-    head: int
-    shadow: int
-    extra: int
-    free: int
     before: int
 
 
@@ -80,12 +75,11 @@ def watch(result: Result, job: int) -> list[Pass]:
     passes: list[Pass] = []
 
     def note() -> None:
-        moment = moment_of(arrays)
         ahead, before = (
             _place_of(job, arrays, queued(arrays, waited, with_filled=filled))
             for filled in (False, True)
         )
-        passes.append(Pass(moment.time, ahead, *moment[1:], before))
+        passes.append(Pass(moment_of(arrays), ahead, before))
 
     simulation.after_pass = note
     simulation.drive(start)

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hpcgym.errors import HpcgymError
-from hpcgym.explanation.story import duration
 from hpcgym.files import header_number
+from hpcgym.naming import duration
 from hpcgym.report.labels import describe
 from hpcgym.report.placement import has_nodes, place_jobs, rows_of
 from hpcgym.report.tables import comparison, in_order
 from hpcgym.schedule.metrics import Metric, told_metrics, watts_given
 from hpcgym.workload.io.times import zone_of
-from hpcgym.workload.names import called, names_of
+from hpcgym.workload.names import KINDS, called, names_of
 
 if TYPE_CHECKING:
     from hpcgym.schedule.result import Result
@@ -24,14 +24,6 @@ if TYPE_CHECKING:
 
 Told = tuple[dict[str, Any], dict[str, Any]]  # a header, and columns by name
 
-#: Column of a workload that sorts jobs -> what it is called on the page.
-_KINDS = {
-    "user_id": "user",
-    "group_id": "account",
-    "executable": "code",
-    "queue": "queue",
-    "partition": "partition",
-}
 _LAST_DATE = 253_370_764_800  # beginning of the year 9999, seconds since 1970
 
 
@@ -71,12 +63,12 @@ def _kinds(workload: Workload) -> Told:
     """Return by what jobs can be told apart: names, and which of them each job has."""
     names: dict[str, Any] = {}
     columns: dict[str, Any] = {}
-    for column, kind in _KINDS.items():
+    for column, kind in KINDS.items():
         numbers, place = np.unique(workload.columns[column], return_inverse=True)
         if len(numbers) < 2 and (kind != "user" or numbers[0] < 0):
             continue  # which all jobs have tells nothing
         if any(np.array_equal(place, other) for other in columns.values()):
-            continue  # such as an account for each user
+            continue  # such as a group for each user
         known = names_of(workload, column)
         names[kind] = [_name(known, kind, one) for one in numbers.tolist()]
         columns[kind] = place
@@ -84,7 +76,7 @@ def _kinds(workload: Workload) -> Told:
 
 
 def _name(known: Mapping[int, str], kind: str, number: int) -> str:
-    """Return what a user, an account or the like is called."""
+    """Return what a user, a group or the like is called."""
     return f"unknown {kind}" if number < 0 and number not in known else called(known, kind, number)
 
 
@@ -164,7 +156,8 @@ def statistics(parts: Mapping[str, Result]) -> dict[str, Any]:
 
     Returns
     -------
-    first : the names of those that are shown at once.
+    names : of the schedules.
+    first : the names of those metrics that are shown at once.
     rows : ``{"name", "title", "unit", "values": [[text, is it the best], ...]}`` of each metric.
     """
     told = [told_metrics(result) for result in parts.values()]
@@ -181,7 +174,8 @@ def statistics(parts: Mapping[str, Result]) -> dict[str, Any]:
         ]
         unit = "" if metric.unit == "s" else metric.unit
         rows.append({"name": metric.name, "title": metric.title, "unit": unit, "values": values})
-    return {"first": [one.name for one in metrics if one.heading in at_once], "rows": rows}
+    first_shown = [one.name for one in metrics if one.heading in at_once]
+    return {"names": list(parts), "first": first_shown, "rows": rows}
 
 
 def _in_seconds(metric: Metric, told: Mapping[str, float]) -> bool:
@@ -189,15 +183,24 @@ def _in_seconds(metric: Metric, told: Mapping[str, float]) -> bool:
     return metric.unit == "s" and math.isfinite(told[metric.name])
 
 
+def same_jobs(parts: Mapping[str, Result]) -> dict[str, Result]:
+    """Return the schedules of the same jobs as the first; of failures of nodes, the same runs."""
+    runs = {name: result.runs.workload for name, result in parts.items()}
+    first = next(iter(runs.values()))
+    return {name: result for name, result in parts.items() if _alike(first, runs[name])}
+
+
 def check_same_jobs(parts: Mapping[str, Result]) -> None:
-    """Raise an HpcgymError unless there are one or two schedules, of the same jobs."""
-    if len(parts) > 2:
-        raise HpcgymError(f"a page has room for one or two schedules, not {len(parts)}")
+    """Raise an HpcgymError unless all schedules are of the same jobs."""
     first, *others = (result.workload for result in parts.values())
-    for other in others:
-        columns = ("submit_time", "job_number", "requested_processors")
-        if not all(np.array_equal(getattr(first, one), getattr(other, one)) for one in columns):
-            raise HpcgymError(
-                "two schedules on one page must be of the same jobs; these differ in jobs, or a"
-                " failure of a node has made one run several times"
-            )
+    if not all(_alike(first, other) for other in others):
+        raise HpcgymError(
+            "schedules on one page must be of the same jobs; these differ in jobs, or a failure of"
+            " a node has made one run several times"
+        )
+
+
+def _alike(first: Workload, other: Workload) -> bool:
+    """Return whether two workloads have the same jobs, as a page tells them."""
+    columns = ("submit_time", "job_number", "requested_processors")
+    return all(np.array_equal(getattr(first, one), getattr(other, one)) for one in columns)

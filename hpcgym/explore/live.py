@@ -12,15 +12,17 @@ from typing import Any
 
 import numpy as np
 
+from hpcgym.cluster import Cluster
 from hpcgym.errors import HpcgymError, is_number, unknown
 from hpcgym.explanation import explain
 from hpcgym.explore.columns import of_schedule, statistics
 from hpcgym.explore.packing import pack
-from hpcgym.explore.page import document, page
+from hpcgym.explore.page import explorer_page, page
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.estimates import ESTIMATES
 from hpcgym.scheduler.files import scheduler_text
 from hpcgym.scheduler.hold import Hold
+from hpcgym.scheduler.limits import PowerCap
 from hpcgym.scheduler.policies import POLICIES, WEIGHTED_FEATURES
 from hpcgym.scheduler.rules import BACKFILL, Scheduler
 from hpcgym.simulation.run import simulate
@@ -52,12 +54,14 @@ class Session:
 
     Raises
     ------
-    HpcgymError : as for :func:`hpcgym.explore.page`; or a schedule that cannot be simulated again
-        with other rules: of a dispatcher or a function, under limits, on nodes that are shared or
-        fail.
+    HpcgymError : as for :func:`hpcgym.explore.page`; more than two results; or a schedule that
+        cannot be simulated again with other rules: of a dispatcher or a function, under limits, on
+        nodes that are shared or fail.
     """
 
     def __init__(self, results: Mapping[str, Result], command: Sequence[str]) -> None:
+        if len(results) > 2:
+            raise HpcgymError(f"the live app has one or two schedules, not {len(results)}")
         _check_changeable(results)
         (first, fixed), *others = results.items()
         self._name, self._fixed = first, fixed
@@ -69,7 +73,7 @@ class Session:
         self._origin = copy_context()  # of the command: requests come in threads of their own
         parts = {first: fixed, self._other: changed}
         #: The page with which the app begins, in UTF-8.
-        self.page = document(parts, live=self._controls()).encode()
+        self.page = explorer_page(parts, live=self._controls()).encode()
 
     def _controls(self) -> dict[str, Any]:
         """Return what can be chosen, and the rules that the controls begin with."""
@@ -86,6 +90,7 @@ class Session:
             "processors": None
             if cluster.groups or "--cluster" in self._command
             else {"least": least, "usual": usual, "most": _LARGER * usual},
+            "cap": _can_be_capped(cluster),
         }
 
     def simulate(self, question: Mapping[str, Any]) -> Answer:
@@ -120,9 +125,10 @@ class Session:
         if what not in WAYS:
             raise HpcgymError(unknown("way to save", what, WAYS))
         rules = {name: value for name, value in question.items() if name != "what"}
-        scheduler, processors = self._rules(rules)
+        scheduler, processors, cap = self._rules(rules)
         if what == "command":
-            text = shlex.join([*self._words_for(processors), *options_of(scheduler)])
+            limit = [] if cap is None else ["--cap", f"percent={cap}"]
+            text = shlex.join([*self._words_for(processors), *options_of(scheduler), *limit])
             return Answer(text.encode(), "text/plain; charset=utf-8")
         if what == "scheduler":
             note = f"{self._fixed.workload.name}, from hpcgym explore"
@@ -135,19 +141,20 @@ class Session:
         return Answer(text.encode(), "text/html; charset=utf-8")
 
     def _simulated(self, question: Mapping[str, Any]) -> Result:
-        scheduler, processors = self._rules(question)
+        scheduler, processors, cap = self._rules(question)
         usual = self._fixed.cluster
         machine = usual if processors is None else replace(usual, processors=processors)
-        return simulate(self._fixed.workload, scheduler, cluster=machine)
+        limits = None if cap is None else [PowerCap.of(machine, cap / 100)]
+        return simulate(self._fixed.workload, scheduler, cluster=machine, limits=limits)
 
-    def _rules(self, question: Mapping[str, Any]) -> tuple[Scheduler, int | None]:
-        """Return the scheduler and the size of the machine that a question means.
+    def _rules(self, question: Mapping[str, Any]) -> tuple[Scheduler, int | None, int | None]:
+        """Return the scheduler, the size of the machine and the cap [%] that a question means.
 
         Raises
         ------
         HpcgymError : a rule that there is not, or a value that it cannot have.
         """
-        known = (*RULES, "processors")
+        known = (*RULES, "processors", "cap")
         for name in question:
             if name not in known:
                 raise HpcgymError(unknown("rule", name, known))
@@ -158,13 +165,18 @@ class Session:
             )
         if processors is not None and self._fixed.cluster.groups:
             raise HpcgymError("the size of a machine with nodes cannot be changed here")
+        cap = question.get("cap")
+        if cap is not None and not (type(cap) is int and 1 <= cap <= 100):
+            raise HpcgymError(f"cap must be a whole number of percent from 1 to 100, not {cap!r}")
+        if cap is not None and not _can_be_capped(self._fixed.cluster):
+            raise HpcgymError("a cap is for machines whose nodes have a power")
         rules = {name: question[name] for name in RULES if name in question}
         for name in ("policy", "backfill", "estimate"):
             if name in rules and not isinstance(rules[name], str):
                 raise HpcgymError(f"{name} must be a text, not {rules[name]!r}")
         if not (rules.get("hold") is None or is_number(rules["hold"])):
             raise HpcgymError(f"hold must be a share of the machine, not {rules['hold']!r}")
-        return self._begin.but(**self._changes(rules)), processors
+        return self._begin.but(**self._changes(rules)), processors, cap
 
     def _changes(self, rules: Mapping[str, Any]) -> dict[str, Any]:
         """Return the rules that differ from those at the beginning: others stay as they were."""
@@ -193,7 +205,8 @@ class Session:
     def _named(self, result: Result) -> str:
         """Return the second schedule's name, which says so if the controls have changed it."""
         same_size = result.cluster.processors == self._fixed.cluster.processors
-        same = same_size and result.scheduler.describe() == self._begin.describe()
+        same_rules = result.scheduler.describe() == self._begin.describe()
+        same = same_size and same_rules and result.limits is None
         return self._other if same or self._alone else f"{self._other}, changed"
 
 
@@ -209,6 +222,14 @@ def _check_changeable(results: Mapping[str, Result]) -> None:
         }
         for reason in (text for text, true in why.items() if true):
             raise HpcgymError(f"{name} cannot be explored live, since {reason}: --output writes it")
+
+
+def _can_be_capped(cluster: Cluster) -> bool:
+    """Return whether a machine's nodes have a power, of which a cap can be a share."""
+    try:
+        return bool(cluster.groups) and PowerCap.of(cluster, 1).watts > 0
+    except HpcgymError:
+        return False
 
 
 def options_of(scheduler: Scheduler) -> list[str]:

@@ -2,7 +2,7 @@
 
 It is one line of JSON in ASCII. SWF has it as a note of the header, a page as a meta element,
 Parquet and pictures of schedules as metadata, results of simulate, compare and evaluate in JSON
-under a key. Tables of jobs in CSV and JSON have
+under a key, as in traces of events. Tables of jobs in CSV and JSON have
 it in a file beside them: comments would break programs that read CSV.
 """
 
@@ -26,6 +26,9 @@ from hpcgym.files.writing import whole_text
 
 #: The key of a record in JSON, and what its note in SWF begins with.
 KEY = "provenance"
+
+#: The same in a trace of events.
+OF_TRACE = "otherData"
 
 #: The name of a record in Parquet's and in a page's metadata.
 NAME = "hpcgym"
@@ -116,6 +119,12 @@ def write_beside(path: Path, record: Mapping[str, Any]) -> None:
         file.write(json_text(record))
 
 
+def ending_of(path: Path) -> str:
+    """Return the ending of a file's name in small letters, that before ``.gz``: what it holds."""
+    name = path.name.casefold().removesuffix(".gz")
+    return name[name.rfind(".") :] if "." in name else ""
+
+
 def record_of_file(path: Path) -> dict[str, Any]:
     """Return the record of a file.
 
@@ -123,9 +132,7 @@ def record_of_file(path: Path) -> dict[str, Any]:
     ------
     HpcgymError : the file cannot be read, is of a kind that has no record, or has none.
     """
-    name = path.name.casefold().removesuffix(".gz")
-    ending = name[name.rfind(".") :]
-    read = READERS.get(ending)
+    read = READERS.get(ending_of(path))
     if read is None:
         raise HpcgymError(f"{path}: files with a record end in {', '.join(READERS)}")
     with open_bytes(path):
@@ -183,12 +190,14 @@ def _of_json(path: Path) -> Any:
     if text is not None:
         return text
     value = json_of(bytes_of(path, MOST_JSON, HpcgymError), str(path), flat=True)
-    return value.get(KEY) if isinstance(value, dict) else None
+    if not isinstance(value, dict):
+        return None
+    return value.get(KEY, value.get(OF_TRACE))
 
 
 def _of_parquet(path: Path) -> str | None:
     need_parquet()
-    return parquet_metadata(path).get(NAME)
+    return parquet_metadata(path).get(NAME) or _of_table(path)
 
 
 def _of_page(path: Path) -> str | None:

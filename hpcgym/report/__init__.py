@@ -1,4 +1,4 @@
-"""Tables, pictures and HTML pages of results.
+"""Tables and pictures of results.
 
 Pictures need matplotlib, the extra ``report``. It is imported when the first one is
 drawn, without its global state, so that pictures can be drawn without a display and in threads.
@@ -6,7 +6,6 @@ drawn, without its global state, so that pictures can be drawn without a display
 
 from hpcgym.report.distribution import draw_bsld
 from hpcgym.report.gantt import draw_gantt
-from hpcgym.report.html import write_html
 from hpcgym.report.job_speedups import draw_job_speedups, draw_slowed
 from hpcgym.report.overview import save_picture
 from hpcgym.report.power import draw_power
@@ -32,5 +31,4 @@ __all__ = [
     "draw_utilization",
     "metrics_table",
     "save_picture",
-    "write_html",
 ]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hpcgym.explanation.reasons import CALLED
-from hpcgym.explanation.waits import ORDERED
+from hpcgym.explanation.waits import ORDERED, shortened
 from hpcgym.report.canvas import (
     BLUE,
     DARK_GREY,
@@ -66,12 +66,9 @@ def draw_waits(table: pd.DataFrame, note: str = "", axes: Axes | None = None) ->
     reasons = [name for name in CALLED if name in table and table[name].any()]
     waited = table[reasons].any(axis=1)
     shown = table if table.index.name in ORDERED else table[waited]
+    shown = shortened(shown, MOST_BARS)
     names = [_short(str(name)) for name in shown.index]
     seconds = shown[reasons].to_numpy(np.float64)
-    if len(names) > MOST_BARS and table.index.name not in ORDERED:
-        kept = MOST_BARS - 1
-        names = [*names[:kept], f"{len(names) - kept} others"]
-        seconds = np.vstack([seconds[:kept], seconds[kept:].sum(axis=0)])
     size, unit = _unit(float(seconds.sum(axis=1).max(initial=0)))
     axes = axes_or_new(axes, 9, _ROW_INCHES * max(len(names), 3) + _FRAME_INCHES)
     left = np.zeros(len(names))

@@ -344,11 +344,11 @@ class Result:
             allocated_processors=self.workload.requested_processors,
         )
 
-    def to_swf(self, path: str | Path) -> None:
+    def to_swf(self, path: str | Path, *, name: str = "schedule") -> None:
         """Write the schedule in the Standard Workload Format, gzip-packed if ``path`` ends in .gz.
 
         A note of the header says where it is from
-        (:func:`hpcgym.schedule.provenance.provenance_of`).
+        (:func:`hpcgym.schedule.provenance.provenance_of`), where the schedule is called ``name``.
 
         Raises
         ------
@@ -364,7 +364,7 @@ class Result:
         from hpcgym.workload.io.swf import write_swf
 
         workload = self.as_workload()
-        note = note_of(provenance_of({"schedule": self}))
+        note = note_of(provenance_of({name: self}))
         header = {**workload.header, "Note": [note, *workload.header["Note"]]}
         write_swf(replace(workload, header=header), path)
 

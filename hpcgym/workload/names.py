@@ -27,6 +27,9 @@ HEADER_KEYS = {
     "partition": "Partition",
 }
 
+#: Column -> what tables, pictures and filters call a number of it.
+KINDS = {column: key.lower() for column, key in HEADER_KEYS.items()}
+
 #: What they are called in messages.
 _MEANT = {
     "user": "a user",

@@ -56,7 +56,7 @@ def test_a_trace_of_events(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--scheduler", "easy,saf,fcfs"], "one or two schedulers can be explored, not 3"),
+        (["--scheduler", "easy,saf,fcfs"], "the live app has one or two schedules, not 3"),
         (["--scheduler", "eas"], "unknown scheduler or dispatcher 'eas'"),
         (["--output", "page.png"], "the name of a page or trace ends in .html"),
         (["--scheduler", "fcfs-list"], "cannot be explored live, since a dispatcher"),

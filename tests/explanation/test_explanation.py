@@ -17,7 +17,7 @@ import hpcgym
 from hpcgym.cli import app
 from hpcgym.errors import HpcgymError
 from hpcgym.explanation.reasons import REASONS, RIGHTS
-from hpcgym.explanation.story import duration
+from hpcgym.naming import duration
 from hpcgym.workload.model import Workload
 
 LATE = ("f1", "f2", "f3", "f4")  # orders that count from the first submission of all

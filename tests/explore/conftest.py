@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hpcgym.explore.page import SCRIPTS, source
+from hpcgym.explore.document import source
+from hpcgym.explore.page import SCRIPTS
 from hpcgym.simulation.run import simulate
 from hpcgym.workload import Workload
 

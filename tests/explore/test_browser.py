@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from serving import served
 
-from hpcgym.explanation.story import duration
 from hpcgym.explore import show, write_page
 from hpcgym.explore.live import Session
 from hpcgym.explore.server import Server
+from hpcgym.naming import duration
 from hpcgym.simulation.run import simulate
 from hpcgym.workload import load_workload
 

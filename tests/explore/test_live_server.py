@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
 import json
 import re
 import urllib.error
@@ -17,13 +19,14 @@ from test_packing import unpacked
 
 from hpcgym.cluster import find_cluster
 from hpcgym.errors import HpcgymError
-from hpcgym.explanation.story import duration
 from hpcgym.explore.live import Session, options_of
 from hpcgym.explore.server import Server
 from hpcgym.files.origin import Command, commanded
+from hpcgym.naming import duration
 from hpcgym.report.tables import text_of
 from hpcgym.schedule.metrics import known_metrics
 from hpcgym.scheduler.files import read_scheduler
+from hpcgym.scheduler.limits import PowerCap
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.run import simulate
 from hpcgym.workload import load_workload
@@ -263,3 +266,30 @@ def test_what_cannot_be_changed_is_said(workload: Any) -> None:
     result = simulate(workload, policy=lambda view: -view.wait)
     with pytest.raises(HpcgymError, match="cannot be explored live, since a function orders"):
         Session({"mine": result}, [])
+
+
+@pytest.mark.compiled
+def test_a_cap_of_power_is_tried_where_nodes_have_one() -> None:
+    cluster = find_cluster("taurus")
+    jobs = load_workload("lublin:jobs=80,processors=96,load=1.1,seed=4")
+    session = Session({"easy": simulate(jobs, cluster=cluster)}, ["hpcgym", "simulate", "x"])
+    head, columns = unpacked(session.simulate({"cap": 80}).body)
+    wanted = simulate(jobs, cluster=cluster, limits=[PowerCap.of(cluster, 0.8)])
+    wait = columns[head["run"]["columns"]["wait"]]
+    assert np.array_equal(wait, wanted.start - jobs.submit_time)
+    assert columns[head["run"]["columns"]["power"]].max() <= PowerCap.of(cluster, 0.8).watts + 0.5
+    said = session.save({"what": "command", "cap": 80, "policy": "saf"}).body.decode()
+    assert said == "hpcgym simulate x --policy saf --cap percent=80"
+    for cap in (0, 101, 50.5, True, "50"):
+        with pytest.raises(HpcgymError, match="cap must be a whole number of percent"):
+            session.simulate({"cap": cap})
+
+
+def test_a_pool_has_no_cap(server: Server) -> None:
+    with pytest.raises(HpcgymError, match="a cap is for machines whose nodes have a power"):
+        server.session.simulate({"cap": 80})
+    assert b'"cap": false' in gzip.decompress(
+        base64.b64decode(
+            re.findall(rb'id="data" type="text/plain">([^<]+)<', server.session.page)[0]
+        )
+    )

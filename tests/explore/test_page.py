@@ -43,8 +43,10 @@ def test_a_page_asks_for_nothing_and_is_the_same_each_time() -> None:
 
 def test_a_page_says_where_it_is_from() -> None:
     result = simulate(load_workload(SOURCE), "saf")
-    head, _ = told(page(result))
-    rows = dict(head["origin"])
+    cells = re.findall(
+        r'<tr><td class="text">(.*?)</td><td class="text">(.*?)</td></tr>', page(result)
+    )
+    rows = dict(cells)
     assert rows["written"] == "1970-01-01T00:00:00Z"
     assert rows["command"] == "none: from Python"
     digest = provenance_of({"saf": result})["schedules"][0]["sha256"]
@@ -125,10 +127,9 @@ def test_an_extract_begins_with_the_jobs_that_ran() -> None:
 @pytest.mark.parametrize(
     ("results", "message"),
     [
-        (lambda jobs: [simulate(jobs)] * 3, "room for one or two schedules, not 3"),
         (
             lambda jobs: [simulate(jobs), simulate(jobs.take(slice(9)))],
-            "two schedules on one page must be of the same jobs",
+            "schedules on one page must be of the same jobs",
         ),
         (lambda jobs: simulate(jobs.take(slice(0))), "there is nothing to draw"),
         (lambda jobs: jobs, "results must be what hpcgym.simulate returns"),

@@ -8,9 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hpcgym.cluster import find_cluster
-from hpcgym.explanation.story import duration
 from hpcgym.explore.columns import of_schedule, of_workload
-from hpcgym.explore.page import SCRIPTS, source
+from hpcgym.explore.document import SHEET, source
+from hpcgym.explore.page import SCRIPTS
+from hpcgym.naming import duration
 from hpcgym.report.placement import place_jobs
 from hpcgym.report.steps import envelope
 from hpcgym.simulation.run import simulate
@@ -153,8 +154,7 @@ def test_pixels_have_the_mean_colour_of_what_lies_in_them(node, part, height):
         of[np.ix_(rows, (times >= begin) & (times < end))] = job % len(TABLE)
     wanted = table[of].reshape(height, 16, width, fine, 3).mean(axis=(1, 3))
     assert np.abs(direct - wanted).max() < 255 * 3 / fine
-    if height == 16:  # rows of the wide picture are the processors, however few pixels there are
-        assert np.abs(wide - wanted).max() < 255 * 3 / fine
+    assert np.abs(wide - wanted).max() < 255 * 3 / fine
 
 
 @settings(max_examples=3)
@@ -210,7 +210,7 @@ def test_filters(filtered):
     ("text", "message"),
     [
         ("user carol", "no user is called carol"),
-        ("account 7", "these jobs have no accounts that differ"),
+        ("group 7", "these jobs have no groups that differ"),
         ("tall > 3", "no job number and no filter: tall > 3. Try user 7, wait > 2h, size >= 64"),
         ("size > 3 h", "size has no unit h"),
     ],
@@ -224,12 +224,12 @@ def test_all_files_of_the_script_are_in_the_page():
 
     folder = files("hpcgym.explore").joinpath("browser")
     scripts = {file.name for file in folder.iterdir() if file.name.endswith(".js")}
-    assert scripts == {f"{name}.js" for name in SCRIPTS}
+    assert scripts == {f"{name}.js" for name in (*SCRIPTS, *SHEET)}
 
 
 def test_no_script_makes_markup_of_text():
     """The words by which a text could become markup or code, wherever it came from."""
-    for name in SCRIPTS:
+    for name in {*SCRIPTS, *SHEET}:
         text = source(f"{name}.js")
         for word in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval("):
             assert word not in text, name

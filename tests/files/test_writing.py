@@ -8,6 +8,7 @@ import stat
 import subprocess
 import sys
 import threading
+from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -19,7 +20,6 @@ from hpcgym.cli.output import write_jobs
 from hpcgym.errors import HpcgymError
 from hpcgym.files import open_bytes
 from hpcgym.files.writing import check_writable, is_stream, same_file, whole, whole_text
-from hpcgym.report import html
 from hpcgym.report.canvas import new_figure, save_figure
 from hpcgym.speedups import Heatmap, write_speedups
 from hpcgym.workload import from_pandas, write_swf, write_table
@@ -305,7 +305,7 @@ def schedule():
 
 
 def write_page(path):
-    html.write_html([], path)
+    page.write_page([], path)
 
 
 def write_picture(path):
@@ -335,6 +335,7 @@ def write_weights(path):
     agent.save(path)
 
 
+page = import_module("hpcgym.explore.page")
 HEATMAP = Heatmap(("a", "b"), np.ones((2, 2)))
 
 WRITERS = {
@@ -365,7 +366,7 @@ WRITERS = {
 def test_all_that_write_leave_the_old_file_until_the_new_one_is_whole(name, tmp_path, monkeypatch):
     if name.endswith(".parquet"):
         pytest.importorskip("pyarrow")
-    monkeypatch.setattr(html, "html_page", lambda results: "<!DOCTYPE html>")
+    monkeypatch.setattr(page, "page", lambda results, report: "<!DOCTYPE html>")
     path = tmp_path / name
     path.write_text("before")
     path.chmod(0o600)

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from hpcgym import simulate
 from hpcgym.baselines import SCHEDULERS
 from hpcgym.cluster import Cluster, Failures, NodeGroup
-from hpcgym.report import draw_gantt, save_picture, write_html
-from hpcgym.report.html import html_page
+from hpcgym.explore import page, write_page
+from hpcgym.report import draw_gantt, save_picture
 from hpcgym.report.labels import describe, scheduler_name, subtitle
 from hpcgym.report.node_axis import _spread
 from hpcgym.report.placement import first_rows, place_jobs
@@ -205,8 +205,8 @@ def test_a_node_is_white_where_no_job_has_it(result):
 def test_overview_and_page_work_with_nodes(result, tmp_path):
     save_picture({"easy": result, "again": result}, tmp_path / "overview.png")
     assert (tmp_path / "overview.png").read_bytes().startswith(b"\x89PNG")
-    write_html(result, tmp_path / "page.html")
-    text = html_page(result)
+    write_page(result, tmp_path / "page.html", report=True)
+    text = page(result, report=True)
     assert (tmp_path / "page.html").read_text() == text
     assert "who uses which nodes when" in text
     assert "<h2>Machine</h2>" in text
@@ -217,21 +217,24 @@ def test_overview_and_page_work_with_nodes(result, tmp_path):
 def test_a_page_tells_the_queues_of_the_machine():
     queues = {"short": 600, "long": 43_200}
     machine = Cluster(groups=(GPUS, FAT), queues=queues, name="little")
-    text = html_page(simulate(jobs((0, 50, 1, 2, 1)), "prb", cluster=machine))
-    assert "<th>queue</th><th>expected wait (s)</th>" in text
+    text = page(simulate(jobs((0, 50, 1, 2, 1)), "prb", cluster=machine), report=True)
+    assert '<th scope="col">queue</th><th scope="col">expected wait (s)</th>' in text
     assert "<tr><td>short</td><td>600</td></tr>" in text
     assert "<tr><td>long</td><td>43,200</td></tr>" in text
-    assert "expected wait" not in html_page(simulate(jobs((0, 50, 1, 2, 1)), cluster=MACHINE))
+    assert "expected wait" not in page(
+        simulate(jobs((0, 50, 1, 2, 1)), cluster=MACHINE), report=True
+    )
 
 
 def test_a_page_leaves_out_what_a_dispatcher_does_without():
-    text = html_page(simulate(jobs((0, 50, 1, 2, 1)), "prb", cluster=MACHINE))
+    text = page(simulate(jobs((0, 50, 1, 2, 1)), "prb", cluster=MACHINE), report=True)
     assert list(Scheduler().describe())[:4] == ["policy", "backfill", "backfill_order", "estimate"]
-    assert "<tr><td>prb</td>" + "<td>-</td>" * 3 + "<td>requested</td>" in text
+    cells = ("prb", "-", "-", "-", "requested")
+    assert "<tr>" + "".join(f'<td class="text">{cell}</td>' for cell in cells) in text
 
 
 def test_a_page_of_a_pool_has_no_nodes(schedule):
-    text = html_page(schedule())
+    text = page(schedule(), report=True)
     assert "<h2>Machine</h2>" not in text
     assert "who uses which processors when" in text
 
@@ -275,5 +278,5 @@ def test_lost_runs_and_nodes_that_are_down_are_drawn(tmp_path):
     boxes = [path.get_extents() for path in down.get_paths()]
     assert [(box.y0, box.y1) for box in boxes] == [(0, 4), (4, 8)]
     assert [round(box.width / boxes[0].width, 6) for box in boxes] == [1, 1.5]
-    write_html({"EASY": result}, tmp_path / "page.html")
+    write_page({"EASY": result}, tmp_path / "page.html", report=True)
     assert "lost runs" in (tmp_path / "page.html").read_text()

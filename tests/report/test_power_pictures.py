@@ -10,9 +10,9 @@ from matplotlib.collections import PolyCollection
 
 import hpcgym
 from hpcgym.errors import HpcgymError
+from hpcgym.explore import page
 from hpcgym.report import draw_power
 from hpcgym.report.canvas import time_axis
-from hpcgym.report.html import html_page
 from hpcgym.report.tables import in_order
 from hpcgym.schedule.node_states import NodeStates
 from hpcgym.schedule.result import Result
@@ -64,9 +64,9 @@ def test_states_and_frequencies_have_names() -> None:
 
 def test_the_page_has_a_picture_where_nodes_have_power() -> None:
     result = on_taurus()
-    assert "Power over time, easy" in html_page({"easy": result})
+    assert "Power over time, easy" in page({"easy": result}, report=True)
     flat = hpcgym.simulate(result.workload, "easy")
-    assert "Power over time" not in html_page({"easy": flat})
+    assert "Power over time" not in page({"easy": flat}, report=True)
 
 
 def test_metrics_of_what_stands_above_nodes_have_a_title() -> None:

@@ -10,6 +10,7 @@ import pytest
 
 import hpcgym
 from hpcgym.errors import HpcgymError
+from hpcgym.explore import page
 from hpcgym.report import (
     draw_gantt,
     draw_job_speedups,
@@ -19,7 +20,6 @@ from hpcgym.report import (
     save_picture,
 )
 from hpcgym.report.canvas import time_axis
-from hpcgym.report.html import html_page
 from hpcgym.report.node_use import nodes_in_use, time_mean
 from hpcgym.report.palettes import SPEEDUP_COLOURS, USER_COLOURS, palette_of, speedup_classes
 from hpcgym.report.placement import place_jobs, rows_of
@@ -224,12 +224,17 @@ def test_overview_and_page(three: Result, tmp_path: Path, monkeypatch: pytest.Mo
     save_picture({"shared": three, "compact": compact}, tmp_path / "two.png")
     for name in ("one.png", "two.png"):
         assert (tmp_path / name).read_bytes()[:4] == b"\x89PNG"
-    page = html_page(three)
-    for text in ("Speedups of jobs by code", "Ended jobs", "Nodes with a job", "beside each other"):
-        assert text in page
-    assert "mean job speedup" in page
-    assert page == html_page(three)
+    text = page(three, report=True)
+    for words in (
+        "Speedups of jobs by code",
+        "Ended jobs",
+        "Nodes with a job",
+        "beside each other",
+    ):
+        assert words in text
+    assert "mean job speedup" in text
+    assert text == page(three, report=True)
     heading = [text for text, _ in comparison({"x": three, "y": three})[0]]
     assert "mean job speedup" in heading
-    plain = html_page(hpcgym.simulate(three.workload, "easy"))
+    plain = page(hpcgym.simulate(three.workload, "easy"), report=True)
     assert "speedup" not in plain

@@ -121,17 +121,17 @@ def test_what_the_commands_print_and_write(given: bool, tmp_path: Path) -> None:
 @pytest.mark.parametrize("given", [False, True])
 def test_the_page(given: bool) -> None:
     pytest.importorskip("matplotlib")
-    from hpcgym.report.html import html_page
+    from hpcgym.explore import page
 
     cluster = Cluster(16, 117, 358) if given else Cluster(16)
     for results in (
         hpcgym.simulate(TRACE, cluster=cluster),
         {name: hpcgym.simulate(TRACE, name, cluster=cluster) for name in ("easy", "fcfs")},
     ):
-        assert ("energy" in html_page(results).lower()) is given
+        assert ("energy" in page(results, report=True).lower()) is given
     mixed = {"a": hpcgym.simulate(TRACE, cluster=cluster), "b": hpcgym.simulate(TRACE)}
     # the record in the head has what each schedule has by itself
-    assert "energy" not in html_page(mixed).lower().partition("<body>")[2]
+    assert "energy" not in page(mixed, report=True).lower().partition("<body>")[2]
 
 
 @pytest.mark.cli

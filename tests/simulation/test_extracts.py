@@ -25,7 +25,7 @@ import hpcgym
 from hpcgym.cli import app
 from hpcgym.cluster import Cluster, NodeGroup, NodePower
 from hpcgym.evaluation import evaluate
-from hpcgym.report import write_html
+from hpcgym.explore import write_page
 from hpcgym.report.canvas import time_axis
 from hpcgym.schedule.result import Result
 from hpcgym.workload import write_swf, write_table
@@ -476,7 +476,7 @@ def test_simulations_that_cannot_be_made_again() -> None:
 def test_pictures_begin_where_the_extract_does(tmp_path: Path) -> None:
     result = hpcgym.simulate(small(**SMALL).extract(100), "easy")
     assert time_axis({"easy": result}).first == 100
-    write_html(result, tmp_path / "extract.html")
+    write_page(result, tmp_path / "extract.html", report=True)
     assert (tmp_path / "extract.html").stat().st_size > 10_000
 
 

@@ -42,25 +42,25 @@ function showLegend() {
 
 /** The metrics that tell most, a line a schedule; or all of them, a line a metric. */
 function showStatistics() {
-  const { first, rows } = S.head.statistics, all = $("statistics").dataset.all === "1";
+  const { names, first, rows } = S.head.statistics, all = $("statistics").dataset.all === "1";
   const titled = ({ title, unit }) => (unit ? `${title} (${unit})` : title);
   const head = (scope, ...inside) => element("th", { scope }, ...inside);
   const cell = ({ name, values }, k) => {
     const [text, best] = values[k];
     return element("td", { className: best ? "best" : "", dataset: { metric: name } }, best ? `${text} ★` : text);
   };
-  const named = (run, k) => {
-    const swatch = element("i");
-    swatch.style.background = lineColour(k);
-    return element("span", { title: run.rules }, swatch, run.name);
+  const named = (name) => {
+    const swatch = element("i"), k = S.runs.findIndex((run) => run.name === name);
+    if (k >= 0) swatch.style.background = lineColour(k);
+    return element("span", { title: k < 0 ? "" : S.runs[k].rules }, swatch, name);
   };
   const row = (...cells) => element("tr", {}, ...cells);
   const shown = rows.filter(({ name }) => first.includes(name));
   const top = all
-    ? S.runs.map((run, k) => head("col", named(run, k)))
+    ? names.map((name) => head("col", named(name)))
     : shown.map((metric) => head("col", titled(metric)));
   const lines = all
-    ? rows.map((metric) => row(head("row", titled(metric)), ...S.runs.map((_, k) => cell(metric, k))))
-    : S.runs.map((run, k) => row(head("row", named(run, k)), ...shown.map((metric) => cell(metric, k))));
+    ? rows.map((metric) => row(head("row", titled(metric)), ...names.map((_, k) => cell(metric, k))))
+    : names.map((name, k) => row(head("row", named(name)), ...shown.map((metric) => cell(metric, k))));
   $("statistics").replaceChildren(element("thead", {}, row(element("td"), ...top)), element("tbody", {}, ...lines));
 }

@@ -6,7 +6,7 @@ const COMPARE = {
   "<": (a, b) => a < b, "<=": (a, b) => a <= b, ">": (a, b) => a > b, ">=": (a, b) => a >= b, "=": (a, b) => a === b,
 };
 const MEASURE = /^(wait|run|requested|size|slowdown)\s*(<=|>=|<|>|=)\s*(\d+(?:\.\d+)?)\s*(s|min|m|h|d)?(?=[\s,]|$)/i;
-const NAMED = /^(user|account|code|queue|partition)\s*[:=]?\s*(?:"((?:[^"]|"")*)"|([^\s,]+))/i;
+const NAMED = /^(user|group|code|queue|partition)\s*[:=]?\s*(?:"((?:[^"]|"")*)"|([^\s,]+))/i;
 
 /** A name as a filter has it, whatever it holds: quotes within it are doubled. */
 const quoted = (name) => `"${name.replaceAll('"', '""')}"`;

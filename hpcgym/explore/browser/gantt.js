@@ -31,7 +31,7 @@ function drawGantt(k) {
   run.shown = key;
   const classes = S.palette.of[k], background = rgb(S.background);
   const draw = (frame) => rasterise(run.pieces, classes, S.palette, background, frame);
-  const frame = frameOf(t0, t1, low, high, width);
+  const frame = frameOf(t0, t1, low, high, width, height);
   const wideKey = [S.stamp, S.whole.t0, S.whole.t1].join();
   const { image, drawn } = overview(run, frame, S.whole, wideKey, draw) || draw(frame);
   Object.assign(between, { width: image.width, height: image.height });

@@ -10,10 +10,11 @@ function fillPage() {
   S.colour = options[0];
   $("colour").replaceChildren(...options.map((name) => element("option", {}, name)));
   for (const part of document.querySelectorAll(".second")) part.hidden = runs.length < 2;
-  $("power").parentElement.hidden = !runs.some((run) => run.power);
-  $("origin").replaceChildren(...head.origin.map(([what, value]) => element("tr", {},
-    element("th", { scope: "row" }, what), element("td", {}, value))));
-  runs.forEach((run, k) => { $(`label${k}`).textContent = run.name; });
+  if (head.limits) $("about").textContent += `; ${head.limits}`;
+  const reported = $("report") !== null;
+  $("explorer").classList.toggle("reported", reported);
+  $("down").hidden = !reported;
+  $("all").hidden = reported;  // the report has them all
 }
 
 function listen() {
@@ -27,11 +28,13 @@ function listen() {
   $("colour").addEventListener("change", () => { S.colour = $("colour").value; recolour(); });
   const turn = (dark) => { setTheme(dark); recolour(); showStatistics(); };
   $("theme").addEventListener("click", () => turn(!S.dark));
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => turn(null));
+  systemIsDark.addEventListener("change", () => turn(null));
   $("keys").addEventListener("click", () => $("help").showModal());
   $("png").addEventListener("click", savePng);
   $("svg").addEventListener("click", () => saveSvg());
   $("listed").addEventListener("toggle", showTable);
+  $("down").addEventListener("click", () => $("report").scrollIntoView());
+  listenToHeadings();
   $("all").addEventListener("click", () => {
     const all = $("statistics").dataset.all === "1";
     $("statistics").dataset.all = all ? "" : "1";
@@ -45,9 +48,8 @@ async function main() {
   $("data").remove();
   const jobs = jobsOf(head, columns);
   jobs.ran = columns[head.runs[0].columns.run];
-  Object.assign(S, { head, jobs, clock: clockOf(head) });
-  S.runs = head.runs.map((told) => scheduleOf(told, columns, jobs));
-  S.whole = extent(jobs, S.runs);
+  Object.assign(S, { head, jobs, columns, clock: clockOf(head) });
+  startChoice(head.runs);
   S.view = S.whole;
   S.rows = { low: 0, high: allRows() };
   setTheme(null);

@@ -1,25 +1,25 @@
 // The Gantt chart as pixels: each has the mean colour of what lies in it, so that nothing is lost
 // or widened, however small.
 
-const MOST_HIGH = 1200;  // pixels of a picture of many rows
 const MANY = 150000;  // pieces, from which on a wide picture is kept
-const WIDE = { width: 16384, high: 600 };
+const WIDE = 16384;  // pixels from its left to its right
 
-/** What is to be drawn: [t0, t1) and rows from low to high on so many pixels. */
-function frameOf(t0, t1, low, high, width, most = MOST_HIGH) {
+/** What is to be drawn: [t0, t1) and rows from low to high, each a pixel, or on the most there are. */
+function frameOf(t0, t1, low, high, width, most) {
   const height = Math.max(1, Math.min(high - low, most));
   return { t0, t1, low, high, width, height };
 }
 
 let kept = null;  // memory of the frame before, for the next of its size
 
+/** Memory: of each pixel by how much its sums differ from those above it, and who fills it whole. */
 function cells({ width, height }) {
-  const n = width * height;
   if (kept && kept.image.width === width && kept.image.height === height) {
-    kept.sums.fill(0);
+    kept.steps.fill(0);
     kept.full.fill(0);
   } else {
-    kept = { sums: new Float32Array(4 * n), full: new Uint32Array(n), image: new ImageData(width, height) };
+    const steps = new Float32Array(4 * width * (height + 1)), full = new Uint32Array(width * height);
+    kept = { steps, full, image: new ImageData(width, height) };
   }
   return kept;
 }
@@ -27,51 +27,68 @@ function cells({ width, height }) {
 /** Draw pieces: {image, drawn}. classes: which colour of the palette each job has. */
 function rasterise(pieces, classes, palette, background, frame) {
   const { t0, t1, low, high, width, height } = frame;
-  const { sums, full, image } = cells(frame);
+  const { steps, full, image } = cells(frame);
   const sx = width / (t1 - t0), sy = height / (high - low);
   let drawn = 0;
   eachVisible(pieces, t0, t1, low, high, (i) => {
     drawn++;
     const x0 = Math.max((pieces.begin[i] - t0) * sx, 0), x1 = Math.min((pieces.stop[i] - t0) * sx, width);
     const y0 = Math.max((pieces.low[i] - low) * sy, 0), y1 = Math.min((pieces.high[i] - low) * sy, height);
-    const of = classes[pieces.job[i]], colour = palette.rgb[of], whole = palette.pixels[of];
-    for (let y = Math.floor(y0); y < y1; y++) {
-      const share = Math.min(y + 1, y1) - Math.max(y, y0);
-      bar(sums, full, y * width, x0, x1, share, colour, whole);
-    }
+    const of = classes[pieces.job[i]], colour = palette.rgb[of];
+    const first = Math.floor(x0), last = Math.floor(x1), narrow = first === last;
+    column(steps, width, first, y0, y1, colour, narrow ? x1 - x0 : first + 1 - x0);
+    if (narrow) return;
+    if (x1 > last) column(steps, width, last, y0, y1, colour, x1 - last);
+    if (last > first + 1) middle(steps, full, width, first + 1, last, y0, y1, colour, palette.pixels[of]);
   });
-  finish(sums, full, image, background);
+  finish(steps, full, image, background);
   return { image, drawn };
 }
 
-/** Draw a bar of one row of pixels, from x0 to x1, which fills a share of its height. */
-function bar(sums, full, row, x0, x1, share, colour, whole) {
-  const first = Math.floor(x0), last = Math.floor(x1);
-  if (first === last) { mix(sums, row + first, colour, (x1 - x0) * share); return; }
-  let from = first;
-  if (x0 > first) mix(sums, row + from++, colour, (first + 1 - x0) * share);
-  if (share > 0.999) full.fill(whole, row + from, row + last);
-  else for (let x = from; x < last; x++) mix(sums, row + x, colour, share);
-  if (x1 > last) mix(sums, row + last, colour, (x1 - last) * share);
+/** Draw on a column of pixels, of which a share of the width is filled: four steps, however high. */
+function column(steps, width, x, y0, y1, colour, share) {
+  const first = Math.floor(y0), last = Math.floor(y1), at = first * width + x;
+  if (first === last) {
+    step(steps, at, colour, (y1 - y0) * share);
+    step(steps, at + width, colour, (y0 - y1) * share);
+    return;
+  }
+  const top = (first + 1 - y0) * share, bottom = (y1 - last) * share, end = last * width + x;
+  step(steps, at, colour, top);
+  if (top < share) step(steps, at + width, colour, share - top);
+  step(steps, end, colour, bottom - share);
+  if (bottom > 0) step(steps, end + width, colour, -bottom);
 }
 
-function mix(sums, cell, [r, g, b], weight) {
-  const at = 4 * cell;
-  sums[at] += r * weight;
-  sums[at + 1] += g * weight;
-  sums[at + 2] += b * weight;
-  sums[at + 3] += weight;
+/** Draw on pixels that are filled from side to side, from one column up to another. */
+function middle(steps, full, width, from, to, y0, y1, colour, whole) {
+  const first = Math.ceil(y0), last = Math.floor(y1);
+  for (let y = first; y < last; y++) full.fill(whole, y * width + from, y * width + to);
+  if (y0 < first) for (let x = from; x < to; x++) column(steps, width, x, y0, Math.min(first, y1), colour, 1);
+  if (y1 > last && last >= first) for (let x = from; x < to; x++) column(steps, width, x, last, y1, colour, 1);
 }
 
-/** Turn sums of colours into pixels; the background fills what is left of each. */
-function finish(sums, full, image, [br, bg, bb]) {
-  const out = new Uint32Array(image.data.buffer), empty = pixel([br, bg, bb]);
-  for (let i = 0, at = 0; i < out.length; i++, at += 4) {
-    const weight = sums[at + 3];
-    if (full[i] || !weight) { out[i] = full[i] || empty; continue; }
-    const part = weight > 1 ? 1 / weight : 1, rest = weight > 1 ? 0 : 1 - weight;
-    const r = sums[at] * part + br * rest, g = sums[at + 1] * part + bg * rest, b = sums[at + 2] * part + bb * rest;
-    out[i] = (255 << 24) | (b << 16) | (g << 8) | r;
+function step(steps, cell, colour, weight) {
+  const at = 4 * cell;  // a colour is not taken apart: that takes longer than the sums
+  steps[at] += colour[0] * weight;
+  steps[at + 1] += colour[1] * weight;
+  steps[at + 2] += colour[2] * weight;
+  steps[at + 3] += weight;
+}
+
+/** Turn steps of sums of colours into pixels; the background fills what is left of each. */
+function finish(steps, full, image, [br, bg, bb]) {
+  const { width } = image, out = new Uint32Array(image.data.buffer), sums = new Float64Array(4 * width);
+  for (let i = 0, row = 0; row < image.height; row++) {
+    for (let at = 0; at < 4 * width; at += 4, i++) {
+      const r = sums[at] += steps[4 * i], g = sums[at + 1] += steps[4 * i + 1], b = sums[at + 2] += steps[4 * i + 2];
+      const weight = sums[at + 3] += steps[4 * i + 3];
+      if (full[i]) { out[i] = full[i]; continue; }
+      // what rounding leaves where nothing lies is less than a half
+      const part = weight > 1 ? 1 / weight : 1, rest = weight > 1 ? 0 : 1 - weight;
+      const red = r * part + br * rest + 0.5, green = g * part + bg * rest + 0.5, blue = b * part + bb * rest + 0.5;
+      out[i] = (255 << 24) | (Math.min(blue, 255) << 16) | (Math.min(green, 255) << 8) | Math.min(red, 255);
+    }
   }
 }
 
@@ -80,12 +97,13 @@ function finish(sums, full, image, [br, bg, bb]) {
  * null where single pieces are few enough, or the wide picture is too coarse.
  */
 function overview(run, frame, whole, key, draw) {
-  const bins = ((frame.t1 - frame.t0) / (whole.t1 - whole.t0)) * WIDE.width / frame.width;
+  const bins = ((frame.t1 - frame.t0) / (whole.t1 - whole.t0)) * WIDE / frame.width;
   if (run.pieces.n < MANY || bins < 2 || frame.low > 0 || frame.high < run.rows) return null;
-  if (run.wideKey !== key) {
-    const { image } = draw(frameOf(whole.t0, whole.t1, 0, run.rows, WIDE.width, WIDE.high));
+  const present = `${key},${frame.height}`;
+  if (run.wideKey !== present) {
+    const { image } = draw(frameOf(whole.t0, whole.t1, 0, run.rows, WIDE, frame.height));
     run.wide = { data: image.data, height: image.height };
-    run.wideKey = key;
+    run.wideKey = present;
     kept = null;  // its memory is this picture
   }
   return { image: averaged(run.wide, frame, whole), drawn: run.pieces.n };
@@ -95,15 +113,15 @@ function averaged(wide, frame, whole) {
   const image = new ImageData(frame.width, wide.height), out = image.data, from = wide.data;
   const binAt = (x) => {
     const time = frame.t0 + ((frame.t1 - frame.t0) * x) / frame.width;
-    return Math.round(((time - whole.t0) / (whole.t1 - whole.t0)) * WIDE.width);
+    return Math.round(((time - whole.t0) / (whole.t1 - whole.t0)) * WIDE);
   };
   const edges = Int32Array.from({ length: frame.width + 1 }, (_, x) => binAt(x));
   for (let y = 0, at = 0; y < wide.height; y++) {
     for (let x = 0; x < frame.width; x++, at += 4) {
-      const a = Math.max(edges[x], 0), b = Math.min(edges[x + 1], WIDE.width);
+      const a = Math.max(edges[x], 0), b = Math.min(edges[x + 1], WIDE);
       if (b <= a) continue;  // outside of the schedule: see-through
       let r = 0, g = 0, l = 0;
-      for (let i = (y * WIDE.width + a) * 4, end = i + (b - a) * 4; i < end; i += 4) {
+      for (let i = (y * WIDE + a) * 4, end = i + (b - a) * 4; i < end; i += 4) {
         r += from[i]; g += from[i + 1]; l += from[i + 2];
       }
       out[at] = r / (b - a); out[at + 1] = g / (b - a); out[at + 2] = l / (b - a); out[at + 3] = 255;

@@ -3,7 +3,9 @@
 const S = {
   head: null,  // what Python told; see explore/columns.py
   jobs: null,  // what all schedules share
-  runs: [],  // one or two schedules
+  columns: null,
+  places: [],  // of the schedules that are shown, among those that Python told
+  runs: [],  // one or two schedules, which are shown
   clock: null,
   whole: { t0: 0, t1: 1 },  // seconds since the first submission
   view: { t0: 0, t1: 1 },

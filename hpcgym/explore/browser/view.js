@@ -121,9 +121,8 @@ function pickNext(by) {
 
 /** Light or dark; null: as the reader's system has it. */
 function setTheme(dark) {
-  S.dark = dark ?? matchMedia("(prefers-color-scheme: dark)").matches;
+  S.dark = applyTheme(dark);
   S.background = S.dark ? "#14181b" : "#ffffff";
-  document.documentElement.classList.toggle("dark", S.dark);
 }
 
 /** Write the view into the address, so that it can be passed on. */
@@ -131,6 +130,7 @@ function remember() {
   const { t0, t1 } = S.view, { low, high } = S.rows;
   const pair = (a, b, decimals) => `${a.toFixed(decimals)}_${b.toFixed(decimals)}`;
   const query = new URLSearchParams({ t: pair(t0, t1, 0), colour: S.colour });
+  if (schedules.length > 2) query.set("schedules", S.places.join("_"));
   if (low > 0 || high < allRows()) query.set("rows", pair(low, high, 1));
   if (S.picked >= 0) query.set("job", S.jobs.number[S.picked]);
   if (S.terms.length) query.set("filter", S.filter);
@@ -145,6 +145,7 @@ function recall() {
   const query = new URLSearchParams(location.hash.slice(1));
   const pair = (name) => /^(-?\d+(?:\.\d+)?)_(-?\d+(?:\.\d+)?)$/.exec(query.get(name) || "");
   const time = pair("t"), rows = pair("rows"), colour = query.get("colour");
+  if (schedules.length > 2) choose((query.get("schedules") || "0_1").split("_").map(Number));
   if ([...$("colour").options].some(({ value }) => value === colour)) S.colour = $("colour").value = colour;
   setFilter(query.get("filter") || "");
   if (query.has("job")) pick(byNumber(Number(query.get("job"))), !time);

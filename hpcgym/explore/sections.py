@@ -1,27 +1,22 @@
-"""One HTML page with everything about one or several schedules, in a single file."""
+"""Tables and pictures of one or several schedules, as sections of a page."""
 
 from __future__ import annotations
 
-import os
 import platform
-from base64 import b64encode
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from html import escape
 from importlib.metadata import PackageNotFoundError, version
-from io import BytesIO
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hpcgym.files.recorded import meta_of
-from hpcgym.files.writing import whole_text
-from hpcgym.report.canvas import figure_of, save_figure
+from hpcgym.explore.document import origin_section
+from hpcgym.explore.markup import Cell, cleaning_table, picture, table
+from hpcgym.report.canvas import figure_of
 from hpcgym.report.dispatches import dispatches, in_words
 from hpcgym.report.distribution import draw_bsld
 from hpcgym.report.gantt import draw_gantt
 from hpcgym.report.job_speedups import draw_job_speedups, draw_slowed, has_speedups
-from hpcgym.report.labels import Results, by_machine, describe, drawable, limits_of, subtitle
+from hpcgym.report.labels import by_machine, describe, limits_of, subtitle
 from hpcgym.report.numbers import shown
-from hpcgym.report.origin import origin_rows
 from hpcgym.report.overview import panels, why_no_gantts
 from hpcgym.report.placement import has_nodes
 from hpcgym.report.power import draw_power
@@ -33,42 +28,14 @@ from hpcgym.report.timeline import (
     draw_throughput,
     draw_utilization,
 )
-from hpcgym.schedule.provenance import provenance_of
 from hpcgym.version import __version__
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
     from hpcgym.schedule.result import Result
 
 _LIBRARIES = ("numpy", "numba", "pandas", "matplotlib")
-
-#: How pages look.
-STYLE = """
-:root { color-scheme: light dark; --text: #1a1a1a; --back: #fff; --soft: #666; --line: #ddd;
-  --best: #00704f; }
-@media (prefers-color-scheme: dark) { :root { --text: #e6e6e6; --back: #161a1d; --soft: #a0a0a0;
-  --line: #3a4046; --best: #4cd0a5; } }
-body { font: 15px/1.5 system-ui, sans-serif; color: var(--text); background: var(--back);
-  max-width: 1100px; margin: 2rem auto; padding: 0 1rem; }
-h1 { font-size: 1.5rem; margin-bottom: 0; }
-h2 { font-size: 1.15rem; margin-top: 2.2rem; }
-p { margin: .4rem 0; }
-.soft, caption, figcaption { color: var(--soft); }
-.scroll { overflow-x: auto; margin-bottom: .8rem; }
-table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
-caption { caption-side: bottom; text-align: left; font-size: .85rem; }
-th, td { padding: .25rem .7rem; text-align: right; border-bottom: 1px solid var(--line);
-  white-space: nowrap; }
-th:first-child, td:first-child, .words th, .words td { text-align: left; }
-.words td:last-child { white-space: normal; }
-thead th { border-bottom-width: 2px; vertical-align: bottom; }
-.best { color: var(--best); font-weight: 700; }
-figure { margin: 1rem 0; }
-img { max-width: 100%; height: auto; background: #fff; border-radius: 4px;
-  padding: 6px; box-sizing: border-box; }
-"""
 
 _DEFINITIONS = """
 Bounded slowdown (BSLD) of a job: max((wait + run) / max(run, 10 s), 1). Short jobs run less than
@@ -89,41 +56,26 @@ jobs over the makespan.
 """
 
 
-def write_html(results: Results, path: str | os.PathLike[str]) -> None:
-    """Write a page with tables and pictures of one or several schedules of a workload.
-
-    The file holds everything: it asks for nothing over the network and runs no script. It follows
-    the reader's choice of light or dark, and says where it is from
-    (:func:`hpcgym.schedule.provenance.provenance_of`).
+def report_of(
+    parts: Mapping[str, Result], shown: Collection[str], record: Mapping[str, Any]
+) -> str:
+    """Return tables and pictures of schedules as sections of a page.
 
     Parameters
     ----------
-    results : a result, a sequence of them, or scheduler name -> result.
-    path : of the file.
+    parts : name -> schedule.
+    shown : names of those that the explorer above can show.
+    record : where they are from.
 
     Raises
     ------
-    HpcgymError : a file that cannot be written, or matplotlib is not installed.
+    HpcgymError : matplotlib is not installed.
     """
-    path = Path(path)
-    page = html_page(results)
-    with whole_text(path) as file:
-        file.write(page)
-
-
-def html_page(results: Results) -> str:
-    """Return the page that :func:`write_html` writes.
-
-    The same results give the same text but for the date, which is that of
-    :func:`hpcgym.files.origin.date_text`.
-    """
-    parts = drawable(results)
-    heading = subtitle(parts)
-    record = provenance_of(parts)
+    others = [name for name in parts if name not in shown]
     body = [
-        f"<h1>{escape(next(iter(parts.values())).workload.name)}</h1>",
-        f'<p class="soft">{escape(heading)}</p>',
+        f'<p class="soft">{escape(subtitle(parts))}</p>',
         *([f'<p class="soft">{escape(limits_of(parts))}</p>'] if limits_of(parts) else []),
+        *([f'<p class="soft">{escape(_of_other_jobs(others))}</p>'] if others else []),
         "<h2>Metrics</h2>",
         _metrics(parts),
         f'<p class="soft">{_DEFINITIONS.strip()}</p>',
@@ -137,40 +89,18 @@ def html_page(results: Results) -> str:
         "<h2>Workload</h2>",
         _workload(parts),
         *_machines(parts),
-        "<h2>Where this is from</h2>",
-        _table(["", "hpcgym verify makes it again and compares"], origin_rows(record), words=True),
+        origin_section(record),
         "<h2>Made with</h2>",
-        _table(["software", "version"], _versions(parts), words=True),
+        table(["software", "version"], _versions(parts), words=True),
     ]
+    return '<div class="report" id="report">\n' + "\n".join(body) + "\n</div>"
+
+
+def _of_other_jobs(names: Sequence[str]) -> str:
+    """Return which schedules cannot be looked into, and why."""
+    verb = "is" if len(names) == 1 else "are"
     return (
-        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"{meta_of(record)}\n<title>{escape(heading)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n"
-        + "\n".join(body)
-        + "\n</body>\n</html>\n"
-    )
-
-
-def _table(
-    heading: Sequence[str],
-    rows: Iterable[Sequence[Any]],
-    *,
-    caption: str = "",
-    words: bool = False,
-) -> str:
-    """Return an HTML table; a cell is what is shown, or (what is shown, is it the best)."""
-
-    def cell(value: Any) -> str:
-        text, top = value if isinstance(value, tuple) else (value, False)
-        return f'<td class="best">{escape(text)} ★</td>' if top else f"<td>{escape(str(text))}</td>"
-
-    head = "".join(f"<th>{escape(text)}</th>" for text in heading)
-    lines = "\n".join(f"<tr>{''.join(map(cell, row))}</tr>" for row in rows)
-    below = f"<caption>{escape(caption)}</caption>" if caption else ""
-    kind = ' class="words"' if words else ""
-    return (
-        f'<div class="scroll"><table{kind}>{below}<thead><tr>{head}</tr></thead>\n'
-        f"<tbody>\n{lines}\n</tbody></table></div>"
+        f"Not in the picture above: {', '.join(names)}, which {verb} of other jobs than the first."
     )
 
 
@@ -181,8 +111,8 @@ def _metrics(parts: Mapping[str, Result]) -> str:
     (_, *names), *rows = ([*row] for row in zip(*columns, strict=True))
     machines = " and machine" * (len(by_machine(parts)) > 1)
     caption = f"★ best of its row{machines}" if len(parts) > 1 else ""
-    lines = [[title, *values] for (title, _), *values in rows]
-    return _table(["metric", *(name for name, _ in names)], lines, caption=caption)
+    lines = [[title, *(Cell(*value) for value in values)] for (title, _), *values in rows]
+    return table(["metric", *(name for name, _ in names)], lines, caption=caption)
 
 
 def _told(parts: Mapping[str, Result]) -> dict[str, float | int]:
@@ -212,8 +142,9 @@ def _pictures(parts: Mapping[str, Result]) -> list[str]:
             for name, result in shown_parts.items()
         ),
     ]
-    pieces = [_figure(figure_of(axes), text) for axes, text in figures]
-    return [*pieces, f'<p class="soft">{escape(missing)}</p>'] if missing else pieces
+    pieces = [picture(figure_of(axes), text) for axes, text in figures]
+    more = f"{missing} Any two of the same jobs can be looked into above."
+    return [*pieces, f'<p class="soft">{escape(more)}</p>'] if missing else pieces
 
 
 def _of_panel(parts: Mapping[str, Result]) -> list[tuple[Axes, str]]:
@@ -252,19 +183,6 @@ def _about(name: str, result: Result) -> str:
     return f"Gantt chart, {name}: who uses which {where} when."
 
 
-def _figure(figure: Figure, text: str) -> str:
-    """Return a picture as part of the page."""
-    image = BytesIO()
-    save_figure(figure, image, ".png")
-    data = b64encode(image.getvalue()).decode("ascii")
-    width = round(figure.get_figwidth() * 96)
-    caption = escape(text)
-    return (
-        f'<figure><img src="data:image/png;base64,{data}" alt="{caption}" width="{width}">'
-        f"<figcaption>{caption}</figcaption></figure>"
-    )
-
-
 def _schedulers(parts: Mapping[str, Result]) -> str:
     """Return what each scheduler does, and its settings."""
     from hpcgym.baselines.schedulers import described  # only where there is a result
@@ -276,7 +194,7 @@ def _schedulers(parts: Mapping[str, Result]) -> str:
         for name, values in rules.items()
     ]
     heading = ["scheduler", *next(iter(rules.values()))]
-    return _table(["scheduler", "rules"], words, words=True) + _table(heading, rows, words=True)
+    return table(["scheduler", "rules"], words, words=True) + table(heading, rows, words=True)
 
 
 def _dispatches(parts: Mapping[str, Result]) -> list[str]:
@@ -286,7 +204,7 @@ def _dispatches(parts: Mapping[str, Result]) -> list[str]:
         for name, result in parts.items()
         if (solved := dispatches(result)) is not None
     ]
-    return [_table(["scheduler", "dispatcher", "dispatches"], rows, words=True)] if rows else []
+    return [table(["scheduler", "dispatcher", "dispatches"], rows, words=True)] if rows else []
 
 
 def _workload(parts: Mapping[str, Result]) -> str:
@@ -295,11 +213,8 @@ def _workload(parts: Mapping[str, Result]) -> str:
     for workload in {id(part.workload): part.workload for part in parts.values()}.values():
         rows = [("jobs", shown(len(workload))), ("processors", shown(workload.processors))]
         rows += [(key, " ".join(texts)) for key, texts in workload.header.items() if key in _HEADER]
-        pieces.append(_table(["workload", workload.name], rows, words=True))
-        counts = [(reason, shown(number)) for reason, number in workload.cleaning.items()]
-        pieces.append(
-            _table(["cleaning", "jobs"], counts or [("nothing dropped or repaired", "0")])
-        )
+        pieces.append(table(["workload", workload.name], rows, words=True))
+        pieces.append(cleaning_table(workload.cleaning))
     return "\n".join(pieces)
 
 
@@ -315,13 +230,13 @@ def _machines(parts: Mapping[str, Result]) -> list[str]:
         if rows:
             units = [f"{name} (MB)" if name == "mem" else name for name in cluster.node_resources]
             heading = ["group of nodes", "nodes", *units]
-            pieces.append(_table(heading, rows, caption="of each node"))
+            pieces.append(table(heading, rows, caption="of each node"))
         if cluster.queues:
             waits = [
                 (name, shown(int(wait) if wait == int(wait) else wait))
                 for name, wait in cluster.queues.items()
             ]
-            pieces.append(_table(["queue", "expected wait (s)"], waits))
+            pieces.append(table(["queue", "expected wait (s)"], waits))
     return ["<h2>Machine</h2>", *pieces] if pieces else []
 
 

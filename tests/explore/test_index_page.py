@@ -13,8 +13,8 @@ from urllib.parse import unquote
 import pytest
 
 from hpcgym.errors import HpcgymError
+from hpcgym.explore.index import indexed, write_index
 from hpcgym.files.recorded import write_beside
-from hpcgym.report.index import indexed, write_index
 
 ODD = '<script>alert("x")</script> & more'
 

@@ -1,0 +1,97 @@
+"""What is said around a leaderboard, and the page of it."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from hpcgym.cluster import Cluster
+    from hpcgym.evaluation import Leaderboard
+    from hpcgym.workload import Workload
+
+
+def setting_of(
+    workload: Workload, machine: Cluster | None, board: Leaderboard, settings: dict[str, Any]
+) -> list[str]:
+    """Return on what policies were compared, in a line, and what was around slices, if anything."""
+    from hpcgym.evaluation.run import PLAIN
+
+    slices = f"{settings['n']:,} {settings['episodes']}"
+    if settings["episodes"] == "windows":
+        slices += f" of {settings['jobs']:,} jobs"
+    elif settings["episodes"] == "whole":
+        slices = "all at once"
+    where = "whole workload" if settings["slices"] == "all" else f"{settings['slices']} part"
+    # references have the rules of the environments, so the first tells the setting of all
+    first = next(one for one in board.schedulers.values() if one is not None)
+    words = [workload.name, _called(workload, machine), where, slices]
+    words += [f"{first.allocation} allocation"] if first.allocation != "first-fit" else []
+    words += [f"{first.passes} passes"] if first.passes != "per-timestamp" else []
+    around = {name: value for name, value in board.around.items() if value != PLAIN[name]}
+    told = ", ".join(f"{name}={value}" for name, value in around.items())
+    return [" · ".join(words), *([f"slices with {told}"] if around else [])]
+
+
+def notes_of(board: Leaderboard) -> list[str]:
+    """Return what is said below a leaderboard, in lines."""
+    from hpcgym.evaluation.intervals import why_no_intervals
+
+    why = why_no_intervals(len(board.by_slice), "slices")
+    lines = [why] if why else []
+    if board.reference is not None:
+        best_of = len(board.references) > 1
+        heading = board.ranked_by.title
+        above = f"above reference: {heading} less that of {board.labels[board.reference]}"
+        above += ", the best of dispatchers and references" if best_of else ""
+        words = [above] if board.references else []
+        words += [f"p: of no difference from {board.labels[board.reference]}, slice by slice"]
+        lines.append("; ".join(words))
+    for group, members in board.members.get(board.metric, {}).items():
+        told = f"{group}: means of {len(members.columns)} trainings; intervals resample them too"
+        lines.append(told)
+    if board.static_weights:
+        weights = ", ".join(f"{w:.3g} {name}" for name, w in board.static_weights.items())
+        lines.append(f"best-static: {weights}; chosen on the train part")
+    return lines
+
+
+def page_of(
+    workload: Workload, machine: Cluster | None, board: Leaderboard, settings: dict[str, Any]
+) -> str:
+    """Return a leaderboard as a page, with the metric of each slice."""
+    from hpcgym.evaluation.tables import lines_of
+    from hpcgym.explore.document import sheet
+    from hpcgym.explore.markup import Cell, cleaning_table, paragraphs, table
+    from hpcgym.report.tables import text_of
+    from hpcgym.schedule.provenance import provenance_of_workloads
+
+    heading, rows = lines_of(board)
+    lines = [[Cell(*cell) for cell in row] for row in rows]
+    labels = [board.labels[str(name)] for name in board.by_slice]
+    slices = [
+        [str(name), *(text_of(board.ranked_by, value) for value in values)]
+        for name, values in zip(board.by_slice.index, board.by_slice.to_numpy(), strict=True)
+    ]
+    title = board.ranked_by.title.replace("\n", " ")
+    sections = [
+        table([one.replace("\n", " ") for one in heading], lines, words=[0], sortable=True,
+              caption="★ best of its column. A click on a heading sorts."),
+        paragraphs(notes_of(board)),
+        f"<h2>Each slice: {escape(title)}</h2>",
+        table(["slice", *labels], slices, words=[0], sortable=True),
+        "<h2>Workload</h2>",
+        cleaning_table(workload.cleaning),
+    ]  # fmt: skip
+    about = setting_of(workload, machine, board, settings)
+    return sheet(
+        f"{workload.name}: policies compared", about, "\n".join(sections),
+        provenance_of_workloads([workload]),
+    )  # fmt: skip
+
+
+def _called(workload: Workload, machine: Cluster | None) -> str:
+    """Return the machine in words."""
+    if machine is None or not machine.groups:
+        return f"{(machine or workload).processors:,} processors"
+    return f"{machine.name or 'cluster'}: {machine.nodes:,} nodes, {machine.processors:,} cores"

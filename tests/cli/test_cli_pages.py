@@ -1,0 +1,140 @@
+"""Pages of commands whose results are no single schedule, and where other files are from."""
+
+from __future__ import annotations
+
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+from commands import run, succeed
+
+from hpcgym.files.recorded import beside, record_of_file
+from hpcgym.schedule.provenance import schedule_digest
+from hpcgym.simulation.run import simulate
+from hpcgym.workload import load_workload
+from hpcgym.workload.fingerprint import workload_digest
+
+TRACE = "lublin:jobs=400,processors=64,load=3"
+
+
+class Tables(HTMLParser):
+    """The cells of each table, by row."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.found: list[list[list[str]]] = []
+        self._in = False
+        self.feed(path.read_text())
+
+    def handle_starttag(self, tag: str, attrs: Any) -> None:
+        if tag == "table":
+            self.found.append([])
+        elif tag == "tr":
+            self.found[-1].append([])
+        elif tag in ("td", "th"):
+            self.found[-1][-1].append("")
+            self._in = True
+
+    def handle_endtag(self, tag: str) -> None:
+        self._in &= tag not in ("td", "th")
+
+    def handle_data(self, data: str) -> None:
+        if self._in:
+            self.found[-1][-1][-1] += data
+
+
+def test_a_page_of_a_leaderboard_has_its_rows_and_slices(tmp_path: Path) -> None:
+    page = tmp_path / "board.html"
+    words = ["evaluate", "spf", "--workload", TRACE, "--jobs", "50", "--number", "5"]
+    words += ["--budget", "9", "--html", page]
+    told = json.loads(succeed(*words, "--format", "json").stdout)
+    board, slices, *_ = Tables(page).found
+    names = [row["name"] for row in told["policies"]]
+    assert [row[0].split(" ")[0] for row in board[1:]] == names  # without what differs from it
+    best = min(row["mean_bsld"] for row in told["policies"])
+    (marked,) = {row[1] for row in board[1:] if row[1].endswith(" ★")}
+    assert float(marked.removesuffix(" ★").replace(",", "")) == pytest.approx(best, rel=1e-3)
+    assert len(slices) == 1 + 5
+    record = record_of_file(page)
+    assert record["workloads"][0]["sha256"] == told["provenance"]["workloads"][0]["sha256"]
+    assert record["command"][0] == "evaluate"
+    assert "is there already" in run(*words).output
+
+
+def test_a_page_of_one_pass_is_refused(tmp_path: Path) -> None:
+    words = ["evaluate", "weight-bandit", "--workload", TRACE, "--protocol", "prequential"]
+    said = run(*words, "--html", tmp_path / "a.html").output
+    assert "--html is not for --protocol prequential" in said
+    assert not (tmp_path / "a.html").exists()
+
+
+@pytest.mark.distributed
+def test_a_page_of_a_sweep_has_means_and_simulations(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, folder, page = tmp_path / "x.toml", tmp_path / "x.sweep", tmp_path / "x.html"
+    file.write_text(
+        'schedulers = ["easy", "saf"]\nseeds = [0, 1]\n[[workloads]]\n'
+        'workload = "lublin:jobs=50,processors=32,seed={seed}"\nname = "<b>"\n'
+    )
+    succeed("sweep", "run", file, "--output", folder, "--executor", "serial")
+    rows = json.loads(succeed("sweep", "table", folder, "--html", page, "--format", "json").stdout)
+    means, each, _ = Tables(page).found
+    assert [row[:3] for row in means[1:]] == [["<b>", "easy", "2"], ["<b>", "saf", "2"]]
+    assert len(each) == 1 + len(rows) == 5
+    place = each[0].index("mean BSLD")
+    for shown, row in zip(each[1:], rows, strict=True):
+        assert float(shown[place].replace(",", "")) == pytest.approx(row["mean_bsld"], rel=1e-3)
+    assert list(record_of_file(page)["files"]) == ["x.sweep/manifest.json"]
+    monkeypatch.setattr("hpcgym.cli.sweep_means.MOST_LISTED", 3)
+    succeed("sweep", "table", folder, "--html", page, "--force")
+    assert "These are 4: hpcgym sweep table" in page.read_text()
+
+
+@pytest.mark.study
+def test_a_page_of_a_study_has_its_tables_and_pictures(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib", reason="pictures need matplotlib: pip install matplotlib")
+    folder, page = tmp_path / "frontier", tmp_path / "frontier.html"
+    words = ["--workload", TRACE, "--executor", "serial", "--output", folder, "--html", page]
+    succeed("reproduce", "frontier", "--quick", *words)
+    report = (folder / "report.md").read_text()
+    text = page.read_text()
+    pictures = re.findall(r"!\[", report)
+    assert pictures
+    assert text.count('<img src="data:image/png;base64,') == len(pictures)
+    rows = [line for line in report.splitlines() if line.startswith("|")]
+    rules = [line for line in rows if set(line) <= set("|-: ")]
+    *tables, origin = Tables(page).found
+    assert len(tables) == len(rules)
+    assert sum(map(len, tables)) == len(rows) - len(rules)
+    assert origin[2][1].startswith("hpcgym reproduce frontier --quick")
+    assert json.loads(beside(folder / "report.md").read_text())["command"][0] == "reproduce"
+
+
+def test_what_is_generated_says_by_which_command(tmp_path: Path) -> None:
+    jobs = load_workload("lublin:jobs=50,processors=32", "none")
+    for name in ("a.swf", "a.swf.gz", "a.csv", "a.json", "a.json.gz"):
+        succeed("generate", "lublin:jobs=50,processors=32", tmp_path / name)
+        record = record_of_file(tmp_path / name)
+        assert record["command"][:2] == ["generate", "lublin:jobs=50,processors=32"]
+        assert record["workloads"][0]["sha256"] == workload_digest(jobs), name
+    again = load_workload(tmp_path / "a.swf", "none")
+    assert workload_digest(again) == workload_digest(jobs)
+
+
+@pytest.mark.parametrize("more", [["--job", "17"], ["--by", "user"]])
+def test_explanations_say_of_which_schedule(more: list[str]) -> None:
+    told = json.loads(succeed("explain", TRACE, *more, "--format", "json").stdout)
+    record = told["provenance"]
+    assert record["command"][0] == "explain"
+    digest = schedule_digest(simulate(load_workload(TRACE), "easy"))
+    assert [one["sha256"] for one in record["schedules"]] == [digest]
+
+
+def test_files_of_schedules_call_them_by_their_scheduler(tmp_path: Path) -> None:
+    for name in ("a.swf", "a.csv"):
+        succeed("simulate", TRACE, "--scheduler", "saf", "--output", tmp_path / name)
+        assert record_of_file(tmp_path / name)["schedules"][0]["name"] == "saf"
