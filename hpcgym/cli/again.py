@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Callable, Sequence
 from functools import wraps
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import typer
@@ -36,13 +38,24 @@ class Again(NamedTuple):
     files: Callable[[], dict[str, str]]
 
 
-def again(arguments: Sequence[str], workload: str | None = None) -> Again:
+def _moved(argument: str, folder: Path) -> str:
+    """Return an argument; of a file that is not where it says the one of that name in a folder."""
+    option, equals, text = (
+        argument.rpartition("=") if argument.startswith("--") else ("", "", argument)
+    )
+    here = folder / Path(text).name
+    gone = text and not os.path.exists(text) and here.is_file()
+    return f"{option}{equals}{here}" if gone else argument
+
+
+def again(arguments: Sequence[str], workload: str | None = None, folder: Path = Path()) -> Again:
     """Return what a command line computes.
 
     Parameters
     ----------
     arguments : without the program's name; options that name files to write are not followed.
     workload : stands in place of the command line's, if it is not None.
+    folder : where files that the command line names, and that are not there, are looked for.
 
     Raises
     ------
@@ -69,7 +82,8 @@ def again(arguments: Sequence[str], workload: str | None = None) -> Again:
     program = typer.Typer(add_completion=False, rich_markup_mode=None)
     program.command(cls=TyperCommand, add_help_option=False)(run)  # no checks of files to write
     try:
-        typer.main.get_command(program).main(list(rest), standalone_mode=False)
+        found_again = [_moved(one, folder) for one in rest]
+        typer.main.get_command(program).main(found_again, standalone_mode=False)
     except _WRONG_USE as error:
         raise HpcgymError(f"its command line is not one of now: {error.format_message()}") from None
     return found[0]

@@ -52,7 +52,7 @@ def verify(
     A line for each file: "equal", or what differs first. Jobs, rules, the schedule and all that the
     file holds are compared. Exits with 1 if a file differs or has no record.
 
-    Files that the recorded command names are looked for from here: run it in the same folder.
+    Files that the recorded command names are looked for from here, and then beside the file.
     """
     run = lru_cache(maxsize=1)(again)  # a command's files mostly stand in a row
     failed = False
@@ -82,7 +82,7 @@ def _verified(path: Path, run: Callable[..., Again], workload: str | None) -> tu
             " hpcgym.schedule.provenance.provenance_of has the digests to compare"
         )
     try:
-        made: Again = run(tuple(record["command"]), workload)
+        made: Again = run(tuple(record["command"]), workload, path.parent)
     except WorkloadError as error:
         hint = "" if workload else "; --workload says where the log lies now"
         raise HpcgymError(f"its command cannot be run again: {error}{hint}") from None

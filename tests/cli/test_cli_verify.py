@@ -365,3 +365,16 @@ def test_records_beside_tables_are_passed_over_and_other_inputs_are_told(log: Pa
     ]
     conf.write_text(f"{text}# another line\n")
     assert succeed("verify", path).stdout == f"{path}: equal; slurm.conf has other contents now\n"
+
+
+def test_files_that_were_moved_are_found_beside(log: Path) -> None:
+    prices, folder = log.with_name("price.csv"), log.with_name("moved")
+    prices.write_text("time_s,price_per_kwh\n0,0.1\n5000,0.3\n90000,0.3\n")
+    words = ["--cluster", "taurus", "--price", prices, f"--output={log.with_name('a.swf')}"]
+    succeed("simulate", log, *words)
+    folder.mkdir()
+    for file in (log, prices, log.with_name("a.swf")):
+        file.rename(folder / file.name)
+    assert succeed("verify", folder / "a.swf").stdout == f"{folder / 'a.swf'}: equal\n"
+    (folder / "price.csv").unlink()
+    assert "price.csv" in run("verify", folder / "a.swf").stdout
