@@ -66,7 +66,7 @@ def test_the_page_has_a_picture_where_nodes_have_power() -> None:
     result = on_taurus()
     assert "Power over time, easy" in page({"easy": result}, report=True)
     flat = hpcgym.simulate(result.workload, "easy")
-    assert "Power over time" not in page({"easy": flat}, report=True)
+    assert "Power over time, easy" not in page({"easy": flat}, report=True)
 
 
 def test_metrics_of_what_stands_above_nodes_have_a_title() -> None:
