@@ -23,6 +23,7 @@ TIERS: dict[str, tuple[str, ...]] = {
     "explanation": (),
     "explore": (),
     "files": (),
+    "replay": ("distributed",),
     "report": ("pictures",),
     "schedule": (),
     "scheduler": (),

@@ -16,6 +16,7 @@ from hpcgym.cli.explore import Explore, explore
 from hpcgym.cli.generate import Generate, generate
 from hpcgym.cli.index import Index, index
 from hpcgym.cli.machines import Machines, machines
+from hpcgym.cli.replay import Replayed, replay
 from hpcgym.cli.reproduce import reproduce
 from hpcgym.cli.reproduce_coscheduling import CoschedulingStudy, coscheduling
 from hpcgym.cli.reproduce_energy import (
@@ -54,6 +55,7 @@ app.command(cls=Simulate)(simulate)
 app.command(cls=Compare)(compare)
 app.command(cls=Explain)(explain)
 app.command(cls=Explore)(explore)
+app.command(cls=Replayed)(replay)
 app.command(cls=Verify)(verify)
 app.command(cls=Index)(index)
 app.command(cls=Evaluate)(evaluate)

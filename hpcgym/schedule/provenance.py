@@ -87,8 +87,7 @@ def notes_of(result: Result) -> list[str]:
     if cluster.groups:
         size = f"{cluster.nodes} nodes with {cluster.processors} cores"
     lines = [
-        f"a schedule that hpcgym {__version__} simulated, not a log: waiting times, run times"
-        " and allocated processors are simulated",
+        _made_by(result),
         f"jobs: {result.workload.name}",
         *(f"cleaning: {number} {why}" for why, number in result.workload.cleaning.items()),
         f"machine: {f'{cluster.name}, ' if cluster.name else ''}{size}",
@@ -104,6 +103,19 @@ def notes_of(result: Result) -> list[str]:
             " ended are not told"
         )
     return lines + [f"limit: {limit}" for limit in result.limits or ()]
+
+
+def _made_by(result: Result) -> str:
+    """Return who made a schedule, and what that changed of the log."""
+    if result.replayed_on:
+        return (
+            f"a schedule that {result.replayed_on} made on a virtual clock, run by hpcgym"
+            f" {__version__}, not a log: waiting times, run times and allocated processors are its"
+        )
+    return (
+        f"a schedule that hpcgym {__version__} simulated, not a log: waiting times, run times"
+        " and allocated processors are simulated"
+    )
 
 
 def schedule_digest(result: Result) -> str:

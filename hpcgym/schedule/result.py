@@ -77,6 +77,9 @@ class Result:
         ``start``, ``run_time``, ``allocation`` and ``backfilled`` are those of the last run of each
         job, ``reserved_start`` is the first promise, and ``wait`` goes from the submission to the
         last start.
+    replayed_on : the scheduler that made the schedule, such as "Slurm 22.05.8", where it was not
+        simulated (:func:`hpcgym.replay.replay_on_slurm`); else "". ``scheduler`` is what it was set
+        to, and ``reserved_start`` is -1: it does not tell what it promised.
     """
 
     workload: Workload
@@ -100,6 +103,7 @@ class Result:
     limits: tuple[Limit, ...] | None = None
     coschedule: Coschedule | None = None
     lost: LostRuns | None = None
+    replayed_on: str = ""
 
     @classmethod
     def of(

@@ -139,6 +139,9 @@ def validate_schedule(result: Result) -> tuple[str, ...]:
       its compact run time, but for the last tick.
     - *reservations*: as below, under EASY by submission where the true speedups are known.
 
+    Of a schedule that another scheduler made, ``result.replayed_on``, *events*, *progress* and all
+    that follows from passes is not proved: it has passes of its own.
+
     Where nodes fail, ``result.lost``, *capacity*, *units*, *nodes*, *events*, *energy*, *order* and
     *backfilled* are proved of all runs, lost ones too; jobs start also when a node fails or is
     repaired, and may wait on an idle machine of which a node is down. *reservations* are proved of
@@ -261,7 +264,7 @@ def _of_every_schedule(
     limited = result.limits is not None
     if result.dispatching is not None:
         yield "calls", check_calls(result, line, delays)
-    else:
+    elif not result.replayed_on:
         wrong = check_starts(result, line) if limited else check_events(result, line, delays)
         yield "events", wrong
     yield "predictions", check_predictions(result, actual)
@@ -275,7 +278,7 @@ def _of_every_schedule(
         yield "energy", check_energy(result, line.time, line.used)
     if limited:
         yield from _of_limits(result, line)
-    elif result.scheduler.dispatcher is None:
+    elif result.scheduler.dispatcher is None and not result.replayed_on:
         yield "progress", check_progress(line, delays)
 
 
@@ -301,6 +304,8 @@ def _of_passes(
         return
     if rules.quotas:  # a job may wait for its quota
         yield "quotas", check_quotas(result)
+        return
+    if result.replayed_on:  # its passes are where it made them
         return
     if result.limits is not None:  # a job may wait for power
         return

@@ -1,0 +1,184 @@
+"""``hpcgym replay``: a workload on a real Slurm, beside its simulation."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+import typer
+
+from hpcgym.cli import loading, names, options, output
+from hpcgym.cli.files import ForceOption, Written
+from hpcgym.cli.groups import grouped
+from hpcgym.cli.options import Format
+from hpcgym.cli.running import ExplainedCommand, Lists, note
+from hpcgym.errors import check_choice
+from hpcgym.files.recorded import KEY, write_beside
+from hpcgym.files.writing import is_stream
+from hpcgym.progress import counting
+
+if TYPE_CHECKING:
+    from hpcgym.replay import Replay
+
+_SYSTEMS = ("slurm",)
+_TABLE = ("job_number", "start", "simulated_start", "difference", "why")
+_SHOWN = 10  # jobs
+
+
+class Replayed(ExplainedCommand):
+    """The command with lists of names in its help."""
+
+    examples = (
+        "hpcgym replay KTH-SP2 --week 33 --on slurm",
+        "hpcgym replay KTH-SP2 --week 33 --on slurm --scheduler easy:backfill=until-shadow",
+        "hpcgym replay KTH-SP2 --week 33 --on slurm --scheduler easy:backfill=slurm --cluster"
+        " 100x1x1 --jobs jobs.csv",
+    )
+    lists: ClassVar[Lists] = {"Cleaning recipes and filters (--clean)": names.recipes}
+
+
+@grouped
+def replay(
+    workload: loading.WorkloadArgument,
+    *,
+    on: Annotated[
+        str,
+        typer.Option(
+            metavar="slurm", help="What makes the schedule: slurm, a private one on loopback."
+        ),
+    ],
+    scheduler: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="What Slurm is set to: fcfs, or easy with backfill until-shadow or slurm, as in"
+            " easy:backfill=slurm:bf_interval=60.",
+        ),
+    ] = "fcfs",
+    reading: loading.PeriodReading,
+    format: options.FormatOption = Format.table,
+    output_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            metavar="FILE",
+            help="Write the schedule that Slurm made: .swf, .swf.gz, .csv, .json or .parquet.",
+            show_default=False,
+        ),
+        Written("schedule", (".swf", ".swf.gz", ".csv", ".csv.gz", ".json", ".parquet")),
+    ] = None,
+    jobs: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write both schedules job by job, and why starts differ: .csv or .json.",
+            show_default=False,
+        ),
+        Written("comparison", (".csv", ".json")),
+    ] = None,
+    force: ForceOption = False,
+) -> None:
+    """Run a workload on an unmodified Slurm, and compare its schedule with the simulated one.
+
+    slurmctld and slurmd run on loopback under a clock that jumps from event to event, a hundred
+    times as fast as real time and more; jobs sleep for their run times. Whatever happens, nothing
+    of them is left. It needs Linux, Slurm and a C compiler: apt-get install slurmctld slurmd
+    slurm-client gcc libc6-dev.
+
+    Without --cluster Slurm has one node with all processors. Its back-filling reserves whole nodes:
+    --cluster 100x1x1 has a node for each of 100 processors.
+    """
+    check_choice("--on", on, _SYSTEMS)
+    chosen = options.rules(scheduler, reading.given())
+    loaded = reading.load(workload)
+
+    from hpcgym.replay import facts_of, replay_on_slurm, table_of
+
+    with counting("replaying", len(loaded) + 1) as step:
+        found = replay_on_slurm(loaded, chosen, cluster=reading.machine, step=step)
+    output.save_schedule(found.replayed, output_file)
+    if jobs is not None:
+        _write_jobs(found, jobs)
+    if format is Format.table:
+        _print_table(found)
+        return
+    results = _named(found)
+    cluster = reading.machine
+    if format is Format.csv:
+        rows = [output.csv_row(one.workload, cluster, name, one) for name, one in results.items()]
+        output.print_csv(rows)
+        return
+    facts = output.workload_facts(found.replayed.workload, reading.clean)
+    facts |= output.machine_facts(loaded, cluster)
+    facts["differences"] = facts_of(found)
+    facts["parted"] = [row for row in _rows(table_of(found)) if row["why"].endswith("first")]
+    facts["results"] = [output.result_facts(name, one) for name, one in results.items()]
+    output.print_json({**facts, KEY: _record(found)})
+
+
+def _named(found: Replay) -> dict[str, Any]:
+    """Return both schedules by name."""
+    return {found.replayed.replayed_on: found.replayed, "simulated": found.simulated}
+
+
+def _record(found: Replay) -> dict[str, Any]:
+    """Return where both schedules are from."""
+    from hpcgym.schedule.provenance import provenance_of
+
+    return provenance_of(_named(found))
+
+
+def _rows(table: Any) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = table.to_dict("records")
+    return rows
+
+
+def _write_jobs(found: Replay, path: Path) -> None:
+    """Write both schedules job by job, with where they are from in a file beside."""
+    from hpcgym.files.plain import csv_text, json_text
+    from hpcgym.files.writing import whole_text
+    from hpcgym.replay import table_of
+
+    rows = _rows(table_of(found))
+    with whole_text(path) as file:
+        file.write(json_text(rows) if path.suffix.casefold() == ".json" else csv_text(rows))
+    if not is_stream(path):
+        write_beside(path, _record(found))
+    note(f"wrote {path}")
+
+
+def _print_table(found: Replay) -> None:
+    """Print for people what differs, and where both schedules part."""
+    from rich.table import Table
+
+    from hpcgym.replay import facts_of, table_of
+    from hpcgym.report.labels import describe, subtitle
+    from hpcgym.report.tables import rich_comparison
+
+    out = output.console()
+    results, facts = _named(found), facts_of(found)
+    out.print(subtitle(results), style="bold", markup=False)
+    out.print(describe(found.simulated.scheduler), markup=False)
+    output.print_cleaning(out, found.replayed.workload)
+    out.print()
+    out.print(rich_comparison(results))
+    out.print(
+        f"starts at the same second: {facts['same_starts']:.1%}; at most 60 s apart:"
+        f" {facts['close_starts']:.1%}; largest difference: {facts['largest_difference_s']:,} s",
+        markup=False,
+    )
+    out.print(f"mean bounded slowdowns: a ratio of {facts['mean_bsld_ratio']:.4f}", markup=False)
+    table = table_of(found)
+    parted = _rows(table[table["why"].str.endswith("first")])
+    if not parted:
+        return
+    out.print(
+        f"\nThe schedules part {len(parted):,} times while the same jobs run in both, and other"
+        " differences follow:"
+    )
+    shown = Table("job", "started by Slurm", "in the simulation", "difference", "why")
+    for row in parted[:_SHOWN]:
+        shown.add_row(*(f"{row[name]:,}" if name != "why" else row[name] for name in _TABLE))
+    out.print(shown)
+    if len(parted) > _SHOWN:
+        out.print(f"and {len(parted) - _SHOWN:,} more; --jobs FILE has all")

@@ -1,0 +1,163 @@
+"""The slurm.conf of a replay: a private machine on loopback, scheduled by given rules."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from hpcgym.cluster import Cluster
+from hpcgym.errors import HpcgymError
+from hpcgym.naming import CORE
+from hpcgym.scheduler.rules import Scheduler
+from hpcgym.scheduler.slurm_backfill import SlurmBackfill
+
+PARTITION = "replay"
+RECORDS = "jobs.txt"  # in the folder: what Slurm tells of jobs that have ended
+MINUTE_S = 60  # Slurm's time limits are whole minutes
+
+#: EASY with one reservation: passes each second, which look at all jobs, in steps of a second; and
+#: ends of running jobs to half a minute, where Slurm usually takes the later ones together.
+_ONE_RESERVATION = (
+    "bf_interval=1,bf_resolution=1,bf_window_linear=1,bf_max_job_test=100000"
+    ",bf_job_part_count_reserve=1"
+)
+#: Who waits is looked at in the second in which something happens, not up to 3 s later.
+_SOON = "batch_sched_delay=0"
+_AT_ONCE = f"{_SOON},default_queue_depth=100000"
+
+#: sched/builtin looks each 30 s when jobs might start, which changes nothing: once a day will do.
+_NO_FORECAST = "interval=86400"
+
+
+@dataclass(frozen=True)
+class Machine:
+    """The nodes of a private Slurm, called n1, n2, ...
+
+    Attributes
+    ----------
+    cores : of each node.
+    controller : port of slurmctld; that of node K is this plus K.
+    """
+
+    cores: tuple[int, ...]
+    controller: int
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the nodes."""
+        return [f"n{number}" for number in range(1, len(self.cores) + 1)]
+
+
+def cores_of(cluster: Cluster) -> tuple[int, ...]:
+    """Return the cores of each node of a machine; a pool is one node.
+
+    Raises
+    ------
+    HpcgymError : nodes that have more than one core.
+    """
+    if not cluster.groups:
+        return (cluster.processors,)
+    for group in cluster.groups:
+        if dict(group.resources) != {CORE: 1}:
+            has = ", ".join(f"{amount} {name}" for name, amount in group.resources.items())
+            raise HpcgymError(
+                f"a replay on Slurm has a pool of processors or nodes of 1 core, such as 100x1x1,"
+                f" and nodes of group {group.name!r} have {has}"
+            )
+    return (1,) * cluster.nodes
+
+
+def scheduling_of(scheduler: Scheduler) -> dict[str, str]:
+    """Return the settings by which Slurm schedules as a scheduler says.
+
+    Raises
+    ------
+    HpcgymError : rules that Slurm has no settings for.
+    """
+    settings = {"PriorityType": "priority/basic", "SchedulerType": "sched/backfill"}
+    if scheduler != Scheduler(backfill=scheduler.backfill):
+        raise HpcgymError(
+            "a replay on Slurm has jobs in order of submission, by their requested times, and all"
+            " other rules as usual: of rules only backfill may be another"
+        )
+    if scheduler.backfill == "none":
+        parameters = f"{_AT_ONCE},{_NO_FORECAST}"
+        return settings | {"SchedulerType": "sched/builtin", "SchedulerParameters": parameters}
+    if scheduler.backfill == "until-shadow":
+        return settings | {"SchedulerParameters": f"{_ONE_RESERVATION},{_AT_ONCE}"}
+    if scheduler.slurm is None:
+        raise HpcgymError(
+            f"Slurm cannot back-fill as backfill={scheduler.backfill!r} says; it knows 'none',"
+            " 'until-shadow' and 'slurm'"
+        )
+    return settings | {"SchedulerParameters": _of_slurm(scheduler.slurm)}
+
+
+def _of_slurm(rules: SlurmBackfill) -> str:
+    """Return the parameters of Slurm's own way to back-fill."""
+    given = [f"{name}={value}" for name, value in vars(rules).items()]
+    return ",".join([*given, _SOON])
+
+
+def slurm_conf(folder: Path, machine: Machine, user: str, scheduling: dict[str, str]) -> str:
+    """Return the text of the slurm.conf of a replay.
+
+    Parameters
+    ----------
+    folder : where all files of the private Slurm lie.
+    machine : its nodes and ports.
+    user : who runs it, and all jobs.
+    scheduling : as :func:`scheduling_of` returns it.
+    """
+    settings = {
+        "ClusterName": "replay",
+        "SlurmctldHost": "localhost(127.0.0.1)",
+        "SlurmctldPort": machine.controller,
+        "SlurmUser": user,
+        "SlurmdUser": user,
+        # nothing listens but on loopback, and nothing is signed: no munge
+        "CommunicationParameters": "NoCtldInAddrAny,NoInAddrAny",
+        "AuthType": "auth/none",
+        "CredType": "cred/none",
+        "StateSaveLocation": folder / "state",
+        "SlurmdSpoolDir": folder / "spool-%n",
+        "SlurmctldPidFile": folder / "slurmctld.pid",
+        "SlurmdPidFile": folder / "slurmd-%n.pid",
+        "SlurmctldLogFile": folder / "slurmctld.log",
+        "SlurmdLogFile": folder / "slurmd-%n.log",
+        "SlurmctldDebug": "info",
+        "SlurmdDebug": "error",
+        # jobs only sleep: nobody confines, counts or connects them
+        "ProctrackType": "proctrack/linuxproc",
+        "TaskPlugin": "task/none",
+        "JobAcctGatherType": "jobacct_gather/none",
+        "SwitchType": "switch/none",
+        "MpiDefault": "none",
+        # no node is ever taken for dead, nor a message for lost, when the clock jumps
+        "SlurmdTimeout": 0,
+        "SlurmctldTimeout": 3600,
+        "InactiveLimit": 0,
+        "MessageTimeout": 100,
+        "ReturnToService": 2,
+        "SlurmdParameters": "config_overrides",
+        # a job that runs as long as it asked for ends by itself
+        "OverTimeLimit": 1,
+        "MinJobAge": 60,
+        "MaxJobCount": 1_000_000,
+        "JobCompType": "jobcomp/filetxt",
+        "JobCompLoc": folder / RECORDS,
+        "AccountingStorageType": "accounting_storage/none",
+        "SelectType": "select/cons_tres",
+        "SelectTypeParameters": "CR_CPU",
+        **scheduling,
+    }
+    lines = [f"{name}={value}" for name, value in settings.items()]
+    for number, (name, cores) in enumerate(zip(machine.names, machine.cores, strict=True), 1):
+        port = machine.controller + number
+        lines.append(
+            f"NodeName={name} NodeHostname=localhost NodeAddr=127.0.0.1 Port={port} CPUs={cores}"
+            " RealMemory=1000000 State=UNKNOWN"
+        )
+    nodes = f"n[1-{len(machine.cores)}]"
+    lines.append(f"PartitionName={PARTITION} Nodes={nodes} Default=YES MaxTime=INFINITE State=UP")
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,164 @@
+"""The virtual clock in C: compiled when it is first used, and moved from here."""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import os
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+from hpcgym.compilation.folders import find_folder
+from hpcgym.errors import HpcgymError
+
+_SOURCES = Path(__file__).parent / "native"
+#: The clock asks whether pointers that the C library declares never null are, and defines functions
+#: that a compiler knows: it must take neither for granted.
+_FLAGS = ("-O1", "-fno-builtin", "-fno-delete-null-pointer-checks", "-fPIC", "-shared")
+_LIBRARIES = ("-ldl", "-lpthread")
+_SECOND = 10**9
+_LIMIT_NS = _SECOND // 10  # of real time in C, so that Ctrl-C is heard
+_NEVER = 2**63 - 1
+_STALLED, _FULL = 2, 3
+_WRONG = {
+    _STALLED: "the processes of Slurm do not come to rest, so the clock cannot go on",
+    _FULL: "too many processes and threads run at once for the virtual clock",
+}
+
+
+def library(name: str) -> Path:
+    """Return the compiled library of a C file, compiled anew where it is not kept.
+
+    Parameters
+    ----------
+    name : of the file in ``native/``, without its ending.
+
+    Raises
+    ------
+    HpcgymError : there is no C compiler, or it fails, or no folder for the library.
+    """
+    sources = [_SOURCES / f"{name}.c", _SOURCES / "clock.h"]
+    digest = hashlib.sha256(" ".join((*_FLAGS, *_LIBRARIES)).encode())
+    for source in sources:
+        digest.update(source.read_bytes())
+    folder = find_folder("replay")
+    if folder is None:
+        raise HpcgymError("there is no folder in which the virtual clock could be compiled")
+    path = folder / f"{name}-{digest.hexdigest()[:16]}.so"
+    if not path.exists():
+        _compile(sources[0], path)
+    return path
+
+
+def _compile(source: Path, path: Path) -> None:
+    """Compile a C file into a library that appears whole or not at all."""
+    compiler = shutil.which(os.environ.get("CC") or "cc")
+    if compiler is None:
+        raise HpcgymError("a replay needs a C compiler: apt-get install gcc libc6-dev")
+    with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+        made = Path(folder, path.name)
+        command = [compiler, *_FLAGS, str(source), "-o", str(made), *_LIBRARIES]
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode:
+            raise HpcgymError(f"{' '.join(command)} failed: {done.stderr.strip()}")
+        made.replace(path)
+
+
+class Conductor:
+    """Moves the clock of a replay whenever all its processes are asleep.
+
+    Attributes
+    ----------
+    file : which the processes share; those with its name in HPCGYM_CLOCK have the clock.
+
+    Raises
+    ------
+    HpcgymError : the file cannot be made, or there is no C compiler.
+    """
+
+    def __init__(self, file: Path, now_s: float) -> None:
+        self.file = file
+        self._c = ctypes.CDLL(str(library("conductor")))
+        self._c.conductor_open.restype = ctypes.c_void_p
+        for name in ("now", "begun", "ended"):
+            getattr(self._c, f"conductor_{name}").restype = ctypes.c_int64
+        opened = self._c.conductor_open(os.fsencode(file), ctypes.c_int64(round(now_s * _SECOND)))
+        if opened is None:
+            raise HpcgymError(f"{file} cannot be made")
+        self._self = ctypes.c_void_p(opened)
+
+    def close(self) -> None:
+        """Let go of the clock; nothing else may be called after."""
+        self._c.conductor_close(self._self)
+
+    @property
+    def now_s(self) -> float:
+        """The time [s]."""
+        return float(self._c.conductor_now(self._self)) / _SECOND
+
+    @property
+    def ended(self) -> int:
+        """How many jobs have run."""
+        return int(self._c.conductor_ended(self._self))
+
+    @property
+    def running(self) -> int:
+        """How many jobs run now."""
+        return int(self._c.conductor_begun(self._self)) - self.ended
+
+    def advance(self, until_s: float, ended: int | None = None) -> None:
+        """Move the clock to a time [s], or until so many jobs have run.
+
+        Raises
+        ------
+        HpcgymError : somebody does not fall asleep.
+        """
+        target = ctypes.c_int64(round(until_s * _SECOND))
+        jobs = ctypes.c_int64(_NEVER if ended is None else ended)
+        limit = ctypes.c_int64(_LIMIT_NS)
+        while answer := self._c.conductor_advance(self._self, target, jobs, limit):
+            _check(answer)
+
+    def run(self, command: list[str], environment: dict[str, str]) -> str:
+        """Run a command under the clock, which stands still unless the command waits.
+
+        Returns what it prints.
+
+        Raises
+        ------
+        HpcgymError : it fails, with what it says.
+        """
+        process = subprocess.Popen(
+            command,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        try:
+            while True:
+                try:
+                    out, wrong = process.communicate(timeout=0.5)
+                    break
+                except subprocess.TimeoutExpired:
+                    _check(self._c.conductor_nudge(self._self))
+        finally:
+            if process.poll() is None:
+                process.kill()
+                process.communicate()
+        if process.returncode:
+            raise HpcgymError(f"{Path(command[0]).name} failed: {wrong.strip() or out.strip()}")
+        return out
+
+    def submitted(self, jobs: int) -> None:
+        """Say that so many jobs have been submitted: what happens then is watched closely."""
+        self._c.conductor_happens(self._self, ctypes.c_int64(jobs))
+
+
+def _check(answer: int) -> None:
+    """Raise what an answer of the conductor means, if it means something wrong."""
+    if answer in _WRONG:
+        raise HpcgymError(_WRONG[answer])

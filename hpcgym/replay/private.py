@@ -1,0 +1,353 @@
+"""A Slurm of one's own on loopback, under the virtual clock; nothing is left of it."""
+
+from __future__ import annotations
+
+import calendar
+import os
+import pwd
+import random
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from hpcgym.errors import HpcgymError
+from hpcgym.replay import cleanup
+from hpcgym.replay.configuration import MINUTE_S, RECORDS, Machine, slurm_conf
+from hpcgym.replay.native import Conductor, library
+
+INSTALL = "apt-get install slurmctld slurmd slurm-client"
+#: 2026-01-01, when the clock begins. Slurm looks around each second from then on: in the middle of
+#: the seconds at whose beginnings jobs are submitted, so that a job which fits starts in the same.
+_BEGIN_S = 1_767_225_600.5
+_READY_S = 300  # of the clock in which all nodes must be there
+_DAY_S = 86_400
+_LAST_S = 120  # of the clock for what is to be done after the last job
+_PORTS = range(12_000, 30_000)  # below those that systems give to clients
+_SYSTEM = "/usr/sbin:/usr/bin:/sbin:/bin"
+_FIELD = re.compile(r"(\w+)=(\S*)")
+
+
+class Programs(NamedTuple):
+    """The programs of Slurm, by their paths; ``stepd`` may be where slurmd looks by itself."""
+
+    slurmctld: str
+    slurmd: str
+    stepd: str | None
+    sbatch: str
+    sinfo: str
+    sleep: str
+
+
+class Record(NamedTuple):
+    """What Slurm tells of a job that has ended; times are those of the jobs.
+
+    Attributes
+    ----------
+    name : the job's.
+    state : such as ``COMPLETED``.
+    submit, start, end : [s].
+    nodes : list of nodes, such as ``n[1-3,7]``.
+    """
+
+    name: str
+    state: str
+    submit: int
+    start: int
+    end: int
+    nodes: str
+
+
+def find_programs() -> Programs:
+    """Return where Slurm is installed.
+
+    Raises
+    ------
+    HpcgymError : it is not, or not all of it; the message says how to install it.
+    """
+    if sys.platform != "linux":
+        raise HpcgymError("a replay on Slurm needs Linux")
+    path = os.pathsep.join((os.environ.get("PATH", ""), _SYSTEM))
+
+    def find(name: str) -> str | None:
+        # Debian has the usual build under this name, also beside that for emulation
+        return shutil.which(f"{name}-wlm", path=path) or shutil.which(name, path=path)
+
+    found = {name: find(name) for name in ("slurmctld", "slurmd", "sbatch", "sinfo", "sleep")}
+    missing = [name for name, place in found.items() if place is None]
+    if missing:
+        raise HpcgymError(f"a replay needs Slurm, and {missing[0]} is not installed: {INSTALL}")
+    return Programs(stepd=find("slurmstepd"), **found)  # type: ignore[arg-type]
+
+
+def version_of(programs: Programs) -> str:
+    """Return which Slurm it is, such as ``Slurm 22.05.8``."""
+    said = subprocess.run([programs.slurmctld, "-V"], capture_output=True, text=True).stdout
+    return f"Slurm {said.split()[-1]}" if said.split() else "Slurm"
+
+
+def free_ports(number: int) -> int:
+    """Return the first of so many ports in a row on loopback that nobody has.
+
+    Raises
+    ------
+    HpcgymError : there are none.
+    """
+    for _ in range(100):
+        first = random.randrange(_PORTS.start, _PORTS.stop - number)
+        if all(map(_is_free, range(first, first + number))):
+            return first
+    raise HpcgymError(f"there are no {number} free ports in a row on loopback")
+
+
+def _is_free(port: int) -> bool:
+    with closing(socket.socket()) as one:
+        try:
+            one.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
+
+
+@contextmanager
+def private_slurm(
+    cores: tuple[int, ...], scheduling: dict[str, str], every_s: int
+) -> Iterator[PrivateSlurm]:
+    """Run a private Slurm; when the block ends, however it does, nothing is left of it.
+
+    A process of its own waits for the end of this one, and cleans up if it was killed.
+
+    Parameters
+    ----------
+    cores : of each node.
+    scheduling : settings, as :func:`hpcgym.replay.configuration.scheduling_of` returns them.
+    every_s : how often Slurm back-fills [s]: so it does at multiples of this in the jobs' times.
+
+    Raises
+    ------
+    HpcgymError : Slurm or a C compiler is not installed, or it does not come up.
+    """
+    programs = find_programs()
+    library("clock"), library("conductor")  # what is missing is said before anything runs
+    folder = Path(tempfile.mkdtemp(prefix="hpcgym-replay-"))
+    command = [sys.executable, "-I", "-S", cleanup.__file__, str(folder)]
+    guard = None
+    try:
+        guard = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)
+        slurm = PrivateSlurm(programs, folder, cores, scheduling, every_s)
+        try:
+            slurm.wait_until_ready()
+            yield slurm
+        finally:
+            slurm.stop()
+    finally:
+        cleanup.sweep(folder)
+        if guard is not None:
+            guard.communicate()  # closes its input, at whose end it sweeps, and ends
+
+
+class PrivateSlurm:
+    """slurmctld, and a slurmd for each node, under a clock that is moved as far as is asked for.
+
+    Attributes
+    ----------
+    version : such as ``Slurm 22.05.8``.
+    zero_s : the time of the clock from which jobs' times are counted.
+    """
+
+    def __init__(
+        self,
+        programs: Programs,
+        folder: Path,
+        cores: tuple[int, ...],
+        scheduling: dict[str, str],
+        every_s: int,
+    ) -> None:
+        self.version = version_of(programs)
+        self.zero_s = 0
+        self._every_s = every_s
+        self._programs, self._folder = programs, folder
+        self._machine = Machine(cores, free_ports(len(cores) + 1))
+        self._clock = Conductor(folder / cleanup.CLOCK_FILE, _BEGIN_S)
+        user = pwd.getpwuid(os.geteuid()).pw_name
+        (folder / "state").mkdir()
+        conf = folder / "slurm.conf"
+        conf.write_text(slurm_conf(folder, self._machine, user, scheduling))
+        self._environment = {
+            "PATH": _SYSTEM,
+            "LC_ALL": "C",
+            "TZ": "UTC",
+            "SLURM_CONF": str(conf),
+            cleanup.CLOCK: str(self._clock.file),
+            "LD_PRELOAD": str(library("clock")),
+        }
+        self._daemons: dict[str, subprocess.Popen[bytes]] = {}
+        self._jobs = 0
+        self._start("slurmctld", programs.slurmctld, "-D", "-c")
+        stepd = ["-d", programs.stepd] if programs.stepd else []
+        for name in self._machine.names:
+            self._start(f"slurmd-{name}", programs.slurmd, "-D", "-N", name, *stepd)
+
+    def _start(self, name: str, *command: str) -> None:
+        with Path(self._folder, f"{name}.out").open("wb") as out:
+            self._daemons[name] = subprocess.Popen(
+                command,
+                env=self._environment,
+                cwd="/",
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    def stop(self) -> None:
+        """End all daemons."""
+        for one in self._daemons.values():
+            one.kill()
+        for one in self._daemons.values():
+            one.wait()
+        self._clock.close()
+
+    def wait_until_ready(self) -> None:
+        """Move the clock until all nodes are idle.
+
+        Raises
+        ------
+        HpcgymError : a daemon has ended, or the nodes do not come.
+        """
+        found = ""
+        while self._clock.now_s < _BEGIN_S + _READY_S:
+            self._check_daemons()
+            self._clock.advance(self._clock.now_s + 1)
+            with suppress(HpcgymError):  # slurmctld does not answer yet
+                found = self.run(self._programs.sinfo, "-h", "-o", "%T %D").strip()
+            if found == f"idle {len(self._machine.cores)}":
+                return
+            time.sleep(0.02)
+        raise HpcgymError(f"the nodes of Slurm are {found or 'not there'}{self._last_words()}")
+
+    def begin(self, time_s: int) -> None:
+        """Let jobs' times go on from this one [s], a minute from now or somewhat later."""
+        first = int(self._clock.now_s) - int(_BEGIN_S) + MINUTE_S - time_s
+        self.zero_s = int(_BEGIN_S) + -(-first // self._every_s) * self._every_s
+        self._clock.submitted(0)
+
+    def run(self, *command: str) -> str:
+        """Run a command of Slurm at the time of the clock, and return what it prints.
+
+        Raises
+        ------
+        HpcgymError : it fails.
+        """
+        return self._clock.run(list(command), self._environment)
+
+    def advance(self, time_s: int) -> None:
+        """Move the clock to a time of the jobs [s].
+
+        Raises
+        ------
+        HpcgymError : Slurm has ended, or does not come to rest.
+        """
+        # who looked around late, after a jump, does so in the middle of seconds from there on
+        self._clock.advance(self.zero_s + time_s - 0.5)
+        self._clock.advance(self.zero_s + time_s)
+        self._check_daemons()
+
+    def submit(self, name: str, processors: int, requested_s: int, run_s: int) -> None:
+        """Submit a job now.
+
+        Parameters
+        ----------
+        name : of the job.
+        processors : it asks for.
+        requested_s : its requested time [s], whole minutes.
+        run_s : how long it runs [s].
+
+        Raises
+        ------
+        HpcgymError : Slurm does not take it.
+        """
+        limit = str(requested_s // MINUTE_S)
+        command = [self._programs.sbatch, "-Q", "-J", name, "-n", str(processors), "-t", limit]
+        command += ["-o", "/dev/null", "-D", "/", f"--wrap=exec {self._programs.sleep} {run_s}"]
+        self._clock.submitted(1)
+        self.run(*command)
+        self._jobs += 1
+
+    def finish(self) -> None:
+        """Move the clock until all jobs have ended, and Slurm has told of them.
+
+        Raises
+        ------
+        HpcgymError : Slurm has ended, or does not come to rest.
+        """
+        while self._clock.ended < self._jobs:
+            before = self._clock.ended
+            self._clock.advance(self._clock.now_s + _DAY_S, self._jobs)
+            self._check_daemons()
+            if self._clock.ended == before and not self._clock.running:
+                left = self._jobs - before
+                raise HpcgymError(f"Slurm starts none of {left} jobs in a day{self._last_words()}")
+        self._clock.advance(self._clock.now_s + _LAST_S)
+
+    def records(self) -> list[Record]:
+        """Return what Slurm tells of the jobs that have ended.
+
+        Raises
+        ------
+        HpcgymError : it tells nothing.
+        """
+        try:
+            text = (self._folder / RECORDS).read_text()
+        except FileNotFoundError:
+            text = ""
+        return read_records(text, self.zero_s)
+
+    def _check_daemons(self) -> None:
+        for name, one in self._daemons.items():
+            if one.poll() is not None:
+                raise HpcgymError(f"{name} has ended{self._last_words(name)}")
+
+    def _last_words(self, name: str = "slurmctld") -> str:
+        """Return the last line that a daemon wrote."""
+        for ending in ("log", "out"):
+            with suppress(OSError):
+                lines = (self._folder / f"{name}.{ending}").read_text().splitlines()
+                if lines:
+                    return f": {lines[-1]}"
+        return ""
+
+
+def read_records(text: str, zero_s: int) -> list[Record]:
+    """Return the jobs in a file of Slurm's plugin ``jobcomp/filetxt``, in its order.
+
+    ``zero_s`` is the time since 1970 from which times are counted.
+
+    Raises
+    ------
+    HpcgymError : a line without a field that it must have, or a time that is none.
+    """
+    found = []
+    for line in text.splitlines():
+        fields = dict(_FIELD.findall(line))
+        try:
+            times = [_seconds(fields[name]) - zero_s for name in _TIMES]
+            found.append(Record(fields["Name"], fields["JobState"], *times, fields["NodeList"]))
+        except (KeyError, ValueError) as error:
+            raise HpcgymError(f"Slurm's record of a job is not understood: {line}") from error
+    return found
+
+
+_TIMES = ("SubmitTime", "StartTime", "EndTime")
+
+
+def _seconds(text: str) -> int:
+    """Return a time of Slurm in seconds since 1970."""
+    return calendar.timegm(time.strptime(text, "%Y-%m-%dT%H:%M:%S"))

@@ -1,0 +1,193 @@
+"""A workload replayed on an unmodified Slurm, and simulated by the rules that Slurm was given."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from hpcgym.baselines.schedulers import find_scheduler
+from hpcgym.cluster import Cluster, find_cluster
+from hpcgym.cluster.slurm.hostlists import hosts
+from hpcgym.errors import HpcgymError, WorkloadError
+from hpcgym.replay.configuration import MINUTE_S, cores_of, scheduling_of
+from hpcgym.replay.private import PrivateSlurm, Record, private_slurm
+from hpcgym.schedule.places import Allocation
+from hpcgym.schedule.result import Result
+from hpcgym.scheduler.rules import Scheduler
+from hpcgym.simulation.run import simulate
+from hpcgym.validation.validate import validate_schedule
+from hpcgym.workload import Workload
+
+_ROUNDED = "repaired: requested time rounded up to whole minutes, as Slurm has it"
+
+
+class Replay(NamedTuple):
+    """A workload on a real Slurm and in the simulator.
+
+    Attributes
+    ----------
+    replayed : the schedule that Slurm made; ``replayed_on`` says which Slurm.
+    simulated : that of the simulator, by the same rules.
+    """
+
+    replayed: Result
+    simulated: Result
+
+
+def replay_on_slurm(
+    workload: Workload,
+    scheduler: Scheduler | str = "fcfs",
+    *,
+    cluster: Cluster | str | os.PathLike[str] | None = None,
+    step: Callable[[str], None] = lambda text: None,
+) -> Replay:
+    """Replay a workload on a Slurm that is started for it, and simulate it by the same rules.
+
+    Slurm's daemons run unmodified on loopback, as the user, in a folder for temporary files, under
+    a clock that jumps from event to event. Jobs are submitted at their submit times and sleep for
+    their run times. When this returns, or fails, nothing is left of them. Of the C compiler's
+    output a library of some kilobytes stays in the user's cache folder.
+
+    Parameters
+    ----------
+    workload : the jobs; requested times are rounded up to whole minutes for both, and counted.
+    scheduler : rules that Slurm can be set to: ``backfill`` is "none", "until-shadow" or "slurm".
+    cluster : nodes of one core each; None, or a pool: one node with all processors.
+    step : is told what is done next, once for each job.
+
+    Raises
+    ------
+    HpcgymError : rules or a machine that Slurm cannot have; Slurm or a C compiler is not installed;
+        Slurm does not run; a job ends otherwise than it should.
+    WorkloadError : no jobs, jobs that run for no time or need units, or a workload that begins on a
+        machine which is not empty.
+    ScheduleError : Slurm's schedule is none, such as one that uses too many processors.
+    """
+    rules = find_scheduler(scheduler) if isinstance(scheduler, str) else scheduler
+    settings = scheduling_of(rules)
+    machine = Cluster(workload.processors) if cluster is None else find_cluster(cluster)
+    cores = cores_of(machine)
+    jobs = _in_minutes(workload)
+    _check(jobs)
+    simulated = simulate(jobs, rules, cluster=machine)  # which says what does not fit
+    every_s = MINUTE_S if rules.slurm is None else rules.slurm.bf_interval
+    with private_slurm(cores, settings, every_s) as slurm:
+        _submit(slurm, jobs, step)
+        records = slurm.records()
+        version = slurm.version
+    replayed = result_of(jobs, machine, rules, records, version)
+    validate_schedule(replayed)
+    return Replay(replayed, simulated)
+
+
+def _in_minutes(workload: Workload) -> Workload:
+    """Return the jobs with requested times of whole minutes."""
+    requested = workload.requested_time
+    whole = -(-requested // MINUTE_S) * MINUTE_S
+    changed = int((whole != requested).sum())
+    return workload.with_columns(requested_time=whole).counted({_ROUNDED: changed})
+
+
+def _check(workload: Workload) -> None:
+    """Raise a WorkloadError of jobs that cannot be replayed."""
+    if not len(workload):
+        raise WorkloadError("there are no jobs to replay")
+    if workload.initial is not None:
+        raise WorkloadError(
+            "an extract begins with jobs that run, and a replay with an empty machine: take a week"
+            " or a month"
+        )
+    if workload.units is not None:
+        raise WorkloadError("a replay on Slurm knows processors only, and jobs here have units")
+    short = workload.run_time < 1
+    if short.any():
+        job = int(np.flatnonzero(short)[0])
+        raise WorkloadError(f"{workload.called(job)} runs for no time, and Slurm's jobs must run")
+
+
+def _submit(slurm: PrivateSlurm, jobs: Workload, step: Callable[[str], None]) -> None:
+    """Submit all jobs at their times, and wait until they have ended."""
+    run_time = np.minimum(jobs.run_time, jobs.requested_time).tolist()
+    rows = zip(
+        jobs.submit_time.tolist(),
+        jobs.requested_processors.tolist(),
+        jobs.requested_time.tolist(),
+        run_time,
+        strict=True,
+    )
+    slurm.begin(int(jobs.submit_time[0]))
+    for row, (submit, processors, requested, run) in enumerate(rows):
+        step(f"submitting {jobs.called(row)}")
+        slurm.advance(submit)
+        slurm.submit(_name(row), processors, requested, run)
+    step("waiting for the last jobs")
+    slurm.finish()
+
+
+def _name(row: int) -> str:
+    """Return what Slurm calls the job of a row."""
+    return f"job-{row}"
+
+
+def result_of(
+    jobs: Workload,
+    cluster: Cluster,
+    scheduler: Scheduler,
+    records: Sequence[Record],
+    version: str,
+) -> Result:
+    """Return the schedule that Slurm's records tell.
+
+    Parameters
+    ----------
+    jobs, cluster, scheduler : what was replayed, on what, by which rules.
+    records : of all jobs, in any order.
+    version : of Slurm.
+
+    Raises
+    ------
+    HpcgymError : a job without a record, or one that did not complete, was submitted at another
+        time or ran for another.
+    """
+    of = {record.name: record for record in records}
+    run_time = np.minimum(jobs.run_time, jobs.requested_time)
+    start = np.zeros(len(jobs), np.int64)
+    for row in range(len(jobs)):
+        record = of.get(_name(row))
+        if record is None:
+            raise HpcgymError(f"Slurm tells nothing of {jobs.called(row)}")
+        told = (record.state, record.submit, record.end - record.start)
+        wanted = ("COMPLETED", int(jobs.submit_time[row]), int(run_time[row]))
+        if told != wanted:
+            raise HpcgymError(
+                f"{jobs.called(row)} should be {wanted[0]}, submitted at {wanted[1]} s and run for"
+                f" {wanted[2]} s; Slurm says {told[0]}, {told[1]} s and {told[2]} s"
+            )
+        start[row] = record.start
+    earlier = np.maximum.accumulate(np.concatenate([start[:1], start[:-1]]))
+    return Result(
+        jobs,
+        cluster,
+        scheduler,
+        start=start,
+        run_time=run_time,
+        predicted_run_time=jobs.requested_time,
+        reserved_start=np.full(len(jobs), -1),
+        backfilled=start < earlier,
+        allocation=_allocation(jobs, of) if cluster.groups else None,
+        replayed_on=version,
+    )
+
+
+def _allocation(jobs: Workload, of: Mapping[str, Record]) -> Allocation:
+    """Return which nodes jobs had; they have one core each."""
+    first, nodes = [0], []
+    for row in range(len(jobs)):
+        had = [int(name[1:]) - 1 for name in hosts(of[_name(row)].nodes, "Slurm's record")]
+        nodes += had
+        first.append(len(nodes))
+    node = np.array(nodes, np.int32)
+    return Allocation(np.array(first), node, np.ones_like(node))

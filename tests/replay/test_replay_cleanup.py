@@ -1,0 +1,156 @@
+"""The virtual clock, and what ends the processes under it; Slurm is not needed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from hpcgym.errors import HpcgymError
+from hpcgym.replay import cleanup, native, private
+from hpcgym.replay.cleanup import CLOCK, CLOCK_FILE, processes_of, sweep
+from hpcgym.replay.native import Conductor, library
+
+pytestmark = [
+    pytest.mark.skipif(sys.platform != "linux", reason="a replay needs Linux"),
+]
+needs_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
+
+
+def environment(folder: Path) -> dict[str, str]:
+    clock = {CLOCK: str(folder / CLOCK_FILE), "LD_PRELOAD": str(library("clock"))}
+    return {"PATH": os.environ["PATH"], "TZ": "UTC", **clock}
+
+
+@needs_compiler
+def test_time_passes_at_once_and_to_the_second(tmp_path: Path) -> None:
+    conductor = Conductor(tmp_path / CLOCK_FILE, 1_000_000)
+    script = "date +%s; sleep 50000; date +%s; sleep 0.75; date +%s.%N"
+    begin = time.monotonic()
+    said = conductor.run(["/bin/sh", "-c", script], environment(tmp_path))
+    assert said.split() == ["1000000", "1050000", "1050000.750000000"]
+    assert time.monotonic() - begin < 60
+    assert conductor.ended == 2
+    conductor.close()
+
+
+@needs_compiler
+def test_sleepers_go_on_in_the_order_of_their_times(tmp_path: Path) -> None:
+    conductor = Conductor(tmp_path / CLOCK_FILE, 0)
+    lines = "".join(f"(sleep {n}; date +%s) & " for n in (700, 30, 5000, 30, 90))
+    said = conductor.run(["/bin/sh", "-c", f"{lines} wait"], environment(tmp_path))
+    assert said.split() == ["30", "30", "90", "700", "5000"]
+    conductor.close()
+
+
+@needs_compiler
+def test_a_condition_with_a_time_waits_for_the_clock(tmp_path: Path) -> None:
+    """As Slurm's daemons wait: Python's locks do so where semaphores have no clock."""
+    source = tmp_path / "wait.c"
+    source.write_text(
+        "#include <pthread.h>\n#include <stdio.h>\n#include <time.h>\n"
+        "int main(void) { pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;\n"
+        "pthread_cond_t c = PTHREAD_COND_INITIALIZER; struct timespec t = {time(0) + 3600, 0};\n"
+        "pthread_mutex_lock(&m); int r; do r = pthread_cond_timedwait(&c, &m, &t); while (!r);\n"
+        'printf("%d %ld\\n", r, (long)time(0)); }\n'
+    )
+    program = tmp_path / "wait"
+    subprocess.run(["cc", str(source), "-o", str(program), "-lpthread"], check=True)
+    conductor = Conductor(tmp_path / CLOCK_FILE, 500)
+    assert conductor.run([str(program)], environment(tmp_path)) == "110 4100\n"  # ETIMEDOUT
+    conductor.close()
+
+
+@needs_compiler
+def test_a_command_that_fails_says_why(tmp_path: Path) -> None:
+    conductor = Conductor(tmp_path / CLOCK_FILE, 0)
+    with pytest.raises(HpcgymError, match="sh failed: wrong"):
+        conductor.run(["/bin/sh", "-c", "echo wrong >&2; exit 3"], environment(tmp_path))
+    conductor.close()
+
+
+@needs_compiler
+def test_a_process_ends_without_who_moves_the_clock(tmp_path: Path) -> None:
+    """Even if nobody sweeps: both who moved the clock and its guard may be killed."""
+    (tmp_path / "run.py").write_text(
+        "import os, subprocess, sys\nfrom pathlib import Path\n"
+        "from hpcgym.replay.native import Conductor\n"
+        f"c = Conductor(Path({str(tmp_path / CLOCK_FILE)!r}), 0)\n"
+        f"subprocess.Popen(['/bin/sh', '-c', '(sleep 9000 &) ; sleep 9000'], env="
+        f"{environment(tmp_path)!r})\nprint('ready', flush=True)\nsys.stdin.read()\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, str(tmp_path / "run.py")], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n"
+        wait_until(lambda: len(list(processes_of(tmp_path))) >= 2)
+        process.kill()
+    wait_until(lambda: not list(processes_of(tmp_path)))
+
+
+def wait_until(holds: object) -> None:
+    end = time.monotonic() + 60
+    while not holds():  # type: ignore[operator]
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def sleeper(folder: Path) -> subprocess.Popen[bytes]:
+    own = {**os.environ, CLOCK: str(folder / CLOCK_FILE)}
+    return subprocess.Popen(["sleep", "600"], env=own, start_new_session=True)
+
+
+def test_a_sweep_ends_the_processes_of_its_folder_and_no_others(tmp_path: Path) -> None:
+    mine, other = tmp_path / "mine", tmp_path / "mine-2"
+    mine.mkdir()
+    ended, kept = sleeper(mine), sleeper(other)
+    try:
+        wait_until(lambda: list(processes_of(mine)) == [ended.pid])
+        sweeping = subprocess.Popen([sys.executable, "-I", "-S", cleanup.__file__, str(mine)],
+                                    stdin=subprocess.PIPE)  # fmt: skip
+        time.sleep(0.3)
+        assert mine.exists()  # it waits for the end of its input
+        assert sweeping.stdin is not None
+        sweeping.stdin.close()
+        assert ended.wait(30) == -9
+        assert sweeping.wait(30) == 0
+        assert not mine.exists()
+        assert kept.poll() is None
+    finally:
+        for one in (ended, kept):
+            one.kill()
+            one.wait()
+    sweep(mine)  # nothing is left to do
+
+
+def test_without_slurm_a_line_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.setattr(private, "_SYSTEM", "/nowhere")
+    with pytest.raises(HpcgymError, match="apt-get install slurmctld slurmd slurm-client"):
+        private.find_programs()
+
+
+def test_without_a_compiler_a_line_says_how_to_install_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.setattr(native, "find_folder", lambda name: tmp_path)
+    with pytest.raises(HpcgymError, match="apt-get install gcc libc6-dev"):
+        library("clock")
+    assert not list(tmp_path.iterdir())
+
+
+@needs_compiler
+def test_a_library_is_compiled_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(native, "find_folder", lambda name: tmp_path)
+    first = library("conductor")
+    before = first.stat()
+    assert library("conductor") == first
+    assert first.stat() == before
+    assert list(tmp_path.iterdir()) == [first]

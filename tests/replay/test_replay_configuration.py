@@ -1,0 +1,77 @@
+"""The slurm.conf of a replay, read back by the reader of slurm.conf."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hpcgym.cluster import Cluster, find_cluster
+from hpcgym.cluster.slurm import read_slurm_conf
+from hpcgym.errors import HpcgymError
+from hpcgym.replay.configuration import Machine, cores_of, scheduling_of, slurm_conf
+from hpcgym.scheduler.rules import Scheduler
+from hpcgym.scheduler.slurm_conf import scheduler_of_slurm
+
+
+def written(folder: Path, scheduler: Scheduler, cores: tuple[int, ...] = (8,)) -> Path:
+    path = folder / "slurm.conf"
+    path.write_text(slurm_conf(folder, Machine(cores, 12_345), "me", scheduling_of(scheduler)))
+    return path
+
+
+@pytest.mark.parametrize("backfill", ["none", "slurm", "slurm:bf_interval=60+bf_max_job_test=7"])
+@pytest.mark.filterwarnings("ignore:.*not followed")
+def test_slurm_is_set_to_what_the_scheduler_says(backfill: str, tmp_path: Path) -> None:
+    rules = Scheduler(backfill=backfill)
+    assert scheduler_of_slurm(written(tmp_path, rules)) == rules
+
+
+@pytest.mark.filterwarnings("ignore:.*not followed")
+def test_until_shadow_is_one_reservation_made_each_second(tmp_path: Path) -> None:
+    found = scheduler_of_slurm(written(tmp_path, Scheduler(backfill="until-shadow"))).slurm
+    assert found is not None
+    assert (found.bf_interval, found.reservations) == (1, 1)
+
+
+def test_the_machine_is_there(tmp_path: Path) -> None:
+    conf = read_slurm_conf(written(tmp_path, Scheduler(backfill="none"), (1,) * 5))
+    assert conf.cluster.processors == 5
+    assert conf.node_names == ("n1", "n2", "n3", "n4", "n5")
+    (partition,) = conf.partitions
+    assert list(partition.nodes) == [0, 1, 2, 3, 4]
+
+
+def test_nothing_listens_but_on_loopback_and_all_files_are_in_the_folder(tmp_path: Path) -> None:
+    lines = written(tmp_path, Scheduler(backfill="none"), (1, 1)).read_text().splitlines()
+    told = dict(line.split("=", 1) for line in lines)
+    assert "NoCtldInAddrAny,NoInAddrAny" in told["CommunicationParameters"]
+    addresses = [line for line in lines if line.startswith("NodeName")]
+    assert all("NodeAddr=127.0.0.1" in line for line in addresses)
+    assert [line.split("Port=")[1].split()[0] for line in addresses] == ["12346", "12347"]
+    paths = [value for name, value in told.items() if value.startswith("/")]
+    assert len(paths) == 7
+    assert all(value.startswith(str(tmp_path)) for value in paths)
+
+
+@pytest.mark.parametrize(
+    "scheduler",
+    [
+        Scheduler(),
+        Scheduler(backfill="conservative"),
+        Scheduler("saf", backfill="none"),
+        Scheduler(backfill="none", threshold=3600),
+        Scheduler(backfill="until-shadow", estimate="clairvoyant"),
+        Scheduler(backfill="until-shadow", allocation="best-fit"),
+    ],
+)
+def test_rules_that_slurm_does_not_have_are_refused(scheduler: Scheduler) -> None:
+    with pytest.raises(HpcgymError, match="Slurm"):
+        scheduling_of(scheduler)
+
+
+def test_a_pool_is_one_node_and_nodes_have_one_core() -> None:
+    assert cores_of(Cluster(100)) == (100,)
+    assert cores_of(find_cluster("7x1x1")) == (1,) * 7
+    with pytest.raises(HpcgymError, match="have 8 core"):
+        cores_of(find_cluster("4x2x4"))

@@ -1,0 +1,174 @@
+"""What Slurm tells of its jobs becomes a schedule, which is compared with the simulated one."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import hpcgym
+from hpcgym.cluster import Cluster, find_cluster
+from hpcgym.errors import HpcgymError, WorkloadError
+from hpcgym.replay import Replay, facts_of, replay_on_slurm, table_of
+from hpcgym.replay.differences import CLOSE_S
+from hpcgym.replay.private import Record, read_records
+from hpcgym.replay.run import result_of
+from hpcgym.schedule.result import Result
+
+LINE = (
+    "JobId=3 UserId=root(0) GroupId=root(0) Name=job-2 JobState=COMPLETED Partition=replay"
+    " TimeLimit=10 StartTime=2026-01-01T00:03:41 EndTime=2026-01-01T00:04:11 NodeList=n[1-2]"
+    " NodeCnt=1 ProcCnt=60 WorkDir=/ ReservationName= Tres=cpu=60 Account= QOS="
+    " WcKey= Cluster=unknown"
+    " SubmitTime=2026-01-01T00:02:20 EligibleTime=2026-01-01T00:02:20 DerivedExitCode=0:0"
+    " ExitCode=0:0 "
+)
+ZERO = 1_767_225_600 + 120
+
+
+def records_of(result: Result, nodes: str = "n1") -> list[Record]:
+    """What Slurm would tell of a schedule."""
+    rows = zip(result.workload.submit_time, result.start, result.end, strict=True)
+    return [
+        Record(f"job-{row}", "COMPLETED", int(submit), int(start), int(end), nodes)
+        for row, (submit, start, end) in enumerate(rows)
+    ]
+
+
+@pytest.fixture
+def simulated() -> Result:
+    jobs = hpcgym.load_workload("lublin:jobs=120,processors=16,load=4,seed=3")
+    return hpcgym.simulate(jobs, "fcfs")
+
+
+def made(result: Result, records: list[Record]) -> Result:
+    return result_of(result.workload, result.cluster, result.scheduler, records, "Slurm 1.2.3")
+
+
+def test_a_line_of_slurm_is_read() -> None:
+    wanted = Record("job-2", "COMPLETED", submit=20, start=101, end=131, nodes="n[1-2]")
+    assert read_records(f"{LINE}\n{LINE}", ZERO) == [wanted, wanted]
+    assert read_records("", ZERO) == []
+
+
+@pytest.mark.parametrize("cut", ["SubmitTime=2026-01-01T", "NodeList=n[1-2]", "JobState=COMPLETED"])
+def test_a_line_that_is_not_understood_is_told(cut: str) -> None:
+    with pytest.raises(HpcgymError, match="not understood: JobId=3"):
+        read_records(LINE.replace(cut, ""), ZERO)
+
+
+def test_records_become_the_schedule_that_they_tell(simulated: Result) -> None:
+    records = records_of(simulated)
+    random.Random(0).shuffle(records)
+    found = made(simulated, records)
+    assert found.start.tolist() == simulated.start.tolist()
+    assert found.backfilled.tolist() == simulated.backfilled.tolist()
+    assert found.metrics["mean_bsld"] == simulated.metrics["mean_bsld"]
+    proved = hpcgym.validate_schedule(found)
+    assert {"lengths", "submission", "capacity", "energy"} <= set(proved)
+    assert not {"events", "progress", "order"} & set(proved)
+    assert "Slurm 1.2.3 made" in found.as_workload().header["Note"][0]
+
+
+def test_a_schedule_that_uses_too_much_is_found(simulated: Result) -> None:
+    at_once = replace(simulated, start=simulated.workload.submit_time)
+    with pytest.raises(hpcgym.ScheduleError, match="over-used"):
+        hpcgym.validate_schedule(made(simulated, records_of(at_once)))
+
+
+def test_backfilled_are_those_that_start_before_an_earlier_job(simulated: Result) -> None:
+    result = hpcgym.simulate(simulated.workload, "easy")
+    assert result.backfilled.any()
+    start = result.start.tolist()
+    wanted = [any(start[row] < one for one in start[:row]) for row in range(len(start))]
+    assert made(result, records_of(result)).backfilled.tolist() == wanted
+
+
+def test_nodes_are_those_that_slurm_names() -> None:
+    jobs = hpcgym.load_workload("lublin:jobs=1,processors=32,seed=3")
+    size = int(jobs.requested_processors[0])
+    cluster = find_cluster("32x1x1")
+    result = hpcgym.simulate(jobs, "fcfs", cluster=cluster)
+    records = records_of(result, f"n[2-{size + 1}]")
+    found = result_of(jobs, cluster, result.scheduler, records, "Slurm")
+    assert found.allocation is not None
+    assert found.allocation.node.tolist() == list(range(1, size + 1))
+    assert "nodes" in hpcgym.validate_schedule(found)
+    twice = result_of(jobs, cluster, result.scheduler, records_of(result, "n[1,1]"), "Slurm")
+    with pytest.raises(hpcgym.ScheduleError):
+        hpcgym.validate_schedule(twice)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"state": "TIMEOUT"}, "Slurm says TIMEOUT"),
+        ({"submit": -5}, "Slurm says COMPLETED, -5 s"),
+        ({"end": 10**6}, "should be COMPLETED"),
+        ({"name": "another"}, "Slurm tells nothing of job 8 "),
+    ],
+)
+def test_a_job_that_went_otherwise_is_told(
+    change: dict[str, object], message: str, simulated: Result
+) -> None:
+    records = records_of(simulated)
+    records[7] = records[7]._replace(**change)  # type: ignore[arg-type]
+    with pytest.raises(HpcgymError, match=message):
+        made(simulated, records)
+
+
+def test_equal_schedules_do_not_differ(simulated: Result) -> None:
+    facts = facts_of(Replay(simulated, simulated))
+    assert facts["same_starts"] == facts["close_starts"] == facts["mean_bsld_ratio"] == 1
+    assert facts["parted"] == facts["largest_difference_s"] == 0
+    assert set(table_of(Replay(simulated, simulated))["why"]) == {""}
+
+
+def test_schedules_part_where_the_same_jobs_ran_before(simulated: Result) -> None:
+    """Found slowly: which jobs have started, and ended, in both schedules up to a time."""
+    other = hpcgym.simulate(simulated.workload, "easy")
+    table = table_of(Replay(other, simulated))
+    apart = np.abs(other.start - simulated.start) > CLOSE_S
+    assert apart.sum() > 9
+    for job, why in enumerate(table["why"]):
+        if not apart[job]:
+            assert why == ""
+            continue
+        at = min(other.start[job], simulated.start[job])
+        under_way = [
+            one
+            for one in np.flatnonzero(apart)
+            if min(other.start[one], simulated.start[one]) < at
+            and max(other.end[one], simulated.end[one]) > at
+        ]
+        if under_way:
+            assert why == "follows"
+        elif why != "follows":  # of jobs that part at the same second the first is named
+            assert why == f"{'replayed' if other.start[job] == at else 'simulated'} first"
+    assert table["why"].str.endswith("first").any()
+    assert facts_of(Replay(other, simulated))["parted"] == table["why"].str.endswith("first").sum()
+
+
+@pytest.mark.parametrize(
+    ("workload", "message"),
+    [
+        (lambda jobs: jobs.take(slice(0, 0)), "no jobs"),
+        (lambda jobs: jobs.with_columns(run_time=jobs.run_time * 0), "runs for no time"),
+        (lambda jobs: jobs.extract(int(jobs.submit_time[60])), "an extract begins"),
+    ],
+)
+def test_jobs_that_cannot_be_replayed_are_refused(
+    workload: object, message: str, simulated: Result
+) -> None:
+    recorded = simulated.as_workload()
+    with pytest.raises(WorkloadError, match=message):
+        replay_on_slurm(workload(recorded))  # type: ignore[operator]
+
+
+def test_machines_that_cannot_be_had_are_refused(simulated: Result) -> None:
+    with pytest.raises(HpcgymError, match="nodes of 1 core"):
+        replay_on_slurm(simulated.workload, cluster="8x2x2")
+    with pytest.raises(HpcgymError):
+        replay_on_slurm(simulated.workload, cluster=Cluster(1))

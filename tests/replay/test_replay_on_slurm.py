@@ -1,0 +1,104 @@
+"""Replays on the Slurm that is installed."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import hpcgym
+from hpcgym.cli import app
+from hpcgym.errors import HpcgymError
+from hpcgym.replay import Replay, facts_of, replay_on_slurm
+from hpcgym.replay.private import INSTALL, find_programs
+
+JOBS = "lublin:jobs=40,processors=8,load=4,seed=4"  # of which 11 are back-filled
+
+
+def why_not() -> str:
+    """Why no Slurm can be started; empty if one can."""
+    try:
+        find_programs()
+    except HpcgymError:
+        return f"Slurm is not installed: {INSTALL}"
+    return ""
+
+
+needs_slurm = pytest.mark.skipif(bool(why_not()), reason=why_not() or "Slurm is installed")
+
+
+def replayed(backfill: str, cluster: str | None = None) -> Replay:
+    rules = hpcgym.Scheduler(backfill=backfill)
+    return replay_on_slurm(hpcgym.load_workload(JOBS), rules, cluster=cluster)
+
+
+@needs_slurm
+@pytest.mark.parametrize("backfill", ["none", "until-shadow"])
+def test_slurm_does_on_one_node_what_the_rule_says(backfill: str) -> None:
+    """Twice the same, but for a second now and then: its threads race."""
+    first, second = replayed(backfill), replayed(backfill)
+    for one in (first, second):
+        facts = facts_of(one)
+        assert facts["close_starts"] == 1, facts
+        assert abs(facts["mean_bsld_ratio"] - 1) < 0.01
+        assert one.replayed.replayed_on.startswith("Slurm ")
+    assert abs(first.replayed.start - second.replayed.start).max() <= 2
+    assert first.replayed.backfilled.any() == (backfill != "none")
+
+
+@needs_slurm
+def test_nodes_of_slurm_are_told() -> None:
+    found = replayed("none", "8x1x1")
+    assert facts_of(found)["close_starts"] == 1
+    assert found.replayed.allocation is not None
+    assert "nodes" in hpcgym.validate_schedule(found.replayed)
+
+
+@needs_slurm
+@pytest.mark.parametrize(("signal", "times"), [("SIGKILL", 30), ("SIGINT", 3), ("SIGTERM", 3)])
+def test_whatever_ends_a_replay_nothing_is_left(signal: str, times: int, tmp_path: Path) -> None:
+    """No process, no port that listens, no folder, which the shared memory is in."""
+    done = subprocess.run(
+        [sys.executable, str(Path(__file__).with_name("kills.py")), str(times), signal],
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout.split("\n") == ["nothing"] * times + [""], done.stderr
+    assert not list(tmp_path.iterdir())
+
+
+@needs_slurm
+@pytest.mark.cli
+def test_the_command_tells_what_differs(tmp_path: Path) -> None:
+    jobs, schedule = tmp_path / "jobs.csv", tmp_path / "schedule.swf"
+    arguments = ["replay", "lublin:jobs=12,processors=8,load=4,seed=4", "--on", "slurm"]
+    files = ["--jobs", str(jobs), "--output", str(schedule)]
+    result = CliRunner().invoke(app, [*arguments, *files, "--format", "json"])
+    assert result.exit_code == 0, result.output
+    facts = json.loads(result.stdout)
+    assert facts["differences"]["jobs"] == 12
+    slurm, simulated = facts["results"]
+    assert slurm["mean_bsld"] == pytest.approx(simulated["mean_bsld"], rel=0.01)
+    names = [one["name"] for one in facts["provenance"]["schedules"]]
+    assert names == [slurm["scheduler"]["name"], "simulated"]
+    with jobs.open() as file:
+        starts = [int(row["start"]) for row in csv.DictReader(file)]
+    read = hpcgym.load_workload(str(schedule))
+    assert (read.submit_time + read.wait_time).tolist() == starts
+
+
+@pytest.mark.cli
+def test_the_command_refuses_what_slurm_cannot_be_set_to() -> None:
+    result = CliRunner().invoke(app, ["replay", JOBS, "--on", "slurm", "--scheduler", "easy"])
+    assert result.exit_code == 1
+    assert "Slurm cannot back-fill as backfill='easy' says" in result.stderr
+    result = CliRunner().invoke(app, ["replay", JOBS, "--on", "pbs"])
+    assert result.exit_code == 1
+    assert "'pbs'" in result.stderr
