@@ -338,8 +338,11 @@ def read_records(text: str, zero_s: int) -> list[Record]:
     for line in text.splitlines():
         fields = dict(_FIELD.findall(line))
         try:
-            times = [_seconds(fields[name]) - zero_s for name in _TIMES]
-            found.append(Record(fields["Name"], fields["JobState"], *times, fields["NodeList"]))
+            submit, start, end = (_seconds(fields[name]) - zero_s for name in _TIMES)
+            told = Record(
+                fields["Name"], fields["JobState"], submit, start, end, fields["NodeList"]
+            )
+            found.append(told)
         except (KeyError, ValueError) as error:
             raise HpcgymError(f"Slurm's record of a job is not understood: {line}") from error
     return found
