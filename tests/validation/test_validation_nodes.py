@@ -74,6 +74,7 @@ def scheduled(cluster: Cluster, workload: Workload, **words: Any) -> Any:
             reserved_start=column(lambda job: job.reserved_start),
             idle_seconds=None,
             outside=False,
+            replayed_on="",
             policy_run_time=None,
             frequency=None,
             node_states=None,
