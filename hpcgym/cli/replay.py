@@ -96,7 +96,7 @@ def replay(
 
     with counting("replaying", len(loaded) + 1) as step:
         found = replay_on_slurm(loaded, chosen, cluster=reading.machine, step=step)
-    output.save_schedule(found.replayed, output_file)
+    output.save_schedule(on, found.replayed, output_file)
     if jobs is not None:
         _write_jobs(found, jobs)
     if format is Format.table:

@@ -53,8 +53,10 @@ def cores_of(cluster: Cluster) -> tuple[int, ...]:
 
     Raises
     ------
-    HpcgymError : nodes that have more than one core.
+    HpcgymError : nodes that have more than one core, or partitions.
     """
+    if cluster.partitions:
+        raise HpcgymError("a replay on Slurm has one partition with all nodes, and no others yet")
     if not cluster.groups:
         return (cluster.processors,)
     for group in cluster.groups:

@@ -93,8 +93,8 @@ class Quota:
             name, _, number = (piece.strip() for piece in part.partition("="))
             if name not in BOUNDS or name in found or not (number.isascii() and number.isdigit()):
                 raise HpcgymError(
-                    f"quota {text!r}: {part.strip()!r} is no bound, once each jobs=10 or"
-                    " processors=512"
+                    f"quota {text!r}: {part.strip()!r} is no bound such as jobs=10 or"
+                    " processors=512, each at most once"
                 )
             found[name] = int(number)
         try:

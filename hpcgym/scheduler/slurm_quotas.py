@@ -16,6 +16,8 @@ _LEFT = {
     "max_wall_s": "MaxWall",
     "preempts": "Preempt",
 }
+#: What these columns have unless somebody sets them.
+_USUAL = {"gracetime": "00:00:00", "preemptmode": "cluster", "usagefactor": "1.000000"}
 
 
 def quotas_of_slurm(path: str | os.PathLike[str]) -> list[Quota]:
@@ -55,4 +57,5 @@ def _not_followed(qos: Qos) -> list[str]:
     # a limit of 0 lets nothing run: no simulation of jobs that ran can follow it
     left += ["MaxJobsPU=0"] if qos.max_jobs_per_user == 0 else []
     left += ["GrpJobs=0"] if qos.group_jobs == 0 else []
-    return [f"{qos.name}: {name}" for name in (*left, *qos.others)]
+    left += [name for name, text in qos.others.items() if _USUAL.get(name.casefold()) != text]
+    return [f"{qos.name}: {name}" for name in left]

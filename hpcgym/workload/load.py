@@ -83,18 +83,20 @@ def load_workload(
     check_errors(errors)
     filter_names(clean)  # a wrong recipe is said before a large file is read
     queues: tuple[str, ...] = ()
+    partitioned = False
     if cluster is not None:
         if processors is not None:
             raise WorkloadError("give either cluster or processors, not both")
         machine = find_cluster(cluster)
         processors, queues = machine.processors, tuple(machine.queues)
+        partitioned = bool(machine.partitions)
     how = Reading(processors, errors, queues, tz)
     if format is not None and not _is_file(source):
         raise WorkloadError(f"format is of files, and {source!r} is none")
     loaded = _load(source, how, format)
     workload = clean_workload(loaded, clean, processors)
     if loaded is not source:  # a workload has been warned of when it was loaded
-        warn_of_ignored(workload)
+        warn_of_ignored(workload, partitioned)
     return workload
 
 

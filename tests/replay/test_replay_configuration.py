@@ -38,7 +38,7 @@ def test_the_machine_is_there(tmp_path: Path) -> None:
     conf = read_slurm_conf(written(tmp_path, Scheduler(backfill="none"), (1,) * 5))
     assert conf.cluster.processors == 5
     assert conf.node_names == ("n1", "n2", "n3", "n4", "n5")
-    (partition,) = conf.partitions
+    (partition,) = conf.cluster.partitions
     assert list(partition.nodes) == [0, 1, 2, 3, 4]
 
 

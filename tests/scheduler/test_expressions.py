@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 import hpcgym
 from hpcgym.baselines import find_baseline
 from hpcgym.cli import app
-from hpcgym.errors import HpcgymError
+from hpcgym.errors import HpcgymError, WorkloadWarning
 from hpcgym.evaluation import evaluate
 from hpcgym.scheduler.policies.expressions import NAMES, is_expression, read_expression
 from hpcgym.scheduler.policies.features import JobColumns
@@ -395,7 +395,6 @@ def test_names_stand_for_their_numbers(rest: str, name: str, workload: Workload)
         ("area + (wait == 'slow')", "column 9: a text is compared, by == or !=, with user"),
         ("2 * 'slow'", "column 5: a constant must be a finite number"),
         ("1 < queue == 'slow' == 'fast'", "a text is compared"),
-        ("queue == 'slwo'", "nothing is called 'slwo' in queue; did you mean 'slow'?"),
     ],
 )
 def test_texts_that_name_nothing(text: str, message: str) -> None:
@@ -403,3 +402,11 @@ def test_texts_that_name_nothing(text: str, message: str) -> None:
     with pytest.raises(HpcgymError) as error:
         hpcgym.simulate(jobs, policy=text)
     assert message in str(error.value)
+
+
+def test_a_name_that_is_nearly_one_of_the_log_gives_a_warning() -> None:
+    """And no error: a slurm.conf may have a partition that no job was in."""
+    jobs = with_queues(hpcgym.load_workload("lublin:jobs=9,processors=8,seed=0"))
+    with pytest.warns(WorkloadWarning, match="nothing is called 'slwo' in queue; did you mean 'sl"):
+        result = hpcgym.simulate(jobs, policy="(queue == 'slwo') - area")
+    assert result.start.tolist() == hpcgym.simulate(jobs, policy="-area").start.tolist()

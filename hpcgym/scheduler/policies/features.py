@@ -7,6 +7,7 @@ predicted run time in its place, never at the actual one.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -17,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.engine.orders import formulas
-from hpcgym.errors import HpcgymError, check_choice
+from hpcgym.errors import HpcgymError, WorkloadWarning, check_choice
 from hpcgym.workload.names import names_of
 
 if TYPE_CHECKING:
@@ -65,16 +66,18 @@ class JobColumns:
 
         A number without a name in the log is called by its digits.
 
-        Raises
-        ------
-        HpcgymError : the log has names, of which this is none, but nearly one.
+        Warns
+        -----
+        WorkloadWarning : the log has names, of which this is none, but nearly one.
         """
         names = names_of(self._workload, column)
         near = get_close_matches(name, names.values(), 1)
         if near and name not in names.values():
-            raise HpcgymError(
-                f"{self._workload.name}: nothing is called {name!r} in {column}; did"
-                f" you mean {near[0]!r}?"
+            warnings.warn(
+                f"{self._workload.name}: nothing is called {name!r} in {column}; did you mean"
+                f" {near[0]!r}?",
+                WorkloadWarning,
+                stacklevel=2,
             )
         numbers = [number for number, called in names.items() if called == name]
         if name.isdecimal() and int(name) not in names and len(name) < 10:

@@ -105,8 +105,10 @@ def size_by_jobs(columns: Columns, name: str, told: str = "") -> int:
     return max(busy, largest)
 
 
-def warn_of_ignored(workload: Workload) -> None:
+def warn_of_ignored(workload: Workload, partitioned: bool = False) -> None:
     """Say what a log tells of its jobs that simulations do not heed, a line for each.
+
+    ``partitioned``: the machine has partitions.
 
     Warns
     -----
@@ -123,7 +125,8 @@ def warn_of_ignored(workload: Workload) -> None:
         f"{follow:,} jobs follow others (preceding_job, think_time): that is not simulated, they"
         " are submitted when the log says": follow > 0,
         f"its jobs ran in {partitions} partitions: unless the machine has them (--cluster), each"
-        f" may have any of the {workload.processors:,} processors": partitions > 1,
+        f" may have any of the {workload.processors:,} processors": partitions > 1
+        and not partitioned,
     }
     for text, applies in found.items():
         if applies:
