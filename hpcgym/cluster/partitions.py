@@ -16,9 +16,9 @@ _PART = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")
 class Partition:
     """A set of nodes with a name, which jobs ask for; partitions may overlap.
 
-    A job gets nodes of its partition alone. Beside that, ``priority_tier`` and ``priority_factor``
-    are what policies may look at. The others are read from a slurm.conf (its man page, "PARTITION
-    CONFIGURATION"), and no simulation goes by them yet.
+    A job gets nodes of its partition alone. ``priority_tier`` and ``priority_factor`` count where a
+    slurm.conf is the scheduler (:mod:`hpcgym.scheduler.slurm_conf`). The others are read from it
+    (its man page, "PARTITION CONFIGURATION"), and no simulation goes by them yet.
 
     Attributes
     ----------
@@ -115,6 +115,8 @@ def nodes_of_text(text: str, groups: Sequence[tuple[str, int]], where: str) -> l
                     f"{where}: node {last} is none of the machine, which has {first:,} nodes,"
                     " counted from 0"
                 )
+            if last < int(numbers[1]):
+                raise HpcgymError(f"{where}: nodes: {part} is no range of nodes")
             nodes += range(int(numbers[1]), last + 1)
         else:
             nodes += ranges[part]

@@ -77,7 +77,7 @@ def scheduling_of(scheduler: Scheduler) -> dict[str, str]:
     HpcgymError : rules that Slurm has no settings for.
     """
     settings = {"PriorityType": "priority/basic", "SchedulerType": "sched/backfill"}
-    if scheduler != Scheduler(backfill=scheduler.backfill):
+    if scheduler.describe() != Scheduler(backfill=scheduler.backfill).describe():
         raise HpcgymError(
             "a replay on Slurm has jobs in order of submission, by their requested times, and all"
             " other rules as usual: of rules only backfill may be another"

@@ -190,6 +190,7 @@ class PrivateSlurm:
         }
         self._daemons: dict[str, subprocess.Popen[bytes]] = {}
         self._jobs = 0
+        self._longest_s = 0
         self._start("slurmctld", programs.slurmctld, "-D", "-c")
         stepd = ["-d", programs.stepd] if programs.stepd else []
         for name in self._machine.names:
@@ -280,6 +281,7 @@ class PrivateSlurm:
         self._clock.submitted(1)
         self.run(*command)
         self._jobs += 1
+        self._longest_s = max(self._longest_s, run_s)
 
     def finish(self) -> None:
         """Move the clock until all jobs have ended, and Slurm has told of them.
@@ -288,13 +290,20 @@ class PrivateSlurm:
         ------
         HpcgymError : Slurm has ended, or does not come to rest.
         """
+        since_s = self._clock.now_s
         while self._clock.ended < self._jobs:
             before = self._clock.ended
             self._clock.advance(self._clock.now_s + _DAY_S, self._jobs)
             self._check_daemons()
-            if self._clock.ended == before and not self._clock.running:
-                left = self._jobs - before
+            if self._clock.ended > before:
+                since_s = self._clock.now_s
+                continue
+            left = self._jobs - before
+            if not self._clock.running:
                 raise HpcgymError(f"Slurm starts none of {left} jobs in a day{self._last_words()}")
+            # a job that something else has killed never says that it ended
+            if self._clock.now_s - since_s > self._longest_s + _DAY_S:
+                raise HpcgymError(f"none of {left} jobs on Slurm ends{self._last_words()}")
         self._clock.advance(self._clock.now_s + _LAST_S)
 
     def records(self) -> list[Record]:

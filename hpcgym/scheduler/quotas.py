@@ -56,7 +56,8 @@ class Quota:
                 raise HpcgymError(f"quota: {unknown('column', column, NAMED)}")
         for name in BOUNDS:
             value = getattr(self, name)
-            if value is not None and not (isinstance(value, int) and 1 <= value <= _MOST):
+            whole = isinstance(value, int) and not isinstance(value, bool)
+            if value is not None and not (whole and 1 <= value <= _MOST):
                 raise HpcgymError(f"quota: {name} must be a whole number from 1 on, not {value!r}")
         for _, name in self.where:
             if any(sign in name for sign in "/:;=") or name != name.strip() or not name:

@@ -156,6 +156,10 @@ def quota_text(value: Any) -> str | None:
     if isinstance(value, str | os.PathLike) and os.path.isfile(value):
         value = quotas_of_slurm(value)
     elif isinstance(value, Quota | str):
+        if ":" not in str(value):
+            raise HpcgymError(
+                f"quota {value!r} is neither a file nor a quota such as 'user:jobs=10'"
+            )
         value = quotas_of(str(value))
     if not isinstance(value, list | tuple) or not all(isinstance(one, Quota) for one in value):
         raise HpcgymError(f"quota must be a text such as 'user:jobs=10', not {value!r}")

@@ -92,7 +92,7 @@ def _order(conf: SlurmConf) -> tuple[str, FairShare | None]:
     said = conf.scheduling
     kind = said.get("prioritytype", "priority/multifactor").casefold()
     if kind == "priority/basic":
-        return _by_tier(conf, [], 0) or "fcfs", None
+        return _with_partitions(conf, [], 0, 0) or "fcfs", None
     if kind != "priority/multifactor":
         raise HpcgymError(f"PriorityType={kind}: known are priority/basic and priority/multifactor")
     age = _seconds(said.get("prioritymaxage"), "PriorityMaxAge") or math.inf
@@ -109,8 +109,7 @@ def _order(conf: SlurmConf) -> tuple[str, FairShare | None]:
         weights["PriorityWeightAge"] = 0
     terms = [f"{weights[name]} * {factor}" for name, factor in factors.items() if weights[name]]
     of_partitions = _weight("PriorityWeightPartition", said.get("priorityweightpartition", "0"))
-    terms += _by_partition(conf, of_partitions)
-    policy = _by_tier(conf, terms, sum(weights.values()) + of_partitions) or "fcfs"
+    policy = _with_partitions(conf, terms, of_partitions, sum(weights.values())) or "fcfs"
     if not weights["PriorityWeightFairshare"]:
         return policy, None
     half = said.get("prioritydecayhalflife")
@@ -119,28 +118,24 @@ def _order(conf: SlurmConf) -> tuple[str, FairShare | None]:
     return policy, FairShare(half_life_s=forgets, damping=damping)
 
 
-def _by_partition(conf: SlurmConf, weight: int) -> list[str]:
-    """Return what the factors of partitions add to a priority, a term for each that adds any."""
-    factors = {one.name: one.priority_factor for one in conf.cluster.partitions}
-    most = max(factors.values(), default=0)
-    return [
-        f"{weight * factor / most:.12g} * (partition == {name!r})"
-        for name, factor in factors.items()
-        if weight and factor
-    ]
+def _with_partitions(conf: SlurmConf, terms: list[str], weight: int, most: int) -> str:
+    """Return the sum of some terms, and what the partition of a job adds to it.
 
+    That is its tier, counted from the lowest, times more than all else can add, and ``weight``
+    times its factor over the greatest.
 
-def _by_tier(conf: SlurmConf, terms: list[str], most: int) -> str:
-    """Return the sum of some terms, which is at most ``most``, with tiers before it.
-
-    Each tier above the lowest adds more than all else can.
+    Parameters
+    ----------
+    terms : of the sum, which add up to ``most`` at most.
     """
-    tiers = sorted({one.priority_tier for one in conf.cluster.partitions})
-    added = [
-        f"{tiers.index(one.priority_tier) * (most + 1)} * (partition == {one.name!r})"
-        for one in conf.cluster.partitions
-        if one.priority_tier > tiers[0]
-    ]
+    partitions = conf.cluster.partitions
+    tiers = sorted({one.priority_tier for one in partitions})
+    greatest = max((one.priority_factor for one in partitions), default=0) or 1
+    added = []
+    for one in partitions:
+        above = tiers.index(one.priority_tier) * (most + weight + 1)
+        number = above + weight * one.priority_factor / greatest
+        added += [f"{number:.15g} * (partition == {one.name!r})"] if number else []
     return " + ".join([*added, *terms])
 
 

@@ -52,7 +52,7 @@ def _not_followed(qos: Qos) -> list[str]:
         f"{what} {name}"
         for what, tres in (("MaxTRESPU", qos.max_tres_per_user), ("GrpTRES", qos.group_tres))
         for name in tres
-        if name != "cpu"
+        if name != "cpu" or not tres[name]
     ]
     # a limit of 0 lets nothing run: no simulation of jobs that ran can follow it
     left += ["MaxJobsPU=0"] if qos.max_jobs_per_user == 0 else []

@@ -5,9 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.workload.names import names_of
 
 if TYPE_CHECKING:
     from hpcgym.schedule.result import Result
+    from hpcgym.scheduler.quotas import Quota
+    from hpcgym.workload.model import Workload
+
+
+#: Words of quotas -> columns of jobs.
+_COLUMNS = {"user": "user_id", "group": "group_id"}
 
 
 def check_quotas(result: Result) -> list[str]:
@@ -15,7 +24,7 @@ def check_quotas(result: Result) -> list[str]:
     found = []
     width = result.workload.requested_processors
     for quota in result.scheduler.quotas:
-        group = quota.counted(result.workload)
+        group = _groups(result.workload, quota)
         rows = np.flatnonzero(group >= 0)
         both = np.concatenate([rows, rows])
         sign = np.repeat([-1, 1], len(rows))
@@ -32,4 +41,22 @@ def check_quotas(result: Result) -> list[str]:
             if over.any():
                 at = int(over.argmax())
                 found.append(f"quota {quota}: at {time[at]} s {used[at]} {what}")
+    return found
+
+
+def _groups(workload: Workload, quota: Quota) -> NDArray[np.int64]:
+    """Return a number for the jobs that count together, -1 of those that do not count, (n_jobs,).
+
+    Worked out job by job, unlike where quotas are kept.
+    """
+    needed = {*quota.each, *(word for word, _ in quota.where)}
+    columns = {word: workload.columns[_COLUMNS.get(word, word)].tolist() for word in needed}
+    names = {word: names_of(workload, _COLUMNS.get(word, word)) for word in needed}
+    numbers: dict[tuple[int, ...], int] = {}
+    found = np.full(len(workload), -1, np.int64)
+    for row in range(len(workload)):
+        of = {word: columns[word][row] for word in needed}
+        if all(names[word].get(of[word], str(of[word])) == name for word, name in quota.where):
+            key = tuple(of[word] for word in quota.each)
+            found[row] = numbers.setdefault(key, len(numbers))
     return found

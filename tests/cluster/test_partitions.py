@@ -71,6 +71,7 @@ def test_files_hold_all_of_a_partition(tmp_path: Path) -> None:
         ('name = "a"\nnodes = ""', "partition 'a': nodes must be numbers of nodes"),
         ('name = "a"\nnodes = [0, 1]', "partition 'a': nodes must be a text such as '0-3,7'"),
         ('name = "a"\nnodes = "0-5"', "partition 'a': node 5 is none of the machine, which has 5"),
+        ('name = "a"\nnodes = "3-1"', "partition 'a': nodes: 3-1 is no range of nodes"),
         ('name = "a"\nnodes = "fat"', "'fat' is neither a group nor a number"),
         ('name = "a"\nnodes = "0"\nprioritytier = 1', "unknown key 'prioritytier'; did you mean"),
     ],

@@ -142,8 +142,7 @@ PARTITIONS = (
         ),
         (
             "PriorityWeightPartition=10\nPriorityWeightJobSize=5\n",
-            "16 * (partition == 'batch') + 32 * (partition == 'debug') + 5 * processors / 64"
-            " + 2.5 * (partition == 'batch') + 10 * (partition == 'debug')",
+            "18.5 * (partition == 'batch') + 42 * (partition == 'debug') + 5 * processors / 64",
         ),
     ],
 )
@@ -169,3 +168,12 @@ def test_a_higher_tier_comes_first(tmp_path: Path) -> None:
     result = hpcgym.simulate(jobs, file, cluster=file)
     assert result.start.tolist() == [0, 30, 20, 10]
     hpcgym.validate_schedule(result)
+
+
+def test_a_hundred_partitions(tmp_path: Path) -> None:
+    many = "".join(
+        f"PartitionName=partition-{number} Nodes=n1 PriorityTier={number} PriorityJobFactor=3\n"
+        for number in range(100)
+    )
+    scheduler = find_scheduler(conf(tmp_path, "PriorityWeightPartition=7\n" + many))
+    assert scheduler.policy.count("partition ==") == 100
