@@ -93,7 +93,7 @@ def no_scheduler(name: Any, known: Iterable[str], kind: str = "scheduler") -> Hp
         return HpcgymError(f"{name!r}: dispatchers have no variants; give rules by themselves")
     if colon and is_file(begin):
         return HpcgymError(f"{name!r}: no rules can stand behind a file; give them by themselves")
-    if begin in BACKFILL:
+    if isinstance(begin, str) and begin in BACKFILL:
         return HpcgymError(f"{begin!r} is a way to back-fill, not a {kind}: easy:backfill={begin}")
     return HpcgymError(unknown(kind, begin, known))
 

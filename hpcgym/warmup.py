@@ -160,7 +160,7 @@ def _failures() -> None:
 
 def _quotas() -> None:
     simulate(_jobs(), quota="user:jobs=9")
-    simulate(_units(), quota="user:jobs=9", cluster=_nodes())
+    simulate(_units(), quota="user:jobs=9", backfill="depth:2", cluster=_nodes())
 
 
 def _in_order(view: PassView) -> list[int]:

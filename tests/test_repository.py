@@ -360,6 +360,7 @@ def test_the_wheel_holds_all_modules_and_nothing_else(tmp_path: Path) -> None:
         *(ROOT / "hpcgym" / "cluster" / "machines").glob("*.toml"),
         ROOT / "hpcgym" / "suite" / "tasks.toml",
         *(ROOT / "hpcgym" / "explore" / "browser").iterdir(),
+        *(ROOT / "hpcgym" / "replay" / "native").iterdir(),
     ]
     others = {"hpcgym/py.typed", *(str(file.relative_to(ROOT)) for file in data)}
     assert held - information == expected | others

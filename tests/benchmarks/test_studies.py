@@ -60,6 +60,7 @@ def test_a_study_takes_workers_without_an_executor(
 
     def run(sources: Any, folder: Path, **options: Any) -> Any:
         given.update(options)
+        folder.mkdir()
         return folder / "report.md", []
 
     monkeypatch.setattr("hpcgym.benchmarks.mixed_policies.run.reproduce", run)

@@ -293,8 +293,8 @@ def test_who_chooses_nodes_has_no_allocation(small, tmp_path):
     assert "best-fit" not in done.stdout
     text = page.read_text()
     assert "pcp20(jobs=12, units=400, work=0.03, seed=0)" in text
-    assert re.search(r"<td>\d+ dispatches, \d+ of them with a model to solve; ", text)
-    assert f"<td>ortools</td><td>{version('ortools')}</td>" in text
+    assert re.search(r"<td[^>]*>\d+ dispatches, \d+ of them with a model to solve; ", text)
+    assert re.search(rf"<td[^>]*>ortools</td><td[^>]*>{re.escape(version('ortools'))}</td>", text)
     succeed("simulate", *arguments[1:-1], "prb", "--html", page, "--force")
     assert "ortools" not in page.read_text()
     board = ("evaluate", "pcp20", "--workload", jobs, *arguments[2:4], "--episodes", "whole", *best)

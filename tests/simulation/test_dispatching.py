@@ -20,7 +20,7 @@ from hpcgym.cluster import Cluster, NodeGroup
 from hpcgym.engine.machines.nodes.filling import WEIGHTED, WORST_FIT
 from hpcgym.scheduler.dispatchers import BEST_FIT, FIRST_FIT, PassView
 from hpcgym.scheduler.dispatchers.asking import DispatchError
-from hpcgym.scheduler.rules import Scheduler
+from hpcgym.scheduler.rules import OF_THE_QUEUE, Scheduler
 from hpcgym.workload import Workload, load_workload
 
 pytestmark = pytest.mark.compiled
@@ -266,7 +266,7 @@ def test_two_dispatchers_are_told() -> None:
 
 def test_rules_of_the_queue_are_not_described_beside_a_dispatcher() -> None:
     rules = Scheduler(dispatcher="prb", estimate="ave2", correction="kill").describe()
-    for rule in ("policy", "backfill", "backfill_order", "threshold", "hold", "policy_estimate"):
+    for rule in OF_THE_QUEUE:
         assert rules.pop(rule) is None
     assert rules == {
         "estimate": "ave2",
