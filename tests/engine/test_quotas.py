@@ -164,6 +164,26 @@ def test_a_reservation_is_lost_when_another_of_the_user_starts(backfill: str) ->
     assert result.start.tolist() == [0, 201, 0, 1]
 
 
+def test_who_is_first_of_those_that_may_start_is_promised_its_start() -> None:
+    """By hand: job 2, the head, is passed over once job 3 of its user runs; so job 4 is the head.
+
+    Nothing is free when job 4 comes: its promise is made nevertheless.
+    """
+    jobs = Workload.from_columns(
+        {
+            "submit_time": [0, 0, 1, 2, 3],
+            "run_time": [100, 50, 10, 20, 10],
+            "requested_time": [100, 50, 10, 20, 10],
+            "requested_processors": [2, 2, 5, 1, 3],
+            "user_id": [1, 2, 4, 4, 5],
+        },
+        processors=5,
+    )
+    result = hpcgym.simulate(jobs, quota="user:jobs=1")
+    assert result.start.tolist() == [0, 0, 100, 2, 50]
+    assert result.reserved_start.tolist() == [-1, -1, 100, -1, 50]
+
+
 def test_names_of_the_log() -> None:
     jobs = replace(four(queue=[1, 2, 2, 1]), header={"Queue": ["1 day", "2 night"]})
     assert hpcgym.simulate(jobs, quota="queue=night:jobs=1").start.tolist() == [0, 0, 10, 0]
