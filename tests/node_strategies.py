@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from hypothesis import strategies as st
+from node_oracle import NodeJob, Nodes, node_jobs_of
 from strategies import BACKFILL, DEPTHS, GAPS, POLICY, REQUESTS, holds, predictions
 
 from hpcgym.cluster import Cluster, NodeGroup, Partition
@@ -132,3 +133,13 @@ def partitioned_cases(draw: st.DrawFn) -> tuple[Cluster, Workload, dict[str, Any
     header = {"Partition": [f"{number} p{number}" for number in range(1, len(parts) + 1)]}
     named = replace(workload.with_columns(partition=chosen), header=header)
     return replace(plain, partitions=parts), named, rules
+
+
+def slow_jobs_and_nodes(cluster: Cluster, workload: Workload) -> tuple[list[NodeJob], Nodes]:
+    """The jobs and the nodes of such a case as the oracle has them; partition k is the k-th."""
+    every = frozenset(range(cluster.nodes))
+    nodes = {number: frozenset(part.nodes) for number, part in enumerate(cluster.partitions, 1)}
+    bound = {number: some for number, some in nodes.items() if some != every}
+    allowed = [bound.get(number) for number in workload.partition.tolist()]
+    jobs = node_jobs_of(workload, cluster.node_resources, allowed)
+    return jobs, cluster.capacity[:, : len(cluster.node_resources)].tolist()

@@ -40,6 +40,7 @@ ForceOption = Annotated[
     bool, typer.Option("--force", help="Overwrite files to write that are there already.")
 ]
 
+SCHEDULE = Written("schedule", (".swf", ".swf.gz", ".csv", ".csv.gz", ".json", ".parquet"))
 PICTURE = Written("picture", (".png", ".svg", ".pdf", ".html"), drawn=True)
 PAGE = Written("page", (".html",), drawn=True)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import typer
 
 from hpcgym.cli import loading, names, options, output
-from hpcgym.cli.files import ForceOption, Written
+from hpcgym.cli.files import SCHEDULE, ForceOption, Written
 from hpcgym.cli.groups import grouped
 from hpcgym.cli.options import Format
 from hpcgym.cli.running import ExplainedCommand, Lists, note
@@ -65,7 +65,7 @@ def replay(
             help="Write the schedule that Slurm made: .swf, .swf.gz, .csv, .json or .parquet.",
             show_default=False,
         ),
-        Written("schedule", (".swf", ".swf.gz", ".csv", ".csv.gz", ".json", ".parquet")),
+        SCHEDULE,
     ] = None,
     jobs: Annotated[
         Path | None,

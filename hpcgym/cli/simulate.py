@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import typer
 
 from hpcgym.cli import coscheduling, limits, loading, names, options, output, signals
-from hpcgym.cli.files import ForceOption, Written
+from hpcgym.cli.files import SCHEDULE, ForceOption
 from hpcgym.cli.groups import grouped
 from hpcgym.cli.options import Format
 from hpcgym.cli.running import ExplainedCommand, Lists
@@ -80,7 +80,7 @@ def simulate(
             " 4.",
             show_default=False,
         ),
-        Written("schedule", (".swf", ".swf.gz", ".csv", ".csv.gz", ".json", ".parquet")),
+        SCHEDULE,
     ] = None,
     failures: Annotated[
         Path | None,

@@ -94,7 +94,8 @@ def nodes_of_text(text: str, groups: Sequence[tuple[str, int]], where: str) -> l
 
     Raises
     ------
-    HpcgymError : a part that is none of these; the message begins with ``where``.
+    HpcgymError : a part that is neither a group nor nodes of the machine; the message begins with
+        ``where``.
     """
     first, ranges = 0, {}
     for name, number in groups:

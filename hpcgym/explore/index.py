@@ -124,7 +124,7 @@ def _rows(link: str, record: Mapping[str, Any]) -> Iterator[list[Any]]:
 
 
 def _table(value: Any) -> Mapping[str, Any]:
-    """Return a part of a record, which may have been written by anybody; empty if it is none."""
+    """Return a part of a record, or an empty one: anybody may have written the record."""
     return value if isinstance(value, dict) else {}
 
 

@@ -44,7 +44,7 @@ def table(
 
     Parameters
     ----------
-    heading : of the columns; empty: there is none.
+    heading : of the columns; an empty one leaves the table without a heading.
     rows : of cells, each a :class:`Cell` or what its text is.
     caption : below the table.
     words : whether all cells are words, to be set from the left and in lines; or the columns that

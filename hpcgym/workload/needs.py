@@ -18,7 +18,7 @@ from hpcgym.errors import WorkloadError, WorkloadWarning
 from hpcgym.naming import CORE, MEMORY, PARTITION, near_name
 from hpcgym.workload.model import MISSING, Workload
 from hpcgym.workload.names import names_of
-from hpcgym.workload.partitions import partitions_of
+from hpcgym.workload.partitions import in_others, partitions_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -135,9 +135,7 @@ def fitting(
         if resource not in resources:
             fits &= demand == 0
     if partitions:
-        named = partitions_of(workload)
-        known = np.isin(named, list(partitions))
-        fits &= known | (named == "") | (not known.any())
+        fits &= ~in_others(partitions_of(workload), partitions)
     kept = workload.take(fits)
     needs = needs_of(kept, resources)
     fits[fits] = units_held(needs, capacity) >= needs[:, 0]

@@ -24,6 +24,21 @@ def partitions_of(workload: Workload) -> NDArray[np.object_]:
     return np.array(texts, dtype=object)[place.reshape(-1)]
 
 
+def in_others(named: NDArray[np.object_], partitions: Sequence[str]) -> NDArray[np.bool_]:
+    """Return which jobs are in partitions that the machine does not have, (n_jobs,).
+
+    None are where all are: then the log's partitions are not the machine's, and do not count.
+
+    Parameters
+    ----------
+    named : of :func:`partitions_of`.
+    partitions : names of the machine's.
+    """
+    known = np.isin(named, list(partitions))
+    others: NDArray[np.bool_] = ~known & (named != "")
+    return others if known.any() else np.zeros_like(others)
+
+
 def check_partitions(workload: Workload, partitions: Sequence[str]) -> None:
     """Say so if a job names a partition that the machine does not have.
 
@@ -43,8 +58,7 @@ def check_partitions(workload: Workload, partitions: Sequence[str]) -> None:
     if not partitions or not len(workload):
         return
     named = partitions_of(workload)
-    known = np.isin(named, list(partitions))
-    if not known.any():
+    if not np.isin(named, list(partitions)).any():
         said = ", ".join(sorted({*named} - {""})[:5])
         warnings.warn(
             f"{workload.name}: its jobs are in none of the machine's partitions"
@@ -54,7 +68,7 @@ def check_partitions(workload: Workload, partitions: Sequence[str]) -> None:
             stacklevel=3,
         )
         return
-    strange = ~known & (named != "")
+    strange = in_others(named, partitions)
     if strange.any():
         job = int(strange.argmax())
         raise WorkloadError(

@@ -8,8 +8,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from node_oracle import node_jobs_of, simulate_nodes_slowly
-from node_strategies import ALLOCATIONS, node_cases, node_schedulers, partitioned_cases
+from node_oracle import simulate_nodes_slowly
+from node_strategies import (
+    ALLOCATIONS,
+    node_cases,
+    node_schedulers,
+    partitioned_cases,
+    slow_jobs_and_nodes,
+)
 from strategies import cases, workloads
 
 import hpcgym
@@ -31,12 +37,7 @@ def units_by_node(result: Any) -> list[dict[int, int]]:
 def assert_same(cluster: Cluster, workload: Workload, rules: dict[str, Any]) -> None:
     """Simulate with both and compare all that the oracle records."""
     result = hpcgym.simulate(workload, cluster=cluster, **rules)
-    every = frozenset(range(cluster.nodes))
-    nodes = {number: frozenset(part.nodes) for number, part in enumerate(cluster.partitions, 1)}
-    bound = {number: some for number, some in nodes.items() if some != every}
-    allowed = [bound.get(number) for number in workload.partition.tolist()]
-    jobs = node_jobs_of(workload, cluster.node_resources, allowed)
-    capacity = cluster.capacity[:, : len(cluster.node_resources)].tolist()
+    jobs, capacity = slow_jobs_and_nodes(cluster, workload)
     expected = simulate_nodes_slowly(jobs, capacity, **rules)
     assert result.start.tolist() == [job.start for job in expected]
     assert units_by_node(result) == [dict(job.nodes) for job in expected]

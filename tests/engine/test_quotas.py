@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from node_oracle import node_jobs_of, simulate_nodes_slowly
-from node_strategies import node_cases, partitioned_cases
+from node_oracle import simulate_nodes_slowly
+from node_strategies import node_cases, partitioned_cases, slow_jobs_and_nodes
 from oracle import jobs_of, simulate_slowly
 from strategies import cases
 
@@ -93,12 +93,7 @@ def test_nodes(data: st.DataObject, case: tuple[Cluster, Workload, Any], queues:
     cluster, workload, rules = case[0], with_queues(case[1], queues), fitted(case[2])
     text, slow = data.draw(quotas(workload))
     result = hpcgym.simulate(workload, cluster=cluster, quota=text, **rules)
-    every = frozenset(range(cluster.nodes))
-    nodes = {number: frozenset(part.nodes) for number, part in enumerate(cluster.partitions, 1)}
-    bound = {number: some for number, some in nodes.items() if some != every}
-    allowed = [bound.get(number) for number in workload.partition.tolist()]
-    jobs = node_jobs_of(workload, cluster.node_resources, allowed)
-    capacity = cluster.capacity[:, : len(cluster.node_resources)].tolist()
+    jobs, capacity = slow_jobs_and_nodes(cluster, workload)
     expected = simulate_nodes_slowly(jobs, capacity, quotas=slow, **rules)
     assert result.start.tolist() == [job.start for job in expected]
     assert result.end.tolist() == [job.end for job in expected]

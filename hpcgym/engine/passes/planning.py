@@ -215,7 +215,7 @@ def planning_of(
             start_in_order(
                 sim, jobs, keys, scores, progress, blocks, entries, profile, line, idle, machine
             )  # fmt: skip
-        if sim.depth == 0:
+        if sim.depth == 0:  # strict order, which comes here under quotas only: nothing is planned
             return
         waits = blocks[QUEUE].count > 0
         if is_planned_later(sim, waits):

@@ -236,7 +236,7 @@ def take_turns(nodes, n):
 
 @jit_part
 def is_scarce(nodes, r):
-    """Return whether some nodes have none of a resource at all; to be in a partition is none."""
+    """Return whether some nodes have none of a resource at all. A partition is no resource here."""
     if nodes.total[r] == 0.0:
         return False
     without = 0
