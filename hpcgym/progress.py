@@ -8,13 +8,19 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+
+def watched() -> bool:
+    """Return whether the error stream is a terminal. Notebooks want colour, and are none."""
+    return sys.stderr.isatty()
+
+
 #: [s] between lines of progress: they follow one another in a log, not on a terminal.
-SHOW_S = 5.0 if sys.stderr.isatty() else 30.0
+SHOW_S = 5.0 if watched() else 30.0
 
 
 def say(text: str) -> None:
     """Show a line of progress: on a terminal in the place of the one before."""
-    if sys.stderr.isatty():
+    if watched():
         print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
     else:
         print(text, file=sys.stderr, flush=True)
@@ -29,6 +35,9 @@ def working(text: str) -> Iterator[None]:
     """Show that work goes on, if somebody watches the error stream."""
     from rich.console import Console
 
+    if not watched():
+        yield
+        return
     with Console(stderr=True).status(text):
         yield
 
@@ -40,7 +49,7 @@ def counting(title: str, total: int) -> Iterator[Callable[[str], None]]:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     console = Console(stderr=True)
-    if not console.is_terminal:
+    if not watched():
         yield _counting_in_lines(total)
         return
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
@@ -82,7 +91,7 @@ def measuring(title: str) -> Iterator[Callable[[int, int], None]]:
     from rich.progress import TimeRemainingColumn as Remaining
 
     console = Console(stderr=True)
-    if not console.is_terminal:
+    if not watched():
         yield lambda done, total: None
         return
     columns = (

@@ -21,6 +21,7 @@ from pathlib import Path
 
 import pytest
 import typer
+from matplotlib import pyplot
 
 import hpcgym
 from hpcgym.baselines import SCHEDULERS
@@ -33,8 +34,9 @@ from hpcgym.workload.cleaning import RECIPES
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("benchmarks/**/*.md")])
 SCRIPTS = ("quickstart", "test")
-WITH_HELP = (*SCRIPTS, "build-wheel")
-CODE = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+WITH_HELP = (*SCRIPTS, "build-wheel", "docs")
+CODE = re.compile(r"^```([^\n`]*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+CELL = "{code-cell} ipython3"  # of the tutorials, which scripts/docs runs too
 
 
 def page_id(page: Path) -> str:
@@ -92,6 +94,18 @@ def test_python_in_pages_runs(
     for code in blocks(page, "python"):
         exec(compile(code, page_id(page), "exec"), {"__name__": "__page__"})
         assert capsys.readouterr().out
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, CELL)], ids=page_id)
+def test_tutorials_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cell by cell, as in a notebook."""
+    monkeypatch.chdir(tmp_path)
+    here: dict[str, object] = {"__name__": "__page__"}
+    with pyplot.rc_context({"backend": "agg"}):
+        for cell in blocks(page, CELL):
+            exec(compile(cell.replace(":tags:", "#"), page_id(page), "exec"), here)
+    pyplot.close("all")
 
 
 def test_the_readme_has_python_and_commands() -> None:

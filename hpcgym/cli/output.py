@@ -47,8 +47,7 @@ def console() -> Console:
     """Return where tables go; without a terminal, lines are as long as they need to be."""
     from rich.console import Console
 
-    out = Console(highlight=False)
-    return out if out.is_terminal else Console(highlight=False, width=250)
+    return Console(highlight=False, width=None if sys.stdout.isatty() else 250)
 
 
 def workload_facts(workload: Workload, clean: str) -> dict[str, Any]:

@@ -208,6 +208,7 @@ def test_the_bar_tells_rate_and_remaining_time(
     now = iter([0.0, 2.0])
     clock = SimpleNamespace(monotonic=lambda: next(now))
     monkeypatch.setattr("hpcgym.progress.time", clock)
+    monkeypatch.setattr("hpcgym.progress.watched", lambda: True)
     with measuring("simulating") as show:
         show(500, 1000)  # done before: no rate
         show(600, 1000)
