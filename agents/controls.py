@@ -2,7 +2,7 @@
 
 It acts in ``hpcgym/EnergyBudget-v0`` and ``hpcgym/PowerCap-v0``. Each control is a weighted sum of
 a few numbers of the observation, and the order of the queue has weights that do not change. The
-search is CMA-ES, or XNES as in :mod:`hpcgym.agents.xnes` (document 002, section 8.1.2); each
+search is CMA-ES, or XNES as in :mod:`hpcgym.agents.xnes` (Legrand et al. 2018, section 8.1.2); each
 generation plays all its episodes side by side in one vector environment. Needs no extra;
 docs/learned-controls.md says what was measured.
 """

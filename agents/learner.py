@@ -40,7 +40,7 @@ class Learner(Protocol):
 
     It may have an attribute ``features``, names of
     :data:`hpcgym.scheduler.policies.FEATURES`: what its actions weigh. By default these are the six
-    of document 002, :data:`hpcgym.scheduler.policies.WEIGHTED_FEATURES`.
+    of Legrand et al. 2018, :data:`hpcgym.scheduler.policies.WEIGHTED_FEATURES`.
     """
 
     def act(self, observation: dict[str, NDArray[Any]], info: dict[str, Any]) -> Any:

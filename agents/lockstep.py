@@ -37,7 +37,7 @@ class Way:
     search : the vectors that it asks for, in units of the search.
     scale : (n_features,) what to divide them by.
     features : names, for the columns of ``rows``.
-    penalty : the lambda of document 002, equation 6.
+    penalty : the lambda of Legrand et al. 2018, equation 6.
 
     Attributes
     ----------

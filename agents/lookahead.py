@@ -35,7 +35,7 @@ from hpcgym.simulation.run import result_of
 from hpcgym.simulation.warm_start import check_extract
 from hpcgym.workload.model import Workload
 
-#: The twelve pure policies of document 002. Of equally good vectors the first is followed.
+#: The twelve pure policies of Legrand et al. 2018. Of equally good vectors the first is followed.
 PURE = ("saf", *(name for name in list(POLICIES)[:12] if name != "saf"))
 
 #: Name -> what run times are taken to be.
@@ -52,7 +52,7 @@ class Lookahead:
 
     Parameters
     ----------
-    portfolio : policies to choose from: names, weights over the six features of document 002, or
+    portfolio : policies to choose from: names, weights over the six features of Legrand 2018, or
         weights by feature. WFP3 is no weighted sum, and cannot be one.
     estimate : "learned", "user-ratio", "requested" or "clairvoyant"; see :data:`ESTIMATES`. Run
         times are learned in the very schedule that is being made; nothing else is known.

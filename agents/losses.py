@@ -15,7 +15,7 @@ from hpcgym.scheduler.estimates import Regression
 
 
 def job_weight(weight: str, run: float, processors: float) -> float:
-    """Return what the loss of a job counts (document 004, table 7.3).
+    """Return what the loss of a job counts (Glesser 2016, table 7.3).
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ class BranchLoss(optim.losses.RegressionLoss):
 class ELoss(BranchLoss):
     """The E-Loss: squared above, absolute below.
 
-    In document 004, equation 7.3, it is weighted by the area of jobs, which is no part of a loss
+    In Glesser 2016, equation 7.3, it is weighted by the area of jobs, which is no part of a loss
     in river: models take the weight "large" as an argument.
     """
 

@@ -1,6 +1,6 @@
 """Learned regression of run times, as components of river: loss, optimiser, models.
 
-The model is that of document 004, section 7.3.2: a weighted sum of the products of up to two
+The model is that of Glesser 2016, section 7.3.2: a weighted sum of the products of up to two
 features, learned one job at a time by the normalised adaptive gradient (NAG) under a loss with one
 branch for over-predictions and one for under-predictions.
 

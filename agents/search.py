@@ -26,7 +26,7 @@ Vector = NDArray[np.float64]  # (n_features,)
 Vectors = NDArray[np.float64]  # (n_vectors, n_features)
 Values = NDArray[np.float64]  # (n_vectors,)
 
-#: Names for sets of features: those of document 002.
+#: Names for sets of features: those of Legrand et al. 2018.
 FEATURE_SETS = {"xnes3": WEIGHTED_FEATURES[:3], "xnes6": WEIGHTED_FEATURES}
 
 #: Restarts begin at least this far from each other, by the sum of the differences of their weights.
@@ -92,7 +92,7 @@ def searching(plan: XnesSettings, units: Units) -> Search:
     ``budget`` vectors are asked for, no more and no less. Each run begins at the vector with the
     least value of all before it that is not close to where another run began, and the runs share
     what is left of the budget; without random vectors the first begins at 0, from where all
-    directions are equally likely. What the method minimises is document 002, equation 6:
+    directions are equally likely. What the method minimises is Legrand et al. 2018, equation 6:
 
         value + penalty (||w||_1 + 1 / ||w||_1)
 
@@ -151,7 +151,7 @@ class _Seen(NamedTuple):
 def _samples(plan: XnesSettings, units: Units, rng: np.random.Generator) -> tuple[Vectors, range]:
     """Return the vectors before the first run, and which of them are drawn in natural units.
 
-    These are uniform over the cube of weights, as document 002, section 7.1, covers it.
+    These are uniform over the cube of weights, as Legrand et al. 2018, section 7.1, covers it.
     """
     n_features, places = len(units.scale), units.natural
     if plan.method == "random":
@@ -217,7 +217,7 @@ def _unit(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
 def units_of(scale: str, slices: Sequence[Workload], features: Sequence[str]) -> Units:
     """Return the units of a search; for the scales see :class:`hpcgym.agents.xnes.Xnes`.
 
-    Beside units of the spread those three features are searched in their own that document 002
+    Beside units of the spread those three features are searched in their own that Legrand 2018
     began with: one whose weights are about 1 second per second hardly looks at processors, but for
     ties, and such policies are hard to hit in other units.
     """

@@ -43,7 +43,7 @@ class EpisodeSettings(Settings):
 
 #: Name -> what it is.
 METHODS = {
-    "xnes": "exponential natural evolution strategy, the search of document 002",
+    "xnes": "exponential natural evolution strategy, the search of Legrand et al. 2018",
     "cma-es": "covariance matrix adaptation evolution strategy",
     "random": "random vectors only",
 }

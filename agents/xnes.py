@@ -1,6 +1,6 @@
 """Mixed policies learned by search: the weights with the least bounded slowdown on given slices.
 
-The search of document 002, section 8.1.2: XNES over weight vectors, each evaluated by simulating
+The search of Legrand 2018, section 8.1.2: XNES over weight vectors, each evaluated by simulating
 the slices, many at a time (:class:`hpcgym.sweep.BatchSimulator`). CMA-ES and random search are
 there as controls. Needs no extra; docs/mixed-policies.md says what was measured.
 
@@ -57,7 +57,7 @@ class Xnes:
     nodes. The budget is met exactly, and the same arguments give the same weights. After the random
     vectors, the runs share what is left of the budget. Each run begins at the best vector that is
     not close to the beginning of another run; without random vectors, the first begins at 0. The
-    penalty is lambda in document 002, equation 6: value + lambda (||w||_1 + 1 / ||w||_1). It keeps
+    penalty is lambda in Legrand 2018, equation 6: value + lambda (||w||_1 + 1 / ||w||_1). It keeps
     the size of vectors near 1; no schedule depends on that size. The scale "spread" is that of
     :func:`hpcgym.agents.search.units_of`; with "none" weights are searched as they are, as in the
     document. The metric is one of :class:`hpcgym.sweep.BatchSimulator`, the mean over the slices.
@@ -68,7 +68,7 @@ class Xnes:
         (:data:`hpcgym.scheduler.policies.WEIGHTED_FEATURES`), or names of
         :data:`hpcgym.scheduler.policies.FEATURES` or ``USER_FEATURES``.
     scheduler : all rules but the policy: a name or a ``Scheduler``. "spf" stands for EASY that
-        backfills by requested time, as in document 002.
+        backfills by requested time, as in Legrand et al. 2018.
     tau : [s] run times below this count as this in bounded slowdowns.
     **settings : those of :class:`hpcgym.agents.settings.XnesSettings`.
 
@@ -223,7 +223,7 @@ class Xnes:
 
         Columns: ``evaluations`` so far; ``restart``, 0 for the random vectors before the first run;
         ``generation`` of the run; ``value``, the least of the generation; ``best`` so far;
-        ``objective``, ``best`` with the penalty, as document 002 has it (||w||_1 = 1);
+        ``objective``, ``best`` with the penalty, as Legrand et al. 2018 has it (||w||_1 = 1);
         ``step_size``; and for each feature its weight in the best vector so far.
         """
         import pandas as pd

@@ -1,4 +1,4 @@
-"""The co-schedulers of document 003, "Examples of implemented (co-)Schedulers", by name.
+"""The co-schedulers of ELiSE, "Examples of implemented (co-)Schedulers", by name.
 
 Each is an order of the queue over the same core: jobs take half of each socket, on nodes in use
 before idle ones, and there beside those with whom they are fastest. The document names them and

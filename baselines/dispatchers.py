@@ -1,8 +1,10 @@
-"""The named dispatchers: the heuristics of documents 000 and 001, and those that solve a model.
+"""The named dispatchers: heuristics, and those that solve a model.
+
+They are those of Remediani 2017 and Galleguillos et al. 2020.
 
 A dispatcher gets a :class:`hpcgym.scheduler.dispatchers.PassView` at a scheduling pass and returns
 the places in the queue of the jobs that start. The heuristics sort the queue and start all that fit
-in that order: Algorithm 1 of document 000 at one time. A job that does not fit is passed over,
+in that order: Algorithm 1 of Remediani 2017 at one time. A job that does not fit is passed over,
 without a reservation: that is EASY's, which is a scheduler.
 """
 
@@ -58,12 +60,12 @@ def sdprb(view: PassView) -> NDArray[np.int64]:
 
 
 def urgency(view: PassView) -> NDArray[np.float64]:
-    """Return equation 4.1 of document 000, (q,): max ewt x time in the queue / ewt of the queue."""
+    """Return equation 4.1 of Remediani 2017: max ewt x time in the queue / ewt of the queue."""
     return view.max_expected_wait * view.wait / view.expected_wait
 
 
 def slowdown(view: PassView) -> NDArray[np.float64]:
-    """Return equation 4.3 of document 000, (q,): (wait + expected duration) / expected duration.
+    """Return equation 4.3 of Remediani 2017, (q,): (wait + expected duration) / expected duration.
 
     Of an expected duration of 0 it is the wait itself, as the lines below that equation say.
     """
@@ -72,7 +74,7 @@ def slowdown(view: PassView) -> NDArray[np.float64]:
 
 
 def demand(view: PassView) -> NDArray[np.int64]:
-    """Return equation 4.2 of document 000, (q,): the tie-break, of which less is better.
+    """Return equation 4.2 of Remediani 2017, (q,): the tie-break, of which less is better.
 
     Expected duration x units x the sum over the resources of what a unit asks for. The equation
     calls its first factor ewt and the sentence above it the job's expected duration, as section 4.1
@@ -115,8 +117,8 @@ _LISTS: dict[str, tuple[str, Order]] = {
     "fcfs-list": ("what fits, in the order of submission", fcfs),
     "sjf-list": ("what fits, the shortest expected duration first", sjf),
     "ljf-list": ("what fits, the longest expected duration first", ljf),
-    "prb": ("what fits, by wait against the queue's expected wait (document 000, eq. 4.1)", prb),
-    "sdprb": ("what fits, by slowdown so far (document 000, eq. 4.3)", sdprb),
+    "prb": ("what fits, by wait against the queue's expected wait (Remediani 2017, eq. 4.1)", prb),
+    "sdprb": ("what fits, by slowdown so far (Remediani 2017, eq. 4.3)", sdprb),
 }
 
 #: What the variants 0 to 3 of CPH and pure CP weigh jobs by: in the search, and in the objective.
@@ -130,16 +132,16 @@ _VARIANTS = (
 #: Name -> what it does; module of hpcgym.baselines.cp, and what is called there with what.
 _MODELS: dict[str, tuple[str, str, str, tuple[Any, ...]]] = {
     **{
-        f"cph-{k}": (f"CPH, {words} (document 000, 4.2)", "cph", "CPH", (k,))
+        f"cph-{k}": (f"CPH, {words} (Remediani 2017, 4.2)", "cph", "CPH", (k,))
         for k, words in enumerate(_VARIANTS)
     },
     **{
-        f"cp-{k}": (f"pure CP, {words} (document 000, 4.3)", "pure_cp", "PureCP", (k,))
+        f"cp-{k}": (f"pure CP, {words} (Remediani 2017, 4.3)", "pure_cp", "PureCP", (k,))
         for k, words in enumerate(_VARIANTS)
     },
-    "hcp19": ("CP schedules, best fit allocates (document 001, 1)", "hcp19", "HCP19", ()),
-    "pcp19": ("CP with a variable for each node (document 001, 2.2)", "pcp19", "PCP19", ()),
-    "pcp20": ("CP with positions of resources (document 001, 3)", "pcp20", "PCP20", ()),
+    "hcp19": ("CP schedules, best fit allocates (Galleguillos 2020, 1)", "hcp19", "HCP19", ()),
+    "pcp19": ("CP with a variable for each node (Galleguillos 2020, 2.2)", "pcp19", "PCP19", ()),
+    "pcp20": ("CP with positions of resources (Galleguillos et al. 2020, 3)", "pcp20", "PCP20", ()),
 }
 
 #: Names of the dispatchers that solve a model: these need OR-Tools.

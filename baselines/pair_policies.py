@@ -1,6 +1,6 @@
 """Rules that act in ``hpcgym/CoSchedule-v0`` as agents do, with ``action="pair"``.
 
-Each but the last is an order of the jobs that find room, as in the co-schedulers of document 003,
+Each but the last is an order of the jobs that find room, as in the co-schedulers of ELiSE,
 and leaves it to the environment's rule ``partners`` on which nodes they start. None ever waits.
 """
 

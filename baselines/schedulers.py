@@ -23,13 +23,13 @@ _FAMILY = {
     # Mu'alem and Feitelson 2001
     "easy": Scheduler(),
     "conservative": Scheduler(backfill="conservative"),
-    # shortest job backfilled first; with requested times also the FCFS of document 002
+    # shortest job backfilled first; with requested times also the FCFS of Legrand et al. 2018
     "easy-sjbf": Scheduler(backfill_order="sjbf"),
-    # Tsafrir, Etsion and Feitelson 2007; document 004, section 7.5
+    # Tsafrir, Etsion and Feitelson 2007; Glesser 2016, section 7.5
     "easy++": Scheduler(backfill_order="sjbf", estimate="ave2", correction="incremental"),
-    # the triple that document 004 recommends, section 7.5.3
+    # the triple that Glesser 2016 recommends, section 7.5.3
     "easy-e-loss": Scheduler(backfill_order="sjbf", estimate="e-loss", correction="incremental"),
-    # document 004, section 6.3.1: jobs are back-filled in the order of the queue
+    # Glesser 2016, section 6.3.1: jobs are back-filled in the order of the queue
     **{
         name: Scheduler(policy=name, backfill_order=name)
         for name, policy in POLICIES.items()
@@ -43,7 +43,7 @@ _FAMILY = {
 }
 
 #: Name -> scheduler. A policy's name alone is that policy with EASY backfilling in the order of
-#: requested times, the setting of document 002 (section 2.2); only ``fcfs`` is the strict queue.
+#: requested times, the setting of Legrand 2018 (section 2.2); only ``fcfs`` is the strict queue.
 SCHEDULERS: dict[str, Scheduler] = {
     **_FAMILY,
     **{

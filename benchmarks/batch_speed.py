@@ -25,7 +25,7 @@ sections:
   executors  the same, the vectors divided among workers that compute on one thread each
   coverage   simulations that covering the space of three weights takes, and its time, by slice
 
-Slices are the weeks of a trace. Vectors are random, over the six features of document 002. Times
+Slices are the weeks of a trace. Vectors are random, over the six features of Legrand 2018. Times
 are the best of --repeat runs; nothing is compiled within them.
 
 examples:

@@ -25,7 +25,7 @@ def mean(values: Sequence[float]) -> float:
 
 
 def features(job: Any, now: int, past: Sequence[Any], running: Sequence[Any]) -> dict[str, float]:
-    """Table 7.2 of document 004, in its order; ``past`` are the user's ended jobs, in order."""
+    """Table 7.2 of Glesser 2016, in its order; ``past`` are the user's ended jobs, in order."""
     runs = [other.actual for other in reversed(past)]  # the last first
     mine = [other for other in running if other.user == job.user and other is not job]
     # one may wait for nodes that boot; an extract knows who started later

@@ -1,6 +1,6 @@
 """What users have used, and in what order that puts their jobs, as slowly and obviously as can be.
 
-No code is shared with hpcgym. Document 004, section 6.2.2: usage is counted when a job terminates,
+No code is shared with hpcgym. Glesser 2016, section 6.2.2: usage is counted when a job terminates,
 in processor seconds or joules, and halves in each half-life from then on (equation 6.2, of periods
 as short as can be). Users stand below accounts, accounts below others, the machine above all.
 

@@ -1,1 +1,1 @@
-"""The dispatchers of documents 000 and 001 that solve a constraint-programming model (CP-SAT)."""
+"""Dispatchers that solve a CP-SAT model: those of Remediani 2017 and Galleguillos 2020."""

@@ -1,4 +1,4 @@
-"""Where things stand in PCP'20's lists of resources (document 001, section 3).
+"""Where things stand in PCP'20's lists of resources (Galleguillos et al. 2020, section 3).
 
 All of one resource in the machine is a list of positions, node after node: positions
 ``first[n, r]`` up to ``first[n + 1, r]`` are node n's. What runs already is fixed boxes there.

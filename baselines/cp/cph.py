@@ -1,6 +1,6 @@
 """CPH: constraint programming decides when jobs start, a heuristic decides where.
 
-Document 000, section 4.2. The relaxed model has one cumulative for each resource type, over the
+Remediani 2017, section 4.2. The relaxed model has one cumulative for each resource type, over the
 whole machine (equations 4.7 and 4.8), and minimises the waits weighted by the queues' expected
 waits (4.6) or the slowdowns (4.12); the search follows the priority of PRB (4.4) or the slowdown
 (4.3). The jobs that start now go to the first nodes that hold them, in the order of priority.

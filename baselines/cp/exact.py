@@ -1,6 +1,6 @@
 """The best there is, for small instances: what dispatchers and agents can be measured against.
 
-The model is PCP'19's (document 001, section 2.2), since it counts what nodes have free, as the
+The model is PCP'19's (Galleguillos 2020, section 2.2), since it counts what nodes have free, as the
 engine does; PCP'20's contiguous positions are stricter. With enough work the solver proves its
 schedule best, for up to about ten jobs on a few nodes; beyond that it gives a bound. The search is
 the solver's own, which proves more with the same work than the paper's.

@@ -1,12 +1,12 @@
 """HCP'19: constraint programming decides when jobs start, best fit decides where.
 
-Document 001, section 1. The scheduling model of PCP'19 (section 2.2) treats resources of one type
-as a pool over all nodes; the jobs that start now then go to nodes by best fit, in the order of
+Galleguillos 2020, section 1. The scheduling model of PCP'19 (section 2.2) treats resources of one
+type as a pool over all nodes; the jobs that start now then go to nodes by best fit, in the order of
 their priority, and one for which no nodes are found is postponed to the next pass: there is no
 iteration between the two stages.
 
-The model is that of CPH (document 000, section 4.2) with slowdown in the search and the objective;
-what differs is best fit. PCP'19 adds the allocation to it.
+The model is that of CPH (Remediani 2017, section 4.2) with slowdown in the search and the
+objective; what differs is best fit. PCP'19 adds the allocation to it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The allocation model of PCP'19 and pure CP: an optional interval for each unit on each node.
 
-Document 001, section 2.2 (u_i,n,j); document 000, equations 4.9 to 4.11 and 4.13. Its size grows
-with the machine: p_i,n variables for each job and node.
+Galleguillos 2020, section 2.2 (u_i,n,j); Remediani 2017, equations 4.9 to 4.11 and 4.13. Its size
+grows with the machine: p_i,n variables for each job and node.
 """
 
 from __future__ import annotations

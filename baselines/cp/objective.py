@@ -1,9 +1,9 @@
 """What the models minimise, in whole numbers.
 
 All objectives of the documents are a sum of waiting times, each divided by something of the job:
-its expected duration (slowdown: document 001, section 2.2; document 000, equation 4.12) or the
-expected wait of its queue (document 000, equations 4.6 and 4.14, which differ by a common factor).
-CP-SAT counts in whole numbers, so the quotients 1/x are scaled.
+its expected duration (slowdown: Galleguillos 2020, section 2.2; Remediani 2017, equation 4.12) or
+the expected wait of its queue (Remediani 2017, equations 4.6 and 4.14, which differ by a common
+factor). CP-SAT counts in whole numbers, so the quotients 1/x are scaled.
 
 **The scale** is the least common multiple of the divisors where that is small enough: all weights
 are then exact. Otherwise it is the largest power of two for which the dearest schedule costs less
@@ -79,17 +79,17 @@ class Weights(Objective):
 
 
 def slowdown(view: PassView) -> Objective:
-    """Return those of sum (s - q + d) / d: document 001, section 2.2; document 000, eq. 4.12."""
+    """Return those of sum (s - q + d) / d: Galleguillos 2020, 2.2; Remediani 2017, 4.12."""
     return Objective(np.maximum(view.duration, 1).astype(np.float64), view.wait, 1.0, 1.0)
 
 
 def weighted_wait(view: PassView) -> Objective:
-    """Return those of sum (max ewt / ewt) (s - q): document 000, equation 4.6 (CPH)."""
+    """Return those of sum (max ewt / ewt) (s - q): Remediani 2017, equation 4.6 (CPH)."""
     return Objective(view.expected_wait, view.wait, view.max_expected_wait, 0.0)
 
 
 def relative_wait(view: PassView) -> Objective:
-    """Return those of sum (s - q) / ewt: document 000, equation 4.14 (pure CP)."""
+    """Return those of sum (s - q) / ewt: Remediani 2017, equation 4.14 (pure CP)."""
     return Objective(view.expected_wait, view.wait, 1.0, 0.0)
 
 

@@ -1,14 +1,14 @@
 """PCP'19: jobs and their units in one model, with a variable for each place a unit can have.
 
-Document 001, section 2.2. The scheduling model (cumulatives over the whole machine), the allocation
-model (alternatives over the nodes), total slowdown, and a search on the jobs of highest priority:
-their slowdown if they started now. Conditional interval variables are CP-SAT's optional intervals,
-whose start is their job's own. The search strategy covers the starts; the allocation is left to the
-solver's default order.
+Galleguillos 2020, section 2.2. The scheduling model (cumulatives over the whole machine), the
+allocation model (alternatives over the nodes), total slowdown, and a search on the jobs of highest
+priority: their slowdown if they started now. Conditional interval variables are CP-SAT's optional
+intervals, whose start is their job's own. The search strategy covers the starts; the allocation is
+left to the solver's default order.
 
-Pure CP (document 000, section 4.3) has the same variables and constraints, in variants 1 and 3 the
-same search, and in 2 and 3 the same objective. What differs is that nodes of the plan are chosen by
-best fit here.
+Pure CP (Remediani 2017, section 4.3) has the same variables and constraints, in variants 1 and 3
+the same search, and in 2 and 3 the same objective. What differs is that nodes of the plan are
+chosen by best fit here.
 """
 
 from __future__ import annotations

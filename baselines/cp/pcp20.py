@@ -1,9 +1,9 @@
 """PCP'20: jobs and their units in one model whose size does not depend on the machine's.
 
-Document 001, section 3. Each resource type r is a list of positions, node after node (Figure 2);
-the unit j of a job i is a box in it (Figure 3) from position y_i,r,j up by req_i,r / rn_i, and from
-s(tau_i) on by d(tau_i). Boxes do not overlap (diffn), and element constraints keep all of a unit in
-one node.
+Galleguillos 2020, section 3. Each resource type r is a list of positions, node after node (Figure
+2); the unit j of a job i is a box in it (Figure 3) from position y_i,r,j up by req_i,r / rn_i, and
+from s(tau_i) on by d(tau_i). Boxes do not overlap (diffn), and element constraints keep all of a
+unit in one node.
 
 What differs from the paper and why
 -----------------------------------

@@ -1,7 +1,7 @@
 """The scheduling model that all dispatchers share: when jobs start, on pools of resources.
 
-Document 001, section 2.2 (PCP'19, HCP'19 and PCP'20); document 000, section 4.2 (CPH), equations
-4.7 and 4.8. Every resource type is one pool over all nodes.
+Galleguillos 2020, section 2.2 (PCP'19, HCP'19 and PCP'20); Remediani 2017, section 4.2 (CPH),
+equations 4.7 and 4.8. Every resource type is one pool over all nodes.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The dispatching problem of one scheduling pass: what every model of this folder is given.
 
-Document 001, section 2.1. Times are whole seconds from the time of dispatching. The queued jobs
-stand in the order of their priority; a model considers the first of them only (the window), since
-its size grows with them and a decision has to be made in less than a second.
+Galleguillos 2020, section 2.1. Times are whole seconds from the time of dispatching. The queued
+jobs stand in the order of their priority; a model considers the first of them only (the window),
+since its size grows with them and a decision has to be made in less than a second.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def pose(
 ) -> Problem:
     """Return the problem of a pass.
 
-    The heuristic is a list schedule (Algorithm 1 of document 000) in the order of priority at the
+    The heuristic is a list schedule (Algorithm 1 of Remediani 2017) in the order of priority at the
     time of dispatching. The published algorithm orders the queue anew at each time.
 
     Parameters

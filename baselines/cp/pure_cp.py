@@ -1,11 +1,11 @@
 """Pure CP: constraint programming decides when jobs start and where.
 
-Document 000, section 4.3. The cumulatives of CPH, and for each unit an alternative over the nodes
+Remediani 2017, section 4.3. The cumulatives of CPH, and for each unit an alternative over the nodes
 (equations 4.9, 4.10, 4.11 and 4.13); the units of a job may share a node. It minimises the waits
 over the queues' expected waits (4.14) or the slowdowns (4.12). Variants 0 and 2 use the solver's
 own search, 1 and 3 branch on the jobs of the highest slowdown (4.3).
 
-PCP'19 (document 001, section 2.2) is variant 3 with nodes of the plan chosen by best fit; the
+PCP'19 (Galleguillos 2020, section 2.2) is variant 3 with nodes of the plan chosen by best fit; the
 variables and constraints of both are in :mod:`hpcgym.baselines.cp.node_model`.
 """
 

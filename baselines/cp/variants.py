@@ -1,6 +1,6 @@
 """The variants 0 to 3 of CPH and pure CP: what the search and the objective weigh jobs by.
 
-Document 000, sections 4.2.1 and 4.3.1: 0, expected waits in both; 1, slowdown in the search; 2,
+Remediani 2017, sections 4.2.1 and 4.3.1: 0, expected waits in both; 1, slowdown in the search; 2,
 slowdown in the objective; 3, slowdown in both. By these names equation 4.4 is read as 4.1, although
 the text below it calls ewt_j the expected duration of the job, and its maximum that of the queue.
 """

@@ -1,1 +1,1 @@
-"""The results of document 003 (ELiSE) on co-scheduling, computed anew."""
+"""The results of ELiSE on co-scheduling, computed anew."""

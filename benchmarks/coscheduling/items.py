@@ -1,4 +1,4 @@
-"""The items of document 003, and what makes their verdicts: ``published.py``."""
+"""The items of ELiSE, and what makes their verdicts: ``published.py``."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from hpcgym.benchmarks.studies.items import (
     still_open,
 )
 
-DOCUMENT = "003"
+DOCUMENT = "ELiSE"
 #: The document's simple co-scheduling, and that which fills.
 _PLAIN, _FILLER = "easy-co", "filler-co"
 

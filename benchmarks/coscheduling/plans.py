@@ -15,7 +15,7 @@ from hpcgym.speedups import Heatmap
 
 Task = dict[str, Any]
 
-#: Document 003: "cluster: 100 nodes, 48 cores", "Process count: 256", 500 jobs, 5 shuffles.
+#: ELiSE: "cluster: 100 nodes, 48 cores", "Process count: 256", 500 jobs, 5 shuffles.
 CLUSTER, PROCESSES, JOBS, SHUFFLES = "marconi", 256, 500, 5
 #: 200 nodes of 2 x 10 cores: issue and document do not print a name, the machine is ARIS.
 MEASURED_CLUSTER = "aris"

@@ -1,4 +1,4 @@
-"""What document 003 prints of its results; nothing is computed from it but differences to ours."""
+"""What ELiSE prints of its results; nothing is computed from it but differences to ours."""
 
 from __future__ import annotations
 

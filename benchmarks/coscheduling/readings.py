@@ -1,4 +1,4 @@
-"""What document 003 does not say of its experiment, read in several ways.
+"""What ELiSE does not say of its experiment, read in several ways.
 
 The main reading was settled, each point by a sentence of the document or by what ELiSE's public
 measurements are like, before anything was simulated. Each other reading changes one point.

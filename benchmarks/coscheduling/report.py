@@ -18,7 +18,7 @@ HEAD = """\
 # Co-scheduling, computed anew
 
 E. Karapanagiotis, N. Triantafyllis, A. Tsoukleidis-Karydakis, G. Goumas, N. Koziris: ELiSE
-(document 003). Computed by hpcgym {version}. Jobs take half of the cores of each socket of twice as
+(ELiSE). Computed by hpcgym {version}. Jobs take half of the cores of each socket of twice as
 many nodes, and share these with others. The improvement is the makespan of EASY on whole nodes over
 that of a co-scheduler, less 1; *saved* is 1 less the second over the first. *easy-co* is what the
 document calls simple co-scheduling.

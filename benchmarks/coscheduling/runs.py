@@ -89,7 +89,7 @@ def amounts(result: Result) -> dict[str, float | None]:
 def utilisation(result: Result) -> float | None:
     """Return the share of cores in use until the last job starts; None if all start at once.
 
-    Document 003, "Metrics": "the percentage of the system that is in use until the waiting queue is
+    ELiSE, "Metrics": "the percentage of the system that is in use until the waiting queue is
     empty". Cores are in use if a process runs there.
     """
     begin, until = float(result.workload.submit_time.min()), float(result.start.max())

@@ -1,4 +1,4 @@
-"""PCP'19 as document 001 has it: what its solver finds by itself starts, and nothing else.
+"""PCP'19 as Galleguillos 2020 has it: what its solver finds by itself starts, and nothing else.
 
 PCP'19 of :mod:`hpcgym.baselines.cp` is given the list's schedule: as a hint, as bounds of the
 starts, as the answer where the solver finds no better one, and as proof that no model is needed.

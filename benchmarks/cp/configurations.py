@@ -21,12 +21,12 @@ DURATIONS: dict[str, str] = {
     "R": "clairvoyant",
 }
 
-#: Document 000, section 3.2 and chapter 4.
+#: Remediani 2017, section 3.2 and chapter 4.
 HEURISTICS = ("fcfs-list", "sjf-list", "ljf-list", "prb", "sdprb", "easy")
 CPH = ("cph-0", "cph-1", "cph-2", "cph-3")
 PURE_CP = ("cp-0", "cp-1", "cp-2", "cp-3")
 
-#: Document 001.
+#: Galleguillos et al. 2020.
 LATER = ("hcp19", "pcp19", "pcp20")
 
 #: The plans alone of two of these, to see what the solver adds: nothing is solved.
@@ -104,7 +104,7 @@ class Machine:
         for dispatcher, duration in product(self.dispatchers, self.durations):
             if dispatcher in WITHOUT_DURATIONS and duration != self.durations[0]:
                 continue
-            if dispatcher in (*LATER, *PLANS) and duration == "W":  # document 001 has none
+            if dispatcher in (*LATER, *PLANS) and duration == "W":  # nobody published it
                 continue
             made.append(Run(dispatcher, duration))
         if self.nodes_matter:
@@ -141,7 +141,7 @@ _FEW = {
 
 #: Name -> machine. The loads of both published logs are not printed: those here are chosen so that
 #: jobs wait on most days. KIT's log has no job names, nor has KTH-SP2's: D, which goes by
-#: them, is left to Eurora, as document 001 does (section 4).
+#: them, is left to Eurora, as Galleguillos et al. 2020 does (section 4).
 MACHINES = {
     "eurora": Machine(
         "eurora",
@@ -154,7 +154,7 @@ MACHINES = {
         usual_days=0.4,
         few=_FEW,
     ),
-    # the same machine, with no more units of a job than document 001's figure 6 allows: it was
+    # the same machine, with no more units of a job than figure 6 of Galleguillos allows: it was
     # added once results were known
     "eurora-figure-6": Machine(
         "eurora-figure-6",
@@ -224,8 +224,8 @@ def dispatcher_of(name: str) -> Any:
 def rules_of(run: Run, dispatcher: Any) -> Scheduler:
     """Return the rules of a run.
 
-    A job that outlives its duration is expected to end in the next second (document 001, section
-    2.2); EASY, which needs an end to reserve by, adds more each time (document 004).
+    A job that outlives its duration is expected to end in the next second (Galleguillos et al.
+    2020, section 2.2); EASY, which needs an end to reserve by, adds more each time (Glesser 2016).
 
     Parameters
     ----------

@@ -167,7 +167,7 @@ _MEAN = {"marker": "^", "markerfacecolor": "black", "markeredgecolor": "white", 
 
 
 def draw_means(found: Findings) -> Figure:
-    """Figures 4 and 5 of document 001, of all runs: means and one standard deviation."""
+    """Figures 4 and 5 of Galleguillos 2020, of all runs: means and one standard deviation."""
     runs = list(found.outcomes)
     figure = new_figure(_wide(found), 7)
     panels = figure.subplots(2, 1, sharex=True)
@@ -187,7 +187,7 @@ def draw_means(found: Findings) -> Figure:
 
 
 def draw_ratios(found: Findings) -> Figure:
-    """Figures 6 and 7 of document 001: PCP'20 to PCP'19 on each instance."""
+    """Figures 6 and 7 of Galleguillos et al. 2020: PCP'20 to PCP'19 on each instance."""
     figure = new_figure(8, 3.8)
     panels = (("variables", "number of variables"), ("seconds", "time of a dispatch"))
     for axes, (what, label) in zip(figure.subplots(1, 2), panels, strict=True):

@@ -1,9 +1,9 @@
-"""Models of the same instances: figures 6 and 7 of document 001.
+"""Models of the same instances: figures 6 and 7 of Galleguillos et al. 2020.
 
 The states at which a dispatcher was called are saved during a simulation, and both PCP'19 and
 PCP'20 are asked at each of them. Where the list's schedule may not be optimal they are also asked
 without it as a hint: a dispatcher whose solver then finds nothing would start nothing, which is
-what document 001 says of PCP'19 on KIT ForHLR II.
+what Galleguillos et al. 2020 says of PCP'19 on KIT ForHLR II.
 """
 
 from __future__ import annotations
@@ -72,10 +72,10 @@ def compare_one(task: dict[str, Any]) -> dict[str, Any]:
     Returns
     -------
     For each state a pair, PCP'20's and PCP'19's: ``variables`` of the models as they are built
-    here, ``constraints``, ``as_published``, the variables as document 001 counts them, ``seconds``
-    of CPU time, ``objective``. And ``hints``, for the states at which the list's schedule is above
-    the trivial bound: a dictionary each for either dispatcher with and without ``hint``, see
-    :func:`_asked`.
+    here, ``constraints``, ``as_published``, the variables as Galleguillos 2020 counts them,
+    ``seconds`` of CPU time, ``objective``. And ``hints``, for the states at which the list's
+    schedule is above the trivial bound: a dictionary each for either dispatcher with and without
+    ``hint``, see :func:`_asked`.
     """
     seeds = tuple(task["seeds"])
     workloads, cluster = loaded(task["machine"], task["days"], seeds, task["jobs_sha256"])
@@ -157,7 +157,7 @@ def considered(view: Any) -> tuple[Ints, Ints, Ints]:
 
 
 def published_sizes(units: Ints, per_unit: Ints, capacity: Ints) -> tuple[int, int]:
-    """Return the numbers of decision variables of PCP'20 and PCP'19 by document 001.
+    """Return the numbers of decision variables of PCP'20 and PCP'19 by Galleguillos et al. 2020.
 
     PCP'20 has |Q| + sum rn_i |R| (section 3). PCP'19 has |Q| + sum over jobs and nodes of p_i,n,
     the least of rn_i and how often a unit fits into the empty node (section 2.2).

@@ -1,4 +1,4 @@
-"""The items of documents 000 and 001, and what makes their verdicts; see ``published.py``."""
+"""Items of Remediani 2017 and Galleguillos 2020, and their verdicts; see ``published.py``."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from hpcgym.benchmarks.studies.items import (
     of_sentences,
 )
 
-THESIS, PAPER = "000", "001"
+THESIS, PAPER = "Remediani 2017", "Galleguillos et al. 2020"
 _EURORA = "--machine eurora"
 _KIT = "--machine kit-forhlr-ii"
 
@@ -44,13 +44,13 @@ def _text(sections: tuple[str, ...], *measures: str) -> Judge:
     def judge(stored: Stored) -> Verdict:
         _check_length(stored, "eurora")
         table = stored.table(
-            "eurora/table-statements", "document 000 says", "section", "added", "ours"
+            "eurora/table-statements", "Remediani 2017 says", "section", "added", "ours"
         )
-        measure = table["document 000 says"].str.partition(":")[0]
+        measure = table["Remediani 2017 says"].str.partition(":")[0]
         rows = table[table["section"].astype(str).isin(sections) & measure.isin(measures)]
         before = rows[rows["added"].isna()]
         rows = before if len(before) else rows
-        pairs = zip(rows["document 000 says"], rows["ours"], strict=True)
+        pairs = zip(rows["Remediani 2017 says"], rows["ours"], strict=True)
         return of_sentences({str(words): ours == "so" for words, ours in pairs})
 
     return judge

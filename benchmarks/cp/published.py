@@ -3,10 +3,10 @@
 Nothing of ours is computed from them, but by ``VARIABLES_BELOW`` and ``SECONDS_BETWEEN`` how many
 of our ratios are within what is published.
 
-Document 001: C. Galleguillos, Z. Kiziltan and R. Soto, A constraint programming-based job
-dispatcher for modern HPC systems and applications (2020). Document 000: V. Remediani, Data-driven
-job scheduling in constraint programming for HPC systems (2017), prints no table of results: its
-figures are boxes without numbers, so that of its results only the order can be compared.
+Galleguillos et al. 2020: C. Galleguillos, Z. Kiziltan and R. Soto, A constraint programming-based
+job dispatcher for modern HPC systems and applications (2020). Remediani 2017: V. Remediani,
+Data-driven job scheduling in constraint programming for HPC systems (2017), prints no table of
+results. Its figures are boxes without numbers, of which only the order can be compared.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ INFINITE = float("inf")
 
 @dataclass(frozen=True)
 class Times:
-    """A row of table 1 or 2 of document 001.
+    """A row of table 1 or 2 of Galleguillos et al. 2020.
 
     Attributes
     ----------
@@ -31,7 +31,7 @@ class Times:
     total_s: float
 
 
-#: Machine -> (dispatcher, duration) -> what tables 1 and 2 of document 001 print.
+#: Machine -> (dispatcher, duration) -> what tables 1 and 2 of Galleguillos et al. 2020 print.
 TIMES: dict[str, dict[tuple[str, str], Times]] = {
     "kit-forhlr-ii": {
         ("hcp19", "L2"): Times(292, 58_934),
@@ -51,14 +51,14 @@ TIMES: dict[str, dict[tuple[str, str], Times]] = {
     },
 }
 
-#: Document 001, section 4: how many jobs the logs behind these tables have.
+#: Galleguillos et al. 2020, section 4: how many jobs the logs behind these tables have.
 JOBS = {"kit-forhlr-ii": 114_355, "eurora": 400_000}
 
-#: How many months they are of: June 2016 to January 2018 (document 001, section 4), and March 2014
-#: to August 2015 (document 000, section 3.1.1).
+#: How many months they are of: June 2016 to January 2018 (Galleguillos 2020, section 4), and
+#: March 2014 to August 2015 (Remediani 2017, section 3.1.1).
 MONTHS = {"kit-forhlr-ii": 20, "eurora": 18}
 
-#: Document 001, figure 6: on every instance the ratio of variables, PCP'20 to PCP'19, is below.
+#: Galleguillos 2020, figure 6: on each instance the ratio of variables, PCP'20 to PCP'19, is below.
 VARIABLES_BELOW = 0.1
 
 #: Figure 7: between these is the ratio of dispatching times on almost all instances.
@@ -66,7 +66,7 @@ SECONDS_BETWEEN = (0.01, 1.0)
 
 
 class Statement(NamedTuple):
-    """What the text of document 000 says of two runs in one of its figures.
+    """What the text of Remediani 2017 says of two runs in one of its figures.
 
     Attributes
     ----------
@@ -85,7 +85,7 @@ class Statement(NamedTuple):
     later: bool = False
 
 
-#: Document 000, chapters 3 and 5: what its text says of the figures.
+#: Remediani 2017, chapters 3 and 5: what its text says of the figures.
 STATEMENTS: tuple[Statement, ...] = (
     Statement("sdprb R", "sdprb D", "slowdown", "5.2.1"),
     Statement("sdprb D", "sdprb W", "slowdown", "5.2.1"),

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 HEAD = """\
 # Constraint programming dispatchers, computed anew
 
-V. Remediani: Data-driven job scheduling in constraint programming for HPC systems (2017, document
-000), and C. Galleguillos, Z. Kiziltan, R. Soto: A constraint programming-based job dispatcher for
-modern HPC systems and applications (2020, document 001). Computed by hpcgym {version}.
+V. Remediani: Data-driven job scheduling in constraint programming for HPC systems (2017), and
+C. Galleguillos, Z. Kiziltan, R. Soto: A constraint programming-based job dispatcher for modern
+HPC systems and applications (2020). Computed by hpcgym {version}.
 
 A run is a dispatcher and what it takes durations for: W the requested time, D the data-driven
 heuristic, L2 the last two of the user, R the real run time. Slowdown is (wait + run time) / run
@@ -40,13 +40,13 @@ What can be compared with the published values, and what cannot:
 - **Machines differ**: an Intel Xeon E5-2640 there. Times are of one thread each.
 - Nodes are filled by number (first fit) unless a run says *best fit*; HCP'19, PCP'19 and PCP'20
   choose nodes themselves. The documents do not say how their heuristics and EASY did.
-- Document 000 has no numbers beside its figures: of it only what its text says is compared.
+- Remediani 2017 has no numbers beside its figures: of it only what its text says is compared.
 """
 
 #: Name of a table of a machine -> heading, and what is said below it.
 _TEXTS = {
     "slowdown": (
-        "Slowdown (document 000, figures 5.1, 5.2, 5.5, 5.6 and 5.9)",
+        "Slowdown (Remediani 2017, figures 5.1, 5.2, 5.5, 5.6 and 5.9)",
         "Means over seeds, with half their 95 % interval (Student's t), a wide one of three seeds;"
         " over the jobs of all seeds the deviation (std), and means of the short (up to 1 h),"
         " medium (up to 12 h) and long ones;"
@@ -67,7 +67,7 @@ _TEXTS = {
         "Jobs that wait after a pass (equation 3.2), over the passes with jobs in the queue.",
     ),
     "statements": (
-        "What document 000 says of its figures",
+        "What Remediani 2017 says of its figures",
         "By means: of slowdowns over the jobs whose slowdown is not 1, which are those that its"
         " figures have (chapter 5), so not the means above; of waits over all jobs, those that do"
         " not wait too. *Box* is the upper quartile of what a figure's box is of. What no job of"
@@ -76,7 +76,7 @@ _TEXTS = {
         " was found once results were known; the others were there before.",
     ),
     "times": (
-        "Time (document 001, tables 1 and 2)",
+        "Time (Galleguillos et al. 2020, tables 1 and 2)",
         "*Dispatch*: CPU time of all calls by the passes with jobs in the queue, what the published"
         " averages are of. A dispatcher is called only where some job fits: *a call* is the mean of"
         " those calls. EASY is compiled, and has no such time.",
@@ -89,7 +89,7 @@ _TEXTS = {
         " within the usual work, nothing starts. *Nothing found*: at so many of the calls; *of"
         " these idle*: while nothing ran. A run that has not started all jobs when nothing runs"
         " and none is to come has stopped dispatching, and is in no other table. Days count from"
-        " the first submission to the last. Its limit of time is not in document 001.",
+        " the first submission to the last. Its limit of time is not in Galleguillos et al. 2020.",
     ),
     "solving": (
         "What became of the models",
@@ -116,7 +116,7 @@ _TEXTS = {
 #: Name of a table of all machines -> the same.
 COMMON = {
     "sizes": (
-        "Models of the same instances (document 001, figures 6 and 7)",
+        "Models of the same instances (Galleguillos et al. 2020, figures 6 and 7)",
         "PCP'20 to PCP'19 at the same states, at each of which both models are made and solved."
         " *As published*: variables as the paper counts them;"
         " *ours*: of the models as they are built here. Published: the ratio of variables is below"
@@ -135,7 +135,7 @@ COMMON = {
         " within the usual work: with the list's schedule as a hint, as the dispatchers here do,"
         " and without. *Found*: any schedule, or a proof that none is as good as the list's. Where"
         " nothing is found, a dispatcher without a list to fall back on starts no job: that is what"
-        " document 001 says of PCP'19 on KIT. Starts are bounded by the list in both.",
+        " Galleguillos et al. 2020 says of PCP'19 on KIT. Starts are bounded by the list in both.",
     ),
     "by-nodes": (
         "Time of a dispatch by size of the machine",

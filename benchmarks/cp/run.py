@@ -62,7 +62,7 @@ PICTURES: dict[str, tuple[Callable[[Findings], Figure], str]] = {
     "By class of jobs": (figures.draw_classes, "classes"),
     "Queue": (figures.draw_queues, "queue"),
     "Waiting times": (figures.draw_waits, "wait"),
-    "Slowdown and wait (document 001, figures 4 and 5)": (figures.draw_means, "means"),
+    "Slowdown and wait (Galleguillos et al. 2020, figures 4 and 5)": (figures.draw_means, "means"),
     "Time of a dispatch by queued jobs": (figures.draw_by_queue, "by-queue"),
 }
 
@@ -244,7 +244,7 @@ def _draw(
             if ran.intersection(_SHOW.get(name, ran))
         }
         if found.instances:
-            heading = "Models of the same instances (document 001, figures 6 and 7)"
+            heading = "Models of the same instances (Galleguillos et al. 2020, figures 6 and 7)"
             drawn[heading] = (figures.draw_ratios(found), RATIOS)
         for heading, (figure, name) in drawn.items():
             found.pictures[heading] = Path(folder_name(found.machine)) / f"{name}.png"

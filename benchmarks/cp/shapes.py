@@ -12,7 +12,7 @@ from hpcgym.schedule.result import Result
 
 HOUR_S = 3600
 
-#: Document 000, section 3.1.1: class of jobs -> run times above, and up to [s].
+#: Remediani 2017, section 3.1.1: class of jobs -> run times above, and up to [s].
 CLASSES: Mapping[str, tuple[float, float]] = {
     "all": (-np.inf, np.inf),
     "short": (-np.inf, HOUR_S),
@@ -47,7 +47,7 @@ _QUARTERS = ("low", "q1", "median", "q3", "high")
 
 
 def slowdown_of(result: Result) -> NDArray[np.float64]:
-    """Return (n_jobs,) equation 3.1 of document 000: (wait + run time) / run time, not bounded."""
+    """Return (n_jobs,) equation 3.1 of Remediani 2017, the slowdown, which is not bounded."""
     run = np.maximum(result.run_time, 1)
     return (result.wait + run) / run
 
@@ -82,7 +82,7 @@ def shapes_of(results: Sequence[Result]) -> dict[str, dict[str, Any]]:
 
 
 def queues_of(results: Sequence[Result]) -> dict[str, Any]:
-    """Return how long the queue is (document 000, equation 3.2).
+    """Return how long the queue is (Remediani 2017, equation 3.2).
 
     Parameters
     ----------

@@ -48,7 +48,7 @@ def half_interval(values: Sequence[float]) -> float:
     return T_95[len(values)] * float(np.std(values, ddof=1)) / float(np.sqrt(len(values)))
 
 
-# --- Slowdown, waits and queues (document 000, figures 5.1 to 5.11) -------------------------------
+# --- Slowdown, waits and queues (Remediani 2017, figures 5.1 to 5.11) -----------------------------
 
 
 def slowdowns(found: Findings) -> pd.DataFrame:
@@ -82,7 +82,7 @@ def _by_class(found: Findings, measure: str, late: str) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-#: What document 000's figures show of the jobs that waited: lines, box, triangle (section 5.1).
+#: What Remediani 2017's figures show of the jobs that waited: lines, box, triangle (section 5.1).
 _BOX_PARTS = ("low", "q1", "median", "q3", "high", "mean")
 
 
@@ -100,7 +100,7 @@ def queues(found: Findings) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-# --- Times (document 001, tables 1 and 2) ---------------------------------------------------------
+# --- Times (Galleguillos 2020, tables 1 and 2) ----------------------------------------------------
 
 
 def times(found: Findings) -> pd.DataFrame:
@@ -213,7 +213,7 @@ def gains(found: Findings) -> pd.DataFrame:
 
 
 def statements(found: Findings) -> pd.DataFrame:
-    """Return what the text of document 000 says of its figures, and what ours are.
+    """Return what the text of Remediani 2017 says of its figures, and what ours are.
 
     Its figures have slowdowns of the jobs whose slowdown is not 1 (sections 3.3.1 and 5.1), so ours
     are means over those; of waits it averages all, those that are 0 too.
@@ -235,7 +235,7 @@ def statements(found: Findings) -> pd.DataFrame:
                 pair = f"{said.first} {relation} {said.second}"
                 rows.append(
                     {
-                        "document 000 says": f"{said.measure}: {pair}",
+                        "Remediani 2017 says": f"{said.measure}: {pair}",
                         "section": said.section,
                         "the first": ours,
                         "the second": theirs,
@@ -274,7 +274,7 @@ def _value(outcome: Outcome, measure: str) -> float:
 _BOX = "box of "
 
 
-# --- Sizes (document 001, figures 6 and 7) --------------------------------------------------------
+# --- Sizes (Galleguillos 2020, figures 6 and 7) ---------------------------------------------------
 
 
 def sizes(findings: Sequence[Findings]) -> pd.DataFrame:

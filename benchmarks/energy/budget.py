@@ -1,4 +1,4 @@
-"""Section 5.4 of document 004: an energy budget for three days in the middle of a busy week."""
+"""Section 5.4 of Glesser 2016: an energy budget for three days in the middle of a busy week."""
 
 from __future__ import annotations
 

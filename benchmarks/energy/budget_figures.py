@@ -1,4 +1,4 @@
-"""The pictures of the study of energy budgets: figures 5.1 to 5.3 of document 004."""
+"""The pictures of the study of energy budgets: figures 5.1 to 5.3 of Glesser 2016."""
 
 from __future__ import annotations
 

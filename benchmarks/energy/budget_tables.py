@@ -156,7 +156,7 @@ def _statements(outcomes: Outcomes) -> pd.DataFrame:
 
     table = pd.DataFrame(
         [(words, said) for words, said, _ in _STATEMENTS],
-        columns=["document 004, chapter 5", "published"],
+        columns=["Glesser 2016, chapter 5", "published"],
     )
     for name, traces in outcomes.items():
         cells, rows = cells_of(traces), _rows(traces)

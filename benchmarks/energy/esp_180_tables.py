@@ -82,7 +82,7 @@ def statements(outcomes: Outcomes, bursts: Bursts) -> pd.DataFrame:
 
     table = pd.DataFrame(
         [(words, said) for words, said, _ in (*_STATEMENTS, *_OF_BURST)],
-        columns=["document 004, section 6.3.3", "published"],
+        columns=["Glesser 2016, section 6.3.3", "published"],
     )
     of_burst = [check(bursts) for _, _, check in _OF_BURST]
     for load, policies in outcomes.items():

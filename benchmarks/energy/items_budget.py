@@ -1,4 +1,4 @@
-"""The items of document 004, chapter 5, and what makes their verdicts: ``published_budget.py``."""
+"""The items of Glesser 2016, chapter 5, and what makes their verdicts: ``published_budget.py``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hpcgym.benchmarks.studies.items import (
     said,
 )
 
-DOCUMENT = "004"
+DOCUMENT = "Glesser 2016"
 
 
 def _table_5_1(stored: Stored) -> Verdict:
@@ -32,7 +32,7 @@ def _table_5_1(stored: Stored) -> Verdict:
 
 
 def _statements(begin: str) -> Judge:
-    return said("table-statements", "document 004, chapter 5", [begin])
+    return said("table-statements", "Glesser 2016, chapter 5", [begin])
 
 
 ITEMS: tuple[Item, ...] = (

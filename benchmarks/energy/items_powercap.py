@@ -1,4 +1,4 @@
-"""The items of document 004, chapter 4, and their verdicts; see ``published_powercap.py``."""
+"""The items of Glesser 2016, chapter 4, and their verdicts; see ``published_powercap.py``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hpcgym.benchmarks.studies.items import (
     said,
 )
 
-DOCUMENT = "004"
+DOCUMENT = "Glesser 2016"
 #: Of figures of single runs one is drawn of each workload and reading.
 _SUBSTITUTE = "substitute-12_000_times"
 
@@ -47,7 +47,7 @@ def _changing(stored: Stored) -> Verdict:
 
 def _statements(*begin: str) -> Judge:
     """Judge sentences of section 4.6.3 by the first reading; the others are in the report."""
-    return said("table-statements", "document 004, section 4.6.3", begin)
+    return said("table-statements", "Glesser 2016, section 4.6.3", begin)
 
 
 ITEMS: tuple[Item, ...] = (

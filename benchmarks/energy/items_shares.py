@@ -1,4 +1,4 @@
-"""The items of document 004, chapter 6, and what makes their verdicts: ``published_shares.py``."""
+"""The items of Glesser 2016, chapter 6, and what makes their verdicts: ``published_shares.py``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hpcgym.benchmarks.studies.items import (
     said,
 )
 
-DOCUMENT = "004"
+DOCUMENT = "Glesser 2016"
 
 #: How far a mean may be from a published one to count as near.
 NEAR = 0.1
@@ -42,7 +42,7 @@ def _table_6_1(stored: Stored) -> Verdict:
 
 
 def _statements(*begin: str) -> Judge:
-    return said("table-statements", "document 004, section 6.3.2", begin)
+    return said("table-statements", "Glesser 2016, section 6.3.2", begin)
 
 
 ITEMS: tuple[Item, ...] = (
@@ -87,7 +87,7 @@ ITEMS: tuple[Item, ...] = (
             DOCUMENT,
             f"figure {number}",
             f"180 cores: stretches and waits, {what}",
-            said("table-statements-180", "document 004, section 6.3.3", [f"figure {number}"]),
+            said("table-statements-180", "Glesser 2016, section 6.3.3", [f"figure {number}"]),
             published="section 6.3.3",
         )
         for number, what in (

@@ -1,4 +1,4 @@
-"""Section 4.6 of document 004: a cap for an hour within an interval, kept in four ways."""
+"""Section 4.6 of Glesser 2016: a cap for an hour within an interval, kept in four ways."""
 
 from __future__ import annotations
 

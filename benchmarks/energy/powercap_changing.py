@@ -1,6 +1,6 @@
 """Frequencies that change while jobs run, beside those that are chosen at their starts.
 
-Section 8.2 of document 004 expects "faster power decrease when a powercap period is approaching
+Section 8.2 of Glesser 2016 expects "faster power decrease when a powercap period is approaching
 and lower jobs' turnaround time after a powercap period is over".
 """
 

@@ -1,4 +1,4 @@
-"""The pictures of the study of power caps: figures 4.4 to 4.6 of document 004."""
+"""The pictures of the study of power caps: figures 4.4 to 4.6 of Glesser 2016."""
 
 from __future__ import annotations
 

@@ -132,7 +132,7 @@ def statements(outcomes: Outcomes) -> pd.DataFrame:
 
     table = pd.DataFrame(
         [(words, said) for words, said, _, _ in _STATEMENTS],
-        columns=["document 004, section 4.6.3", "published"],
+        columns=["Glesser 2016, section 4.6.3", "published"],
     )
     for trace, requests in dict.fromkeys(key[:2] for key in outcomes):
         known = {

@@ -1,4 +1,4 @@
-"""Intervals of an overloaded machine, as section 4.6.2 of document 004 replays them.
+"""Intervals of an overloaded machine, as section 4.6.2 of Glesser 2016 replays them.
 
 The thesis has intervals of the trace of Curie, 2012. In place of it stands a generated workload of
 that size, or any that is named.
@@ -24,7 +24,7 @@ PROCESSORS = 80_640
 #: By which run times of the Lublin-Feitelson model are divided, which has 20 times as many huge
 #: jobs as the thesis tells of Curie: with 7 one of a thousand is left.
 SHORTER = 7
-#: Median of requested over run times in the thesis's trace (document 004, section 4.6.2).
+#: Median of requested over run times in the thesis's trace (Glesser 2016, section 4.6.2).
 REQUESTED = 12_000
 #: Of the substitute, which the thesis does not tell: what fills the queue.
 LOAD = 1.2

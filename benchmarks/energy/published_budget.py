@@ -1,4 +1,4 @@
-"""What document 004, chapter 5, prints of energy budgets; nothing is computed from it.
+"""What Glesser 2016, chapter 5, prints of energy budgets; nothing is computed from it.
 
 Figures 5.1 to 5.3 have no numbers.
 """

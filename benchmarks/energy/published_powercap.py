@@ -1,4 +1,4 @@
-"""What document 004, chapter 4, prints of power caps; nothing is computed from it but the workload.
+"""What Glesser 2016, chapter 4, prints of power caps; nothing is computed from it but the workload.
 
 Figure 4.6 has no numbers, only its text has. From section 4.6.2 the substitute for Curie's trace
 has two facts: how many jobs are huge, and how much more time is requested than is needed.

@@ -1,4 +1,4 @@
-"""What document 004, section 6.3, prints of energy fair share; nothing is computed from it."""
+"""What Glesser 2016, section 6.3, prints of energy fair share; nothing is computed from it."""
 
 from __future__ import annotations
 

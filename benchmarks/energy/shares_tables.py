@@ -152,7 +152,7 @@ def statements(outcomes: Sequence[esp.Outcome]) -> pd.DataFrame:
 
     table = pd.DataFrame(
         [(words, said) for words, said, _ in _STATEMENTS],
-        columns=["document 004, section 6.3.2", "published"],
+        columns=["Glesser 2016, section 6.3.2", "published"],
     )
     for load in dict.fromkeys(outcome.load for outcome in outcomes):
         at = {one.experiment: one for one in outcomes if one.load == load}

@@ -1,4 +1,4 @@
-"""The items of document 002, and what makes their verdicts; published values: ``published.py``."""
+"""The items of Legrand 2018, and what makes their verdicts; published values: ``published.py``."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from hpcgym.benchmarks.studies.items import (
     of_values,
 )
 
-DOCUMENT = "002"
+DOCUMENT = "Legrand et al. 2018"
 TRACES = ("SDSC-SP2", "SDSC-BLUE", "CTC-SP2", "KTH-SP2")
 #: The reading whose folder is looked at: the paper's numbers come out by it.
 _READING = "numbers"

@@ -1,4 +1,4 @@
-"""The best vectors of three weights, from all vectors of a grid (document 002, section 7).
+"""The best vectors of three weights, from all vectors of a grid (Legrand et al. 2018, section 7).
 
 Many vectors often give the least value: a week's best vector is then any of them. ``w_greedy``, a
 week's best vector on the next week, is therefore a mean over all of them, and beside it the value

@@ -1,4 +1,4 @@
-"""The items of document 004, chapter 7, and what makes their verdicts.
+"""The items of Glesser 2016, chapter 7, and what makes their verdicts.
 
 Published values: ``published.py``, and the original experiment's own where they are given.
 """
@@ -33,7 +33,7 @@ from hpcgym.benchmarks.studies.items import (
     still_open,
 )
 
-DOCUMENT = "004"
+DOCUMENT = "Glesser 2016"
 
 
 def _traces(verdict: Verdict, found: int, printed: int) -> Verdict:

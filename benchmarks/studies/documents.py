@@ -19,15 +19,17 @@ from hpcgym.errors import HpcgymError
 if TYPE_CHECKING:
     import pandas as pd
 
-#: The documents by number.
+#: The documents by name.
 DOCUMENTS = {
-    "000": "V. Remediani: Data-driven job scheduling in constraint programming for HPC systems",
-    "001": "C. Galleguillos, Z. Kiziltan, R. Soto: A constraint programming-based job dispatcher",
-    "002": "A. Legrand, D. Trystram, S. Zrigui: Adapting batch scheduling to workload"
-    " characteristics",
-    "003": "E. Karapanagiotis and others: ELiSE, a tool to support algorithmic design for HPC"
+    "Remediani 2017": "V. Remediani: Data-driven job scheduling in constraint programming for HPC"
+    " systems",
+    "Galleguillos et al. 2020": "C. Galleguillos, Z. Kiziltan, R. Soto: A constraint"
+    " programming-based job dispatcher",
+    "Legrand et al. 2018": "A. Legrand, D. Trystram, S. Zrigui: Adapting batch scheduling to"
+    " workload characteristics",
+    "ELiSE": "E. Karapanagiotis and others: ELiSE, a tool to support algorithmic design for HPC"
     " co-scheduling",
-    "004": "D. Glesser: Road to exascale",
+    "Glesser 2016": "D. Glesser: Road to exascale",
 }
 
 #: Command of a study, which is also the folder that it writes into -> its items, and where its
@@ -128,7 +130,7 @@ def page_text(entries: Sequence[Entry], results: bool) -> str:
         rows = table_of([entry for entry in entries if entry.item.document == document])
         rows = rows.drop(columns="document")
         rows["command"] = [f"`{command}`" if command else "" for command in rows["command"]]
-        parts += [f"## Document {document}\n", f"{title}.\n", table_text(rows)]
+        parts += [f"## {document}\n", f"{title}.\n", table_text(rows)]
     return "\n".join(parts)
 
 

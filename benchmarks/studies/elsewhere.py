@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hpcgym.benchmarks.studies.items import Item, built, left_out, no_result
 
-DOCUMENT = "004"
+DOCUMENT = "Glesser 2016"
 
 _MEASURED = "measured on a machine with sensors; a simulator has watts only as its input"
 

@@ -111,7 +111,7 @@ class Item:
 
     Attributes
     ----------
-    document : its number, such as "004".
+    document : its name, such as "Glesser 2016".
     place : in the document, such as "table 7.1".
     what : it is, in words.
     judge : makes the verdict of what the study has written; None: there is nothing to compute.

@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
-#: Document 002, section 6.1: how many consecutive weeks of a trace.
+#: Legrand et al. 2018, section 6.1: how many consecutive weeks of a trace.
 WEEKS = {"KTH-SP2": 45, "CTC-SP2": 45, "SDSC-SP2": 100, "SDSC-BLUE": 100}
 
 
 def cut_weeks(workload: Workload, shift_s: int) -> dict[int, Workload]:
     """Return the weeks of a trace by number, each submission put ``shift_s`` later.
 
-    Weeks count from time 0 of the trace's clock, as in document 002.
+    Weeks count from time 0 of the trace's clock, as in Legrand et al. 2018.
     """
     moved = workload.with_columns(submit_time=workload.submit_time + shift_s)
     last = WEEKS.get(workload.name, 10**9)

@@ -195,7 +195,7 @@ def check(
 def add_improvement(results: Sequence[Result]) -> None:
     """Add to the metrics by how much the makespan is better than the first one's.
 
-    The makespan of the first over that of each, less 1: what document 003 calls makespan speedup,
+    The makespan of the first over that of each, less 1: what ELiSE calls makespan speedup,
     and tables as an improvement in percent.
     """
     reference = results[0].metrics["makespan_s"]

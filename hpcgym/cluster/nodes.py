@@ -26,7 +26,7 @@ class NodeGroup:
         ``mem`` is in MB; others, such as ``gpu``, are whatever the jobs call them.
     power : of each node; None: the flat powers of the machine's processors.
     sockets : processors in the sense of chips on each node, at least 1, that share its cores
-        equally. Only jobs that share nodes go by them (document 003).
+        equally. Only jobs that share nodes go by them (ELiSE).
 
     Raises
     ------

@@ -33,7 +33,7 @@ class Cluster:
     processors : number of processors, at least 1. With ``groups`` it is the sum of their cores, and
         need not be given.
     idle_power_w : power of a processor without a job [W]. The default, like that of
-        ``busy_power_w``, is a node of the Curie machine (document 004, table 4.2): tables and files
+        ``busy_power_w``, is a node of the Curie machine (Glesser 2016, table 4.2): tables and files
         have no energies where nobody gave any power, see ``watts_given``.
     busy_power_w : power of a processor that runs a job [W].
     shutdown_after_s : whole seconds of idleness after which a processor is switched off; None:

@@ -24,7 +24,7 @@ class NodePower:
     """Power of each node of a group [W], in all states, and how fast it computes.
 
     A node on which a job runs draws ``busy_w`` of the highest level of its jobs, however many of
-    its cores they use (document 004, section 4.4).
+    its cores they use (Glesser 2016, section 4.4).
 
     Attributes
     ----------
@@ -35,7 +35,7 @@ class NodePower:
     frequency_ghz : of each level [GHz], rising; none are needed with one level.
     slowdown : completion time at each level over that at the highest: at least 1, not rising, the
         last is 1. One number is that at the lowest level, and others lie on the straight line over
-        the frequency (document 004, section 4.6.2). It counts in millionths, at most 1,000.
+        the frequency (Glesser 2016, section 4.6.2). It counts in millionths, at most 1,000.
     shutdown_time_s, boot_time_s : whole seconds that it takes to switch off, and on.
     shutdown_w, boot_w : power meanwhile; by default ``idle_w``, and the highest of ``busy_w``.
 
@@ -116,7 +116,7 @@ class Level:
     of : how many of the level below belong to one: of nodes on the first level. They are counted
         from node 0 of the machine, whatever the groups; the last may have fewer.
     power_w : of the component itself [W]. It is saved while all nodes below are off, and on the
-        first level so is ``off_w`` of these (document 004, table 4.1).
+        first level so is ``off_w`` of these (Glesser 2016, table 4.1).
 
     Raises
     ------

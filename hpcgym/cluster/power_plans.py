@@ -1,4 +1,4 @@
-"""What to switch off, or slow down, so that a machine keeps under a cap (document 004, chapter 4).
+"""What to switch off, or slow down, so that a machine keeps under a cap (Glesser 2016, chapter 4).
 
 First the model of section 4.2.1, of equal nodes: N of them, some switched off, some at a low
 frequency, the others at the highest, all computing. Then which nodes of a machine are switched off
@@ -42,7 +42,7 @@ class Plan:
 
 
 def rho(power: NodePower, degradation: float | None = None, lowest: int = 0) -> float:
-    """Return 1 - 1/deg - (Pmax - Pdvfs) / (Pmax - Poff), as document 004 defines it.
+    """Return 1 - 1/deg - (Pmax - Pdvfs) / (Pmax - Poff), as Glesser 2016 defines it.
 
     To save a watt, switching off costs 1 / (Pmax - Poff) of the work of a node, and slowing down
     (1 - 1/deg) / (Pmax - Pdvfs). So by C1 and C3 slowing down computes more if rho is below 0, and
@@ -100,7 +100,7 @@ def algorithm_2(
     degradation: float | None = None,
     lowest: int = 0,
 ) -> Plan:
-    """Return the plan of algorithm 2 of document 004, as it is printed.
+    """Return the plan of algorithm 2 of Glesser 2016, as it is printed.
 
     It mixes where not even all nodes at the lowest frequency keep under the cap, whatever rho is;
     else it switches off where rho is at most 0, which is where slowing down computes more. So

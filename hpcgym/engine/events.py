@@ -54,7 +54,7 @@ from hpcgym.engine.state import (
     UNLIMITED,
 )
 
-# [s] document 004, section 7.4.2: added to the first prediction, one after the other
+# [s] Glesser 2016, section 7.4.2: added to the first prediction, one after the other
 INCREMENTS = np.array(
     [60, 300, 900, 1800, 3600, 7200, 18000, 36000, 72000, 180000, 360000], np.int64
 )

@@ -9,7 +9,7 @@ from hpcgym.compilation import jit_part
 
 @jit_part
 def bounded_slowdown(response, run, tau):
-    """Return max(response / max(run, tau), 1), float64; document 002, equation 1.
+    """Return max(response / max(run, tau), 1), float64; Legrand et al. 2018, equation 1.
 
     As :func:`hpcgym.schedule.bounded_slowdown.bsld` has it for arrays.
 

@@ -34,7 +34,7 @@ for each pair |
     Jobs share nodes: each takes half of the cores of each socket (`allocation="half-socket"`), and
     another may have the other half. Codes that need different things of a node, such as memory
     bandwidth and arithmetic, then run faster than on filled nodes of their own, others slower
-    (document 003). The agent sees how fast each waiting job would run beside each running one, and
+    (ELiSE). The agent sees how fast each waiting job would run beside each running one, and
     says who starts beside whom.
 
     How fast a job runs follows from its neighbours at each time: its rate is its least speedup
@@ -108,7 +108,7 @@ for each pair |
 
     ## Reference
 
-    What the co-schedulers of document 003 make of the same episode:
+    What the co-schedulers of ELiSE make of the same episode:
 
     ```python
     import hpcgym

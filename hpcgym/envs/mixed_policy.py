@@ -64,8 +64,8 @@ class MixedPolicy(SchedulingEnv):
 
     ## Description
 
-    The mixed policies of document 002 (see `README.md`): a job's score is the weighted sum of its
-    features, and the queue is served from the highest score to the lowest, as
+    The mixed policies of Legrand et al. 2018 (see `docs/studies.md`): a job's score is the weighted
+    sum of its features, and the queue is served from the highest score to the lowest, as
     `hpcgym.simulate(workload, policy=weights)` does. The agent sets new weights at each interval.
     With `episodes="weeks"` and `interval="episode"`, an episode is a week of the paper and one
     decision: what a black-box search evaluates. With shorter intervals the weights adapt; a window

@@ -123,7 +123,7 @@ class PowerCapEnv(SchedulingEnv):
     ## Description
 
     Each day from 8 to 20 h the machine may draw no more than a share of its greatest power
-    (document 004, chapter 4), or whatever else `limits` says. The scheduler keeps the caps whatever
+    (Glesser 2016, chapter 4), or whatever else `limits` says. The scheduler keeps the caps whatever
     the agent does, by the rule `power`: with `"dvfs"`, the default, a job starts at the highest
     frequency at which all caps that it may run into allow it. The agent decides what is best
     meanwhile, and before: how fast jobs run, which nodes are off, how much power to use; and with
@@ -200,7 +200,7 @@ class EnergyBudgetEnv(SchedulingEnv):
     ## Description
 
     From the first to the last submission of an episode the machine may use a share of the energy
-    that it would use with all nodes busy (document 004, chapter 5), or whatever else `limits` says.
+    that it would use with all nodes busy (Glesser 2016, chapter 5), or whatever else `limits` says.
     A job starts only if the budget suffices for all that is then certain, so a budget is never
     exceeded but by what idle nodes draw. When to use the energy is up to the agent: `powercap`
     never draws more than the mean, and loses what it does not draw at night; whoever uses too much

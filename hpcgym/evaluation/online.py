@@ -85,7 +85,7 @@ def prequential(
     part : "all" of the trace, "train", its first ``train_share`` of the jobs, or "test", the rest.
         The machine is empty at first.
     cluster : the machine, as :func:`hpcgym.simulate` takes it.
-    budget : number of weight vectors, over the six features of document 002, among which the best
+    budget : number of weight vectors, over the six features of Legrand 2018, among which the best
         fixed ones are sought, each on the whole stream.
     resamples : of the intervals.
     seed : of intervals, of the weight vectors, and of learners that are made here.

@@ -85,7 +85,7 @@ def evaluate(
     SAF and F1; "random", a random order of the queue, or where policies act in JobSelection,
     QueueOrdering or MixedPolicy "random (acting)", random actions there (see
     :mod:`hpcgym.baselines.chance`); and "best-static", the best weights that do not change, over
-    the features of document 002 (or of MixedPolicy, if policies act in it). These weights are
+    the features of Legrand 2018 (or of MixedPolicy, if policies act in it). These weights are
     chosen on the training part only: of the pure policies and random vectors, 200 (``budget``) in
     all, those with the least mean BSLD over 100 training windows, or all training weeks or months,
     whatever the ``metric``.

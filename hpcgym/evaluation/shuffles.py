@@ -43,7 +43,7 @@ def compare_shuffles(
         - ``shuffles``: their number.
         - ``makespan_s``: mean makespan.
         - ``improvement_percent``: mean over the shuffles of 100 (makespan of the reference /
-          makespan - 1), the makespan speedup of document 003 less 1; ``improvement_low`` and
+          makespan - 1), the makespan speedup of ELiSE less 1; ``improvement_low`` and
           ``improvement_high``: its 95 % bootstrap interval over the shuffles, nan with fewer than
           five. If it lies above 0, the improvement is more than the choice of shuffles explains.
         - ``wins``: share of the shuffles on which no makespan is less; k schedulers that are

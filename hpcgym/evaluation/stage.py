@@ -86,7 +86,7 @@ class Stage:
     workload : the whole.
     rules : the rules that all environments have: those given, and where policies act, the others
         too, but for the usual correction.
-    features : what static weights are for: those of MixedPolicy, or the six of document 002.
+    features : what static weights are for: those of MixedPolicy, or the six of Legrand et al. 2018.
     counts_usage : whether an environment looks at what users have used.
     limits : of power and energy, that all environments set; None: none does.
     machine : what all run on.

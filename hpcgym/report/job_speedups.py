@@ -41,7 +41,7 @@ Groups = dict[str, NDArray[np.float64]]
 def draw_job_speedups(results: Results, axes: Axes | None = None) -> Axes:
     """Draw how the speedups of jobs are distributed: of one result by code, else by scheduler.
 
-    The speedup of a job is its run time compact over that which it took (document 003,
+    The speedup of a job is its run time compact over that which it took (ELiSE,
     "AppSpeedup"). Boxes go from quartile to quartile, with a line at the median and a dot at the
     mean; whiskers from the 5th to the 95th percentile.
 

@@ -30,7 +30,7 @@ def bsld(
 ) -> NDArray[np.float64]:
     """Return the bounded slowdown of each job: max((wait + run) / max(full_speed, tau), 1).
 
-    Document 002, equation 1; document 004, section 7.4.3: there no job is slowed down, and
+    Legrand et al. 2018, equation 1; Glesser 2016, section 7.4.3: there no job is slowed down, and
     ``full_speed`` is ``run``.
 
     Parameters

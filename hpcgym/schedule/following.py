@@ -1,6 +1,6 @@
 """Limits that follow a price or a carbon intensity: more power where energy is cheap or clean.
 
-Document 004, section 8.2, names budgets that follow the price of energy, or what of it is green, as
+Glesser 2016, section 8.2, names budgets that follow the price of energy, or what of it is green, as
 future work; it gives no rule. The one here is the simplest that keeps the mean.
 """
 

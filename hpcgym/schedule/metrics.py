@@ -228,7 +228,7 @@ METRICS = (
     Metric("carbon_g", "carbon", "kg", LESS, 1e-3),
     Metric("cost", "cost of energy", "", LESS),
     Metric("makespan_improvement", "makespan improvement", "%", MORE, 100),
-    # run time of compact jobs over that which it took (document 003); below 1, slowed down
+    # run time of compact jobs over that which it took (ELiSE); below 1, slowed down
     _shared(
         "mean_job_speedup", "mean job speedup", "", MORE, 1,
         lambda f: float(f.result.job_speedup.mean()),
@@ -304,7 +304,7 @@ def compute_metrics(result: Result) -> dict[str, float | int]:
     - ``backfilled_share``: of jobs that started before a job that came earlier in the queue;
       ``starved_share``: of jobs that waited longer than the scheduler's threshold, 0 without one.
     - where jobs share nodes, ``mean_job_speedup``, run time of compact jobs over that which it
-      took (document 003); ``slowed_share``, of jobs for which it is below 1; ``compact_share``, of
+      took (ELiSE); ``slowed_share``, of jobs for which it is below 1; ``compact_share``, of
       jobs that are compact, as the rules say or because they are too wide; ``throughput_per_h``,
       jobs over C in hours. The bounded slowdown divides by compact run times there.
     - ``io_congestion``, where they share files too: how many times as long these take, max(1, what
@@ -316,7 +316,7 @@ def compute_metrics(result: Result) -> dict[str, float | int]:
       that are busy, idle, off, and being switched off or on; of nodes, where these have a power of
       their own, see :mod:`hpcgym.schedule.books`, and where something stands above nodes
       ``energy_components_j`` of it. ``energy_j``: their sum, the integral of power over C.
-      Where nobody gave powers, each processor draws those of a node of document 004, table 4.2:
+      Where nobody gave powers, each processor draws those of a node of Glesser 2016, table 4.2:
       :func:`told_metrics` leaves such energies out.
     - ``cap_exceeded_s``, under caps: how long the power was above one that held and was known;
       ``budget_exceeded_j``, under budgets: what was used beyond them.

@@ -229,7 +229,7 @@ class Result:
     def job_speedup(self) -> NDArray[np.float64]:
         """Run time at full speed, compact, over that which the job took, (n_jobs,) float64.
 
-        Document 003, "Computation method": AppSpeedup.
+        ELiSE, "Computation method": AppSpeedup.
         """
         return _read_only(self.full_speed_run_time / self.run_time)
 
@@ -238,7 +238,7 @@ class Result:
         """Metrics by name; see :func:`hpcgym.schedule.metrics.compute_metrics`.
 
         Energies are always there. If nobody gave powers (``cluster.watts_given``), they are by the
-        default watts, those of a node of document 004 for each processor; then tables, pages and
+        default watts, those of a node of Glesser 2016 for each processor; then tables, pages and
         the command line leave them out.
         """
         return compute_metrics(self)

@@ -23,7 +23,7 @@ MOST_SHARE = 10.0  # of what all busy nodes draw: above it percent must be meant
 
 @dataclass(frozen=True)
 class PowerCap:
-    """A limit of the power of the whole machine (document 004, chapter 4).
+    """A limit of the power of the whole machine (Glesser 2016, chapter 4).
 
     Attributes
     ----------
@@ -65,7 +65,7 @@ class PowerCap:
 
 @dataclass(frozen=True)
 class EnergyBudget:
-    """A limit of the energy of the whole machine in a period (document 004, chapter 5).
+    """A limit of the energy of the whole machine in a period (Glesser 2016, chapter 5).
 
     Attributes
     ----------

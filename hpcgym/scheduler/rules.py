@@ -83,7 +83,7 @@ class Scheduler:
     policy : order of the queue: a name of :data:`hpcgym.scheduler.policies.POLICIES`; an expression
         such as ``"20 * wait - requested * processors"``, highest value first, over the names of
         :data:`hpcgym.scheduler.policies.expressions.NAMES`; six weights over the features of
-        document 002; a mapping of feature names to weights; or a function that takes the
+        Legrand et al. 2018; a mapping of feature names to weights; or a function that takes the
         :class:`hpcgym.scheduler.dispatchers.PassView` of each pass at which a queued job fits, and
         returns a score for each queued job, highest first.
     backfill : "none"; "easy", with one reservation, beside which others may start that end before
@@ -102,7 +102,7 @@ class Scheduler:
         :class:`hpcgym.scheduler.estimates.Predictor`). A copy is kept.
     correction : a name of :data:`hpcgym.scheduler.estimates.CORRECTIONS`: the new prediction for a
         job that outlives its prediction. None, the default: "next-second" with a dispatcher
-        (document 001, section 2.2), else "requested"; :meth:`but` then settles it anew.
+        (Galleguillos et al. 2020, section 2.2), else "requested"; :meth:`but` then settles it anew.
     threshold : seconds of waiting after which a job goes to the head of the queue; None: never.
     hold : how jobs that are probably long are held back, a :class:`hpcgym.scheduler.hold.Hold` or
         what its ``parse`` takes: a share of the machine, a text, a mapping. None, as 0: they are

@@ -32,7 +32,7 @@ BUDGET_RULES = {
     "reduce-pc": limited_state.REDUCE_PC,
     "energy-bud": limited_state.ENERGY_BUD,
 }
-#: ``mix`` uses frequencies of at least this share of the highest (document 004, section 4.5.2: from
+#: ``mix`` uses frequencies of at least this share of the highest (Glesser 2016, section 4.5.2: from
 #: 2.0 GHz on of 2.7).
 MIX_FROM = 0.74
 MOST_COUNTED_S = 10**9  # where work is counted in billionths of a second
@@ -281,7 +281,7 @@ def nodes_off(cluster: Cluster, power: NodePower, cap: PowerCap, rule: str) -> i
     """Return how many of the first nodes are off under a cap.
 
     ``shut``: as few as let all others run at the highest frequency. ``mix``: by algorithm 2 of
-    document 004, :func:`hpcgym.cluster.power_plans.algorithm_2`, the others at the highest or the
+    Glesser 2016, :func:`hpcgym.cluster.power_plans.algorithm_2`, the others at the highest or the
     lowest frequency. What stands above nodes is counted too.
 
     Raises

@@ -79,7 +79,7 @@ def simulate(
         :class:`hpcgym.scheduler.limits.EnergyBudget`, on a machine whose nodes have a power; the
         rule ``power`` says how they are kept. With limits, or an empty list of them, each job has
         nodes of its own; without, None, jobs may share nodes.
-    speedups : how fast codes run beside each other (document 003), where jobs may share nodes: a
+    speedups : how fast codes run beside each other (ELiSE), where jobs may share nodes: a
         :class:`hpcgym.speedups.Heatmap`, a file of one, or
         ``generated:codes=16,mean=1.1,spread=0.1,seed=0``. The codes of jobs are those of
         ``workload`` (:mod:`hpcgym.workload.codes`), the nodes must be alike, and the rule

@@ -29,7 +29,7 @@ class Heatmap:
     """Speedups of codes that share nodes, for each ordered pair of codes.
 
     The speedup of a code beside another is its run time alone on whole nodes ("compact") over its
-    run time on half sockets with the other on the other halves (document 003, "AppSpeedup"): below
+    run time on half sockets with the other on the other halves (ELiSE, "AppSpeedup"): below
     1 the code is slowed down. It is of the first code; what the second one gains is another entry.
 
     Attributes
@@ -39,7 +39,7 @@ class Heatmap:
         was not measured.
     alone : (C,) float64, above 0: of a code on half sockets with nobody on the other halves. What
         is NaN or not given becomes the greatest speedup known of the code, as the public program of
-        document 003 reckons; 1 if none is.
+        ELiSE reckons; 1 if none is.
     compact_s : (C,) float64 [s]: run time alone on whole nodes; NaN where unknown.
     processes : (C,) int64: processes of the code; -1 where unknown.
     source : where it comes from, for messages and manifests.
@@ -119,7 +119,7 @@ class Heatmap:
         """Speedups without gaps, (C, C), read-only.
 
         An unknown pair is the mean of the known ones of the same code, as in the public program of
-        document 003; 1 for a code of which none is known.
+        ELiSE; 1 for a code of which none is known.
         """
         known = ~np.isnan(self.speedup)
         counts = known.sum(axis=1)

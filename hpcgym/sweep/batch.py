@@ -88,7 +88,7 @@ class BatchSimulator:
     features : names of :data:`hpcgym.scheduler.policies.FEATURES`, or of ``USER_FEATURES`` beside
         them, one for each weight of a vector.
     scheduler : all rules but the policy: a name or a ``Scheduler``. "spf" stands for EASY that
-        backfills by requested time, as in document 002. Its ``fair_share`` says how usage counts
+        backfills by requested time, as in Legrand 2018. Its ``fair_share`` says how usage counts
         where a feature or ``backfill_order`` looks at it: each slice's of its own users.
     cluster, processors : the machine; by default that of the slices.
     tau : [s] run times below this count as this in bounded slowdowns.

@@ -1,4 +1,4 @@
-"""The whole space of three weights, covered by a grid: document 002, sections 7.1 and 8.1.2."""
+"""The whole space of three weights, covered by a grid: Legrand 2018, sections 7.1 and 8.1.2."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from hpcgym.workload.model import Workload
 
 Floats = NDArray[np.float64]
 
-#: The features of document 002, section 7.
+#: The features of Legrand et al. 2018, section 7.
 THREE = ("processors", "requested", "wait")
 
 _TILE = 1500  # vectors, about
@@ -75,7 +75,7 @@ def cover(
 ) -> Coverage:
     """Compute a metric of a slice under every vector of a grid.
 
-    Each weight has ``points`` values, evenly spaced from -1 to 1 (document 002 has 100): a million
+    Each weight has ``points`` values, evenly spaced from -1 to 1 (Legrand 2018 has 100): a million
     vectors, of which some are multiples of others and so the same policy. All have the value that
     :class:`BatchSimulator` gives them (as whole numbers without a common divisor, divided by
     ||w||_1: of multiples of these, rounding may serve jobs of equal scores in another order). But

@@ -1,6 +1,6 @@
 """Weights chosen anew each week by the weeks before: what on-line tuning reaches.
 
-Document 002 asks what can be expected from on-line learning: each week has weights that serve it
+Legrand 2018 asks what can be expected from on-line learning: each week has weights that serve it
 far better than SAF does (w*), but which they are is known only afterwards. Here weights are chosen
 for each week by those before it alone, and compared with SAF, with the best weights that never
 change, known in hindsight, and with the best of each week. What a week was like is known when it is

@@ -1,6 +1,6 @@
 """What can be proved of a schedule in which jobs share nodes, from arrays.
 
-Rates are those of document 003, "The simulation workflow": the least speedup beside any job that is
+Rates are those of ELiSE, "The simulation workflow": the least speedup beside any job that is
 on a node of the job's at the same time; where jobs share a file system, less by its congestion.
 Times are in ticks; an end is at a whole one, rounded up.
 An allocation is cells: so many parts of a node that a job has. n jobs, m cells.

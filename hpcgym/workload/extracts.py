@@ -1,6 +1,6 @@
 """An interval of a trace to be studied alone, from the state that the machine was in.
 
-This is the replay method of document 004, section 3.2, as simulation: running and queued jobs are
+This is the replay method of Glesser 2016, section 3.2, as simulation: running and queued jobs are
 put back, and what happened before is kept for the counters of fair share. What the method cannot
 do holds here too (section 3.2.2): failures of the machine and the reaction of users to other
 waiting times are not replayed, so that schedules of an extract compare with each other, and not

@@ -1,6 +1,6 @@
 """The state from which the jobs of an extract are simulated, where the machine is not empty.
 
-Document 004, section 3.2.1, names what has to be set up before an extract of a trace is replayed:
+Glesser 2016, section 3.2.1, names what has to be set up before an extract of a trace is replayed:
 running and queued jobs, where the running ones lie, and counters such as those of fair share.
 """
 

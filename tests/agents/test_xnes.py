@@ -347,7 +347,7 @@ def test_wrong_files_are_named(tmp_path: Path) -> None:
 
 
 def test_it_reaches_the_best_of_the_grid_on_real_weeks(trace: Any) -> None:
-    """Document 002, figures 5 and 14: a cut of ``hpcgym reproduce mixed-policies``."""
+    """Legrand et al. 2018, figures 5 and 14: a cut of ``hpcgym reproduce mixed-policies``."""
     points = np.linspace(-1.0, 1.0, 100)
     drawn = points[np.random.default_rng(0).integers(0, 100, size=(2000, 3))]
     reached: list[bool] = []

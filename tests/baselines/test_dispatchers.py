@@ -94,7 +94,7 @@ def test_equal_priorities_go_by_less_demand() -> None:
 
 
 def test_what_jobs_are_expected_to_take_enters_prb_among_equals_alone() -> None:
-    """Document 000, section 3.3.3: the expected wait of a queue is "a fixed value"."""
+    """Remediani 2017, section 3.3.3: the expected wait of a queue is "a fixed value"."""
     waits = [(0, 6 * HOUR), (2_000, HOUR), (2_000, HOUR), (5_000, HOUR)]
     orders: dict[str, set[tuple[int, ...]]] = {"prb": set(), "sdprb": set()}
     for durations in itertools.permutations((10, 400, 4_000, 40_000)):

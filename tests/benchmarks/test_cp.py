@@ -48,7 +48,7 @@ def test_eurora_has_what_document_000_compares() -> None:
     for name in ("prb", "sdprb", "easy", "cph-0", "cph-3", "cp-0", "cp-3"):
         assert {f"{name} {duration}" for duration in "WDR"} <= runs
     assert "fcfs-list" in runs
-    assert "pcp20 W" not in runs  # document 001 has D and R alone
+    assert "pcp20 W" not in runs  # Galleguillos et al. 2020 has D and R alone
 
 
 def test_every_published_time_has_a_run_beside_it() -> None:
@@ -273,7 +273,11 @@ def test_a_small_study_is_written_and_goes_on(tmp_path: Path) -> None:
         ["eurora"], tmp_path, days=0.02, executor="serial", progress=progress
     )
     text = path.read_text()
-    for heading in ("Slowdown (document 000", "Time (document 001", "Models of the same instances"):
+    for heading in (
+        "Slowdown (Remediani 2017",
+        "Time (Galleguillos et al. 2020",
+        "Models of the same instances",
+    ):
         assert heading in text
     assert "eurora:days=0.02,seed=1; eurora:days=0.02,seed=4" in text
     assert list(shown) == ["eurora"]

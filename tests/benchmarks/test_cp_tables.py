@@ -78,7 +78,7 @@ def test_means_are_over_seeds_with_an_interval() -> None:
 
 
 def test_boxes_of_the_jobs_that_waited_are_whole() -> None:
-    """What document 000 draws: the least, the quartiles, the largest, and a triangle: the mean."""
+    """What Remediani 2017 draws: least, quartiles, largest, and a triangle: the mean."""
     found = findings(prb_D=3)
     shape = found.outcomes[Run("prb", "D")]["shapes"]["all"]
     shape["slowed"] = shapes.box([2, 3, 4, 5, 96])
@@ -127,7 +127,7 @@ def test_queues_are_drawn_from_zero_up() -> None:
 
 def test_statements_are_judged_by_means() -> None:
     table = tables.statements(findings(sdprb_R=3, sdprb_D=2, sdprb_W=2.01)).set_index(
-        "document 000 says"
+        "Remediani 2017 says"
     )
     assert table.loc["slowdown: sdprb R below sdprb D", "ours"] == "not so"
     assert table.loc["slowdown: sdprb D below sdprb W", "ours"] == "equal within 1 %"
@@ -135,7 +135,7 @@ def test_statements_are_judged_by_means() -> None:
 
 
 def test_statements_that_both_are_about_the_same_are_judged_both_ways() -> None:
-    heading = "document 000 says"
+    heading = "Remediani 2017 says"
     found = findings(cph_3_D=10.9, cph_3_R=10, cph_1_D=11.1, cph_1_R=10, cph_2_W=8.9, cph_0_W=10)
     table = tables.statements(found).set_index(heading)
     assert table.loc["slowdown: cph-3 D about cph-3 R", "ours"] == "so"
@@ -149,7 +149,7 @@ def test_boxes_are_compared_by_their_upper_quartiles() -> None:
     for letter, values in (("W", [0, 0, 0, 4, 96]), ("D", [0, 0, 5, 5, 5])):
         outcome = found.outcomes[Run("cph-0", letter)]
         outcome["shapes"]["all"]["slowed"] = outcome["queues"]["queue"] = shapes.box(values)
-    table = tables.statements(found).set_index("document 000 says")
+    table = tables.statements(found).set_index("Remediani 2017 says")
     for measure in ("slowdown", "queue"):
         row = table.loc[f"box of {measure}: cph-0 W below cph-0 D"]
         assert (row["the first"], row["the second"], row["ours"]) == (4, 5, "so")
@@ -161,7 +161,7 @@ def test_statements_of_slowdowns_are_of_the_jobs_that_document_000_draws() -> No
     first = found.outcomes[Run("sdprb", "R")]["shapes"]["all"]
     first["slowed"] = shapes.box([1.5])
     first["waited"] = shapes.box([1.5])
-    table = tables.statements(found).set_index("document 000 says")
+    table = tables.statements(found).set_index("Remediani 2017 says")
     row = table.loc["slowdown: sdprb R below sdprb D"]
     assert (row["the first"], row["the second"], row["ours"]) == (1.5, 2, "so")
     row = table.loc["wait: sdprb R below sdprb D"]

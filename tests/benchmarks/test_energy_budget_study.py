@@ -175,7 +175,7 @@ def reversed_of(mechanism: str, shutdown: bool, share: float, measure: str) -> f
 
 def so_of(outcomes: Any) -> dict[str, str]:
     table = budget_tables.statements(outcomes)
-    return dict(zip(table["document 004, chapter 5"], table[f"so, {TEXT}"], strict=True))
+    return dict(zip(table["Glesser 2016, chapter 5"], table[f"so, {TEXT}"], strict=True))
 
 
 def test_statements_can_hold_and_fail() -> None:

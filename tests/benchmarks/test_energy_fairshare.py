@@ -78,7 +78,7 @@ def test_three_users_of_light_esp() -> None:
     """What the thesis says of its figures, but for what depends on when jobs come."""
     outcomes = [esp.run(kind, 1.0, 3) for kind in (esp.EFFICIENCY, esp.WORKLOAD)]
     table = shares_tables.statements(outcomes)
-    so = dict(zip(table["document 004, section 6.3.2"], table["so, load 1"], strict=True))
+    so = dict(zip(table["Glesser 2016, section 6.3.2"], table["so, load 1"], strict=True))
     assert len(so) == 7
     assert so["other jobs: but for FIFO all policies have the same results"] == "yes"
     assert so["other jobs: the user with most is penalised"] == "yes"
@@ -141,7 +141,7 @@ def test_a_burst_is_served_by_what_users_have_consumed() -> None:
 def test_what_the_text_says_of_180_cores_holds_with_load_1() -> None:
     outcomes = {1.0: esp_180.run(1.0, esp.SEEDS)}
     table = esp_180_tables.statements(outcomes, esp_180.run_burst())
-    so = dict(zip(table["document 004, section 6.3.3"], table["so, load 1"], strict=True))
+    so = dict(zip(table["Glesser 2016, section 6.3.3"], table["so, load 1"], strict=True))
     assert len(so) == 12
     assert set(so.values()) == {"yes"}
 
@@ -158,7 +158,7 @@ def test_sentences_of_180_cores_can_fail() -> None:
         for policy, of in usual.items()
     }
     table = esp_180_tables.statements({1.0: other}, esp_180.run_burst())
-    so = dict(zip(table["document 004, section 6.3.3"], table["so, load 1"], strict=True))
+    so = dict(zip(table["Glesser 2016, section 6.3.3"], table["so, load 1"], strict=True))
     for words in ("6.5: gluttonous jobs wait", "6.6: gluttonous jobs", "6.7: gluttonous jobs wait"):
         assert {value for key, value in so.items() if words in key} == {"no"}
 

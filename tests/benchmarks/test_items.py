@@ -42,7 +42,7 @@ WEEKS = pd.DataFrame(
 
 #: The captions of the documents, by hand: kind -> numbers.
 CAPTIONS: dict[str, dict[str, list[str]]] = {
-    "000": {
+    "Remediani 2017": {
         "figure": [
             "2.1",
             "2.2",
@@ -51,13 +51,13 @@ CAPTIONS: dict[str, dict[str, list[str]]] = {
         ],
         "algorithm": ["1", "2"],
     },
-    "001": {"figure": [str(k) for k in range(1, 8)], "table": ["1", "2"]},
-    "002": {
+    "Galleguillos et al. 2020": {"figure": [str(k) for k in range(1, 8)], "table": ["1", "2"]},
+    "Legrand et al. 2018": {
         "figure": [str(k) for k in range(1, 16)],
         "table": [str(k) for k in range(1, 8)],
         "equation": [str(k) for k in range(1, 7)],
     },
-    "004": {
+    "Glesser 2016": {
         "figure": [
             "2.1",
             *(f"3.{k}" for k in range(1, 8)),
@@ -185,7 +185,7 @@ def store(results: Path, name: str, table: pd.DataFrame, report: str = REPORT) -
 def test_a_verdict_follows_from_what_a_study_has_written(
     factor: float, expected: str, tmp_path: Path
 ) -> None:
-    assert verdict(tmp_path, "002", "table 2") == ("not run", "")
+    assert verdict(tmp_path, "Legrand et al. 2018", "table 2") == ("not run", "")
     halves = TABLE_2["SDSC-SP2"]
     table = pd.DataFrame(
         [
@@ -194,12 +194,15 @@ def test_a_verdict_follows_from_what_a_study_has_written(
         ]
     )
     store(tmp_path, "mixed-policies/SDSC-SP2-numbers/split", table)
-    assert verdict(tmp_path, "002", "table 2")[0] == expected
-    assert verdict(tmp_path, "002", "figure 3") == ("not run", "no weekly.csv")
+    assert verdict(tmp_path, "Legrand et al. 2018", "table 2")[0] == expected
+    assert verdict(tmp_path, "Legrand et al. 2018", "figure 3") == ("not run", "no weekly.csv")
     # the paper's own sums have w* far below, and SAF before w*_train, which is second
     store(tmp_path, "mixed-policies/SDSC-SP2-numbers/weekly", WEEKS)
-    assert verdict(tmp_path, "002", "figure 3") == ("trend", "5 of 5 sentences hold")
-    assert verdict(tmp_path, "002", "figure 2") == (
+    assert verdict(tmp_path, "Legrand et al. 2018", "figure 3") == (
+        "trend",
+        "5 of 5 sentences hold",
+    )
+    assert verdict(tmp_path, "Legrand et al. 2018", "figure 2") == (
         "not met",
         "3 of 5 sentences hold; not: not in week 56 (1.00 times); not in week 85 (1.00 times)",
     )
@@ -207,11 +210,14 @@ def test_a_verdict_follows_from_what_a_study_has_written(
         [{"unit of times": "second", "mean BSLD, q < 0": 2.0, "mean BSLD, q > 0": 3.0}]
     )
     store(tmp_path, "mixed-policies/SDSC-SP2-numbers/units", units)
-    assert verdict(tmp_path, "002", "figure 4") == (
+    assert verdict(tmp_path, "Legrand et al. 2018", "figure 4") == (
         "not met",
         "1 of 2 sentences hold; not: vectors with q > 0 are better on average",
     )
-    assert verdict(tmp_path, "002", "table 1") == ("not run", "no numbers and means")
+    assert verdict(tmp_path, "Legrand et al. 2018", "table 1") == (
+        "not run",
+        "no numbers and means",
+    )
 
 
 def test_a_quick_cut_and_half_a_study_are_compared_with_nothing(tmp_path: Path) -> None:
@@ -219,14 +225,14 @@ def test_a_quick_cut_and_half_a_study_are_compared_with_nothing(tmp_path: Path) 
     table = pd.DataFrame([row])
     name = "mixed-policies/KTH-SP2-numbers/thresholds"
     store(tmp_path, name, table, REPORT + "\n**A quick cut: few weeks. Not to be compared.**\n")
-    assert verdict(tmp_path, "002", "table 5")[0] == "quick cut"
+    assert verdict(tmp_path, "Legrand et al. 2018", "table 5")[0] == "quick cut"
     store(tmp_path, name, table, "# A study, computed anew\n\nNot finished yet.\n")
-    assert verdict(tmp_path, "002", "table 5") == ("not run", "not finished yet")
+    assert verdict(tmp_path, "Legrand et al. 2018", "table 5") == ("not run", "not finished yet")
     store(tmp_path, name, table)
-    assert verdict(tmp_path, "002", "table 5") == ("exact", "1 sums")
+    assert verdict(tmp_path, "Legrand et al. 2018", "table 5") == ("exact", "1 sums")
     store(tmp_path, name, table.drop(columns="paper"))
-    assert verdict(tmp_path, "002", "table 5")[0] == "not run"
-    assert verdict(tmp_path, "002", "table 3") == ("not run", "no thresholds.csv")
+    assert verdict(tmp_path, "Legrand et al. 2018", "table 5")[0] == "not run"
+    assert verdict(tmp_path, "Legrand et al. 2018", "table 3") == ("not run", "no thresholds.csv")
 
 
 def test_thresholds_that_are_none_stay_words(tmp_path: Path) -> None:
@@ -239,7 +245,7 @@ def test_table_7_6_says_of_how_many_logs_it_is(tmp_path: Path) -> None:
     printed = TABLE_7_6["KTH-SP2"]
     rows = {"trace": "KTH-SP2", "what": "x", "ours": [value + 0.04 for value in printed]}
     store(tmp_path, "prediction/table-7.6", pd.DataFrame({**rows, "thesis": printed}))
-    assert verdict(tmp_path, "004", "table 7.6") == ("exact", "8 values; of 1 of 6 traces")
+    assert verdict(tmp_path, "Glesser 2016", "table 7.6") == ("exact", "8 values; of 1 of 6 traces")
 
 
 @pytest.mark.parametrize(
@@ -279,17 +285,17 @@ def test_statements_of_document_000_by_figure(jobs: int, expected: str, tmp_path
         ("slowdown, long: prb D below sdprb D", "5.2.1", "equal within 1 %", ""),
         ("box of queue: cph-0 W below cph-0 D", "3.3.3", "so", "later"),
     ]
-    columns = ["document 000 says", "section", "ours", "added"]
+    columns = ["Remediani 2017 says", "section", "ours", "added"]
     store(tmp_path, "cp/eurora/table-statements", pd.DataFrame(rows, columns=columns))
-    assert verdict(tmp_path, "000", "figure 5.1") == ("not run", "no runs.csv")
+    assert verdict(tmp_path, "Remediani 2017", "figure 5.1") == ("not run", "no runs.csv")
     store(tmp_path, "cp/eurora/runs", pd.DataFrame({"shapes.all.jobs": [jobs, jobs + 1]}))
-    found = verdict(tmp_path, "000", "figure 5.1")
+    found = verdict(tmp_path, "Remediani 2017", "figure 5.1")
     assert found[0] == expected
     if expected == "trend":
         assert found[1] == "2 of 2 sentences hold"
-        assert verdict(tmp_path, "000", "figure 3.5")[0] == "trend"
-        assert verdict(tmp_path, "000", "figure 5.2")[0] == "not met"
-        assert verdict(tmp_path, "000", "figure 5.5")[0] == "not run"
+        assert verdict(tmp_path, "Remediani 2017", "figure 3.5")[0] == "trend"
+        assert verdict(tmp_path, "Remediani 2017", "figure 5.2")[0] == "not met"
+        assert verdict(tmp_path, "Remediani 2017", "figure 5.5")[0] == "not run"
     else:
         assert found[1] == "42 jobs of eurora are too few to compare"
 
@@ -306,7 +312,7 @@ def test_times_of_document_001_are_compared_by_order(tmp_path: Path) -> None:
     )
     store(tmp_path, "cp/eurora/table-times", table)
     store(tmp_path, "cp/eurora/runs", pd.DataFrame({"shapes.all.jobs": [800]}))
-    found = verdict(tmp_path, "001", "table 2")
+    found = verdict(tmp_path, "Galleguillos et al. 2020", "table 2")
     assert found == (
         "not met",
         "4 of 6 sentences hold; not: pcp20 D below hcp19; pcp20 R below hcp19",
@@ -317,7 +323,7 @@ def test_tables_of_another_version_are_an_error(tmp_path: Path) -> None:
     store(tmp_path, "energy-budget/table-5.1", pd.DataFrame({"something": [1]}))
     words = r"energy-budget has tables of another version of the study \(no column 'reading' in tab"
     with pytest.raises(HpcgymError, match=words):
-        verdict(tmp_path, "004", "table 5.1")
+        verdict(tmp_path, "Glesser 2016", "table 5.1")
     with pytest.raises(HpcgymError, match="there is no such folder"):
         documents.all_items(tmp_path / "nowhere")
 
@@ -329,7 +335,9 @@ def test_a_mistake_of_a_judge_is_seen(error: type[Exception], tmp_path: Path) ->
 
     store(tmp_path, "study/table", pd.DataFrame({"something": [1]}))
     with pytest.raises(error, match="a mistake"):
-        items.judged(items.Item("004", "table 5.1", "a table", judge), Stored(tmp_path / "study"))
+        items.judged(
+            items.Item("Glesser 2016", "table 5.1", "a table", judge), Stored(tmp_path / "study")
+        )
 
 
 def test_the_command_prints_all_items_and_writes_the_page(tmp_path: Path) -> None:
@@ -340,7 +348,7 @@ def test_the_command_prints_all_items_and_writes_the_page(tmp_path: Path) -> Non
     assert result.exit_code == 0, result.stderr
     rows = json.loads(result.stdout)["rows"]
     assert len(rows) == number
-    assert rows[0]["document"] == "000"
+    assert rows[0]["document"] == "Remediani 2017"
     assert "not run" in page.read_text()
     assert "| table 7.6 | overview of all triples | not run |" in page.read_text()
     csv = CliRunner().invoke(app, [*arguments, "--format", "csv"])

@@ -129,7 +129,7 @@ def test_what_is_so_by_itself() -> None:
 
 
 def test_slowdowns_lie_on_a_line_over_the_frequency() -> None:
-    """Document 004, section 4.6.2: 1.63 at 1.2 GHz and 1.29 at 2.0 GHz."""
+    """Glesser 2016, section 4.6.2: 1.63 at 1.2 GHz and 1.29 at 2.0 GHz."""
     power = find_cluster("curie").groups[0].power
     assert power is not None
     by_ghz = dict(zip(power.frequency_ghz, power.slowdowns, strict=True))

@@ -1,4 +1,4 @@
-"""Plans under caps: the tables of document 004, and small machines on which all plans are tried."""
+"""Plans under caps: the tables of Glesser 2016, and small machines on which all plans are tried."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from hpcgym.errors import HpcgymError
 
 CURIE = find_cluster("curie").groups[0].power
 
-#: Document 004, table 4.3: degradation and rho, as printed.
+#: Glesser 2016, table 4.3: degradation and rho, as printed.
 PRINTED = (
     ("NA", 2.27, 0.0),
     ("linpack", 2.14, -0.027),

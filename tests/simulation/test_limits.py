@@ -356,7 +356,7 @@ def test_what_is_saved_can_be_used() -> None:
 
 
 def test_a_short_wide_job_is_backfilled_where_there_is_energy() -> None:
-    """Document 004, section 5.3.3: with energy-bud it may start, with a lower cap it may not."""
+    """Glesser 2016, section 5.3.3: with energy-bud it may start, with a lower cap it may not."""
     budget = EnergyBudget(600 * 200, 0, 200, period=10)
     given = jobs((0, 1, 150), (60, 4, 40), (60, 3, 4))
     # at 60 s 6,000 J are saved; the head needs 200 W above the mean for 40 s, and all nodes

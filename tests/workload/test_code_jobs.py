@@ -27,7 +27,7 @@ from hpcgym.workload import (
 from hpcgym.workload.archive import data_folders
 from hpcgym.workload.generators.code_jobs import ARRIVALS, LONGEST_S, MIXES, SHORTEST_S
 
-#: Jobs 40, 41, 42 and 43 of the table in document 003; their codes are those of Grvingt.
+#: Jobs 40, 41, 42 and 43 of the table in ELiSE; their codes are those of Grvingt.
 PRINTED = (
     Code("lu.D.64", 64, 4540),
     Code("cg.D.32", 32, 3470),

@@ -55,7 +55,7 @@ def test_accelerators_never_both(log):
 
 
 def test_users_repeat_jobs_for_a_while(log):
-    """Document 000, section 3.1.2: a job of the same name tells the run time, for a while."""
+    """Remediani 2017, section 3.1.2: a job of the same name tells the run time, for a while."""
     order = np.lexsort((np.arange(len(log)), log.executable))
     name, run = log.executable[order], np.log(log.run_time[order])
     again = name[1:] == name[:-1]

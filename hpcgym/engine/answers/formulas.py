@@ -83,8 +83,8 @@ def by_typical_ratio(requested, known):
 FORMULAS = {
     "ave2": Formula(
         "the mean of the user's last two ended jobs, at most the requested time; the requested "
-        "time while there are not two (Tsafrir et al. 2007; document 004, section 7.2.2; L2 of "
-        "document 001). ave1, ave3 and so on: of the last one, three ...",
+        "time while there are not two (Tsafrir et al. 2007; Glesser 2016, section 7.2.2; L2 of "
+        "Galleguillos et al. 2020). ave1, ave3 and so on: of the last one, three ...",
         "mean of the user's last {last} run times",
         mean_of_last,
         last=2,

@@ -2,7 +2,7 @@
 
 The terms of a prediction are the products of up to ``degree`` features; their weights are learned
 by algorithm 2 of S. Ross, P. Mineiro and J. Langford, "Normalized Online Learning", UAI 2013,
-which needs no scaling of features. The losses are those of document 004, section 7.3.2: one branch
+which needs no scaling of features. The losses are those of Glesser 2016, section 7.3.2: one branch
 for over-predictions, one for under-predictions.
 
 Sums are made in one order, not in the one that is fastest on the machine: the same inputs give the

@@ -119,7 +119,7 @@ POWER_ARGUMENTS = {
 }
 
 POWER_REFERENCE = """\
-What the policies of document 004 make of the same episode and limits, without an agent:
+What the policies of Glesser 2016 make of the same episode and limits, without an agent:
 
 ```python
 import hpcgym

@@ -173,7 +173,7 @@ class PassView:
     def in_order(self, order: Any) -> list[int]:
         """Return the places that start if jobs are taken in that order, those that fit.
 
-        Jobs that do not fit are passed over: Algorithm 1 of document 000 at one time.
+        Jobs that do not fit are passed over: Algorithm 1 of Remediani 2017 at one time.
 
         Parameters
         ----------

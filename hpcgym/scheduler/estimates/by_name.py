@@ -22,7 +22,7 @@ from hpcgym.scheduler.estimates.regression import Regression
 if TYPE_CHECKING:
     from hpcgym.workload.model import Workload
 
-#: Name -> what is predicted once a job has run as long as predicted (document 004, section 7.4.2).
+#: Name -> what is predicted once a job has run as long as predicted (Glesser 2016, section 7.4.2).
 CORRECTIONS = {
     "requested": "the requested time",
     "incremental": "the first prediction + 1 min, 5 min, 15 min, 30 min, 1 h, ... 100 h in turn, "
@@ -30,9 +30,9 @@ CORRECTIONS = {
     "recursive-doubling": "twice the running time so far",
     "predicted-again": "what the estimate, which must be one that learns, then says; the requested "
     "time if that has passed",
-    "kill": "nothing: the job is killed (document 001, section 2.1)",
-    "next-second": "that it ends in the next second, again and again (document 001, section 2.2); "
-    "only dispatchers reckon so",
+    "kill": "nothing: the job is killed (Galleguillos et al. 2020, section 2.1)",
+    "next-second": "that it ends in the next second, again and again "
+    "(Galleguillos et al. 2020, section 2.2); only dispatchers reckon so",
 }
 
 CORRECTION_CODES = {
@@ -98,12 +98,12 @@ KNOWN = {
 _OTHERS = {
     "data-driven": Named(
         "the last ended job of the user that is most alike, by name, queue, requested "
-        "time and processors (D: document 000, section 3.1.2)",
+        "time and processors (D: Remediani 2017, section 3.1.2)",
         "the user's last job that was most alike",
         predictor=DataDriven,
     ),
     "e-loss": Named(
-        "regression learned on-line with the E-Loss (document 004, section 7.5.3)",
+        "regression learned on-line with the E-Loss (Glesser 2016, section 7.5.3)",
         "run times learned with the E-Loss",
     ),
     "regression": Named(

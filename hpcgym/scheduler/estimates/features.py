@@ -1,4 +1,4 @@
-"""What a prediction of a job's run time may look at: table 7.2 of document 004."""
+"""What a prediction of a job's run time may look at: table 7.2 of Glesser 2016."""
 
 from __future__ import annotations
 

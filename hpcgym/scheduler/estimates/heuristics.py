@@ -8,7 +8,7 @@ from typing import Any
 
 
 class DataDriven:
-    """The data-driven heuristic D of document 000, section 3.1.2: six rules, the first that fits.
+    """The data-driven heuristic D of Remediani 2017, section 3.1.2: six rules, the first that fits.
 
     The prediction is the run time of the user's last ended job
 

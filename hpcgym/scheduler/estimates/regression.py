@@ -16,7 +16,7 @@ _PREFIX = "regression"
 
 @dataclass(frozen=True)
 class Regression:
-    """An on-line regression of run times (document 004, section 7.3.2), compiled.
+    """An on-line regression of run times (Glesser 2016, section 7.3.2), compiled.
 
     A prediction is f = w . Phi(x): the products of up to ``degree`` features, weighted. Each job
     that ends is learned by one step of NAG (Ross, Mineiro and Langford 2013) on the loss

@@ -1,6 +1,6 @@
 """Fair share: who may use how much, and how fast what has been used is forgotten.
 
-Document 004, section 6.2.2, equations 6.1 to 6.4, with the accounts above users as in the classic
+Glesser 2016, section 6.2.2, equations 6.1 to 6.4, with the accounts above users as in the classic
 fair-share algorithm of Slurm (https://slurm.schedmd.com/classic_fair_share.html).
 """
 

@@ -128,11 +128,11 @@ def meanings(usage: bool) -> dict[str, str]:
     return {**static, **USER_FEATURES} if usage else static
 
 
-_LEGRAND = "document 002, section 4.1"
+_LEGRAND = "Legrand et al. 2018, section 4.1"
 _TANG = "Tang et al., Cluster 2009"
 _CARASTAN = "Carastan-Santos and de Camargo, SC 2017"
 
-#: Name -> feature. The first six, in this order, are the features of document 002.
+#: Name -> feature. The first six, in this order, are the features of Legrand et al. 2018.
 FEATURES: dict[str, Feature] = {
     "processors": Feature("requested processors q", _LEGRAND, static=formulas.processors),
     "requested": Feature("requested time p [s]", _LEGRAND, static=formulas.requested),
@@ -167,5 +167,5 @@ PASS_FEATURES: dict[str, str] = {
     "shortness": "the shortest requested time of all waiting jobs over its own",
 }
 
-#: The features that a vector of six weights is for, in order (document 002, section 4.3).
+#: The features that a vector of six weights is for, in order (Legrand et al. 2018, section 4.3).
 WEIGHTED_FEATURES = tuple(FEATURES)[:6]

@@ -1,7 +1,7 @@
 """Index policies: each waiting job has a score, and the highest is served first.
 
 A policy is data: weights over named features, or an expression over them. A pure policy is a single
-weight of +1 or -1, a mixed policy (document 002, section 4.3, equation 3) any other vector.
+weight of +1 or -1, a mixed policy (Legrand et al. 2018, section 4.3, equation 3) any other vector.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class IndexPolicy:
     weights : feature name -> weight; the score is the weighted sum, highest first.
     cubed : whether the score is weight x (wait / requested time)^3 x processors instead (WFP3).
     summed : whether it is less the user's usage of processors and of energy instead, each divided
-        by the share and by the greatest of all users (document 004, section 6.3.1).
+        by the share and by the greatest of all users (Glesser 2016, section 6.3.1).
     expression : whose value is the score instead; ``weights`` are those of users' priorities in it.
     function : in Python, which says the scores at each pass instead.
     """
@@ -65,7 +65,7 @@ class IndexPolicy:
         return not PASS_FEATURES.keys().isdisjoint(self.weights)
 
 
-#: Name -> policy. The first twelve are the pure policies of document 002, section 4.2.
+#: Name -> policy. The first twelve are the pure policies of Legrand et al. 2018, section 4.2.
 POLICIES: dict[str, IndexPolicy] = {
     "fcfs": IndexPolicy("first come first served", {"wait": 1.0}),
     "lcfs": IndexPolicy("last come first served", {"wait": -1.0}),
@@ -95,7 +95,7 @@ POLICIES: dict[str, IndexPolicy] = {
     "fs+efs": IndexPolicy("the least sum of both, each over its present maximum", {}, summed=True),
 }
 
-#: Name -> policy of co-scheduling (document 003, "Examples of implemented (co-)Schedulers"): only
+#: Name -> policy of co-scheduling (ELiSE, "Examples of implemented (co-)Schedulers"): only
 #: simulations in which jobs share nodes know them.
 PASS_POLICIES: dict[str, IndexPolicy] = {
     "filler": IndexPolicy("the job that fits best into what is free", {"fit": 1.0}),

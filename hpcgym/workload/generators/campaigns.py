@@ -1,7 +1,7 @@
 """Jobs that come in campaigns: the machinery of the Eurora-like and KIT-like workloads.
 
 A *campaign* is one user running one program again and again: the same name, queue, requested time
-and resources, and nearly the same run time, until something else begins. So document 000, section
+and resources, and nearly the same run time, until something else begins. So Remediani 2017, section
 3.1.2, describes its log; the machinery is this project's own:
 
 1. Each class of run times gets its published share of the jobs, to the nearest job. Its jobs are

@@ -1,10 +1,10 @@
 """Workloads of known codes: which are drawn or listed, when they come, what they request.
 
-As the generators of document 003 (ELiSE): codes drawn at random, or a list of codes with how often
+As the generators of ELiSE: codes drawn at random, or a list of codes with how often
 each one comes, in order or shuffled; all submitted at once, or at constant, random or exponentially
 distributed distances. A job of a code has its processes, and its compact run time.
 
-Requested times are run times times a factor. The table of jobs in document 003 shows what the
+Requested times are run times times a factor. The table of jobs in ELiSE shows what the
 program takes by itself: 6356 s requested for 4540 s, 4858 s for 3470 s, 1.4 in all rows.
 """
 

@@ -1,6 +1,6 @@
 """An Eurora-like workload: the log itself is not public, so this is fitted to what is published.
 
-Published (document 000, sections 3.1, 3.1.1 and 5.1; document 001, section 4):
+Published (Remediani 2017, sections 3.1, 3.1.1 and 5.1; Galleguillos et al. 2020, section 4):
 
 - 372,320 jobs from March 2014 to August 2015, 678 a day.
 - 93.15 % of them run for up to an hour, 6.82 % for one to twelve hours, 0.03 % for longer.
@@ -9,9 +9,9 @@ Published (document 000, sections 3.1, 3.1.1 and 5.1; document 001, section 4):
 - Users repeat jobs with nearly the same run time for a while, and then change to other ones
   (section 3.1.2): :mod:`hpcgym.workload.generators.campaigns`.
 - Requested times are severe over-estimates, and the queue's default where the user gives none.
-- Of what jobs ask for, a bound alone (document 001, Figure 6): at each of 624,564 states of the log
-  PCP'20 has less than a tenth of PCP'19's decision variables. By the formulas of sections 3 and
-  2.2, with four resources, a job of k units has 1 + 4 k of the one and 1 + 64 min(k, c) of the
+- Of what jobs ask for, a bound alone (Galleguillos 2020, Figure 6): at each of 624,564 states of
+  the log PCP'20 has less than a tenth of PCP'19's decision variables. By the formulas of sections 3
+  and 2.2, with four resources, a job of k units has 1 + 4 k of the one and 1 + 64 min(k, c) of the
   other, if c units fit on an empty node; with GPUs or MICs, 1 + 32 min(k, c). So a job alone keeps
   to a tenth if k is below about 1.6 c: if its units fill their nodes, with a single one. One with
   GPUs or MICs never does; there must be others in the queue then. Or all nodes count for it too:
@@ -95,7 +95,7 @@ def eurora(
     load : offered load, sum(cores * run time) / (cores of the machine * time of the submissions).
         The time is stretched or squeezed to reach it. None keeps the published 678 jobs a day.
     units : how many a job has: ``assumed``, or ``figure-6``, no more than with which it keeps to
-        the bound of document 001, Figure 6, when it is alone in the queue: see :func:`most_units`.
+        the bound of Galleguillos 2020, Figure 6, when alone in the queue: see :func:`most_units`.
 
     Returns
     -------
@@ -127,8 +127,8 @@ def most_units(per_unit: Mapping[str, IntArray]) -> IntArray:
     """Return the most units with which a job alone in the queue is below a tenth in Figure 6.
 
     The largest k for which 1 + 4 k < (1 + 64 min(k, c)) / 10, where c units fit on an empty node:
-    (64 c - 10) // 40, for c <= k. PCP'20 has the one number of decision variables (document 001,
-    section 3: |Q| + rn |R|), PCP'19 the other (section 2.2).
+    (64 c - 10) // 40, for c <= k. PCP'20 has the one number of decision variables (Galleguillos
+    2020, section 3: |Q| + rn |R|), PCP'19 the other (section 2.2).
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
 """A workload like that of ForHLR II at KIT, for where the archive's log, KIT-FH2, is not at hand.
 
-Published (document 001, section 4):
+Published (Galleguillos et al. 2020, section 4):
 
 - 114,355 jobs from June 2016 to January 2018, 187 a day.
 - 66.26 % of them run for less than an hour.

@@ -2,10 +2,10 @@
 
 ESP (Wong et al., SC 2000) is a benchmark of batch systems: each type of job is a fraction of the
 machine, a number of jobs and a run time. Light-ESP (Georgiou and Hautreux, 2012) has shorter run
-times. Table 6.2 of document 004 prints it, with sizes for 180 cores in nodes of 12 that are not
+times. Table 6.2 of Glesser 2016 prints it, with sizes for 180 cores in nodes of 12 that are not
 shared; on such a machine jobs have these sizes, else their fraction, rounded.
 
-Assumed, since document 004 does not tell:
+Assumed, since Glesser 2016 does not tell:
 
 - When jobs come. Each repetition is a shuffle of its own; all jobs come at even distances, in the
   time that ``load`` says: with 1, in that which the work of their fractions takes without gaps

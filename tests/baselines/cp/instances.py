@@ -58,7 +58,7 @@ def view_of(nodes, running, jobs, waits):
 
 
 def machine(kind):
-    """Return resources and capacity of Eurora or KIT ForHLR II (document 001, section 4)."""
+    """Return resources and capacity of Eurora or KIT ForHLR II (Galleguillos 2020, section 4)."""
     if kind == "eurora":
         rows = [[16, 16_000, 2, 0]] * 32 + [[16, 16_000, 0, 2]] * 32
         return ("core", "mem", "gpu", "mic"), np.array(rows)

@@ -1,7 +1,7 @@
 """A slow, obvious simulator of nodes that jobs share: their rules as a program to read.
 
 It shares no code with ``hpcgym.engine``: lists and loops, and all is worked out again at each pass.
-The formulas of rates and remaining times are those of document 003, "The simulation workflow".
+The formulas of rates and remaining times are those of ELiSE, "The simulation workflow".
 
 Rules
 -----

@@ -1,7 +1,7 @@
 """Orders of the queue that depend on what the machine and the queue are like at a pass.
 
 A score is the sum of three features, weighed; the highest is first, of equals the one submitted
-first. Document 003 names the co-schedulers that serve by them, not the formulas:
+first. ELiSE names the co-schedulers that serve by them, not the formulas:
 
 - *fit*: nodes that a job needs, over those that have room for it; -1 if these are too few;
 - *popularity*: other waiting jobs with which it would gain, over all others;

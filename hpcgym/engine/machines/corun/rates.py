@@ -1,6 +1,6 @@
 """How fast jobs that share nodes run, and when they end.
 
-Document 003: the rate of a job is the least of its speedups beside those that have a part of any of
+ELiSE: the rate of a job is the least of its speedups beside those that have a part of any of
 its nodes. It changes when they come and go, and the end of the job with it; where jobs share a file
 system, also with the congestion there. What a job has done of its work is worked out at these
 changes only.

@@ -1,4 +1,4 @@
-"""Levels that change while jobs run, to keep caps (document 004, section 8.2).
+"""Levels that change while jobs run, to keep caps (Glesser 2016, section 8.2).
 
 A job does a whole number of units of work in each second, as its level is: so what it has done is
 exact, however often the level changes. Limits reckon with the lowest level for all that is to come.

@@ -1,6 +1,6 @@
 """Whether a job may start now under all limits, and at which level; and its start.
 
-A job starts at the highest level at which limits allow it (document 004, algorithm 3): at which the
+A job starts at the highest level at which limits allow it (Glesser 2016, algorithm 3): at which the
 charged power with it is within all caps in force, and the forecasts with it within all announced
 caps that it may run into, by its requested time. Under budgets see :func:`budgets_allow`.
 """

@@ -1,7 +1,7 @@
 """List scheduling over nodes, for dispatchers: what starts if jobs are taken in a given order.
 
-Algorithm 1 of document 000: at each time all jobs that fit start, in that order; those that do not
-are passed over.
+Algorithm 1 of Remediani 2017: at each time all jobs that fit start, in that order; those that do
+not are passed over.
 """
 
 from __future__ import annotations
