@@ -32,9 +32,9 @@ Rules
     it holds for which the units of the head that it holds at T become fewer by no more than the
     slack that is left, which is then less by this loss. If all units are placed so, the job
     starts, and has these nodes at T as well; else it waits, and nothing has changed. until-shadow:
-    as EASY, but those that fit and end later wait. hold: what a job needs, of cores, must be free
-    now, and at T for the head; what is left of them then is extra, and a job that ends after T must
-    fit the extra cores as well, and uses them up.
+    as EASY, but those that fit and end at T or later wait. hold: what a job needs, of cores, must
+    be free now, and at T for the head; what is left of them then is extra, and a job that ends
+    after T must fit the extra cores as well, and uses them up.
  7. conservative: each queued job has a reserved start and reserved nodes: the earliest time at
     which its units fit what each node has free throughout its predicted length, beside running
     jobs and all other reservations, allocated on that. Made at submission. At a pass each is
@@ -335,7 +335,7 @@ class NodeSimulation(Simulation):
         for job in self.candidates(now):
             if job is head or self.barred(job) or not self.fits(job, now):
                 continue
-            if now + job.predicted <= moment:
+            if now + job.predicted <= moment - (self.backfill == "until-shadow"):
                 self.start(job, now, backfilled=True)
                 continue
             if self.backfill == "until-shadow":

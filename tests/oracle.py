@@ -51,7 +51,7 @@ Backfilling
     time by their prediction, or fit the extra processors (and then use them up). One sweep.
     Backfill order: "fcfs" submission order; "sjbf" shortest prediction first; or a policy's score
     order; ties always in submission order.
-    until-shadow: as EASY with extra = 0.
+    until-shadow: as EASY with extra = 0, and now + predicted < T.
 13. conservative: each queued job holds a reservation for its whole predicted length, made when it
     is submitted, at the earliest time where it fits among running jobs (until their predicted
     ends) and all other reservations. A pass takes the queued jobs in primary order: lifts the
@@ -521,7 +521,7 @@ class Simulation:
         for job in self.candidates(now):
             if job is head or self.barred(job) or not self.fits(job, now):
                 continue
-            if now + job.predicted <= shadow:
+            if now + job.predicted <= shadow - (self.backfill == "until-shadow"):
                 self.start(job, now, backfilled=True)
             elif job.processors <= extra and self.backfill != "until-shadow":
                 extra -= job.processors

@@ -90,9 +90,16 @@ def test_the_head_is_promised_what_it_needs() -> None:
 
 def test_until_shadow_spares_nothing() -> None:
     """The head of 8 waits for 20 s; 2 are extra, which EASY gives to a long job."""
-    workload = jobs((0, 6, 20, 20), (0, 8, 10, 10), (0, 2, 100, 100), (0, 2, 20, 20))
+    workload = jobs((0, 6, 20, 20), (0, 8, 10, 10), (0, 2, 100, 100), (0, 2, 19, 19))
     assert starts(workload, backfill="easy") == [0, 20, 0, 0]
     assert starts(workload, backfill="until-shadow") == [0, 20, 20, 0]
+
+
+def test_until_shadow_is_before_the_head_starts() -> None:
+    """As in Slurm, which looks at what is free in the second in which a job would end, too."""
+    workload = jobs((0, 6, 20, 20), (0, 8, 10, 10), (0, 2, 20, 20))
+    assert starts(workload, backfill="easy") == [0, 20, 0]
+    assert starts(workload, backfill="until-shadow") == [0, 20, 20]
 
 
 # --- Against the slow simulator -------------------------------------------------------------------

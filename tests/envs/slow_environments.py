@@ -262,7 +262,7 @@ class Machine:
         for job in self.in_backfill_order(now):
             if job is head or not self.fits(job, now):
                 continue
-            if now + job.predicted > shadow:
+            if now + job.predicted > shadow - (self.backfill == "until-shadow"):
                 if job.processors > extra:
                     continue
                 extra -= job.processors

@@ -88,7 +88,7 @@ def widen(jobs, scores, blocks, block, job):
 @jit
 def best_to_backfill(sim, jobs, line, scores, blocks, entries, leaving):
     """Return the job of highest secondary score among those that may start, -1 if none."""
-    free, extra, window = sim.free + leaving, sim.extra, sim.shadow - sim.time
+    free, extra, window = sim.free + leaving, sim.extra, sim.shadow - sim.strict - sim.time
     best = np.int64(-1)
     highest = -np.inf
     for k in range(blocks[QUEUE].in_use):

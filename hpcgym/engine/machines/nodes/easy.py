@@ -143,7 +143,7 @@ def may_start(machine, sim, jobs, progress, job):
     nodes, line = machine
     if not has_room(sim, jobs, line, nodes, job):
         return False
-    lasts = sim.time + progress[job].predicted > sim.shadow
+    lasts = sim.time + progress[job].predicted > sim.shadow - sim.strict
     if lasts and (sim.strict == 1 or (sim.holds > 0 and jobs[job].processors > sim.extra)):
         return False
     if not place_now(nodes, job, lasts):

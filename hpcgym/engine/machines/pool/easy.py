@@ -231,7 +231,7 @@ def may_backfill(sim, width, predicted, leaving):
     """Return whether a job fits now and does not delay the head; the shadow must be known."""
     if width > sim.free + leaving:
         return False
-    return width <= sim.extra or sim.time + predicted <= sim.shadow
+    return width <= sim.extra or sim.time + predicted <= sim.shadow - sim.strict
 
 
 @jit_part
@@ -244,7 +244,7 @@ def sweep(sim, jobs, keys, progress, blocks, entries, line, narrow, idle, leavin
         free = sim.free + leaving
         if blocks[block].least_width > free:
             continue
-        window = sim.shadow - sim.time
+        window = sim.shadow - sim.strict - sim.time
         if blocks[block].least_width > sim.extra:
             if blocks[block].least_span > window:
                 continue
@@ -265,7 +265,7 @@ def sweep_block(sim, jobs, keys, progress, blocks, entries, line, idle, leaving,
     # the head does not fit, and so is passed over
     free = sim.free + leaving
     extra = sim.extra
-    window = sim.shadow - sim.time
+    window = sim.shadow - sim.strict - sim.time
     least_span = NOTHING
     least_width = NOTHING
     while True:
