@@ -391,7 +391,7 @@ class NodeSimulation(Simulation):
         before, job.reservation = job.reservation, -1
         steps = self.planned(now)
         for first, (start, _) in enumerate(steps):
-            end = start + job.predicted
+            end = start + job.predicted + (self.slurm is not None)
             throughout = [free for time, free in steps[first:] if time < end]
             nodes = self.allocated(job, least_of(throughout))
             if nodes is not None:

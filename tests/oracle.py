@@ -70,9 +70,10 @@ Backfilling
     not fit. If jobs wait after that, a second kind of pass is due at the next multiple of
     bf_interval, that second included, where it follows the one at an event. It drops all
     reservations and takes the first bf_max_job_test jobs in primary order. Each is given the
-    earliest time as in rule 22: it starts if that is now; it has a reservation if that is at most
-    60 bf_window from now, and fewer than bf_job_part_count_reserve (0: any number) have one; else
-    nothing is kept of it. Rule 16 holds of the first of these that does not start, if it has one.
+    earliest time as in rule 22, at which it also fits in the second in which it ends: it starts if
+    that is now; it has a reservation if that is at most 60 bf_window from now, and fewer than
+    bf_job_part_count_reserve (0: any number) have one; else nothing is kept of it. Rule 16 holds of
+    the first of these that does not start, if it has one.
 24. Quotas: a key for each job, or none, and how many jobs, and processors, may run of one key. A
     job that would be one too many when its turn comes is passed over: no head, no reservation,
     and rule 17 does not count it as waiting. Not with conservative, until-shadow, hold, per-event.
@@ -616,7 +617,7 @@ class Simulation:
         job.reservation = -1
         steps = self.profile(now)
         for first, (start, _) in enumerate(steps):
-            end = start + job.predicted
+            end = start + job.predicted + (self.slurm is not None)
             if all(free >= job.processors for time, free in steps[first:] if time < end):
                 job.reservation = start
                 return

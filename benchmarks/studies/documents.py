@@ -87,7 +87,8 @@ def all_items(results: Path | None) -> list[Entry]:
             known = item.fixed is not None or results is not None
             verdict = judged(item, stored) if known else Verdict("", "")
             entries.append(Entry(item, study, verdict))
-    return sorted(entries, key=lambda entry: entry.item.document)
+    order = [*DOCUMENTS]
+    return sorted(entries, key=lambda entry: order.index(entry.item.document))
 
 
 def table_of(entries: Sequence[Entry]) -> pd.DataFrame:

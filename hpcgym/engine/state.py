@@ -50,7 +50,7 @@ RULES = (
     "correction",
     "threshold",  # [s]
     "asks",  # when the kernel stops and asks what to do
-    "strict",  # 1 if a job behind the head must end before the shadow time to start before it
+    "strict",  # 1 if jobs end before a reservation begins, as in Slurm; not in that very second
     "holds",  # 1 if long jobs are held back, see engine/holding.py
     "erode",  # [s] of waiting that halve what a job holds back, 0: never
     # where reservations are made anew; else all 0

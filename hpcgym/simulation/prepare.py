@@ -192,7 +192,7 @@ def engine_rules(
         "threshold": (
             state.NO_THRESHOLD if threshold is None else int(min(threshold, state.LATEST_TIME))
         ),
-        "strict": int(scheduler.backfill == "until-shadow"),
+        "strict": int(scheduler.backfill == "until-shadow" or scheduler.slurm is not None),
         **planning_rules(scheduler),
         **hold_rules(Hold.parse(scheduler.hold)),
     }

@@ -136,7 +136,8 @@ def earliest(sim, progress, nodes, job, latest):
         while i < nodes.scalars[0].n_events and nodes.plan[i].time <= time:
             found += shift(nodes, now, i, job)
             i += 1
-        if found >= units and lasts(nodes, job, i, time + progress[job].predicted, found):
+        end = time + progress[job].predicted + sim.strict
+        if found >= units and lasts(nodes, job, i, end, found):
             if nodes.scalars[0].allocation != FIRST_FIT:
                 weigh_all(nodes, nodes.later)
             place(nodes, nodes.later, job, False, False)

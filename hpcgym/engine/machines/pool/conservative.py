@@ -71,7 +71,7 @@ def reserve(sim, jobs, progress, profile, line, machine, job):
 def hold_place(sim, jobs, progress, profile, line, machine, job, last):
     """Give a job a reservation at the earliest time, unless that is later than ``last``."""
     width, length = jobs[job].processors, progress[job].predicted
-    time = earliest(sim, profile, width, length, np.int64(FOREVER))
+    time = earliest(sim, profile, width, length + sim.strict, np.int64(FOREVER))
     line[job].reserved = time
     if time > last:
         return

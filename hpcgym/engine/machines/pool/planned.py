@@ -34,7 +34,7 @@ def before(sim, profile, ended, machine):
 def place_now(sim, jobs, progress, profile, line, machine, job):
     """Let a job have its processors from now on, if they are free throughout its run."""
     width, end = jobs[job].processors, sim.time + progress[job].predicted
-    fits = width <= sim.free and end <= free_until(sim, profile, width)
+    fits = width <= sim.free and end + sim.strict <= free_until(sim, profile, width)
     if fits:
         occupy(sim, profile, sim.time, end, width)
     return fits
