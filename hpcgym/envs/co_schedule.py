@@ -33,13 +33,13 @@ for each pair |
 
     Jobs share nodes: each takes half of the cores of each socket (`allocation="half-socket"`), and
     another may have the other half. Codes that need different things of a node, such as memory
-    bandwidth and arithmetic, then run faster than on filled nodes of their own, others slower
-    (ELiSE). The agent sees how fast each waiting job would run beside each running one, and
-    says who starts beside whom.
+    bandwidth and arithmetic, then run faster than on filled nodes of their own; others run slower
+    (ELiSE). The agent sees how fast each waiting job would run beside each running one, and decides
+    which job starts beside which.
 
-    How fast a job runs follows from its neighbours at each time: its rate is its least speedup
-    beside the codes that have a part of any of its nodes, and changes when they come and go. So a
-    start may slow others down, or speed them up, and nobody knows an end before it comes. The rules
+    How fast a job runs depends on its neighbours at each time. Its rate is its least speedup beside
+    the codes that have a part of any of its nodes, and changes when they come and go. So a start
+    may slow other jobs down, or speed them up, and an end is not known before it comes. The rules
     are those of `hpcgym.simulate(..., speedups=...)`; `docs/semantics.md` has them.
 
     {description} The list of *neighbours* shows the first `neighbours` running jobs, in order of
@@ -47,33 +47,33 @@ for each pair |
 
     ## Decision points
 
-    Whenever something has ended or been submitted, and some waiting job, visible or not, finds
-    room, the agent is asked. With `action="pair"` it is asked again after each start, at the same
-    time, as long as some job finds room. With `action="scores"` it is asked once.
+    The agent is asked whenever a job has ended or been submitted, and some waiting job, visible or
+    not, finds room. With `action="pair"` it is asked again after each start, at the same time, as
+    long as some job finds room. With `action="scores"` it is asked once.
 
-    There is no backfilling: any visible job may start as long as there is room, and it is up to the
-    agent to keep nodes for a large one.
+    There is no backfilling: any visible job may start if there is room. The agent itself must keep
+    nodes free for a large job.
 
     ## Action Space
 
     `action="pair"`: `Discrete(window * (neighbours + 1) + 1)`. Action i * (neighbours + 1) + j
-    starts visible job i. With j = 0 the rule `partners` says on which nodes; else the job takes the
-    nodes of neighbour j - 1 that have a part free, and what it needs beyond them by the rule. The
-    last action is to wait until something ends or is submitted.
+    starts visible job i. With j = 0 the rule `partners` chooses the nodes. Otherwise the job takes
+    the nodes of neighbour j - 1 that have a part free; if it needs more, the rule chooses them. The
+    last action is to wait until a job ends or is submitted.
 
-    `info["action_mask"]`, (n_actions,) int8, is 1 for what can be done: job i finds enough nodes,
-    and where j > 0, shares nodes and there is such a neighbour. Waiting can be done while a job
-    runs. While none does, each job finds room, and one has to start: so every episode ends. Where
-    no visible job finds room, waiting is all that can be done. A masked action stands for the first
-    that can be done. `env.unwrapped.action_masks()` is the same as bool, under the name that
-    sb3-contrib looks for. A number beyond the space raises `HpcgymError`.
+    `info["action_mask"]`, (n_actions,) int8, is 1 for each possible action. Job i must find enough
+    nodes; if j > 0, it must share nodes, and there must be such a neighbour. Waiting is possible
+    while a job runs. While none runs, each job finds room, and one has to start; so every episode
+    ends. If no visible job finds room, only waiting is possible. A masked action means the first
+    possible one. `env.unwrapped.action_masks()` is the same as bool, under the name that
+    sb3-contrib expects. A number beyond the space raises `HpcgymError`.
 
     `action="scores"`: `Box(-1, 1, (window * (neighbours + 1),), float32)`, a score for each pair.
-    Of those that can be started the one with the highest score starts, the first of equals, again
-    and again while that is above 0; then the agent waits. Jobs and neighbours are those that were
-    shown: a job that has just started is nobody's neighbour yet. While no job runs one is started
-    whatever its score. Numbers outside [-1, 1] are taken as they are; another shape, NaN or
-    infinity raises `HpcgymError`.
+    Of the pairs that can be started, the one with the highest score starts, the first of equals.
+    This is repeated while that score is above 0; then the agent waits. Jobs and neighbours are
+    those that were shown: a job that has just started is no neighbour yet. While no job runs, one
+    is started whatever its score. Numbers outside [-1, 1] are taken as they are. Another shape, NaN
+    or infinity raises `HpcgymError`.
 
     ## Observation Space
 
@@ -85,7 +85,7 @@ for each pair |
 
     ## Starting State
 
-    {episodes} The clock goes on to the first question, which comes with the first submission.
+    {episodes} The clock moves to the first question, which comes with the first submission.
 
     ## Episode End
 
@@ -97,7 +97,7 @@ for each pair |
 
     ## Arguments
 
-    | argument | default | what |
+    | argument | default | meaning |
     |---|---|---|
     | `action` | `"pair"` | or `"scores"`; see Action Space |
     {pair_arguments}
@@ -108,7 +108,7 @@ for each pair |
 
     ## Reference
 
-    What the co-schedulers of ELiSE make of the same episode:
+    The co-schedulers of ELiSE on the same episode:
 
     ```python
     import hpcgym

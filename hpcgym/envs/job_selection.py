@@ -56,39 +56,40 @@ class JobSelection(SchedulingEnv):
 
     ## Description
 
-    The setting of the published reinforcement-learning schedulers. Whenever a job could start, the
-    agent names one of those that it sees waiting. If enough processors are free the job starts, and
-    the agent is asked again. If not, it is the head of the queue: with `backfill="easy"` it gets
-    the reservation, and others may start around it; with `backfill="none"` all wait behind it.
+    This is the setting of the published reinforcement-learning schedulers. Whenever a job could
+    start, the agent names one of the waiting jobs that it sees. If enough processors are free, the
+    job starts, and the agent is asked again. If not, the job is the head of the queue. With
+    `backfill="easy"` it then gets the reservation, and others may start around it. With
+    `backfill="none"` all others wait behind it.
 
     {description}
 
     ## Decision points
 
     - `reservation="revised"`: a scheduling pass asks as long as some waiting job, visible or not,
-      fits the free processors. A selected job that fits starts, and the pass goes on. One that does
-      not fit ends the questions: under EASY it gets the reservation of this pass, and the other
-      jobs, also those outside the window, are back-filled in `backfill_order`. The next pass asks
-      anew.
-    - `reservation="kept"`: a pass asks as long as jobs wait and none is selected, also if none of
-      them fits. A selected job that does not fit stays selected until it starts, and at each pass
-      until then the others are back-filled around it. This is what the published RL schedulers do.
+      fits the free processors. A selected job that fits starts, and the pass goes on. A selected
+      job that does not fit ends the questions. Under EASY it gets the reservation of this pass, and
+      the other jobs, also those outside the window, are back-filled in `backfill_order`. The next
+      pass asks anew.
+    - `reservation="kept"`: a pass asks as long as jobs wait and none is selected, even if none of
+      them fits. A selected job that does not fit stays selected until it starts. At each pass until
+      then, the others are back-filled around it. The published RL schedulers do this.
 
-    No time passes between the questions of a pass. An agent that always selects the job that a
-    policy puts first makes the schedule that `hpcgym.simulate` makes of this policy and the same
-    rules, if reservations are revised and no more jobs wait than the window shows.
+    No time passes between the questions of a pass. Consider an agent that always selects the job
+    that a policy puts first. If reservations are revised and no more jobs wait than the window
+    shows, it makes the same schedule as `hpcgym.simulate` with this policy and the same rules.
 
     ## Action Space
 
     `Discrete(window)`: a place in the window. `info["action_mask"]`, (window,) int8, is 1 where
-    there is a job, which are the first places; `env.unwrapped.action_masks()` is the same as bool,
-    under the name that sb3-contrib looks for. A masked action stands for the job that was submitted
-    first. A number beyond the space raises `HpcgymError`.
+    there is a job; these are the first places. `env.unwrapped.action_masks()` is the same as bool,
+    under the name that sb3-contrib expects. A masked action means the job that was submitted first.
+    A number beyond the space raises `HpcgymError`.
 
-    With `shutdown_action=True` it is `Discrete(window + 1)`, and the last action begins to switch
-    all idle processors off. It is masked if there are none. No time passes, and the same question
-    is asked again. A job that takes processors which are off starts when they have been switched
-    on; the powers and times are those of `cluster`.
+    With `shutdown_action=True` the space is `Discrete(window + 1)`, and the last action begins to
+    switch all idle processors off. It is masked if there are none. No time passes, and the same
+    question is asked again. A job that takes processors which are off starts when they have been
+    switched on. The powers and times are those of `cluster`.
 
     ## Observation Space
 
@@ -100,7 +101,7 @@ class JobSelection(SchedulingEnv):
 
     ## Starting State
 
-    {episodes} The clock goes on to the first question, which comes with the first submission.
+    {episodes} The clock moves to the first question, which comes with the first submission.
 
     {around}
 
@@ -116,12 +117,12 @@ class JobSelection(SchedulingEnv):
 
     ## Arguments
 
-    | argument | default | what |
+    | argument | default | meaning |
     |---|---|---|
     | `reservation` | `"revised"` | or `"kept"`; see Decision points |
     | `shutdown_action` | `False` | whether one more action switches idle processors off |
-    | `skip_forced` | `False` | whether the environment itself does what must be done, where \
-there is one job to select: no step is asked for it, but the first of an episode |
+    | `skip_forced` | `False` | whether the environment itself selects a job that is the only \
+choice: no step is asked for it, except the first of an episode |
     {arguments}
 
     ## Vectorized environment
@@ -130,7 +131,7 @@ there is one job to select: no step is asked for it, but the first of an episode
 
     ## Reference
 
-    How policies do that do not learn, and agents, on unseen slices of a workload:
+    How policies that do not learn, and agents, perform on unseen slices of a workload:
 
     ```sh
     hpcgym evaluate sjf wfp3 --workload lublin:jobs=10000,processors=256,seed=0 --backfill none

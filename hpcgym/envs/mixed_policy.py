@@ -64,12 +64,12 @@ class MixedPolicy(SchedulingEnv):
 
     ## Description
 
-    The mixed policies of Legrand et al. 2018 (see `docs/studies.md`): a job's score is the weighted
-    sum of its features, and the queue is served from the highest score to the lowest, as
-    `hpcgym.simulate(workload, policy=weights)` does. The agent sets new weights at each interval.
-    With `episodes="weeks"` and `interval="episode"`, an episode is a week of the paper and one
-    decision: what a black-box search evaluates. With shorter intervals the weights adapt; a window
-    of 256 jobs is often submitted within a day or two, so mind both lengths.
+    These are the mixed policies of Legrand et al. 2018 (see `docs/studies.md`): a job's score is
+    the weighted sum of its features, and the queue is served from the highest score to the lowest,
+    as `hpcgym.simulate(workload, policy=weights)` does. The agent sets new weights at each
+    interval. With `episodes="weeks"` and `interval="episode"`, an episode is a week of the paper
+    and one decision: what a black-box search evaluates. With shorter intervals the weights adapt. A
+    window of 256 jobs is often submitted within a day or two, so choose both lengths together.
 
     {description}
 
@@ -77,34 +77,34 @@ class MixedPolicy(SchedulingEnv):
 
     | `interval` | weights hold for |
     |---|---|
-    | `"pass"` | one scheduling pass; asked at each at which some waiting job fits |
-    | a whole number n | the next n submissions; those of the same second are not parted |
+    | `"pass"` | one scheduling pass; the agent is asked at each at which some waiting job fits |
+    | a whole number n | the next n submissions; those of the same second stay together |
     | `"hour"`, `"day"`, `"week"`, `"6h"` | stretches of this length, from the first submission on |
     | `"episode"` | the whole episode |
 
-    Where no job waits at the end of a stretch of time, nothing is asked, and the weights hold for
-    the next one too: when something is asked tells nothing of what comes. A decision by
-    time is made at that time; one by submissions sees the state after the last event before the
-    next of them. Weights are given anew to all waiting jobs.
+    If no job waits at the end of a stretch of time, the agent is not asked, and the weights hold
+    for the next stretch too. So the times of decisions tell nothing of what comes. A decision by
+    time is made at that time. A decision by submissions sees the state after the last event before
+    the next of them. New weights apply to all waiting jobs.
 
     ## Action Space
 
     `Box(-1, 1, (n_features,), float32)`: a weight for each of `policy_features`. Weights are
-    divided by the sum of their sizes, so that ||w||_1 = 1; all 0 stand for the order of submission.
-    Ties are in order of submission. Numbers outside [-1, 1] are taken as they are; another shape,
-    NaN or infinity raises `HpcgymError`.
+    divided by the sum of their sizes, so that ||w||_1 = 1. If all are 0, the order is that of
+    submission. Ties are in order of submission. Numbers outside [-1, 1] are taken as they are.
+    Another shape, NaN or infinity raises `HpcgymError`.
 
-    The features, of which the first six are the default (s: seconds from the first submission of
+    These are the features; the first six are the default (s: seconds from the first submission of
     the whole log to that of the job, at least 1):
 
     {policy_features}
 
-    They are not scaled by default: areas are millions of processor seconds, and are all that counts
+    They are not scaled by default: areas are millions of processor seconds, and nothing else counts
     unless their weight is as small as they are large. With `scale="spread"` each weight is divided
-    by how much its feature differs between the jobs of the first half of the workload, as xnes
-    does it (`hpcgym.scheduler.policies.spread`), so that all features count alike. The last
-    two are priorities of users by `fair_share`; see `docs/fair-share.md`. An episode begins without
-    usage, unless it is an extract, and its shares are those of the users who have jobs in it.
+    by how much its feature differs between the jobs of the first half of the workload, as xnes does
+    it (`hpcgym.scheduler.policies.spread`). All features then count alike. The last two features
+    are priorities of users by `fair_share`; see `docs/fair-share.md`. An episode begins without
+    usage, unless it is an extract. Its shares are those of the users who have jobs in it.
 
     ## Observation Space
 
@@ -116,13 +116,13 @@ class MixedPolicy(SchedulingEnv):
 
     ## Starting State
 
-    {episodes} The first decision comes before the first submission, with nothing to be seen but the
-    time; with `interval="pass"` it comes at the first submission.
+    {episodes} The first decision comes before the first submission, when only the time can be seen.
+    With `interval="pass"` it comes at the first submission.
 
     {around}
 
-    {extract} The first decision comes then, with these jobs in sight; stretches of time count from
-    then on.
+    {extract} The first decision comes at this beginning, with these jobs visible. Stretches of time
+    count from then on.
 
     ## Episode End
 
@@ -134,7 +134,7 @@ class MixedPolicy(SchedulingEnv):
 
     ## Arguments
 
-    | argument | default | what |
+    | argument | default | meaning |
     |---|---|---|
     | `policy_features` | the first six | names of features; see Action Space |
     | `interval` | `"hour"` | see Decision points |
@@ -147,8 +147,8 @@ class MixedPolicy(SchedulingEnv):
 
     ## Reference
 
-    How policies do that do not learn, among them the best weights that do not change, and agents,
-    on unseen weeks of a trace:
+    How policies that do not learn, among them the best fixed weights, and agents perform on unseen
+    weeks of a trace:
 
     ```sh
     hpcgym evaluate --workload KTH-SP2 --episodes weeks

@@ -122,12 +122,12 @@ class PowerCapEnv(SchedulingEnv):
 
     ## Description
 
-    Each day from 8 to 20 h the machine may draw no more than a share of its greatest power
-    (Glesser 2016, chapter 4), or whatever else `limits` says. The scheduler keeps the caps whatever
-    the agent does, by the rule `power`: with `"dvfs"`, the default, a job starts at the highest
-    frequency at which all caps that it may run into allow it. The agent decides what is best
-    meanwhile, and before: how fast jobs run, which nodes are off, how much power to use; and with
-    `policy_features` the order of the queue.
+    Each day from 8 to 20 h the machine may draw no more than a share of its greatest power (Glesser
+    2016, chapter 4). `limits` can set other limits. The scheduler keeps the caps whatever the agent
+    does, by the rule `power`. With `"dvfs"`, the default, a job starts at the highest frequency
+    that all caps that it may run into allow. The agent decides how fast jobs run, which nodes are
+    off and how much power to use, before and during a cap. With `policy_features` it also decides
+    the order of the queue.
 
     Each job has nodes of its own. By default each processor of the workload is a node, with the
     power of a node of the machine `curie`: eight frequencies, switched off and on at once.
@@ -160,10 +160,10 @@ class PowerCapEnv(SchedulingEnv):
 
     ## Arguments
 
-    | argument | default | what |
+    | argument | default | meaning |
     |---|---|---|
-    | `share` | `0.6` | of the greatest power: the cap |
-    | `hours` | `(8, 20)` | of the day, between which it holds |
+    | `share` | `0.6` | the cap, as a share of the greatest power |
+    | `hours` | `(8, 20)` | hours of the day between which the cap holds |
     {power_arguments}
     {arguments}
 
@@ -188,7 +188,7 @@ class PowerCapEnv(SchedulingEnv):
 
 @page
 class EnergyBudgetEnv(SchedulingEnv):
-    """Steer a machine that may use so much energy in the episode, and no more.
+    """Steer a machine that may use only a given amount of energy in the episode.
 
     | | |
     |---|---|
@@ -199,12 +199,12 @@ class EnergyBudgetEnv(SchedulingEnv):
 
     ## Description
 
-    From the first to the last submission of an episode the machine may use a share of the energy
-    that it would use with all nodes busy (Glesser 2016, chapter 5), or whatever else `limits` says.
-    A job starts only if the budget suffices for all that is then certain, so a budget is never
-    exceeded but by what idle nodes draw. When to use the energy is up to the agent: `powercap`
-    never draws more than the mean, and loses what it does not draw at night; whoever uses too much
-    too early has to wait for the end.
+    From the first to the last submission of an episode, the machine may use a share of the energy
+    that it would use with all nodes busy (Glesser 2016, chapter 5). `limits` can set other limits.
+    A job starts only if the budget suffices for everything that is certain then. So only idle nodes
+    can exceed a budget. The agent decides when to use the energy. The rule `powercap` never draws
+    more than the mean, and loses what it does not draw at night. An agent that uses too much too
+    early has to wait for the end.
 
     Each job has nodes of its own. By default each processor of the workload is a node, with the
     power of a node of the machine `taurus`: one frequency, 7 s to switch off and 152 s to switch
@@ -238,10 +238,10 @@ class EnergyBudgetEnv(SchedulingEnv):
 
     ## Arguments
 
-    | argument | default | what |
+    | argument | default | meaning |
     |---|---|---|
-    | `share` | `0.6` | of the energy with all nodes busy: the budget |
-    | `period` | `600` | [s] between two looks at the meter, for rules that look |
+    | `share` | `0.6` | the budget, as a share of the energy with all nodes busy |
+    | `period` | `600` | [s] between two readings of the meter, for rules that read it |
     | `shutdown` | `False` | whether idle nodes are switched off at once |
     {power_arguments}
     {arguments}

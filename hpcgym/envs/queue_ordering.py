@@ -35,26 +35,27 @@ class QueueOrdering(SchedulingEnv):
 
     ## Description
 
-    The agent says in which order a scheduling pass serves the queue. Jobs start in this order while
-    they fit. With `backfill="easy"` the first that does not fit gets the reservation, and the
-    others are back-filled around it in `backfill_order`; with `backfill="none"` all wait behind it.
+    The agent decides in which order a scheduling pass serves the queue. Jobs start in this order
+    while they fit. With `backfill="easy"` the first job that does not fit gets the reservation, and
+    the others are back-filled around it in `backfill_order`. With `backfill="none"` all others wait
+    behind it.
 
     {description}
 
     ## Decision points
 
     Each scheduling pass at which some waiting job, visible or not, fits the free processors asks
-    once. The scores hold for this pass only, and so does the reservation. An agent whose scores put
-    the jobs into the order of a policy makes the schedule that `hpcgym.simulate` makes of this
-    policy and the same rules, if no more jobs wait than the window shows.
+    once. The scores hold for this pass only, and so does the reservation. Consider an agent whose
+    scores put the jobs into the order of a policy. If no more jobs wait than the window shows, it
+    makes the same schedule as `hpcgym.simulate` with this policy and the same rules.
 
     ## Action Space
 
     `Box(-1, 1, (window,), float32)`: entry i is the score of visible job i. The highest comes
-    first, ties in order of submission; jobs outside the window come after all others, in order of
-    submission. Only the order counts. Entries without a job are not read. Numbers outside [-1, 1]
-    are taken as they are; another shape, NaN or infinity, also without a job,
-    raises `HpcgymError`.
+    first, with ties in order of submission. Jobs outside the window come after all others, in order
+    of submission. Only the order counts. Entries without a job are not read. Numbers outside [-1,
+    1] are taken as they are. Another shape, NaN or infinity raises `HpcgymError`, also in entries
+    without a job.
 
     ## Observation Space
 
@@ -66,7 +67,7 @@ class QueueOrdering(SchedulingEnv):
 
     ## Starting State
 
-    {episodes} The clock goes on to the first question, which comes with the first submission.
+    {episodes} The clock moves to the first question, which comes with the first submission.
 
     {around}
 
@@ -82,7 +83,7 @@ class QueueOrdering(SchedulingEnv):
 
     ## Arguments
 
-    | argument | default | what |
+    | argument | default | meaning |
     |---|---|---|
     {arguments}
 
@@ -92,7 +93,7 @@ class QueueOrdering(SchedulingEnv):
 
     ## Reference
 
-    How policies do that do not learn, and agents, on unseen slices of a workload:
+    How policies that do not learn, and agents, perform on unseen slices of a workload:
 
     ```sh
     hpcgym evaluate sjf wfp3 --workload lublin:jobs=10000,processors=256,seed=0

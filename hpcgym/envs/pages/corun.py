@@ -21,17 +21,17 @@ FIELDS: dict[str, tuple[tuple[str, str], ...]] = {
         ("predicted compact run time, by `estimate`", "t / (t + 1 h)"),
         ("waiting time", "t / (t + 1 h)"),
         ("mean speedup beside all codes", "s / (s + 1)"),
-        ("speedup on parts of its nodes with nobody beside", "s / (s + 1)"),
+        ("speedup on parts of its nodes without a neighbour", "s / (s + 1)"),
         ("other waiting jobs with which the mean of both speedups is above 1", "share of these"),
         ("1 if it takes a part of each node, 0 if it is alone on them", "-"),
         ("1 if it finds room now", "-"),
     ),
     "neighbours": (
-        ("nodes of it that have a part free", "share of N"),
+        ("its nodes that have a part free", "share of N"),
         ("its nodes", "share of N"),
         ("what is left of its predicted compact run time", "t / (t + 1 h)"),
-        ("rate at which it runs now, 1 being compact", "s / (s + 1)"),
-        ("speedup on parts of its nodes with nobody beside", "s / (s + 1)"),
+        ("rate at which it runs now; compact is 1", "s / (s + 1)"),
+        ("speedup on parts of its nodes without a neighbour", "s / (s + 1)"),
     ),
     "pairs": (
         ("speedup of the waiting job beside the running one", "s / (s + 1)"),
@@ -56,17 +56,18 @@ def fields(layout: PairLayout) -> list[tuple[object, ...]]:
             index = _PLACES[name].replace("k", str(k))
             place = f"{starts[name]} on" if k == 0 else ""
             rows.append((f"`{name}[{index}]`", place, shape if k == 0 else "", unit, what))
-    mask = ("`mask[a]`", f"{layout.mask_at} on", (layout.actions,), "0 or 1", "what can be done")
+    possible = "1 for each possible action"
+    mask = ("`mask[a]`", f"{layout.mask_at} on", (layout.actions,), "0 or 1", possible)
     return [*rows, mask]
 
 
 OBSERVATION = """\
 By default a `Dict` of five fields. With `observation="flat"` it is one `Box(0, 1, ({size},),
-float32)`, the fields one behind the other, row by row; places in it, and shapes, are given for
-{window} waiting and {neighbours} running jobs. All numbers are from 0 to 1. i stands for a place in
-the window, j for one in the list of neighbours, N for the nodes of the machine; a speedup s appears
-as s / (s + 1), so that 1 is in the middle, a time t as t / (t + 1 h). Without a job rows are 0, and
-so are the pairs of a job that is alone on its nodes.
+float32)`, the fields one after the other, row by row. The table gives places in it, and shapes, for
+{window} waiting and {neighbours} running jobs. All numbers are from 0 to 1. i is a place in the
+window, j a place in the list of neighbours, N the number of nodes of the machine. A speedup s
+appears as s / (s + 1), so that 1 is in the middle, and a time t as t / (t + 1 h). Rows without a
+job are 0, and so are the pairs of a job that is alone on its nodes.
 
 {table}
 
@@ -81,11 +82,11 @@ not been submitted. Speedups and the present rates of running jobs are known.
 jobs, then -1 |
 | `neighbours` | always | (neighbours,) int64: rows of the running jobs that are listed, then -1 |
 | `time` | always | the time [s], of the trace's clock, a float |
-| `action_mask` | always | (n_actions,) int8: 1 for what can be done |
-| `reward_terms` | always | of the last step, as they are: `bsld`, the sum over jobs that ended; \
+| `action_mask` | always | (n_actions,) int8: 1 for each possible action |
+| `reward_terms` | always | raw terms of the last step: `bsld`, the sum over jobs that ended; \
 `wait_s`, over those that started; `energy_j`; `elapsed_s`; 0 after a reset |
-| `metrics` | at the end | metrics of the schedule, as `hpcgym.simulate` has them; those that are \
-nan are left out |
+| `metrics` | at the end | metrics of the schedule, as `hpcgym.simulate` has them; values that \
+are nan are left out |
 | `episode_name` | at the end | the name of the episode |
 
 `env.unwrapped` also has `time`, `free` (free parts of nodes), `queued()`, `running()`, `result()`
@@ -95,8 +96,8 @@ cluster=env.unwrapped.options.cluster, speedups=env.unwrapped.speedups,
 **env.unwrapped.scheduler_rules)`."""
 
 REWARDS = """\
-A job's wait counts in the step in which it starts, its slowdown in that in which it ends, energy as
-it is drawn. For an episode of n jobs on m processors:
+A job's wait counts in the step in which it starts, its slowdown in the step in which it ends, and
+energy as it is drawn. For an episode of n jobs on m processors:
 
 | `reward` | what a step adds | return |
 |---|---|---|
@@ -109,10 +110,10 @@ makespan, by what compact jobs would need at least |
 | `"energy"` | -(energy that the machine has drawn since the last decision) / E | \
 -`metrics["energy_j"]` / E, with E = B x power with all processors busy |
 
-run is the time that the job takes, compact what it takes on filled nodes of its own, at most the
-requested time. B is the sum of processors x compact over m, or the time from the first to the last
-submission if that is longer. The return is the metric but for the rounding of a sum (a relative
-error below 1e-9).
+run is the time that the job takes; compact is the time that it takes on filled nodes of its own, at
+most the requested time. B is the sum of processors x compact over m, or the time from the first to
+the last submission if that is longer. The return is the metric except for the rounding of a sum (a
+relative error below 1e-9).
 
 - A mapping of these names to weights, `{"bsld": 0.7, "energy": 0.3}`, is their weighted sum.
 - A list of names, `["bsld", "energy"]`, makes the reward an array, float64, and adds
@@ -124,7 +125,7 @@ error below 1e-9).
 #: Argument -> what it is, in the order of the page; others are those of all environments.
 ARGUMENTS = {
     "workload": "a `Workload` whose jobs have codes, or what `hpcgym.load_workload` takes",
-    "speedups": "a `hpcgym.speedups.Heatmap`, a file of one, or such a text",
+    "speedups": "a `hpcgym.speedups.Heatmap`, a file of one, or a text as in the default",
     "cluster": "a `hpcgym.Cluster` whose nodes are alike, the name of one, or nodes x sockets x "
     "cores",
     "allocation": '`"half-socket"`; `"part:K"`: one of K parts of each node; `"spread"`, '
@@ -135,6 +136,6 @@ ARGUMENTS = {
     '`"clairvoyant"`',
     "reward": "see Rewards",
     "window": "how many waiting jobs are visible",
-    "neighbours": "how many running jobs are",
+    "neighbours": "how many running jobs are visible",
     "observation": '`"dict"` or `"flat"`',
 }

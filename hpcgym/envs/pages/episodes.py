@@ -5,58 +5,57 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 EPISODES = """\
-`reset()` draws an episode at random from the `part`. With `options` it begins one that you choose:
+`reset()` draws an episode at random from the `part`. With `options` you choose the episode:
 
 | `options` | episode |
 |---|---|
-| `{"slice": "window 0017"}` | of `episodes="windows"`: the windows of the part that follow one \
-another, from 0 |
+| `{"slice": "window 0017"}` | of `episodes="windows"`: the successive windows of the \
+part, from 0 |
 | `{"slice": "week 12"}`, `{"slice": "month 3"}` | of weeks and months: the number in the trace |
 | `{"slice": "whole"}` | of `episodes="whole"`; `"train"` or `"test"` if that is the part |
 | `{"slice": "stream"}` | of `episodes="stream"` |
 | `{"slice": "rows 300:556"}`, `{"start": 300, "jobs": 256}` | any rows of the workload, also of \
 the other part, at most as many as the longest episode has |
 
-In many episodes hardly anybody waits, and nothing can be learned. `sampler` says what is drawn, by
-the mean bounded slowdown that SJF reaches in an episode without backfilling. All episodes, of
-windows a thousand, are simulated for that once, at the first reset. Evaluate on `"uniform"` ones.
+In many episodes hardly any job waits, and nothing can be learned. `sampler` chooses which episodes
+are drawn, by the mean bounded slowdown that SJF reaches in an episode without backfilling. For
+that, all episodes, or a thousand windows, are simulated once, at the first reset. Evaluate on
+`"uniform"` ones.
 
-- `"uniform"`: all alike.
-- `"hard"`: in proportion to the logarithm of this slowdown; where nobody waits, never.
-- `"filtered"`: those from the median up to twice the mean of these slowdowns, all alike: the
-  trajectory filtering of RLScheduler (Zhang et al., SC 2020), which trains on all in the end.
+- `"uniform"`: all with the same probability.
+- `"hard"`: in proportion to the logarithm of this slowdown; never, if no job waits.
+- `"filtered"`: those from the median up to twice the mean of these slowdowns, with the same
+  probability. This is the trajectory filtering of RLScheduler (Zhang et al., SC 2020), which trains
+  on all episodes in the end.
 
-Windows that are drawn begin at any job. The machine is empty, and the jobs before the episode do
-not exist. Times are those of the trace."""
+Drawn windows begin at any job. The machine is empty, and the jobs before the episode do not exist.
+Times are those of the trace."""
 
 AROUND = """\
-An episode from an empty machine flatters those who let wide or long jobs wait: the slice ends, the
-machine drains, and nobody comes after them. Four arguments put around a slice what there is in a
-log:
+An episode from an empty machine flatters policies that let wide or long jobs wait: the slice ends,
+the machine drains, and no job comes after it. Four arguments add what surrounds a slice in a log:
 
 - `start="warm"`: the whole workload is simulated once by EASY, and an episode begins with the jobs
-  that ran and waited then in its schedule. The name of any other scheduler does the same with its
-  schedule. Windows are then those that follow one another, and weeks and months have all their
-  jobs.
-- `warmup="1d"`: the episode begins so long before the first submission of its slice.
-- `arrivals="continue"`: the jobs that come after the slice go on to come, up to the horizon or the
-  end of the part.
-- `horizon="7d"`: so long after the first submission of its slice the episode is truncated. A job
-  of the slice that waits then is charged what it has waited, as if it started at that second.
-  `metrics["unserved_jobs"]` are those that wait then, of the slice or from before.
+  that ran and waited at that time in this schedule. The name of any other scheduler does the same
+  with its schedule. Windows are then the successive ones, and weeks and months have all their jobs.
+- `warmup="1d"`: the episode begins this long before the first submission of its slice.
+- `arrivals="continue"`: jobs keep coming after the slice, up to the horizon or the end of the part.
+- `horizon="7d"`: the episode is truncated this long after the first submission of its slice. A job
+  of the slice that still waits is charged the time that it has waited, as if it started at that
+  second. `metrics["unserved_jobs"]` counts the jobs that wait then, of the slice or from before.
 
-The jobs of the slice count, n of them, whatever is done: rewards are divided by n, and `metrics`
-are of these jobs. Others want their processors, and count for nothing; who lets those wait that
-were there before is seen by two metrics of both, `"unserved_jobs"` and `"longest_wait_s"`.
-`utilization` is that of the machine from the first submission of the slice to the last start that
-counts, or to the horizon, by all jobs."""
+Only the n jobs of the slice count, whatever is set: rewards are divided by n, and `metrics` are of
+these jobs. Other jobs need processors too, but count for nothing. Two metrics look at both,
+`"unserved_jobs"` and `"longest_wait_s"`: they show agents that let earlier jobs wait. `utilization`
+is that of the machine from the first submission of the slice to the last start that counts, or to
+the horizon, by all jobs."""
 
 END = """\
-Terminated when all jobs that count have started. Where these are all jobs of the episode, the last
-step goes on until all have ended, and the last observation has no job. Truncated at the `horizon`,
-if there is one, with the observation of that second, and a stream at its last submission: it goes
-on as long as its log, for agents that want the most in the long run; or by `max_episode_steps` of
-`gymnasium.make`."""
+An episode is terminated when all jobs that count have started. If these are all jobs of the
+episode, the last step goes on until all have ended, and the last observation has no job. An episode
+is truncated at the `horizon`, if there is one, with the observation of that second. A stream is
+truncated at its last submission: it is as long as its log, for agents that look for the best result
+in the long run. `max_episode_steps` of `gymnasium.make` truncates too."""
 
 
 def versions(name: str, given: Mapping[str, Mapping[str, object]]) -> str:
@@ -70,7 +69,7 @@ def versions(name: str, given: Mapping[str, Mapping[str, object]]) -> str:
             shown = ", ".join(f"`{key}={value!r}`" for key, value in arguments.items())
             lines.append(
                 f"- v1: the same class with other defaults: {shown}.\n"
-                "  v0 is as it was. In its short episodes policies hardly differ; here they do,\n"
-                "  and what gains in an episode gains in the long run."
+                "  v0 is unchanged. In its short episodes policies hardly differ. In v1 they do,\n"
+                "  and a policy that gains in an episode gains in the long run."
             )
     return "\n".join(lines)

@@ -6,19 +6,19 @@ from __future__ import annotations
 LIMITED_ARGUMENTS = {
     "processors": "size of the machine, where `cluster` does not say; `None`: that of the workload",
     "cluster": "a `hpcgym.Cluster` whose nodes are all alike and have a power, or its name, such "
-    'as `"curie"`; `shutdown_after_s` of it is heeded. `None`: the nodes that Description tells of',
+    'as `"curie"`; its `shutdown_after_s` is used. `None`: the nodes under Description',
     "policy_estimate": "run times that `backfill_order` and weights look at, as `estimate`",
     "passes": '`"per-timestamp"` only',
     "allocation": '`"first-fit"`, or `"contiguous"`: nodes in a row',
 }
 
 MACHINE = """\
-A time t appears as t / (t + 1 h). Jobs have whole nodes, and m stands for
-the nodes of the machine, as processors do in this table and the next; `cluster[9]` is `cluster[0]`.
-The greatest power is that with all nodes busy at the highest frequency."""
+A time t appears as t / (t + 1 h). Jobs have whole nodes. In this table and the next, m is the
+number of nodes of the machine, and processors mean nodes; `cluster[9]` is `cluster[0]`. The
+greatest power is the power with all nodes busy at the highest frequency."""
 KNOWN = """
-Limits are known from when they are announced. The usual ones reach up to the last submission of an
-episode, and so tell something of when it comes; `limits` of your own need not."""
+Limits are known from their announcement on. The default limits reach up to the last submission of
+an episode, so they tell something of when it comes. Your own `limits` need not."""
 
 REWARDS_PARTS = {
     "when": "A job's waiting and run time count in the step in which it starts, energy as it is "
@@ -32,15 +32,15 @@ length what it takes at its own.""",
 }
 
 POWER_REWARDS = """\
-A job that a cap kills is as long as it has run: what its slowdown counted too much is put right in
-the last step of the episode.
+A job that a cap kills is as long as it has run. Its slowdown counted too much, and the last step of
+the episode corrects this.
 
-Energy is what all nodes, in whatever state, and what stands above them draw, each in whole
+Energy is what all nodes, in whatever state, and the levels above them draw, each in whole
 milliwatts, rounded up. So the return is the metric to a relative error of about 1e-6, and of 1e-12
-where all powers are whole milliwatts; the other returns are the metrics to 1e-12. Energy and
-slowdown pull against each other: lower frequencies save joules and make jobs longer, nodes that are
-off save most and make jobs wait. `reward={"bsld": 0.01, "energy": 1}` is a mix,
-`reward=["bsld", "energy"]` keeps them apart."""
+if all powers are whole milliwatts. The other returns are the metrics to 1e-12. Energy and slowdown
+conflict: lower frequencies save joules and make jobs longer; nodes that are off save most and make
+jobs wait. `reward={"bsld": 0.01, "energy": 1}` is a mix, `reward=["bsld", "energy"]` keeps them
+apart."""
 
 CONTROLS = """\
 ## Decision points
@@ -48,41 +48,42 @@ CONTROLS = """\
 | `interval` | controls hold for |
 |---|---|
 | `"hour"`, `"day"`, `"week"`, `"6h"` | stretches of this length, from the first submission on |
-| a whole number n | the next n submissions; those of the same second are not parted |
+| a whole number n | the next n submissions; those of the same second stay together |
 | `"episode"` | the whole episode |
 
-By the clock, a decision is made when all events of a stretch have been, and controls hold from the
-next second on. Where no job waits then, nothing is asked, and they hold for the next stretch too:
-when something is asked tells nothing of what comes. EASY plans with the end of the stretch, as if
-controls were over then. By submissions, controls hold from the second after the last event before
-the next submission, and for plans without end.
+By the clock, a decision is made after all events of a stretch, and controls hold from the next
+second on. If no job waits then, the agent is not asked, and the controls hold for the next stretch
+too. So the times of decisions tell nothing of what comes. EASY plans with the end of the stretch,
+as if controls were over then. By submissions, controls hold from the second after the last event
+before the next submission, and plans count them without end.
 
 ## Action Space
 
 `Box(-1, 1, (n,), float32)`: a number for each of `controls`, in their order, then a weight for each
-of `policy_features`. A control's number stands for a share x = (number + 1) / 2:
+of `policy_features`. A control's number means a share x = (number + 1) / 2:
 
 | control | what it does | -1 | 1 |
 |---|---|---|---|
 | `"frequency"` | a ceiling for jobs that start from now on: no level above x times the highest, \
-rounded to the nearest. `power` chooses among those that are left; where it would use none of \
-them, the ceiling | the lowest level | the highest |
+rounded to the nearest. `power` chooses among the remaining levels; if it would use none of \
+them, the ceiling is used | the lowest level | the highest |
 | `"nodes"` | how many nodes may be on: x N of N, rounded to the nearest. The others are counted \
 from node 0, so that chassis and racks go dark together; they are switched off as they become \
 free. Nodes that may be on again are switched on | all are switched off | all may be on |
-| `"power"` | no job starts that would take the charged power (`docs/semantics.md`) above \
-idle + x (greatest - idle), of the machine idle and with all nodes busy | that of the idle machine \
-| no cap |
+| `"power"` | no job starts that would raise the charged power (`docs/semantics.md`) above \
+idle + x (greatest - idle): idle is the power of the idle machine, greatest that with all nodes \
+busy | that of the idle machine | no cap |
 
-A control limits starts alone: running jobs go on as they are, and nodes are switched on whatever
-it says of the power; only while a cap of `limits` lies near, or where a budget does not suffice
-for them, they wait for a job that takes them. Limits are kept whatever the controls say. On a
-machine without running jobs the first job is served as `limits` allow, whatever the controls say of
-nodes and power: so every episode ends. With all numbers 1 the schedule is that of `limits` alone.
+A control limits starts only: running jobs go on unchanged. Nodes are switched on whatever the
+control says of the power. But while a cap of `limits` is near, or if a budget does not suffice for
+them, they wait for a job that takes them. Limits are kept whatever the controls say. On a machine
+without running jobs, the first job is served as `limits` allow, whatever the controls say of nodes
+and power; so every episode ends. With all numbers 1 the schedule is that of `limits` alone.
 
 Weights order the queue as those of [MixedPolicy](mixed-policy.md) do, which has a table of the
-features; without any, it is in the order of submission. Numbers outside [-1, 1] count as its ends,
-as weights they are taken as they are; another shape, NaN or infinity raises `HpcgymError`."""
+features. Without any weights, the queue is in the order of submission. Numbers of controls outside
+[-1, 1] count as -1 or 1; weights are taken as they are. Another shape, NaN or infinity raises
+`HpcgymError`."""
 
 # what, unit, and what stands there if there is none
 POWER_FIELDS = (
@@ -92,8 +93,8 @@ POWER_FIELDS = (
     ("time up to its end", "t / (t + 1 h)", "0 without one"),
     ("the first cap that is known and to come", "of the greatest", "1 without one"),
     ("time up to its start", "t / (t + 1 h)", "1 without one"),
-    ("what is left of the budget of the present period, or else of the next", "of it", "1 without "
-     "one"),
+    ("what is left of the budget of the present period, or of the next if there is none", "of it",
+     "1 without one"),
     ("saved: its mean power times the time since its start, less what was drawn", "of it", "0 "
      "without one"),
     ("the power that would use up what is left", "of the greatest", "1 without one"),
@@ -106,9 +107,9 @@ POWER_FIELDS = (
 )  # fmt: skip
 
 POWER_ARGUMENTS = {
-    "limits": "`None`: those of the rows above; `hpcgym.scheduler.limits.PowerCap` and "
+    "limits": "`None`: the limits of the rows above; `hpcgym.scheduler.limits.PowerCap` and "
     "`EnergyBudget`, whose times count from the first submission of each episode; or a function of "
-    "the episode's jobs (a `Workload`) that returns some by their clock. A cap without end may "
+    "the episode's jobs (a `Workload`) that returns limits in their clock. A cap without end may "
     "leave too little power for the widest job: then `reset()` raises an error that names the job",
     "controls": "what the agent sets, see Action Space; may be empty if there are "
     "`policy_features`",
@@ -119,7 +120,7 @@ POWER_ARGUMENTS = {
 }
 
 POWER_REFERENCE = """\
-What the policies of Glesser 2016 make of the same episode and limits, without an agent:
+The policies of Glesser 2016 on the same episode and limits, without an agent:
 
 ```python
 import hpcgym

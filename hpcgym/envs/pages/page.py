@@ -35,27 +35,28 @@ ARGUMENTS = {
     "processors": "size of the machine; `None`: that of the workload",
     "cluster": "the machine, in place of `processors`: a `hpcgym.Cluster`, the name of a "
     "ready-made one or a TOML file. It also tells powers, and after how long idle processors or "
-    "nodes are switched off (`shutdown_after_s`); if nodes are, each job has nodes of its own",
-    "episodes": '`"windows"`: `jobs` jobs from anywhere; `"weeks"`, `"months"`: of the trace, but '
-    'for the first, without jobs that cross a boundary; `"whole"`: all jobs of the part; '
+    "nodes are switched off (`shutdown_after_s`); if nodes are switched off, each job has nodes "
+    "of its own",
+    "episodes": '`"windows"`: `jobs` jobs from anywhere; `"weeks"`, `"months"`: of the trace, '
+    'except the first, without jobs that cross a boundary; `"whole"`: all jobs of the part; '
     '`"stream"`: the same, truncated at the last submission',
-    "jobs": "jobs of a window; only windows heed it",
+    "jobs": "jobs of a window; used only with windows",
     "part": 'what episodes are drawn from: `"all"`, `"train"` (the first in time) or `"test"` (the '
     "rest)",
     "train_share": "share of the jobs, weeks or months that `part` calls train; more than 0, less "
     "than 1",
     "start": '`"empty"`, or the scheduler that left the machine as an episode finds it: `"warm"` '
-    "is EASY; see Starting State. This and the next three are not known under limits, nor where "
+    "is EASY; see Starting State. This and the next three do not exist under limits, nor if "
     "jobs share nodes",
     "warmup": 'how long before its slice an episode begins: seconds, or such as `"7d"`, `"12h"`',
-    "arrivals": '`"stop"`, or `"continue"`: later jobs go on to come',
-    "horizon": "how long after the first submission of its slice an episode is truncated, as "
-    "`warmup`; `None`: never",
+    "arrivals": '`"stop"`, or `"continue"`: later jobs keep coming',
+    "horizon": "how long after the first submission of its slice an episode is truncated, written "
+    "as `warmup`; `None`: never",
     "sampler": 'how episodes are drawn: `"uniform"`, `"hard"` or `"filtered"`; see Starting State',
     "backfill": '`"easy"` (one reservation), `"until-shadow"`, not under limits, or `"none"`',
     "backfill_order": 'order in which jobs are back-filled: `"fcfs"`, `"sjbf"` or any policy',
-    "estimate": "run times that backfilling reckons with: a name of "
-    '`hpcgym.scheduler.estimates.ESTIMATES` but `"data-driven"`, such as `"e-loss"`, which '
+    "estimate": "run times that backfilling uses: a name of "
+    '`hpcgym.scheduler.estimates.ESTIMATES` except `"data-driven"`, such as `"e-loss"`, which '
     "learns within the episode, or predicted run times [s] of all jobs",
     "policy_estimate": "run times that `backfill_order` looks at, and MixedPolicy's weights; as "
     "`estimate`",
@@ -63,49 +64,50 @@ ARGUMENTS = {
     "passes": '`"per-timestamp"` or `"per-event"`',
     "allocation": "the order in which nodes are filled, on machines that have nodes: a name of "
     '`hpcgym.scheduler.rules.ALLOCATIONS`, or `"contiguous"`: nodes of a job\'s own, in a row',
-    "threshold": "seconds of waiting after which a job goes to the head of the queue, whatever the "
-    "agent says of the order; `None`: never, as it must be in JobSelection, whose agent names each "
+    "threshold": "seconds of waiting after which a job goes to the head of the queue, whatever "
+    "order the agent sets; `None`: never. JobSelection needs `None`, since its agent names each "
     "job that is served",
     "hold": "how long jobs are held back: `hpcgym.scheduler.hold.Hold` or share; not under limits",
-    "fair_share": "shares of users, and how fast what they have used is forgotten, where "
+    "fair_share": "shares of users, and how fast their usage is forgotten, if "
     "`backfill_order` or a weight looks at usage: a `hpcgym.scheduler.policies.FairShare`, or what "
     "its `parse` takes; `None`: equal shares, half in a week",
     "reward": "see Rewards",
     "paid": 'when slowdowns and waits are rewarded: at the `"start"` of a job, at its `"end"`, or '
     'while it is `"waiting"`; see Rewards',
     "window": 'how many waiting jobs are visible, the oldest ones; with `"split:64"` or `"split"` '
-    "half of them are those that came last",
-    "features": "names of the columns of `jobs`; or a mapping of names to `None`, or for columns "
-    "of your own to functions",
+    "half of them are the newest jobs",
+    "features": "names of the columns of `jobs`; or a mapping of names to `None`, or of your own "
+    "columns to functions",
     "observation": '`"dict"` or `"flat"`',
     "render_mode": '`None`, `"ansi"` (a text) or `"rgb_array"` (an image; needs matplotlib)',
 }
 
 _DESCRIPTION = """\
-Between two decisions the simulator behind `hpcgym.simulate` runs; `docs/semantics.md` has its
-rules. *Waiting* jobs are those that have been submitted and have not started. The *window* shows
-the first `window` of them in order of submission."""
+Between two decisions the simulator of `hpcgym.simulate` runs; `docs/semantics.md` has its rules.
+*Waiting* jobs have been submitted and have not started. The *window* shows the first `window` of
+them in order of submission."""
 
 _OBSERVATION = """\
 By default a `Dict`. With `observation="flat"` it is one `Box(-1, 1, ({size},), float32)`, the
-fields one behind the other, row by row; places in it are given for {window} visible jobs and
+fields one after the other, row by row. The table gives places in it for {window} visible jobs and
 {width} features. {machine}
 
 {fields}
 
-Columns of `jobs`, if `features` does not say otherwise; rows without a job are 0:
+Columns of `jobs`, unless `features` names others; rows without a job are 0:
 
 {columns}
 
-`features` may name one more, `policy_time`: run time that policies look at (`policy_estimate`), t.
-A column of your own is a function of a `JobColumns`, which has `submit` [s], `requested` [s] and
+`features` may name one more, `policy_time`: the run time that policies look at (`policy_estimate`),
+t. Your own column is a function of a `JobColumns`, which has `submit` [s], `requested` [s] and
 `processors`, each (n_jobs,) float64. It returns (n_jobs,) numbers from -1 to 1, and is called once,
 when the environment is made.
 
 Nothing here is hidden from an online scheduler: no actual run time, no actual end, no job that has
 not been submitted. Ends and run times are predictions, by `estimate` and `correction`
-(`estimate="clairvoyant"` is what it says). With `passes="per-event"`, processors whose jobs are
-predicted to end in this very second are not counted as free, though jobs may start on them.{known}
+(`estimate="clairvoyant"` gives the actual ones). With `passes="per-event"`, processors whose jobs
+are predicted to end in this very second are not counted as free, though jobs may start on
+them.{known}
 
 ## Info
 
@@ -114,10 +116,10 @@ predicted to end in this very second are not counted as free, though jobs may st
 | `window` | always | (window,) int64: rows of `env.unwrapped.episode_workload` of the visible \
 jobs, then -1 |
 | `time` | always | the time [s], of the trace's clock |
-| `action_mask` | JobSelection, always | (n_actions,) int8: 1 for what can be done |
-| `reward_terms` | always | of the last step, as they are: `bsld` and `wait_s`, sums over the \
+| `action_mask` | JobSelection, always | (n_actions,) int8: 1 for each possible action |
+| `reward_terms` | always | raw terms of the last step: `bsld` and `wait_s`, sums over the \
 jobs that started, or as `paid` says, and `energy_j`; 0 after a reset |
-{ended}| `metrics` | at the end | metrics of the schedule, as `hpcgym.simulate` has them; those \
+{ended}| `metrics` | at the end | metrics of the schedule, as `hpcgym.simulate` has them; values \
 that are nan are left out |
 | `episode_name` | at the end | the name of the episode |
 
@@ -125,29 +127,29 @@ that are nan are left out |
 `scheduler_rules`, and `snapshot()` and `restore()`. For the same machine and rules call
 `hpcgym.simulate(env.unwrapped.episode_workload, cluster=env.unwrapped.options.cluster,
 **env.unwrapped.scheduler_rules)`. Without `cluster` the machine is a pool of the workload's
-processors, whatever the environment has. Under limits add
+processors, whatever machine the environment has. Under limits add
 `limits=env.unwrapped.result().limits`."""
 
 _MACHINE = """\
-m stands for the processors of the machine. Where jobs have nodes of their own it stands for nodes,
-as processors do in this table and the next. A time t appears as t / (t + 1 h)."""
+m is the number of processors of the machine. If jobs have nodes of their own, it is the number of
+nodes, and processors in this table and the next mean nodes. A time t appears as t / (t + 1 h)."""
 
 _EXTRACT = """\
 An [extract](../extracts.md) is one episode, `episodes="whole"`. It begins when the extract does,
 with the jobs that run and wait then, and with what had been learned of run times. Its first rows
-are an episode too, with all these jobs and at least one that does not run. n, and all that is said
-of jobs that start, leave out those that run; energy and E count from the beginning of the extract,
-and what is used before the first decision comes with the first step."""
+are an episode too, with all these jobs and at least one that does not run. n, and everything that
+is said of jobs that start, leave out the running ones. Energy and E count from the beginning of the
+extract. The energy used before the first decision comes with the first step."""
 
 _DETERMINISM = """\
-`reset(seed=s)` seeds the drawing of this and all later episodes, and nothing else is random. The
-same episode and the same actions give the same observations and rewards to the last bit.
-Environments share nothing that changes, so that two of them may be stepped in turns."""
+`reset(seed=s)` seeds the drawing of this and all later episodes; nothing else is random. The same
+episode and the same actions give the same observations and rewards to the last bit. Environments
+share nothing that changes, so two of them may be stepped in turns."""
 
 _VECTOR = """\
-`gymnasium.make_vec("{id}", num_envs=64)` makes one environment of 64 simulations,
-which advance in one compiled call, on as many threads as `NUMBA_NUM_THREADS` or the machine's cores
-say, over one copy of the jobs. It takes the same arguments, but for `render_mode`, and these:
+`gymnasium.make_vec("{id}", num_envs=64)` makes one environment of 64 simulations. They advance in
+one compiled call, over one copy of the jobs, on as many threads as `NUMBA_NUM_THREADS` or the
+machine's cores. It takes the same arguments, except `render_mode`, and these:
 
 | argument | default | what |
 |---|---|---|
@@ -156,21 +158,22 @@ say, over one copy of the jobs. It takes the same arguments, but for `render_mod
 | `copy` | `True` | `False`: observations and masks are views of buffers, which the next step \
 overwrites |
 | `max_episode_steps` | `None` | steps after which an episode is truncated |
-| `threads` | `None` | that step the environments; None: one for fewer than 32 environments, else \
-all. On a machine that is busy with other things, and while PyTorch learns, 1 is faster |
+| `threads` | `None` | threads that step the environments; None: one for fewer than 32 \
+environments, else all. On a machine that is busy with other work, and while PyTorch learns, 1 is \
+faster |
 
 - `"NextStep"`: the step after the end of an episode ignores its action and returns the first
   observation of the next episode, with reward 0.
-- `"SameStep"`: the step that ends an episode returns the first observation of the next; the last
-  one of the old is `info["final_obs"][i]`, and what was said of it is in `info["final_info"]`.
+- `"SameStep"`: the step that ends an episode returns the first observation of the next. The last
+  observation of the old one is `info["final_obs"][i]`, and its infos are in `info["final_info"]`.
 - `"Disabled"`: call `reset(options={"reset_mask": mask})`, mask (num_envs,) bool.
 
 After `reset(seed=s)`, simulation i goes through the states of a single environment after
-`reset(seed=s + i)`. `info` has what single ones say, in arrays with Gymnasium's masks (`_window`
-for `window`), the same as with `vectorization_mode="sync"`; each entry is made when it is read.
-Rewards are names or weighted sums; functions need
-`vectorization_mode="sync"`, and vector rewards single environments. `snapshot()` and `restore()`
-copy all simulations. `HpcVecEnv` in `hpcgym/envs/sb3.py` hands them to Stable-Baselines3."""
+`reset(seed=s + i)`. `info` has the entries of single environments, in arrays with Gymnasium's masks
+(`_window` for `window`), the same as with `vectorization_mode="sync"`. Each entry is made when it
+is read. Rewards are names or weighted sums; functions need `vectorization_mode="sync"`, and vector
+rewards need single environments. `snapshot()` and `restore()` copy all simulations. `HpcVecEnv` in
+`hpcgym/envs/sb3.py` hands them to Stable-Baselines3."""
 
 
 _ENDED = """\

@@ -16,7 +16,7 @@ mean wait [h] |
 submission + 1 s) |"""
 
 _MORE = """\
-| `"max_wait"` | -(by how much the longest wait so far has grown) [h] | minus the longest wait [h] |
+| `"max_wait"` | -(growth of the longest wait so far) [h] | minus the longest wait [h] |
 | `"p99_wait"` | at the end of the episode -(99th percentile of the waits) [h], else 0 | \
 -`metrics["p99_wait_s"]` / 3600 |
 | `"log_bsld"`, `"log_wait"` | minus the growth of ln(1 + the sum so far) | -ln(1 + the mean) |
@@ -24,9 +24,10 @@ _MORE = """\
 on the same jobs from the same beginning | minus the ratio |"""
 
 _PAID = """\
-`paid` says when slowdowns and waits count: with `"start"` in the step in which a job starts; with
-`"end"` in that in which it ends; with `"waiting"` in each step by how much they have grown, as if
-the jobs that wait started now, so that waiting costs at once. The return is the same."""
+`paid` says when slowdowns and waits count. With `"start"` they count in the step in which a job
+starts, with `"end"` in the step in which it ends. With `"waiting"`, each step counts how much they
+have grown, as if the waiting jobs started now, so that waiting costs at once. The return is the
+same."""
 
 _FORMS = """\
 - A mapping of these names to weights, `{"bsld": 0.7, "energy": 0.3}`, is their weighted sum.
@@ -35,8 +36,8 @@ _FORMS = """\
 - A function is called once a step with a `StepView` (in `hpcgym/envs/single.py`: the jobs that
   started, their waiting and run times, the time, the energy, the queue) and returns the reward.
 
-Rewards tell the run time of a job before its end, when an online scheduler learns it: policies must
-not look at them. Those paid at the end tell nothing before."""
+Rewards reveal the run time of a job before its end, which an online scheduler learns only then:
+policies must not look at them. Rewards that are paid at the end reveal nothing early."""
 
 #: Where jobs have processors of a pool, or of nodes without limits; and under limits.
 REWARDS = f"{_TABLE}\n{_MORE}\n\n{{run}}\n\n{_PAID}\n\n{_FORMS}"
@@ -50,9 +51,10 @@ PARTS = {
     "decision)",
     "greatest": "m x `busy_power_w`",
     "run": """\
-run is the time that the job will run, at most the requested one. The return is the metric but for
-the rounding of a sum (a relative error below 1e-12). While processors are never switched off,
+run is the time that the job will run, at most the requested one. The return is the metric except
+for the rounding of a sum (a relative error below 1e-12). While processors are never switched off,
 schedules of the same jobs differ in energy only by when they end: see `shutdown_after_s` of
-`hpcgym.Cluster`. Where jobs have nodes of their own, energy counts as it is drawn, by all nodes and
-what stands above them, each in whole milliwatts, rounded up; E is then that of all nodes busy.""",
+`hpcgym.Cluster`. If jobs have nodes of their own, energy counts as it is drawn, by all nodes and
+the levels above them, each in whole milliwatts, rounded up; E is then the energy with all nodes
+busy.""",
 }
