@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 
 from hpcgym.errors import HpcgymError
 from hpcgym.explanation.delays import beside, can_repeat, delays
-from hpcgym.explanation.reasons import rights, waited_for
+from hpcgym.explanation.reasons import kept_by_quotas, rights, waited_for
 from hpcgym.explanation.story import Facts, moves, story
-from hpcgym.explanation.watching import Moment, Pass, can_watch, watch
+from hpcgym.explanation.watching import Moment, Pass, can_watch, said_before, watch
 from hpcgym.files.plain import plain
 from hpcgym.progress import silence
 from hpcgym.schedule.result import Result
+from hpcgym.scheduler.rule_values import quota_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,7 +41,8 @@ class Explanation:
     passes : a row a pass of the wait: ``time`` [s], ``ahead`` (queued jobs before it), ``head`` (
         number of the first job that could not start, -1: none), ``shadow`` [s], ``extra``,
         ``free`` (processors), ``before`` (as ``ahead``, with those that were back-filled in the
-        pass); empty where the passes cannot be made again.
+        pass), ``quotas`` (those that it would have exceeded, as ``--quota`` has them); empty where
+        the passes cannot be made again.
     others : a row a job that ran while this one waited, index its number: ``submit``, ``start``,
         ``end`` [s], ``processors``, ``right`` (how it came before, as in
         :data:`hpcgym.explanation.reasons.RIGHTS`) and ``delay`` [s]: how much earlier this job
@@ -96,16 +98,18 @@ def explain(
     HpcgymError : no job of that number.
     """
     row = _row(result, job)
-    passes = watch(result, row) if can_watch(result) else []
     rows = beside(result, row)
     tried = _largest(result, row, rows, most if can_repeat(result) else 0)
-    earlier = delays(result, row, tried, progress).tolist()
+    with said_before():
+        passes = watch(result, row) if can_watch(result) else []
+        earlier = delays(result, row, tried, progress).tolist()
     delay = dict(zip(tried.tolist(), earlier, strict=True))
     others = _others(result, row, rows, passes, delay)
     facts = _facts(result, row)
     runs = int((result.workload.job_number == job).sum())
     spent = waited_for(result, row, passes)
-    told = Facts(facts, runs, spent, others, moves(result, row, passes), _order(result))
+    quotas = kept_by_quotas(passes, facts["start"])
+    told = Facts(facts, runs, spent, quotas, others, moves(result, row, passes), _order(result))
     return Explanation(job, story(told), facts, spent, _passes(result, passes), others)
 
 
@@ -184,6 +188,7 @@ def _passes(result: Result, passes: list[Pass]) -> pd.DataFrame:
     table = pd.DataFrame([one.at for one in passes], columns=list(Moment._fields))
     table.insert(1, "ahead", [one.ahead for one in passes])
     table["before"] = [one.before for one in passes]
+    table["quotas"] = [quota_text(one.quotas) or "" for one in passes]
     heads = table["head"].to_numpy(np.int64)
     table["head"] = np.where(heads >= 0, result.workload.job_number[np.maximum(heads, 0)], -1)
     return table

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.explanation.watching import Moment, Pass
+from hpcgym.naming import PARTITION
 from hpcgym.schedule.result import Result
 from hpcgym.simulation.nodes import as_on_pool, needs_on
 
@@ -15,8 +16,10 @@ Needs = NDArray[np.int64]  # (n_jobs, 1 + R), units and what each asks for
 
 #: What a job may have waited for: name -> the words that follow "it waited for 2 h".
 REASONS = {
+    "quota": "because it would have exceeded a quota",
     "processors": "because fewer processors were free than it asks for",
     "nodes": "because enough cores were free, but no nodes had room for all of it",
+    "partition": "because nodes had room for it, but too few of them are in its partition",
     "order": "because a job before it could not start, and nothing starts out of order",
     "reservation": "because it would have delayed the first job of the queue",
     "plan": "because all earlier times were reserved for others",
@@ -26,8 +29,10 @@ REASONS = {
 }
 #: What they are called in tables and pictures.
 CALLED = {
+    "quota": "quota",
     "processors": "too few processors free",
     "nodes": "no room on nodes",
+    "partition": "no room in partition",
     "order": "order",
     "reservation": "first job's reservation",
     "plan": "others' reservations",
@@ -51,6 +56,7 @@ def reasons_at(
     rows: NDArray[np.int64],
     at: Moment,
     before: NDArray[np.int64],
+    barred: NDArray[np.bool_],
     needs: Needs | None,
 ) -> NDArray[np.int8]:
     """Return what each of some jobs waits for after a pass at which it did not start.
@@ -59,6 +65,7 @@ def reasons_at(
     ----------
     rows : of the jobs, (k,).
     before : how many jobs the pass looked at before each of them, (k,); for Slurm alone.
+    barred : whether each would exceed a quota, (k,) bool.
     needs : what jobs ask of nodes, None on a pool.
 
     Returns
@@ -67,9 +74,12 @@ def reasons_at(
     """
     scheduler, slurm = result.scheduler, result.scheduler.slurm
     width = result.workload.requested_processors[rows]
-    tests = [("processors", width > at.free)]
+    tests = [("quota", barred), ("processors", width > at.free)]
     if needs is not None:
-        tests.append(("nodes", ~have_room(result, rows, at.time, needs)))
+        anywhere = needs.copy()
+        anywhere[:, 1:][:, _of_partitions(result)] = 0
+        tests.append(("nodes", ~have_room(result, rows, at.time, anywhere)))
+        tests.append(("partition", ~have_room(result, rows, at.time, needs)))
     if slurm is not None:
         tests.append(("clock", np.full(len(rows), at.time % slurm.bf_interval != 0)))
         tests.append(("unseen", before >= slurm.bf_max_job_test))
@@ -78,7 +88,8 @@ def reasons_at(
     tests.append(("hold", (rows == at.head) | (at.head == -1)))
     if scheduler.backfill == "none":
         return _first(tests, "order")
-    if result.allocation is None:  # on nodes what is left beside the head is counted by nodes
+    # on nodes what is left beside the head is counted by nodes, under quotas it is not counted
+    if result.allocation is None and scheduler.quota is None:
         ends = at.time + result.predicted_run_time[rows]
         tests.append(("hold", (width <= at.extra) | (ends <= at.shadow)))
     return _first(tests, "reservation")
@@ -91,6 +102,11 @@ def _first(tests: Sequence[tuple[str, NDArray[np.bool_]]], otherwise: str) -> ND
     for name, holds in reversed(tests):
         codes[holds] = names.index(name)
     return codes
+
+
+def _of_partitions(result: Result) -> list[bool]:
+    """Return which resources of the machine stand for partitions, (R,)."""
+    return [name.startswith(PARTITION) for name in result.cluster.resources]
 
 
 def needs_of_nodes(result: Result) -> Needs | None:
@@ -128,12 +144,28 @@ def waited_for(result: Result, job: int, passes: Sequence[Pass]) -> dict[str, in
     seconds = {"processors": min(passes[0].at.time, start) - submit}
     needs, names = needs_of_nodes(result), list(REASONS)
     row = np.array([job])
-    times = [one.at.time for one in passes] + [start]
-    for (at, _, before), until in zip(passes, times[1:], strict=True):
-        if at.time < start:
-            name = names[int(reasons_at(result, row, at, np.array([before]), needs)[0])]
-            seconds[name] = seconds.get(name, 0) + min(until, start) - at.time
+    for one, spent in _with_times(passes, start):
+        told = np.array([one.before]), np.array([bool(one.quotas)])
+        name = names[int(reasons_at(result, row, one.at, *told, needs)[0])]
+        seconds[name] = seconds.get(name, 0) + spent
     return {name: spent for name, spent in seconds.items() if spent > 0}
+
+
+def kept_by_quotas(passes: Sequence[Pass], start: int) -> dict[str, int]:
+    """Return for how long a job would have exceeded each quota, quota -> [s]; at once, several."""
+    seconds: dict[str, int] = {}
+    for one, spent in _with_times(passes, start):
+        for quota in map(str, one.quotas):
+            seconds[quota] = seconds.get(quota, 0) + spent
+    return seconds
+
+
+def _with_times(passes: Sequence[Pass], start: int) -> Iterator[tuple[Pass, int]]:
+    """Yield the passes at which a job did not start, with the time from each to the next [s]."""
+    times = [one.at.time for one in passes] + [start]
+    for one, until in zip(passes, times[1:], strict=True):
+        if one.at.time < start:
+            yield one, min(until, start) - one.at.time
 
 
 def rights(result: Result, job: int, rows: NDArray[np.int64], passes: Sequence[Pass]) -> list[str]:

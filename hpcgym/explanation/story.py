@@ -46,6 +46,7 @@ class Facts(NamedTuple):
     job: dict[str, Any]
     runs: int
     waited_for: dict[str, int]
+    quotas: dict[str, int]
     others: pd.DataFrame
     moves: Moves | None
     order: str
@@ -86,10 +87,19 @@ def story(told: Facts) -> list[str]:
         return [*lines, "It started at once."]
     for name, seconds in sorted(told.waited_for.items(), key=lambda item: -item[1]):
         share = f" ({seconds / job['wait']:.0%} of its wait)" if len(told.waited_for) > 1 else ""
-        lines.append(f"It waited for {duration(seconds)} {REASONS[name]}{share}.")
+        which = _which_quotas(told.quotas) if name == "quota" else ""
+        lines.append(f"It waited for {duration(seconds)} {REASONS[name]}{which}{share}.")
     lines += _of_the_queue(told)
     lines += filter(None, _of_others(told))
     return lines
+
+
+def _which_quotas(quotas: Mapping[str, int]) -> str:
+    """Return the quotas that a job would have exceeded, of several for how long each."""
+    if len(quotas) == 1:
+        return f", {next(iter(quotas))}"
+    longest = sorted(quotas.items(), key=lambda item: -item[1])
+    return f": {', '.join(f'{quota} for {duration(seconds)}' for quota, seconds in longest)}"
 
 
 def _resources(job: Mapping[str, Any]) -> str:

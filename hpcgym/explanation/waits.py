@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from hpcgym.errors import HpcgymError, check_choice
 from hpcgym.explanation.reasons import REASONS, needs_of_nodes, reasons_at
-from hpcgym.explanation.watching import can_watch, moment_of, places, queued
+from hpcgym.explanation.watching import can_watch, exceeding, moment_of, places, queued, said_before
 from hpcgym.progress import silence
 from hpcgym.schedule.result import Result
 from hpcgym.simulation.continued import again
@@ -20,7 +20,7 @@ from hpcgym.workload.slicing import WEEK_S
 if TYPE_CHECKING:
     import pandas as pd
 
-    from hpcgym.engine import state
+    from hpcgym.simulation.driver import Simulation
     from hpcgym.workload.model import Workload
 
 #: What jobs may be grouped by -> the column of the workload that holds it.
@@ -61,12 +61,12 @@ def waits(result: Result, progress: Callable[[int, int], None] = silence) -> pd.
     if not can_watch(result) or result.workload.initial is not None:
         raise HpcgymError(
             "what all jobs waited for can be told of schedules on pools and nodes, from an empty"
-            " machine; not under limits or quotas, where jobs share nodes or nodes fail, nor of"
-            " dispatchers"
+            " machine; not under limits, where jobs share nodes or nodes fail, nor of dispatchers"
         )
     seconds = np.zeros((len(result.start), len(REASONS)), np.int64)
-    simulation, _ = again(result)
-    watched = _Watched(result, simulation.arrays, seconds, progress)
+    with said_before():
+        simulation, _ = again(result)
+    watched = _Watched(result, simulation, seconds, progress)
     simulation.after_pass = watched.note
     simulation.drive(int(result.start.max(initial=0)))
     jobs = pd.Index(result.workload.job_number, name="job")
@@ -79,11 +79,12 @@ class _Watched:
     def __init__(
         self,
         result: Result,
-        arrays: state.Prepared,
+        simulation: Simulation,
         seconds: NDArray[np.int64],
         progress: Callable[[int, int], None],
     ) -> None:
-        self.result, self.arrays, self.seconds, self.progress = result, arrays, seconds, progress
+        self.result, self.seconds, self.progress = result, seconds, progress
+        self.simulation, self.arrays = simulation, simulation.arrays
         self.needs = needs_of_nodes(result)
         self.queue = np.empty(0, np.int64)
         self.codes = np.empty(0, np.int8)
@@ -99,7 +100,8 @@ class _Watched:
         self.seconds[coming, list(REASONS).index("processors")] += at.time - submitted
         self.time, self.came = at.time, self.came + len(coming)
         self.queue = queued(self.arrays, np.concatenate((self.queue, coming)))
-        self.codes = reasons_at(self.result, self.queue, at, self._before(), self.needs)
+        barred = exceeding(self.simulation, self.queue).any(axis=1)
+        self.codes = reasons_at(self.result, self.queue, at, self._before(), barred, self.needs)
         self.passes += 1
         if self.passes % _EVERY == 0:
             self.progress(self.came, len(self.seconds))

@@ -6,14 +6,21 @@ again, one pass at a time from where it matters.
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.engine import state
+from hpcgym.engine.passes.quotas import Quotas
+from hpcgym.errors import HpcgymWarning
 from hpcgym.schedule.result import Result
+from hpcgym.scheduler.quotas import Quota
 from hpcgym.simulation.continued import again
+from hpcgym.simulation.driver import Simulation
 
 
 class Moment(NamedTuple):
@@ -24,7 +31,7 @@ class Moment(NamedTuple):
     time : [s] of the workload's clock.
     head : row of the job that could not start and stood first, -1 if there was none.
     shadow : [s] when it can start by predicted ends; -1 if it had no reservation.
-    extra : processors that it leaves free then.
+    extra : processors that it leaves free then; 0 under quotas, which do not count them.
     free : processors.
     """
 
@@ -43,23 +50,32 @@ class Pass(NamedTuple):
     at : what stood then, whoever asks.
     ahead : queued jobs that were to be served before the job.
     before : as ``ahead``, with those that were back-filled in the pass.
+    quotas : those that the job would have exceeded, had it started; in their order.
     """
 
     at: Moment
     ahead: int
     before: int
+    quotas: tuple[Quota, ...]
 
 
 def can_watch(result: Result) -> bool:
     """Return whether the passes of a schedule can be made again, one at a time.
 
     They can on pools and on nodes of their own under an order of the queue; not under limits, where
-    jobs share nodes, where nodes fail, under quotas, or where a dispatcher or a function says what
-    starts.
+    jobs share nodes, where nodes fail, or where a dispatcher or a function says what starts.
     """
     others = (result.limits, result.coschedule, result.lost, result.dispatcher)
-    outside = result.outside or callable(result.scheduler.policy) or result.scheduler.quotas
+    outside = result.outside or callable(result.scheduler.policy)
     return all(other is None for other in others) and not outside
+
+
+@contextmanager
+def said_before() -> Iterator[None]:
+    """Leave out warnings of simulations that are made again: the first has said them."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", HpcgymWarning)
+        yield
 
 
 def watch(result: Result, job: int) -> list[Pass]:
@@ -73,13 +89,16 @@ def watch(result: Result, job: int) -> list[Pass]:
     simulation.drive(submit - 1)
     waited = np.flatnonzero((result.workload.submit_time <= start) & (result.start >= submit))
     passes: list[Pass] = []
+    known = result.scheduler.quotas
 
     def note() -> None:
         ahead, before = (
             _place_of(job, arrays, queued(arrays, waited, with_filled=filled))
             for filled in (False, True)
         )
-        passes.append(Pass(moment_of(arrays), ahead, before))
+        exceeded = exceeding(simulation, queued(arrays, np.array([job])))
+        quotas = tuple(known[place] for place in np.flatnonzero(exceeded.any(axis=0)))
+        passes.append(Pass(moment_of(arrays), ahead, before, quotas))
 
     simulation.after_pass = note
     simulation.drive(start)
@@ -89,7 +108,9 @@ def watch(result: Result, job: int) -> list[Pass]:
 def moment_of(arrays: state.Prepared) -> Moment:
     """Return what stands now, at the end of a pass."""
     sim = arrays.sim
-    plans = sim.tested > 0 or sim.depth == state.UNLIMITED
+    # under quotas there is one reservation, or none, and yet a plan; Slurm's have no first of all
+    several = sim.depth > 1 or sim.every > 0
+    plans = sim.depth == state.UNLIMITED or (sim.tested > 0 and several)
     head = -1 if plans else int(sim.head)
     # a head that has started since is not cleared
     stands = head >= 0 and int(arrays.progress[head].start) < 0
@@ -101,6 +122,19 @@ def moment_of(arrays: state.Prepared) -> Moment:
         int(sim.extra) if promised else 0,
         int(sim.free) if sim.free >= 0 else 0,
     )
+
+
+def exceeding(simulation: Simulation, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Return which quotas each of some jobs would exceed if it started now, (k, K) bool."""
+    kept = simulation.machine
+    if not isinstance(kept, Quotas):
+        return np.zeros((len(rows), 0), np.bool_)
+    count = kept.counts[rows]
+    row, quota = np.nonzero(count >= 0)
+    jobs, processors = kept.left[count[row, quota]].T
+    found = np.zeros(count.shape, np.bool_)
+    found[row, quota] = (jobs < 1) | (processors < kept.processors[rows[row]])
+    return found
 
 
 def queued(

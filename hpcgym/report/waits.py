@@ -9,9 +9,11 @@ import numpy as np
 from hpcgym.explanation.reasons import CALLED
 from hpcgym.explanation.waits import ORDERED, shortened
 from hpcgym.report.canvas import (
+    BLACK,
     BLUE,
     DARK_GREY,
     GREEN,
+    LIGHT_GREY,
     ORANGE,
     PURPLE,
     SKY_BLUE,
@@ -33,8 +35,10 @@ MOST_BARS = 30
 _ROW_INCHES, _FRAME_INCHES = 0.24, 1.2
 _LETTERS = 32  # of a name
 _COLOURS = {
+    "quota": BLACK,
     "processors": BLUE,
     "nodes": SKY_BLUE,
+    "partition": LIGHT_GREY,
     "order": DARK_GREY,
     "reservation": VERMILLION,
     "plan": ORANGE,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from hypothesis import strategies as st
 from node_oracle import simulate_nodes_slowly
 from node_strategies import node_cases, partitioned_cases, slow_jobs_and_nodes
 from oracle import jobs_of, simulate_slowly
+from quota_strategies import COLUMNS, fitted, quotas, with_queues
 from strategies import cases
 
 import hpcgym
@@ -24,47 +24,6 @@ from hpcgym.scheduler.rule_values import quota_text
 from hpcgym.workload.model import Workload
 
 pytestmark = pytest.mark.compiled
-
-KNOWN = ("none", "easy")  # beside those with several reservations
-COLUMNS = {"user": "user_id", "group": "group_id", "queue": "queue"}
-Slow = tuple[list[Any], float, float]
-
-
-@st.composite
-def quotas(draw: st.DrawFn, workload: Workload) -> tuple[str, list[Slow]]:
-    """One to three quotas that no job exceeds by itself, as a text and as the oracle has them."""
-    texts, slow = [], []
-    for _ in range(draw(st.integers(1, 3))):
-        each = draw(st.lists(st.sampled_from(list(COLUMNS)), max_size=2, unique=True))
-        only = draw(st.sampled_from([None, 1, 2]))
-        columns = [workload.columns[COLUMNS[name]].tolist() for name in each]
-        rows = [tuple(column[row] for column in columns) for row in range(len(workload))]
-        keys = [
-            key if only is None or queue == only else None
-            for key, queue in zip(rows, workload.queue.tolist(), strict=True)
-        ]
-        widths = workload.requested_processors.tolist()
-        widest = max((w for w, key in zip(widths, keys, strict=True) if key is not None), default=1)
-        jobs = draw(st.sampled_from([None, 1, 2, 3]))
-        processors = draw(st.integers(widest, 2 * widest)) if jobs is None else None
-        parts = ([] if only is None else [f"queue={only}"]) + each or ["all"]
-        bound = f"jobs={jobs}" if jobs else f"processors={processors}"
-        texts.append(f"{'/'.join(parts)}:{bound}")
-        slow.append((keys, jobs or math.inf, processors or math.inf))
-    return "; ".join(texts), slow
-
-
-def with_queues(workload: Workload, queues: list[int]) -> Workload:
-    n = len(workload)
-    return workload.with_columns(queue=(queues * n)[:n], group_id=[1 + row % 2 for row in range(n)])
-
-
-def fitted(rules: dict[str, Any]) -> dict[str, Any]:
-    """Return rules that go with quotas."""
-    backfill = rules["backfill"]
-    known = backfill in KNOWN or backfill.startswith(("depth:", "slurm"))
-    changes = {"backfill": backfill if known else "easy", "hold": None}
-    return {**rules, **changes} | ({"passes": "per-timestamp"} if "passes" in rules else {})
 
 
 @settings(max_examples=300)
