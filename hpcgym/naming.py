@@ -45,15 +45,20 @@ JOB_COLUMNS = SWF_COLUMNS + OWN_COLUMNS
 KILLED = "killed"
 #: What units of jobs are called in tables.
 UNITS = "units"
+#: What jobs are told apart by, in expressions, quotas, tables and pictures -> the columns of their
+#: numbers, which may have names in a log.
+NAMED = {
+    "user": "user_id",
+    "group": "group_id",
+    "code": "executable",
+    "queue": "queue",
+    "partition": "partition",
+}
 #: The name of what a job runs, in tables: a text for each number of ``executable``.
 CODE = "code"
 #: Columns of names in tables -> the columns of numbers that they are of.
 NAME_COLUMNS = {
-    "user": "user_id",
-    "group": "group_id",
-    CODE: "executable",
-    "queue_name": "queue",
-    "partition_name": "partition",
+    word if word not in SWF_COLUMNS else f"{word}_name": column for word, column in NAMED.items()
 }
 #: The resource that every node has and every unit of a job takes: what processors are counted by.
 CORE = "core"
@@ -79,6 +84,7 @@ _OF_GROUPS = ("name", "nodes", "sockets", "power")
 #: Other words for columns and resources.
 _OTHER_WORDS = {
     "cpu": CORE,
+    "executable": CODE,
     "job_id": "job_number",
     "jobid": "job_number",
     "memory": MEMORY,
@@ -109,7 +115,7 @@ def near_name(name: str, known: Iterable[str], cutoff: float = 0.8) -> str | Non
     names = {one.casefold(): one for one in known}
     written = re.sub(r"[\s-]+", "_", name.strip().casefold())
     for word in (written, written.removesuffix("s"), f"{written}s"):
-        meant = _OTHER_WORDS.get(word, word)
+        meant = word if word in names else _OTHER_WORDS.get(word, word)
         if meant in names:
             return names[meant]
         for folded, one in names.items():

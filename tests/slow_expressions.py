@@ -14,7 +14,7 @@ from typing import Any
 from hypothesis import strategies as st
 from oracle import Job
 
-COLUMNS = {"user": "user_id", "group": "group_id", "executable": "executable"}
+COLUMNS = {"user": "user_id", "group": "group_id", "code": "executable"}
 COLUMNS |= {"queue": "queue", "partition": "partition"}
 
 

@@ -125,8 +125,7 @@ def explain(
         show(results, by, format, picture)
         return
     with measuring("leaving out jobs") as progress:
-        tried = MOST if most is None else most
-        found = explained(results[called[0]], number, most=tried, progress=progress)
+        found = explained(results[called[0]], number, most=most, progress=progress)
     beside = _beside(results, number)
     if format is Format.json:
         record = {KEY: provenance_of(results)}

@@ -22,7 +22,8 @@ from hpcgym.scheduler.rule_values import quota_text
 if TYPE_CHECKING:
     import pandas as pd
 
-_MOST = 2000  # jobs that are left out one by one, unless asked for more
+#: Jobs that are left out one by one, unless somebody says how many.
+MOST = 2000
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,7 @@ def explain(
     result: Result,
     job: int,
     *,
-    most: int = _MOST,
+    most: int | None = None,
     progress: Callable[[int, int], None] = silence,
 ) -> Explanation:
     """Explain why a job of a schedule waited.
@@ -90,7 +91,8 @@ def explain(
     result : of :func:`hpcgym.simulate`.
     job : its number in the log, ``workload.job_number``; of a job that ran several times, which has
         several rows, the last.
-    most : how many jobs are left out at most, those with the most processor seconds in the wait.
+    most : how many jobs are left out at most, those with the most processor seconds in the wait;
+        None: 2000.
     progress : is called with the jobs left out so far, and how many there will be.
 
     Raises
@@ -99,6 +101,7 @@ def explain(
     """
     row = _row(result, job)
     rows = beside(result, row)
+    most = MOST if most is None else most
     tried = _largest(result, row, rows, most if can_repeat(result) else 0)
     with said_before():
         passes = watch(result, row) if can_watch(result) else []

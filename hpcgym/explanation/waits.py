@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 from hpcgym.errors import HpcgymError, check_choice
 from hpcgym.explanation.reasons import REASONS, needs_of_nodes, reasons_at
 from hpcgym.explanation.watching import can_watch, exceeding, moment_of, places, queued, said_before
+from hpcgym.naming import NAMED
 from hpcgym.progress import silence
 from hpcgym.schedule.result import Result
 from hpcgym.simulation.continued import again
-from hpcgym.workload.names import KINDS, called, names_of
+from hpcgym.workload.names import called, names_of
 from hpcgym.workload.slicing import WEEK_S
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 #: What jobs may be grouped by -> the column of the workload that holds it.
 GROUPS = {
     "size": "requested_processors",
-    **{kind: column for column, kind in KINDS.items()},
+    **NAMED,
     "week": "submit_time",
 }
 #: Groups that have an order of their own.
@@ -100,7 +101,7 @@ class _Watched:
         self.seconds[coming, list(REASONS).index("processors")] += at.time - submitted
         self.time, self.came = at.time, self.came + len(coming)
         self.queue = queued(self.arrays, np.concatenate((self.queue, coming)))
-        barred = exceeding(self.simulation, self.queue).any(axis=1)
+        barred = np.any(exceeding(self.simulation, self.queue), axis=1)
         self.codes = reasons_at(self.result, self.queue, at, self._before(), barred, self.needs)
         self.passes += 1
         if self.passes % _EVERY == 0:
@@ -172,7 +173,7 @@ def _groups(workload: Workload, by: str) -> tuple[NDArray[np.int64], Callable[[i
     if len(column) and column.max() < 0:
         raise HpcgymError(f"{workload.name}: the log does not tell the {by} of any job")
     known = names_of(workload, GROUPS[by])
-    return column, lambda number: called(known, by, number) if number >= 0 else "not known"
+    return column, lambda number: called(known, by, number)
 
 
 def _size(power: int) -> str:

@@ -10,13 +10,13 @@ import numpy as np
 
 from hpcgym.errors import HpcgymError
 from hpcgym.files import header_number
-from hpcgym.naming import duration
+from hpcgym.naming import NAMED, duration
 from hpcgym.report.labels import describe
 from hpcgym.report.placement import has_nodes, place_jobs, rows_of
 from hpcgym.report.tables import comparison, in_order
 from hpcgym.schedule.metrics import Metric, told_metrics, watts_given
 from hpcgym.workload.io.times import zone_of
-from hpcgym.workload.names import KINDS, called, names_of
+from hpcgym.workload.names import called, names_of
 
 if TYPE_CHECKING:
     from hpcgym.schedule.result import Result
@@ -63,21 +63,16 @@ def _kinds(workload: Workload) -> Told:
     """Return by what jobs can be told apart: names, and which of them each job has."""
     names: dict[str, Any] = {}
     columns: dict[str, Any] = {}
-    for column, kind in KINDS.items():
+    for kind, column in NAMED.items():
         numbers, place = np.unique(workload.columns[column], return_inverse=True)
         if len(numbers) < 2 and (kind != "user" or numbers[0] < 0):
             continue  # which all jobs have tells nothing
         if any(np.array_equal(place, other) for other in columns.values()):
             continue  # such as a group for each user
         known = names_of(workload, column)
-        names[kind] = [_name(known, kind, one) for one in numbers.tolist()]
+        names[kind] = [called(known, kind, one) for one in numbers.tolist()]
         columns[kind] = place
     return names, columns
-
-
-def _name(known: Mapping[int, str], kind: str, number: int) -> str:
-    """Return what a user, a group or the like is called."""
-    return f"unknown {kind}" if number < 0 and number not in known else called(known, kind, number)
 
 
 def _epoch(workload: Workload) -> tuple[int | None, str | None]:

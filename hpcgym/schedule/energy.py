@@ -9,7 +9,7 @@ import numpy as np
 
 from hpcgym.cluster.powers import Floats
 from hpcgym.schedule.books import OVERHEAD, Books
-from hpcgym.workload.names import name_users
+from hpcgym.workload.names import name_all
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -93,7 +93,7 @@ class Energy:
                 "with_overhead_j": charged + self.overhead_j * shares(self._result, charged),
             }
         )
-        return name_users(table, workload)
+        return name_all(table, workload)
 
     @cached_property
     def by_user(self) -> pd.DataFrame:

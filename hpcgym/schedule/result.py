@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -13,9 +13,11 @@ from numpy.typing import NDArray
 
 from hpcgym.cluster.pool import Cluster
 from hpcgym.engine.state import BACKFILLED
+from hpcgym.progress import silence
 from hpcgym.schedule.books import Books
 from hpcgym.schedule.bounded_slowdown import bsld
 from hpcgym.schedule.energy import Energy, power_table
+from hpcgym.schedule.jobs_table import jobs_table
 from hpcgym.schedule.level_changes import in_pieces
 from hpcgym.schedule.lost_runs import runs_of
 from hpcgym.schedule.metrics import compute_metrics
@@ -25,12 +27,13 @@ from hpcgym.schedule.slowdowns import full_speed_times
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.workload.io.schedule_header import schedule_header
 from hpcgym.workload.model import Workload
-from hpcgym.workload.names import name_users
 from hpcgym.workload.warm_start import decided, first_time
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from hpcgym.explanation import Explanation
+    from hpcgym.explore.page import Frame
     from hpcgym.schedule.level_changes import LevelChanges
     from hpcgym.schedule.lost_runs import LostRuns
     from hpcgym.schedule.node_states import NodeStates
@@ -280,45 +283,32 @@ class Result:
 
     @cached_property
     def jobs(self) -> pd.DataFrame:
-        """One row a job: the schedule beside the workload's columns that shaped it.
+        """One row a job, made when first asked for: :func:`hpcgym.schedule.jobs_table.jobs_table`.
 
-        Columns: job_number, user_id, user if users have names, processors, units if jobs have any,
-        submit, start, end, wait, run_time, requested_time, predicted_run_time, reserved_start (all
-        int64, times in seconds), bsld, backfilled, killed; where nodes fail restarts and
-        lost_core_seconds. Where jobs share nodes times are float64, and there are more columns:
-        shape, a name of :data:`hpcgym.schedule.places.SHAPES`, code, its name, and job_speedup.
+        What jobs are told apart by is there too: ``result.jobs.groupby("queue")["wait"].mean()``.
         """
-        import pandas as pd
+        return jobs_table(self)
 
-        columns = self.workload.columns
-        units = {} if self.workload.units is None else {"units": self.workload.units}
-        shared = {}
-        if self.coschedule is not None:
-            shape, code = self.coschedule.names
-            shared = {"shape": shape, "code": code, "job_speedup": self.job_speedup}
-        if self.lost is not None:
-            shared = {"restarts": self.restarts, "lost_core_seconds": self.lost_core_seconds}
-        table = pd.DataFrame(
-            {
-                "job_number": columns["job_number"],
-                "user_id": columns["user_id"],
-                "processors": columns["requested_processors"],
-                **units,
-                "submit": columns["submit_time"],
-                "start": self.start,
-                "end": self.end,
-                "wait": self.wait,
-                "run_time": self.run_time,
-                "requested_time": columns["requested_time"],
-                "predicted_run_time": self.predicted_run_time,
-                "reserved_start": self.reserved_start,
-                "bsld": self.bsld,
-                "backfilled": self.backfilled,
-                "killed": self.killed,
-                **shared,
-            }
-        )
-        return name_users(table, self.workload)
+    def explain(
+        self,
+        job: int,
+        *,
+        most: int | None = None,
+        progress: Callable[[int, int], None] = silence,
+    ) -> Explanation:
+        """Say why a job waited: :func:`hpcgym.explain` of this schedule, which tells all of it."""
+        from hpcgym.explanation import explain
+
+        return explain(self, job, most=most, progress=progress)
+
+    def show(self, *, height: int = 760) -> Frame:
+        """Return the page that shows each job, for a notebook, as :func:`hpcgym.explore.show`.
+
+        As the last line of a cell it is shown below it.
+        """
+        from hpcgym.explore import show
+
+        return show(self, height=height)
 
     def as_workload(self) -> Workload:
         """Return the workload with the simulated waiting and run times in place of the logged.

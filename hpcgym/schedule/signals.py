@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from hpcgym.cluster.numbers import real
 from hpcgym.errors import HpcgymError
 from hpcgym.files import csv_rows, header_number
-from hpcgym.workload.names import name_users
+from hpcgym.workload.names import name_all
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -177,7 +177,7 @@ def bill(result: Result, signal: Signal) -> Bill:
             "with_overhead": charged + overhead * shares(result, charged),
         }
     )
-    jobs = name_users(jobs, result.workload)
+    jobs = name_all(jobs, result.workload)
     return Bill(signal.unit, total, overhead, jobs, by_user(jobs))
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.errors import HpcgymError, unknown
-from hpcgym.scheduler.policies.expressions import NAMED
+from hpcgym.naming import NAMED
 from hpcgym.scheduler.policies.features import JobColumns
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class Quota:
     Attributes
     ----------
     each : columns by which jobs are counted apart, of
-        :data:`hpcgym.scheduler.policies.expressions.NAMED`: of ("user",) each user by itself; of
+        :data:`hpcgym.naming.NAMED`: of ("user",) each user by itself; of
         () all together.
     where : pairs of such a column and a name of the log: only jobs that are called so count.
     jobs, processors : how many may run, and how many processors they may have; None: any number.

@@ -241,11 +241,11 @@ class _Facts:
     def of(self, job: int, x: NDArray[np.float64], elapsed: float) -> dict[str, Any]:
         """Return the features of a job by name."""
         told = dict(zip(JOB_FEATURES, x.tolist(), strict=True))
-        user, group, executable, queue, number = (int(column[job]) for column in self._columns)
+        user, group, code, queue, number = (int(column[job]) for column in self._columns)
         return told | {
             "user": user,
             "group": group,
-            "executable": executable,
+            "code": code,
             "queue": queue,
             "job": number,
             "elapsed": elapsed,

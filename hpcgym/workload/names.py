@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from hpcgym.errors import WorkloadError
+from hpcgym.naming import NAME_COLUMNS, NAMED
 from hpcgym.workload.io.swf_header import numbered_names
 
 if TYPE_CHECKING:
@@ -19,16 +20,7 @@ if TYPE_CHECKING:
     from hpcgym.workload.model import Workload
 
 #: Column of numbers that stand for names -> the key of their lines in a header.
-HEADER_KEYS = {
-    "user_id": "User",
-    "group_id": "Group",
-    "executable": "Code",
-    "queue": "Queue",
-    "partition": "Partition",
-}
-
-#: Column -> what tables, pictures and filters call a number of it.
-KINDS = {column: key.lower() for column, key in HEADER_KEYS.items()}
+HEADER_KEYS = {column: word.capitalize() for word, column in NAMED.items()}
 
 #: What they are called in messages.
 _MEANT = {
@@ -52,18 +44,23 @@ def names_of(workload: Workload, column: str) -> dict[int, str]:
 
 
 def called(names: Mapping[int, str], kind: str, number: int) -> str:
-    """Return what tables and pictures call a number: its name, or such as ``user 7``."""
-    return names.get(number, f"{kind} {number}")
+    """Return what tables and pictures call a number: its name, ``user 7`` or ``unknown user``."""
+    return names.get(number, f"{kind} {number}" if number >= 0 else f"unknown {kind}")
 
 
-def name_users(table: pd.DataFrame, workload: Workload) -> pd.DataFrame:
-    """Return a table with a column ``user`` of names behind ``user_id``, if users have any."""
-    names = names_of(workload, "user_id")
-    if not names:
-        return table
-    texts = [called(names, "user", number) for number in table["user_id"].tolist()]
+def name_all(table: pd.DataFrame, workload: Workload) -> pd.DataFrame:
+    """Return a table of the jobs of a workload with names behind the numbers that it has.
+
+    Columns are called as in :data:`hpcgym.naming.NAME_COLUMNS`; there is none of what has no names.
+    A column that is there already stays as it is.
+    """
     named = table.copy()
-    named.insert(list(table.columns).index("user_id") + 1, "user", texts)
+    for column, numbers in NAME_COLUMNS.items():
+        names = names_of(workload, numbers)
+        if names and numbers in named and column not in named:
+            kind = HEADER_KEYS[numbers].lower()
+            texts = [called(names, kind, number) for number in named[numbers].tolist()]
+            named.insert(list(named.columns).index(numbers) + 1, column, texts)
     return named
 
 

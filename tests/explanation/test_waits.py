@@ -123,7 +123,7 @@ def test_names_of_users() -> None:
     workload = Workload.from_columns(columns, processors=4, header={"User": ["2 [bold]bob"]})
     result = hpcgym.simulate(workload, "easy")
     table = waits_by(result, waits(result), "user")
-    assert table.index.tolist() == ["[bold]bob", "not known", "user 1"]
+    assert table.index.tolist() == ["[bold]bob", "unknown user", "user 1"]
     assert table["processors"].tolist() == [40, 20, 0]
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import hpcgym
+from hpcgym.explore import show
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.workload.model import Workload
@@ -93,6 +94,36 @@ def test_jobs_with_units_tell_them() -> None:
     jobs = hpcgym.simulate(workload).jobs
     assert list(jobs.columns)[2:5] == ["processors", "units", "submit"]
     assert jobs["units"].tolist() == [2, 1]
+
+
+def test_jobs_have_the_numbers_and_names_that_they_are_told_apart_by() -> None:
+    columns = {
+        "submit_time": [0, 1, 2],
+        "run_time": [5, 5, 5],
+        "requested_time": [9, 9, 9],
+        "requested_processors": [1, 2, 3],
+        "user_id": [1, 1, 2],
+        "group_id": [-1, 7, 8],
+        "queue": [2, 2, 1],
+    }
+    workload = Workload.from_columns(columns, processors=8)
+    named = replace(workload, header={"Group": ["7 bio"], "Queue": ["1 day", "2 night"]})
+    jobs = hpcgym.simulate(named).jobs
+    apart = ["user_id", "group_id", "group", "queue", "queue_name", "processors"]
+    assert list(jobs.columns)[1:7] == apart
+    assert jobs["group_id"].tolist() == [-1, 7, 8]
+    assert jobs["group"].tolist() == ["unknown group", "bio", "group 8"]
+    assert jobs.groupby("queue_name").size().to_dict() == {"day": 1, "night": 2}
+    assert list(hpcgym.simulate(workload).jobs.columns)[1:4] == ["user_id", "group_id", "queue"]
+
+
+def test_what_later_rooms_do_as_methods(result: Result) -> None:
+    waited = result.explain(12)
+    assert (waited.job, str(waited)) == (12, str(hpcgym.explain(result, 12)))
+    assert result.explain(12, most=0).others["delay"].isna().all()
+    frame = result.show(height=300)
+    assert "height:300px" in frame._repr_html_()
+    assert frame.page == show(result).page
 
 
 def test_changing_the_table_does_not_change_the_result(result: Result) -> None:

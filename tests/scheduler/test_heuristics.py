@@ -11,10 +11,10 @@ from hpcgym.scheduler.estimates import DataDriven
 from hpcgym.workload.model import Workload
 
 
-def job(executable: Any = "run_1", **changes: Any) -> dict[str, Any]:
+def job(code: Any = "run_1", **changes: Any) -> dict[str, Any]:
     """What a predictor is told of a job."""
     facts = {"user": 1, "queue": 2, "requested": 600.0, "processors": 4.0}
-    return {**facts, "executable": executable, **changes}
+    return {**facts, "code": code, **changes}
 
 
 #: Jobs for each rule, the most alike to ``job()`` first: each fits a later rule than the one
@@ -44,8 +44,8 @@ def test_the_first_rule_that_fits_counts(rule: int) -> None:
     ("changes", "expected"),
     [
         ({"queue": 3}, 50.0),  # rule 5: the same name
-        ({"queue": 3, "executable": "run_9"}, 50.0),  # one that begins alike
-        ({"executable": "other"}, 600.0),
+        ({"queue": 3, "code": "run_9"}, 50.0),  # one that begins alike
+        ({"code": "other"}, 600.0),
         ({"user": 2}, 600.0),
         ({"user": 2, "requested": 30.0}, 30.0),
     ],

@@ -29,4 +29,4 @@ JOB_FEATURES = {
 
 #: What else predictors in Python are told: numbers as in the log, and how long the job has run [s]
 #: when a prediction that was too short is to be made anew; 0 at submission.
-JOB_FACTS = ("user", "group", "executable", "queue", "job", "elapsed")
+JOB_FACTS = ("user", "group", "code", "queue", "job", "elapsed")

@@ -19,7 +19,7 @@ class DataDriven:
     5. with the same name, else with one that begins alike,
     6. and without one of these, the requested time.
 
-    The name is what ``x["executable"]`` holds: a text, or the number that logs of the Standard
+    The name is what ``x["code"]`` holds: a text, or the number that logs of the Standard
     Workload Format have. Names begin alike if they are the same up to a number at their end
     ("run_12" and "run_7"); a number as a whole begins like no other. Jobs of unknown name, as in
     logs that have none, are all taken to have the same.
@@ -44,7 +44,7 @@ class DataDriven:
 
 def _profiles(x: dict[str, Any]) -> Iterator[tuple[Hashable, ...]]:
     """Yield what a job is alike others in, the most important rule first."""
-    user, name = x["user"], x["executable"]
+    user, name = x["user"], x["code"]
     stem = re.sub(r"\d+$", "", name) if isinstance(name, str) else name
     where = (x["queue"], x["requested"])
     yield (1, user, name, *where, x["processors"])

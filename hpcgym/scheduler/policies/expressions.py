@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from hpcgym.engine.orders import operations as op
 from hpcgym.errors import HpcgymError
+from hpcgym.naming import NAMED
 from hpcgym.scheduler.policies.features import FEATURES, USER_FEATURES, Feature, JobColumns
 from hpcgym.scheduler.policies.grammar import Step, fail, read_steps
 
@@ -38,18 +39,9 @@ COLUMNS: dict[str, Feature] = {
     ),
     "user": Feature("number of the user", "SWF", lambda jobs: jobs.field("user_id")),
     "group": Feature("number of the group", "SWF", lambda jobs: jobs.field("group_id")),
-    "executable": Feature("number of the code", "SWF", lambda jobs: jobs.field("executable")),
+    "code": Feature("number of the code", "SWF", lambda jobs: jobs.field("executable")),
     "queue": Feature("number of the queue", "SWF", lambda jobs: jobs.field("queue")),
     "partition": Feature("number of the partition", "SWF", lambda jobs: jobs.field("partition")),
-}
-
-#: Those of them whose numbers may have names in a log -> the column that they are of.
-NAMED = {
-    "user": "user_id",
-    "group": "group_id",
-    "executable": "executable",
-    "queue": "queue",
-    "partition": "partition",
 }
 
 _OF_JOBS = FEATURES | COLUMNS
