@@ -8,7 +8,8 @@ Minari. What learns while it schedules is a ``learner``.
 To read an algorithm from top to bottom, take ``job_ppo``, ``job_dqn`` or ``rule_es``: they learn on
 the vector environments themselves, by ``train(make, seed, steps)``, as the suite calls it. What
 they share: ``practice``, where they learn; ``job_view``, what they see; ``job_network``, the
-network of the first two; ``logs``, where the numbers of a training go.
+network of the first two; ``logs``, where the numbers of a training go. ``trainees`` are xnes and
+the two of Stable-Baselines3 with the same interface.
 
 Models of Stable-Baselines3 are read by ``sb3_models``; which environment they were trained in is
 beside them, where :func:`save_spec` has written it.
@@ -31,7 +32,7 @@ from hpcgym.errors import HpcgymError, installing, nearest
 from hpcgym.files import bytes_of, json_of, shaped
 from hpcgym.files.texts import MOST_JSON
 
-__all__ = ["AGENTS", "TRAINED", "contents_of", "import_agent", "load", "save_spec"]
+__all__ = ["AGENTS", "TRAINED", "contents_of", "ending_of", "import_agent", "load", "save_spec"]
 
 _KIND = "the file of an agent of this version"
 
@@ -55,7 +56,10 @@ _NETWORKS = ("job_dqn", "job_ppo", "maskable_ppo", "ppo")
 TRAINED = {
     "job-dqn": ("job_dqn", "JobDqn"),
     "job-ppo": ("job_ppo", "JobPpo"),
+    "maskable-ppo": ("trainees", "MaskablePpoTrainee"),
+    "ppo": ("trainees", "PpoTrainee"),
     "rule-es": ("rule_es", "RuleEs"),
+    "xnes": ("trainees", "XnesTrainee"),
 }
 
 _MODULES = (
@@ -90,6 +94,7 @@ _MODULES = (
     "search",
     "settings",
     "specs",
+    "trainees",
     "weight_bandit",
     "xnes",
 )
@@ -115,6 +120,11 @@ def load(path: str | Path) -> Any:
         if told != agent.env_id:
             raise HpcgymError(f"'env_id' is {told!r}, and {agent.name} acts in {agent.env_id!r}")
         return agent
+
+
+def ending_of(name: str) -> str:
+    """Return how the names of an agent's files end, of one of :data:`AGENTS`."""
+    return ".pt" if AGENTS[name] in _NETWORKS else ".json"
 
 
 def is_sb3_model(path: str | Path) -> bool:

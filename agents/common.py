@@ -16,6 +16,7 @@ import torch
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.vec_env import VecEnvWrapper
 
+from hpcgym.agents.logs import Log
 from hpcgym.agents.network_files import DIVERGED, are_finite
 from hpcgym.errors import HpcgymError
 from hpcgym.progress import SHOW_S
@@ -124,6 +125,7 @@ class Progress(BaseCallback):
     save : writes a checkpoint; None: there are none.
     every_s : time between checkpoints [s].
     show : is given a line of text now and then; None: silence.
+    log : is told the mean BSLD after each rollout.
     """
 
     def __init__(
@@ -132,9 +134,11 @@ class Progress(BaseCallback):
         save: Callable[[], None] | None = None,
         every_s: float = 120.0,
         show: Callable[[str], None] | None = None,
+        log: Log | None = None,
     ) -> None:
         super().__init__()
         self.budget, self.save, self.every_s, self.show = budget, save, every_s, show
+        self.log = log
         self.recent: deque[float] = deque(maxlen=200)
         self.saved_s = self.shown_s = 0.0
 
@@ -147,6 +151,8 @@ class Progress(BaseCallback):
 
     def _on_rollout_end(self) -> None:
         self.logger.record("schedule/mean_bsld", self.mean_bsld)
+        if self.log is not None and self.recent:
+            self.log(self.num_timesteps, {"train/mean_bsld": self.mean_bsld})
         spent = self.budget.spent_s
         if self.save is not None and spent - self.saved_s > self.every_s:
             self.saved_s = spent

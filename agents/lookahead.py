@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.baselines import find_scheduler
+from hpcgym.baselines.policies import within_bounds
 from hpcgym.cluster.pool import Cluster
 from hpcgym.compilation import compiling
 from hpcgym.engine import state
@@ -62,7 +63,9 @@ class Lookahead:
     ----------
     weights : (n_vectors, n_features) float64, sizes up to 1.
     features : the features that they are for.
-    env_id, env_options : the environment that it acts in.
+    env_id, env_options : the environment that it acts in: by default it is asked at each pass. In
+        others it chooses at each of their decisions, and follows that vector up to the next.
+    adapts : options of environments that need not be those.
 
     Raises
     ------
@@ -80,6 +83,7 @@ class Lookahead:
 
     name = "lookahead"
     env_id = "hpcgym/MixedPolicy-v0"
+    adapts = ("window", "features", "observation", "scale")  # none of which it looks at
 
     def __init__(
         self,
@@ -173,12 +177,11 @@ class Lookahead:
 
         Raises
         ------
-        HpcgymError : an environment other than MixedPolicy that asks at each pass, or one of other
-            features.
+        HpcgymError : an environment other than MixedPolicy, or one of other features.
         """
         env = getattr(env, "unwrapped", env)
-        if env.action_kind != "weights" or env.interval != "pass":
-            raise HpcgymError("look-ahead acts in hpcgym/MixedPolicy-v0 with interval='pass'")
+        if env.action_kind != "weights":
+            raise HpcgymError(f"look-ahead acts in {self.env_id}: its actions are weights")
         if tuple(env.policy_features) != self.features:
             raise HpcgymError(
                 f"look-ahead has weights over {', '.join(self.features)}; give the environment "
@@ -199,7 +202,7 @@ class Lookahead:
         )
 
     def act(self, observation: Any, info: Mapping[str, Any]) -> NDArray[np.float64]:
-        """Return the weights to follow at this pass, (n_features,) float64.
+        """Return the weights to follow up to the next decision, (n_features,) float64.
 
         Parameters
         ----------
@@ -222,8 +225,7 @@ class Lookahead:
         kept = [getattr(batch, name)[0] for name in state.State._fields if name != "narrow"]
         with compiling(lookahead.choose):
             best = lookahead.choose(jobs, keys, users, *kept, self._look)
-        weights: NDArray[np.float64] = self.weights[best].copy()
-        return weights
+        return within_bounds(self.weights[best].copy(), self._env.units)
 
     def _simulation(self) -> tuple[Any, Any, NDArray[np.void]]:
         """Return the arrays of the environment, and the jobs of the episode."""

@@ -34,6 +34,7 @@ from hpcgym.agents.common import (
     one_thread,
 )
 from hpcgym.agents.declared import takes
+from hpcgym.agents.logs import Log
 from hpcgym.agents.network_files import adam_state, read_before, weights_for, write
 from hpcgym.agents.settings import MaskablePpoSettings
 from hpcgym.agents.specs import plain_options, settled_options
@@ -216,6 +217,7 @@ def train(
     tensorboard: str | Path | None = None,
     checkpoint_s: float = 120.0,
     show: Callable[[str], None] | None = None,
+    log: Log | None = None,
     **settings: Any,
 ) -> JobAgent:
     """Train an agent; with ``steps`` only, the same arguments give the same agent.
@@ -233,6 +235,7 @@ def train(
     tensorboard : folder for TensorBoard's logs.
     checkpoint_s : time between checkpoints [s].
     show : is given a line on the progress every few seconds.
+    log : is told the mean BSLD of the last 200 episodes after each rollout.
     **settings : those of :class:`hpcgym.agents.settings.MaskablePpoSettings`.
     """
     how = MaskablePpoSettings.of("train", settings)
@@ -272,7 +275,7 @@ def train(
         if output is not None:
             write(output, _contents(model, options, budget, how.seed))
 
-    progress = Progress(budget, save, checkpoint_s, show)
+    progress = Progress(budget, save, checkpoint_s, show, log)
     last = budget.last_step
     kept = keeping(save, lambda: model._n_updates > 0, model.policy)
     with closing(envs), kept, one_thread():

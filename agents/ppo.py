@@ -3,7 +3,8 @@
 The network sees the state in a few dozen numbers: cluster, queue and time, and what the waiting
 jobs are like on average. Its actions are weights in units of their features: each is divided by the
 mean of its feature over the training jobs, as an area has a million processor seconds where there
-are ten processors, and no other weight would ever matter.
+are ten processors, and no other weight would ever matter. Where the environment has units itself
+(``scale="spread"``), these are enough.
 
 >>> from hpcgym.agents import ppo
 >>> agent = ppo.train("lublin:jobs=2000,processors=64", steps=64, n_envs=2, n_steps=16)
@@ -36,6 +37,7 @@ from hpcgym.agents.common import (
     one_thread,
 )
 from hpcgym.agents.declared import takes
+from hpcgym.agents.logs import Log
 from hpcgym.agents.network_files import adam_state, read_before, small_envs, weights_for, write
 from hpcgym.agents.settings import PpoSettings
 from hpcgym.agents.specs import plain_options, settled_options
@@ -197,6 +199,7 @@ def train(
     tensorboard: str | Path | None = None,
     checkpoint_s: float = 120.0,
     show: Callable[[str], None] | None = None,
+    log: Log | None = None,
     **settings: Any,
 ) -> WeightsAgent:
     """Train an agent; with ``steps`` only, the same arguments give the same agent.
@@ -213,6 +216,7 @@ def train(
     tensorboard : folder for TensorBoard's logs.
     checkpoint_s : time between checkpoints [s].
     show : is given a line on the progress every few seconds.
+    log : is told the mean BSLD of the last 200 episodes after each rollout.
     **settings : those of :class:`hpcgym.agents.settings.PpoSettings`.
     """
     how = PpoSettings.of("train", settings)
@@ -226,7 +230,9 @@ def train(
     assert isinstance(envs.env, MixedPolicyVector)
     options["policy_features"] = list(envs.env.policy_features)
     options = settled_options(envs.env, options)
-    units, width = mean_features(envs.env.episodes, envs.env.policy_features), how.width
+    units, width = np.ones(len(envs.env.policy_features)), how.width
+    if envs.env.units is None:  # else the environment has units itself
+        units = mean_features(envs.env.episodes, envs.env.policy_features)
     if before:
         with shaped(resume, f"the file of a {NAME}"):
             if before["env_options"]["policy_features"] != options["policy_features"]:
@@ -269,7 +275,7 @@ def train(
             }
             write(output, contents)
 
-    progress = Progress(budget, save, checkpoint_s, show)
+    progress = Progress(budget, save, checkpoint_s, show, log)
     last = budget.last_step
     kept = keeping(save, lambda: model._n_updates > 0, model.policy)
     with closing(envs), kept, one_thread():

@@ -87,6 +87,7 @@ class Xnes:
     """
 
     env_id = ENV_ID
+    adapts = ("window", "features", "observation", "scale")  # as of Lookahead
 
     def __init__(
         self,

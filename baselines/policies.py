@@ -54,8 +54,9 @@ class Baseline:
     In an environment with the same rules it makes exactly the schedule of
     ``simulate(workload, policy=..., **rules)``, for ``JobSelection`` with
     ``reservation="revised"``. Where more jobs wait than the window shows, the others come after
-    those, as for any agent. MixedPolicy divides weights by the sum of their sizes: its schedule is
-    that of the weights divided so, which are the same policy but for rounding.
+    those, as for any agent. MixedPolicy divides weights by the sum of their sizes, and those of the
+    scale "spread" by a unit each: its schedule is that of the weights divided so, which are the
+    same policy but for rounding.
 
     Parameters
     ----------
@@ -115,7 +116,8 @@ class Baseline:
         env = getattr(env, "unwrapped", env)
         self._check_rules(env.scheduler_rules)
         if env.action_kind == "weights":
-            self._weights = self._weights_over(tuple(env.policy_features))
+            weights = self._weights_over(tuple(env.policy_features))
+            self._weights = within_bounds(weights, env.units)
             self._answer = self._weigh
             return
         if looks_at_usage(self.policy):
@@ -215,10 +217,7 @@ class Baseline:
                 f" weights over {', '.join(features)}; give it policy_features="
                 f"{(*features, *missing)!r}"
             )
-        weights = np.array([index.weights.get(feature, 0.0) for feature in features])
-        largest = float(np.abs(weights).max())
-        # the environment divides them by their sum; here a power of 2 leaves them exact
-        return weights if largest <= 1 else weights * 0.5 ** math.frexp(largest)[1]
+        return np.array([index.weights.get(feature, 0.0) for feature in features])
 
     def _check_rules(self, given: Mapping[str, Any]) -> None:
         """Raise if an environment has other rules than the name stands for."""
@@ -231,6 +230,26 @@ class Baseline:
                 f"baseline {self.name!r} needs an environment with {needed}; this one has"
                 f" {', '.join(f'{rule}={there[rule]!r}' for rule in wrong)}"
             )
+
+
+def within_bounds(
+    weights: NDArray[np.float64], units: NDArray[np.float64] | None
+) -> NDArray[np.float64]:
+    """Return the action of MixedPolicy that stands for weights of features as they are.
+
+    Parameters
+    ----------
+    weights : (n_features,) of any size.
+    units : of the environment: what it multiplies actions by, or None.
+
+    Returns
+    -------
+    action : (n_features,) float64, from -1 to 1.
+    """
+    action = weights if units is None else weights / units
+    largest = float(np.abs(action).max())
+    # the environment divides them by their sum; here a power of 2 leaves them exact
+    return action if largest <= 1 else action * 0.5 ** math.frexp(largest)[1]
 
 
 def _visible(info: Mapping[str, Any]) -> NDArray[np.int64]:

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from gymnasium import spaces
+from numpy.typing import NDArray
 
 from hpcgym.envs.core import arrays
 from hpcgym.envs.core.definition import Definition
@@ -46,7 +47,7 @@ def read_mixed_policy(
         options,
         spaces.Box(-1.0, 1.0, (len(features),), np.float32),
         {"features": features, "interval": read_interval(interval)},
-        {"policy_features": features, "interval": interval, "scale": scale},
+        {"policy_features": features, "interval": interval, "scale": scale, "units": units},
         units=units,
     )
 
@@ -165,6 +166,7 @@ class MixedPolicy(SchedulingEnv):
     policy_features: tuple[str, ...]
     interval: Any
     scale: str
+    units: NDArray[np.float64] | None  # (n_features,) what weights are multiplied by
 
 
 class MixedPolicyVector(SchedulingVectorEnv):
@@ -175,3 +177,4 @@ class MixedPolicyVector(SchedulingVectorEnv):
     policy_features: tuple[str, ...]
     interval: Any
     scale: str
+    units: NDArray[np.float64] | None  # (n_features,) what weights are multiplied by

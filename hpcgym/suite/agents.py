@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import inspect
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from functools import partial
 from typing import Any
 
 from hpcgym.agents import TRAINED, import_agent
+from hpcgym.agents.logs import Log
 from hpcgym.baselines.coschedulers import COSCHEDULERS
 from hpcgym.baselines.pair_policies import PAIR_POLICIES, PairPolicy
 from hpcgym.baselines.schedulers import find_scheduler
@@ -39,12 +41,13 @@ class Player:
     ----------
     seeds : of its trainings, or of chance; (0,) where there is neither.
     trained : whether it is trained here.
-    make : returns the policy or scheduler of a seed, trained.
+    make : returns the policy or scheduler of a seed, trained; a log may follow the seed, which is
+        told how the training goes, if the agent says so.
     """
 
     seeds: tuple[int, ...]
     trained: bool
-    make: Callable[[int], Any]
+    make: Callable[..., Any]
 
 
 def player(agent: str, ground: Ground) -> Player:
@@ -54,9 +57,11 @@ def player(agent: str, ground: Ground) -> Player:
     ----------
     agent : a name of :data:`REFERENCES`, of :data:`hpcgym.agents.TRAINED` or of a scheduler, a file
         of a saved agent, or ``package.module:Class``; see :func:`hpcgym.evaluation.evaluate`. If it
-        has a method ``train(make, seed, steps)``, this is called once for each seed of the task, of
-        an object of its own, before it plays. ``make(part="train", num_envs=None)`` returns the
-        task's environment with the jobs of its train part, or those of "validation".
+        is no file and has a method ``train(make, seed, steps)``, this is called once for each seed
+        of the task, of an object of its own, before it plays. ``make(part="train",
+        num_envs=None)`` returns the task's environment with the jobs of its train part, or those of
+        "validation". A ``train`` that has an argument ``log`` is given one, see
+        :mod:`hpcgym.agents.logs`.
 
     Raises
     ------
@@ -73,7 +78,8 @@ def player(agent: str, ground: Ground) -> Player:
     ground.check(agent, found)
     if agent in TRAINED:  # which know what they can do before they have learned it
         found.check(ground.env)
-    if not callable(getattr(found, "train", None)) or isinstance(found, Scheduler):
+    saved = digest_of_agent(agent) is not None
+    if saved or not callable(getattr(found, "train", None)) or isinstance(found, Scheduler):
         return Player((0,), False, lambda seed: found)
     return Player(task.seeds, True, partial(_trained, agent, task))
 
@@ -116,7 +122,7 @@ def _found(agent: str, task: Task) -> Any:
     return found if isinstance(found, Scheduler) else scheduler_of(found, {})
 
 
-def _trained(agent: str, task: Task, seed: int) -> Any:
+def _trained(agent: str, task: Task, seed: int, log: Log | None = None) -> Any:
     """Return a new agent that was trained with a seed."""
     policy = _found(agent, task)
 
@@ -125,5 +131,6 @@ def _trained(agent: str, task: Task, seed: int) -> Any:
             raise HpcgymError(f"{own_name(policy)}: nobody trains on the test part")
         return environment(task, part, num_envs, **more)
 
-    policy.train(make, seed, task.steps)
+    told = "log" in inspect.signature(policy.train).parameters
+    policy.train(make, seed, task.steps, **({"log": log} if told else {}))
     return policy

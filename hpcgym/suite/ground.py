@@ -103,7 +103,7 @@ class Ground:
             return
         usual = inspect.signature(type(self.env.unwrapped)).parameters
         for option in _MEANING:
-            if option not in usual:
+            if option not in usual or option in getattr(policy, "adapts", ()):
                 continue
             default = VERSIONS.get(env_id, {}).get(option, usual[option].default)
             there, here = theirs.get(option, default), self.task.options.get(option, default)

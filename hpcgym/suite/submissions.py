@@ -1,7 +1,8 @@
 """Submissions: a folder that says what an agent did in tasks of the suite.
 
 ``submission.json`` says who played, on which jobs, and the metrics of each slice; ``schedules.npz``
-has the schedules themselves, so that others can work the metrics out again.
+has the schedules themselves, so that others can work the metrics out again. What is kept of
+trainings is in :mod:`hpcgym.suite.trainings`.
 """
 
 from __future__ import annotations
@@ -19,9 +20,10 @@ from hpcgym.evaluation.slices import Progress, silent
 from hpcgym.files import arrays_of, json_file, shaped
 from hpcgym.files.plain import json_text
 from hpcgym.files.writing import check_writable, whole, whole_text
-from hpcgym.suite.agents import digest_of_agent, player
+from hpcgym.suite.agents import Player, digest_of_agent, player
 from hpcgym.suite.ground import METRICS, Ground, Kept
 from hpcgym.suite.tasks import Task, suite, tasks
+from hpcgym.suite.trainings import made
 from hpcgym.version import __version__
 
 FACTS, SCHEDULES = "submission.json", "schedules.npz"
@@ -184,14 +186,14 @@ def _begun(folder: Path, agent: str) -> Submission:
     return found
 
 
-def _play(done: Submission, ground: Ground, agent: str, who: Any, progress: Progress) -> None:
+def _play(done: Submission, ground: Ground, agent: str, who: Player, progress: Progress) -> None:
     """Let an agent play a task, and add what it did."""
     task, slices = ground.task, ground.slices
     found: dict[str, list[list[float]]] = {metric: [] for metric in METRICS}
     arrays: dict[str, NDArray[Any]] = {}
     with progress(f"{agent} on {task.name}", len(who.seeds) * len(slices)) as step:
         for seed in who.seeds:
-            policy = _made(who, seed, agent, task)
+            policy = _made(who, seed, agent, task, done.folder)
             rows = []
             for place, episode in enumerate(slices):
                 step(f"{agent} on {task.name}: {episode.name}")
@@ -212,10 +214,10 @@ def _play(done: Submission, ground: Ground, agent: str, who: Any, progress: Prog
     }
 
 
-def _made(who: Any, seed: int, agent: str, task: Task) -> Any:
+def _made(who: Player, seed: int, agent: str, task: Task, folder: Path) -> Any:
     """Return the policy of a seed, trained."""
     try:
-        return who.make(seed)
+        return made(who, agent, folder, task.name, seed)
     except Exception as error:  # whatever a user's training does
         where = f"{agent} on {task.name}, training with seed {seed}"
         raise _PlayError(f"{where}: {_told(error)}") from None

@@ -12,10 +12,12 @@ import pytest
 from hpcgym import Cluster, HpcgymError, Scheduler, load_workload, simulate
 from hpcgym.agents.lookahead import PURE, Lookahead
 from hpcgym.envs.mixed_policy import MixedPolicy
+from hpcgym.envs.queue_ordering import QueueOrdering
 from hpcgym.evaluation import evaluate
 from hpcgym.workload import Workload
 
 BUSY = load_workload("lublin:jobs=400,processors=64,seed=1,load=2")
+LONG = load_workload("lublin:jobs=2000,processors=64,seed=1,load=1.3")
 MIXED = ["saf", "lexp", {"wait": 3.0, "area": -0.001, "f3": 0.1}, "unicef"]
 
 
@@ -105,6 +107,51 @@ def test_the_same_where_processors_are_switched_off() -> None:
     alone = agent.run(BUSY, cluster=cluster)
     assert env.result().start.tolist() == alone.start.tolist()
     assert env.result().metrics == alone.metrics
+
+
+def hourly(workload: Workload, **arguments: Any) -> Any:
+    return MixedPolicy(workload, episodes="whole", interval="hour", **arguments)
+
+
+class Timed(Lookahead):
+    """Knows when it was asked."""
+
+    def act(self, observation: Any, info: Any) -> Any:
+        self.times.append(info["time"])
+        return super().act(observation, info)
+
+
+def test_between_passes_it_does_not_look_ahead_of_its_time_either() -> None:
+    """Other run times of jobs that have not ended, and other jobs to come, change no choice."""
+    env, agent = hourly(LONG), Timed()
+    agent.times = []
+    actions = act_to_the_end(env, agent)
+    half = len(actions) // 2
+    run, wide = LONG.run_time.copy(), LONG.requested_processors.copy()
+    running = env.result().start + run > agent.times[half]
+    run[running] = LONG.requested_time[running]  # no earlier than before
+    wide[LONG.submit_time > agent.times[half]] = 1
+    assert (run != LONG.run_time).sum() > 50
+    other = LONG.with_columns(run_time=run, requested_processors=wide)
+    again = act_to_the_end(hourly(other), Lookahead())
+    same = np.equal(actions[: half + 1], again[: half + 1]).all(axis=1)
+    assert same.all()
+    assert not np.equal(actions[half + 1 : half + 5], again[half + 1 : half + 5]).all()
+    assert len(np.unique(np.array(actions[:half]), axis=0)) > 2
+
+
+@pytest.mark.parametrize("scale", ["none", "spread"])
+def test_between_passes_it_is_the_simulation_of_its_choices(scale: str) -> None:
+    """The weights in units of their features, which one vector of the portfolio has."""
+    env = hourly(LONG, scale=scale)
+    agent = Lookahead()
+    actions = act_to_the_end(env, agent)
+    chosen = np.array(actions) * (1.0 if env.units is None else env.units)
+    chosen /= np.abs(chosen).sum(axis=1, keepdims=True)
+    known = agent.weights / np.abs(agent.weights).sum(axis=1, keepdims=True)
+    near = np.abs(chosen[:, None] - known[None]).max(axis=2).min(axis=1)
+    assert near.max() < 1e-12
+    assert len(np.unique(chosen.round(9), axis=0)) > 2
 
 
 def test_an_episode_of_many() -> None:
@@ -214,7 +261,7 @@ def slice_of(workload: Workload, name: str) -> Workload:
         (lambda: Lookahead(tau="10"), "tau must be a number of seconds"),
         (lambda: Lookahead().run(BUSY, backfill="conservative"), "'easy' or 'none'"),
         (lambda: Lookahead().act(None, {}), r"call begin\(env\)"),
-        (lambda: Lookahead().begin(MixedPolicy(BUSY)), "interval='pass'"),
+        (lambda: Lookahead().begin(QueueOrdering(BUSY)), "its actions are weights"),
         (
             lambda: Lookahead().begin(environment(policy_features=("area",))),
             r"policy_features=\('processors'",

@@ -90,12 +90,15 @@ def test_metrics_are_those_of_evaluations(tmp_path: Path) -> None:
         assert board.by_slice["saf"].tolist() == done.values("pool-order", metric)[0].tolist()
 
 
-def test_a_baseline_that_acts_is_the_scheduler_that_is_simulated() -> None:
+@pytest.mark.parametrize("policy", ["saf", {"area": -1.0, "wait": 300.0, "processors": -9e4}])
+def test_a_baseline_that_acts_is_the_scheduler_that_is_simulated(policy: Any) -> None:
+    """The environment scales weights, the scheduler does not."""
     task = tasks()["pool-weights"]
     with Ground(task) as ground:
         for episode in ground.slices:
-            acted = ground.play(find_baseline("saf"), episode)
-            same = ground.play(find_scheduler("saf").but(backfill_order="spf"), episode)
+            acted = ground.play(find_baseline(policy), episode)
+            rules = find_scheduler("saf").but(policy=policy, backfill_order="spf")
+            same = ground.play(rules, episode)
             assert np.array_equal(acted["start"], same["start"])
 
 
