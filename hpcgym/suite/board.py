@@ -15,7 +15,13 @@ from hpcgym.report.numbers import shown
 from hpcgym.suite.agents import easy_of, static_of
 from hpcgym.suite.ground import LONGEST, METRICS, Ground
 from hpcgym.suite.proofs import Proof, prove
-from hpcgym.suite.scores import Floats, probability_of_improvement, scores_of, stratified
+from hpcgym.suite.scores import (
+    Floats,
+    ends_of_task,
+    probability_of_improvement,
+    scores_of,
+    stratified,
+)
 from hpcgym.suite.submissions import Submission
 from hpcgym.suite.tasks import suite, tasks
 
@@ -125,6 +131,7 @@ class Board:
     def by_task(self) -> pd.DataFrame:
         """One row an agent and task: its score, metrics, EASY's waits, and what was proved.
 
+        With the intervals of :func:`hpcgym.suite.scores.ends_of_task`.
         Metrics are means over slices and seeds, but for ``max_wait_s`` and ``longest_wait_s``, the
         longest of all, and ``unserved_jobs``, a sum over slices.
         """
@@ -137,14 +144,24 @@ class Board:
                 mine, easy = _summed(metrics), _summed(self.easy[task])
                 proof = self.proofs.get(agent, {}).get(task)
                 count = tasks()[task].window * metrics[METRICS[0]].shape[1]
+                name = METRICS[0]
+                ends = ends_of_task(
+                    metrics[name], self.easy[task][name][0], self.best[task][name][0],
+                    self.resamples, self.seed,
+                )  # fmt: skip
                 starving = mine[LONGEST] > STARVING * easy[LONGEST]
                 leaving = mine["unserved_jobs"] - easy["unserved_jobs"] > LEAVING * count
                 rows.append(
                     {
                         "agent": agent,
                         "task": task,
+                        "seeds": len(metrics[name]),
+                        "slices": metrics[name].shape[1],
                         "score": float(scores[task].mean()),
+                        **ends,
                         **mine,
+                        "easy_mean_bsld": float(self.easy[task][name].mean()),
+                        "best_mean_bsld": float(self.best[task][name].mean()),
                         "easy_p99_wait_s": easy["p99_wait_s"],
                         f"easy_{LONGEST}": easy[LONGEST],
                         "easy_unserved_jobs": easy["unserved_jobs"],

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.errors import check_whole
-from hpcgym.evaluation.intervals import FEWEST, how_often, iqm
+from hpcgym.evaluation.intervals import FEWEST, draw, how_often, iqm
 
 Floats = NDArray[np.float64]
 
@@ -85,6 +85,44 @@ def stratified(
     every = np.concatenate(drawn, axis=1)
     low, high = np.percentile([iqm(row) for row in every], [2.5, 97.5])
     return iqm(whole), float(low), float(high)
+
+
+def ends_of_task(
+    values: Floats, easy: Floats, best: Floats, resamples: int = 2000, seed: int = 0
+) -> dict[str, float]:
+    """Return 95 % intervals of a task: trainings and slices are drawn anew, for all policies alike.
+
+    Parameters
+    ----------
+    values, easy, best : as of :func:`scores_of`.
+    resamples, seed : of the bootstrap.
+
+    Returns
+    -------
+    ends : ``score_low``, ``score_high`` of the agent's score, the mean over its trainings;
+        ``best_low``, ``best_high`` of that of the best static scheduler, which is 1; ``gain``,
+        ``gain_low``, ``gain_high`` of log(B / A), the mean over trainings, on the same slices:
+        above 0 the agent is better. nan with fewer than five slices.
+
+    Raises
+    ------
+    HpcgymError : no resamples.
+    """
+    check_whole("resamples", resamples, 1)
+    unit = _unit(easy, best)
+    ends = {"gain": float(np.log(best.mean() / values.mean(axis=1)).mean())}
+    names = ("score", "best", "gain")
+    if len(easy) < FEWEST:
+        return ends | {f"{name}_{end}": float("nan") for name in names for end in ("low", "high")}
+    drawn = draw([values], resamples, seed)
+    agents, base, static = (np.log(drawn.slices @ one.T) for one in (values, easy, best))
+    times = 1.0 if drawn.seeds[0] is None else drawn.seeds[0]
+    agent = (times * agents).sum(axis=1) / len(values)
+    found = [(base - agent) / unit, (base - static) / unit, static - agent]
+    for name, values_of in zip(names, found, strict=True):
+        low, high = np.percentile(values_of, [2.5, 97.5])
+        ends |= {f"{name}_low": float(low), f"{name}_high": float(high)}
+    return ends
 
 
 def _resampled(scores: Floats, rng: np.random.Generator) -> Floats:

@@ -9,7 +9,7 @@ import pytest
 
 from hpcgym.errors import HpcgymError
 from hpcgym.evaluation.intervals import how_often
-from hpcgym.suite.scores import probability_of_improvement, scores_of, stratified
+from hpcgym.suite.scores import ends_of_task, probability_of_improvement, scores_of, stratified
 
 EASY = np.array([8.0, 24.0, 16.0, 20.0, 12.0])  # mean 16
 BEST = np.array([2.0, 6.0, 4.0, 4.0, 4.0])  # mean 4
@@ -58,6 +58,39 @@ def test_an_interval_by_loops() -> None:
         assert len(ascending) == 4
         middles.append((ascending[1] + ascending[2]) / 2)
     assert [low, high] == pytest.approx(np.percentile(middles, [2.5, 97.5]))
+
+
+@pytest.mark.parametrize("seeds", [1, 3])
+def test_intervals_of_a_task_by_loops(seeds: int) -> None:
+    rng = np.random.default_rng(4)
+    values, easy, best = rng.uniform(2, 30, (seeds, 6)), rng.uniform(9, 30, 6), rng.uniform(2, 5, 6)
+    ends = ends_of_task(values, easy, best, resamples=40, seed=5)
+    draws = np.random.default_rng(5)
+    slices = how_often(6, 40, draws)
+    trainings = how_often(seeds, 40, draws) if seeds > 1 else np.ones((40, 1), int)
+    unit = math.log(easy.mean() / best.mean())
+    found: dict[str, list[float]] = {"score": [], "best": [], "gain": []}
+    for k in range(40):
+        rows = [j for j, times in enumerate(slices[k]) for _ in range(times)]
+        chosen = [s for s, times in enumerate(trainings[k]) for _ in range(times)]
+        agents = [math.log(np.mean([values[s][j] for j in rows])) for s in chosen]
+        base, static = (math.log(np.mean([one[j] for j in rows])) for one in (easy, best))
+        found["score"].append((base - np.mean(agents)) / unit)
+        found["best"].append((base - static) / unit)
+        found["gain"].append(static - np.mean(agents))
+    for name, them in found.items():
+        told = [ends[f"{name}_low"], ends[f"{name}_high"]]
+        assert told == pytest.approx(np.percentile(them, [2.5, 97.5]))
+    assert ends["gain"] == pytest.approx(unit * (scores_of(values, easy, best).mean() - 1))
+
+
+def test_whoever_is_the_best_static_scheduler_gains_nothing() -> None:
+    ends = ends_of_task(BEST[None], EASY, BEST)
+    assert (ends["gain"], ends["gain_low"], ends["gain_high"]) == (0, 0, 0)
+    assert (ends["score_low"], ends["score_high"]) == (ends["best_low"], ends["best_high"])
+    few = ends_of_task(BEST[None, :4], EASY[:4], BEST[:4])
+    assert few["gain"] == 0
+    assert np.isnan([few["gain_low"], few["score_high"]]).all()
 
 
 def test_whoever_is_easy_everywhere_has_no_spread() -> None:
