@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hpcgym.cli import options, output
+from hpcgym.cli import files, options, output
 from hpcgym.cli.evaluate import BoardFormat
 from hpcgym.cli.options import Format
 from hpcgym.cli.running import ExplainedCommand, note
@@ -18,12 +18,16 @@ from hpcgym.progress import counting
 
 if TYPE_CHECKING:
     from hpcgym.suite.board import Board
+    from hpcgym.suite.submissions import Submission
 
 suite = typer.Typer(name="suite", no_args_is_help=True, rich_markup_mode=None)
 
 Folders = Annotated[
     list[Path], typer.Argument(metavar="FOLDER...", help="Of submissions.", show_default=False)
 ]
+
+
+_CURVES = files.Written("picture", (".png", ".svg", ".pdf"), drawn=True)
 
 
 class _List(ExplainedCommand):
@@ -48,6 +52,7 @@ class _Report(ExplainedCommand):
     examples = (
         "hpcgym suite report easy saf mine",
         "hpcgym suite report saf mine --format latex > table.tex",
+        "hpcgym suite report rule-es job-ppo --curves curves.svg",
     )
 
 
@@ -150,6 +155,16 @@ def report_submissions(
     format: Annotated[
         BoardFormat, typer.Option(help="latex: a tabular for the package booktabs.")
     ] = BoardFormat.table,
+    curves: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Draw how the trainings went (.png, .svg, .pdf).",
+            show_default=False,
+        ),
+        _CURVES,
+    ] = None,
+    force: files.ForceOption = False,
 ) -> None:
     """Compare submissions over the tasks that all have; each is verified again.
 
@@ -162,7 +177,10 @@ def report_submissions(
     from hpcgym.suite.board import board_of
     from hpcgym.suite.submissions import read
 
-    board = board_of([read(folder) for folder in folders], progress=counting)
+    found = [read(folder) for folder in folders]
+    if curves is not None:
+        _draw_curves(found, curves)
+    board = board_of(found, progress=counting)
     if format is BoardFormat.json:
         output.print_json(board.facts())
     elif format is BoardFormat.csv:
@@ -171,6 +189,15 @@ def report_submissions(
         sys.stdout.write(board.to_latex())
     else:
         _print_board(board)
+
+
+def _draw_curves(submissions: Sequence[Submission], path: Path) -> None:
+    """Write the picture of trainings."""
+    from hpcgym.report.canvas import picture_suffix, save_figure
+    from hpcgym.suite.curves import curves_of, draw
+
+    save_figure(draw(curves_of(submissions)), path, picture_suffix(path))
+    note(f"wrote {path}")
 
 
 def _facts(task: Any) -> dict[str, Any]:

@@ -149,12 +149,13 @@ def contents(folder: Path) -> dict[str, tuple[int, str]]:
 
 
 #: What commands read, of which each has one.
-REAL = ("workload", "source", "generator", "recording", "results", "machine", "folder")
+REAL = ("workload", "source", "generator", "recording", "results", "machine", "folder", "folders")
 
 
 def is_text(command: Any, parameter: Any) -> bool:
     hint = hints(command).get(parameter.name)
-    return str in get_args(hint) or Path in get_args(hint) or str in get_args(get_args(hint)[0])
+    kinds = {*get_args(hint), *get_args(get_args(hint)[0])}
+    return str in kinds or Path in kinds
 
 
 def values(words: tuple[str, ...], given: dict[str, Any], *, force: bool) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from hpcgym.agents import load
 from hpcgym.agents.logs import csv_log
 from hpcgym.errors import HpcgymError
 from hpcgym.suite.agents import player
+from hpcgym.suite.curves import curves_of, draw
 from hpcgym.suite.ground import Ground
 from hpcgym.suite.proofs import verify
 from hpcgym.suite.submissions import read, run
@@ -107,3 +108,36 @@ def test_where_an_agent_cannot_act_is_said(
     with pytest.raises(HpcgymError, match=said):
         play(agent, task, tmp_path)
     assert not (tmp_path / "submission.json").exists()
+
+
+def test_curves_are_what_was_logged(tmp_path: Path) -> None:
+    """Each line of the picture is the log of a training, and each panel a task."""
+    done = [play("rule-es", "pool-weights", tmp_path / "es")]
+    done.append(play("xnes", "pool-weights", tmp_path / "xnes"))
+    play("bringing:Logs", "pool-order", tmp_path / "other")
+    with pytest.raises(HpcgymError, match="no curves"):
+        curves_of([read(tmp_path / "other")])
+    curves = curves_of(done)
+    assert [(one.agent, one.seed) for one in curves] == [
+        ("rule-es", "0"), ("rule-es", "1"), ("xnes", "0"), ("xnes", "1"),
+    ]  # fmt: skip
+    for one in curves:
+        folder = tmp_path / ("es" if one.agent == "rule-es" else "xnes")
+        rows = curve(folder / "trainings" / one.task / f"{one.seed}.csv")
+        told = [(float(r["steps"]), float(r[one.measure])) for r in rows if r[one.measure]]
+        assert told == list(zip(one.steps.tolist(), one.values.tolist(), strict=True))
+    pytest.importorskip("matplotlib")
+    (panel,) = draw(curves).get_axes()
+    assert panel.get_title() == "pool-weights"
+    assert [line.get_ydata().tolist() for line in panel.get_lines()] == [
+        one.values.tolist() for one in curves
+    ]
+
+
+def test_a_log_that_is_none_is_said(tmp_path: Path) -> None:
+    done = play("xnes", "pool-weights", tmp_path)
+    log = tmp_path / "trainings" / "pool-weights" / "0.csv"
+    for text in ("train/mean_bsld\n3\n", "steps,train/mean_bsld\n3,few\n"):
+        log.write_text(text)
+        with pytest.raises(HpcgymError, match=r"0\.csv is not the log of a training"):
+            curves_of([done])
