@@ -27,6 +27,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from hpcgym.agents.released import find_released, is_released
 from hpcgym.agents.specs import save_spec
 from hpcgym.errors import HpcgymError, installing, nearest
 from hpcgym.files import bytes_of, json_of, shaped
@@ -88,6 +89,7 @@ _MODULES = (
     "recorder",
     "recordings",
     "refitted",
+    "released",
     "rule_es",
     "runtime_regression",
     "sb3_models",
@@ -105,12 +107,15 @@ def load(path: str | Path) -> Any:
 
     A model of Stable-Baselines3 is one, too: with the spaces that it was trained for, and the first
     two attributes only if :func:`save_spec` has written them beside it. Reading such a file runs
-    code of whoever wrote it; the others run none.
+    code of whoever wrote it; the others run none. ``suite:TASK/AGENT/SEED`` is what the suite has
+    trained, see :mod:`hpcgym.agents.released`; it is downloaded once.
 
     Raises
     ------
     HpcgymError : there is no such file, it holds no agent, or PyTorch is missing.
     """
+    if is_released(path):
+        path = find_released(str(path))
     if is_sb3_model(path):
         return import_agent("sb3_models").load(path)
     contents = contents_of(path)

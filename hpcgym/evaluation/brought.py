@@ -114,11 +114,12 @@ def load_agent(path: str | Path) -> Any:
     ------
     HpcgymError : there is no such file, it holds no agent, or what agents need is not installed.
     """
-    if not os.path.exists(path):
-        raise HpcgymError(f"{path}: there is no such file")
     try:
         from hpcgym.agents import load
+        from hpcgym.agents.released import is_released
 
+        if not is_released(path) and not os.path.exists(path):
+            raise HpcgymError(f"{path}: there is no such file")
         return load(path)
     except ImportError as error:
         raise HpcgymError(f"{path}: {error}") from None

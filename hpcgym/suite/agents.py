@@ -12,6 +12,7 @@ from typing import Any
 
 from hpcgym.agents import TRAINED, import_agent
 from hpcgym.agents.logs import Log
+from hpcgym.agents.released import is_released
 from hpcgym.baselines.coschedulers import COSCHEDULERS
 from hpcgym.baselines.pair_policies import PAIR_POLICIES, PairPolicy
 from hpcgym.baselines.schedulers import find_scheduler
@@ -78,7 +79,7 @@ def player(agent: str, ground: Ground) -> Player:
     ground.check(agent, found)
     if agent in TRAINED:  # which know what they can do before they have learned it
         found.check(ground.env)
-    saved = digest_of_agent(agent) is not None
+    saved = digest_of_agent(agent) is not None or is_released(agent)
     if saved or not callable(getattr(found, "train", None)) or isinstance(found, Scheduler):
         return Player((0,), False, lambda seed: found)
     return Player(task.seeds, True, partial(_trained, agent, task))

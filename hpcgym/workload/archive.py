@@ -8,24 +8,20 @@ Source of names and figures: https://www.cs.huji.ac.il/labs/parallel/workload/lo
 
 from __future__ import annotations
 
-import logging
 import os
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
-from importlib import import_module
 from pathlib import Path
-from typing import Any
 
-from hpcgym.errors import WorkloadError
+from hpcgym.errors import HpcgymError, WorkloadError
 from hpcgym.files import text_of
+from hpcgym.files.fetching import downloaded, user_cache
 from hpcgym.files.writing import whole_text
 from hpcgym.workload.io.files import sha256_of, stem
 
 SITE = "https://www.cs.huji.ac.il/labs/parallel/workload"
-TIMEOUT_S = 30
+_GZIP = b"\x1f\x8b"
 
 
 @dataclass(frozen=True)
@@ -209,7 +205,7 @@ def find_own(name: str) -> Path | None:
 
 def cache_folder() -> Path:
     """Return the folder of the user's cache that fetched traces lie in."""
-    return Path(_pooch().os_cache("hpcgym"))
+    return user_cache()
 
 
 def find(name: str) -> Path | None:
@@ -249,39 +245,21 @@ def fetch(name: str, *, progress: bool = True) -> Path:
     WorkloadError : an unknown trace, or a download that fails or is not what it should be; nothing
         of it is kept then.
     """
-    import requests
-
     trace = find_trace(name)
     path = _find_in_data_folders(trace)
     if path:
         return path
-    pooch = _pooch()
-    pooch.get_logger().setLevel(logging.WARNING)
     expected = known_sha256(trace)
     try:
-        with _bar(trace.file, progress) as bar:
-            path = Path(
-                pooch.retrieve(
-                    trace.url,
-                    known_hash=f"sha256:{expected}" if expected else None,
-                    fname=trace.file,
-                    path=cache_folder(),
-                    downloader=_downloader(bar),
-                )
-            )
-        if not expected:
-            with whole_text(_record(trace)) as record:
-                record.write(f"{sha256_of(path)}  {trace.file}\n")
-    except requests.RequestException as error:
-        raise WorkloadError(_no_download(trace, _reason(error))) from None
-    except ValueError as error:
-        if isinstance(error, WorkloadError):
-            raise
-        reason = "the file there has changed: its SHA-256 is not the known one"
-        raise WorkloadError(_no_download(trace, reason)) from None
-    except OSError as error:
-        reason = f"{cache_folder()} cannot be written: {error.strerror or error}"
-        raise WorkloadError(_no_download(trace, reason)) from None
+        path = downloaded(
+            trace.url, cache_folder(), sha256=expected, begin=_GZIP, kind="gzip file",
+            progress=progress,
+        )  # fmt: skip
+    except HpcgymError as error:
+        raise WorkloadError(_no_download(trace, str(error))) from None
+    if not expected:
+        with whole_text(_record(trace)) as record:
+            record.write(f"{sha256_of(path)}  {trace.file}\n")
     return path
 
 
@@ -316,71 +294,6 @@ def _find_in_data_folders(trace: Trace) -> Path | None:
         if versions:
             return versions[0]
     return None
-
-
-def _pooch() -> Any:
-    """Import pooch when it is needed, not when hpcgym is imported."""
-    return import_module("pooch")
-
-
-def _downloader(bar: Any) -> Any:
-    """Return what pooch downloads with: the file's bytes as they are, and only if they are gzip."""
-
-    def keep_packed(response: Any, *args: Any, **kwargs: Any) -> None:
-        # Some servers declare a .gz file as a compressed page, which would arrive unpacked.
-        response.raw.headers.pop("Content-Encoding", None)
-
-    get = _pooch().HTTPDownloader(
-        progressbar=bar, timeout=TIMEOUT_S, hooks={"response": keep_packed}
-    )
-
-    def download(url: str, output: Any, pooch_object: Any) -> None:
-        get(url, output, pooch_object)
-        with open(output, "rb") as file:
-            if file.read(2) != b"\x1f\x8b":
-                raise WorkloadError(f"{url} gave something else than a gzip file; nothing was kept")
-
-    return download
-
-
-@contextmanager
-def _bar(title: str, shown: bool) -> Iterator[Any]:
-    """Show a progress bar on the terminal's error stream, in the form that pooch wants."""
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn(title), BarColumn(), DownloadColumn(), TimeRemainingColumn())
-    console = Console(stderr=True)
-    hidden = not shown or not console.is_terminal
-    with Progress(*columns, console=console, disable=hidden) as progress:
-        task = progress.add_task(title, total=None)
-
-        class Bar:
-            total = 0
-
-            def update(self, number: int) -> None:
-                progress.update(task, total=self.total or None, advance=number)
-
-            def reset(self) -> None:
-                progress.reset(task)
-
-            def close(self) -> None:
-                pass
-
-        yield Bar()
-
-
-def _reason(error: Exception) -> str:
-    """Say in a few words why a download failed."""
-    import requests
-
-    if isinstance(error, requests.HTTPError) and error.response is not None:
-        return f"the server says {error.response.status_code} {error.response.reason}"
-    if isinstance(error, requests.Timeout):
-        return f"no answer within {TIMEOUT_S} s"
-    if isinstance(error, requests.ConnectionError):
-        return "no connection"
-    return str(error).splitlines()[0]
 
 
 def _no_download(trace: Trace, reason: str) -> str:

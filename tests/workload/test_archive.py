@@ -8,9 +8,11 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from threading import Thread
 
+import pooch
 import pytest
 
 from hpcgym.errors import WorkloadError
+from hpcgym.files.fetching import user_cache
 from hpcgym.sweep.simulations import input_file
 from hpcgym.workload import archive, load_workload, read_swf
 from hpcgym.workload.archive import TRACES, fetch, find, find_own, find_trace, own_traces
@@ -248,8 +250,7 @@ def test_half_a_checksum_forbids_no_trace(site, cache, monkeypatch):
 
 
 def test_the_cache_is_the_users_own():
-    archive_cache = Path(archive.import_module("pooch").os_cache("hpcgym"))
-    assert archive_cache.name == "hpcgym"
+    assert user_cache() == Path(pooch.os_cache("hpcgym"))
 
 
 # --- traces of one's own --------------------------------------------------------------------------
