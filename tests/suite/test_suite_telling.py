@@ -42,6 +42,28 @@ ALIKE: dict[str, set[tuple[str, str]]] = {
 }
 
 
+#: The same slice by slice, which tells more apart.
+ALIKE_IN_PAIRS: dict[str, set[tuple[str, str]]] = {
+    "kth-select": RULES,
+    "kth-order": RULES | {("random", "sjf")},
+    "kth-weights": EVERY,
+    "sdsc-select": {("f1", "saf")},
+    "sdsc-order": {("f1", "saf")},
+    "sdsc-weights": {("f1", "saf")},
+    "lublin-select": {("f1", "saf")},
+    "lublin-order": {("f1", "saf")},
+    "lublin-weights": {("f1", "random"), ("f1", "saf")},
+    "kit-select": RULES,
+    "kit-order": RULES,
+    "kit-weights": EVERY - {("random", "saf")},
+    "budget-power": EVERY,
+    "codes-pairs": {("filler-co", "popularity-co")},
+    "mini-select": {("f1", "saf")},
+    "mini-order": {("f1", "random"), ("f1", "saf"), ("random", "saf")},
+    "mini-weights": {("f1", "random"), ("f1", "saf"), ("random", "saf")},
+}
+
+
 KNOWN: Known = {}
 
 
@@ -60,6 +82,7 @@ def test_what_a_task_tells_apart(
     told = told_by(task, known=KNOWN)
     assert set(told.ends) == set(OF_PAIRS if task.kind == "pairs" else POLICIES)
     assert pairs(told) == ALIKE[name], told.text
+    assert {tuple(sorted(pair)) for pair in told.alike_in_pairs} == ALIKE_IN_PAIRS[name], told.text
 
 
 def test_where_jobs_are_selected_chance_is_the_worst_of_all() -> None:
@@ -84,6 +107,24 @@ def test_pairs_are_alike_whose_intervals_overlap(values: list[tuple[float, float
         assert high <= own.max() + 1e-9
     apart = one[1] < two[0]
     assert told.alike == ([] if apart else [(worse, better)])
+    ((pair, (low, high)),) = told.paired.items()
+    differences = np.log(ratios[:, "ab".index(better)] / ratios[:, "ab".index(worse)])
+    assert pair == (worse, better)
+    assert differences.min() - 1e-9 <= low <= high <= differences.max() + 1e-9
+    assert told.alike_in_pairs == ([pair] if low <= 0 <= high else [])
+
+
+def test_what_slices_have_in_common_tells_apart() -> None:
+    """A policy that is a tenth better on each of very different slices."""
+    easy = np.full(20, 8.0)
+    one = np.geomspace(1, 1000, 20)
+    told = told_of("x", easy, {"one": one, "better": one / 1.1, "same": one[::-1]})
+    assert len(told.alike) == 3
+    assert ("one", "better") in told.paired
+    assert {tuple(sorted(pair)) for pair in told.alike_in_pairs} == {
+        ("better", "same"), ("one", "same"),
+    }  # fmt: skip
+    assert told.paired["one", "better"] == pytest.approx((np.log(1.1), np.log(1.1)))
 
 
 def test_clear_cases() -> None:
@@ -93,5 +134,6 @@ def test_clear_cases() -> None:
     told = told_of("x", easy, values)
     assert next(iter(told.ends)) == "bad"
     assert pairs(told) == {("good", "same")}
-    assert told.text.endswith(("alike: good and same", "alike: same and good"))
+    both = ("good and same", "same and good")
+    assert told.text.endswith(tuple(f"alike: {one}; also slice by slice: {one}" for one in both))
     assert len([*combinations(told.ends, 2)]) == 3
