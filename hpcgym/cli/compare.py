@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
 
 import typer
 
 from hpcgym.cli import coscheduling, limits, loading, names, options, output, signals
+from hpcgym.cli.figures import FigureOptions
 from hpcgym.cli.files import ForceOption
 from hpcgym.cli.groups import Several, grouped
 from hpcgym.cli.lineup import choices_of, lineup, pair_rules, scheduler_names
@@ -38,6 +40,7 @@ class Compare(ExplainedCommand):
         "hpcgym compare KTH-SP2 --scheduler easy --scheduler saf --picture kth.png",
         "hpcgym compare KTH-SP2 --scheduler easy,saf,saf:threshold=288000,saf:hold=0.1",
         "hpcgym compare KTH-SP2 --week 12 --scheduler easy,easy-sjbf,easy++ --html week12.html",
+        "hpcgym compare KTH-SP2 --scheduler easy,saf --figures figures --figures-width 7.2",
         "hpcgym compare trace.swf.gz --passes per-event --format csv > trace.csv",
         "hpcgym compare KTH-SP2 --scheduler easy,saf --threshold 18000,none",
         "hpcgym compare KTH-SP2 --policy saf,spf --policy 'wait - area' --estimate requested,ave2",
@@ -111,6 +114,7 @@ def compare(
     format: options.FormatOption = Format.table,
     picture: options.PictureOption = None,
     html: options.HtmlOption = None,
+    paper: FigureOptions,
     force: ForceOption = False,
     under: Annotated[Several[limits.LimitOptions], "power", "dvfs_when"],
     signal: signals.SignalOptions,
@@ -136,6 +140,7 @@ def compare(
     outcome = _outcome(rows)
     for path in (picture, html):
         output.picture(outcome.results, path)
+    paper.write(partial(output.save_figures, outcome.results))
     if format is Format.json:
         output.print_json(outcome.facts())
     elif format is Format.csv:

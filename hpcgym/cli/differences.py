@@ -14,7 +14,7 @@ from hpcgym.errors import HpcgymError
 from hpcgym.files import csv_rows, json_of, lines_of, parquet_frame
 from hpcgym.files.opening import bytes_of
 from hpcgym.files.plain import csv_text, json_text, plain
-from hpcgym.files.recorded import KEY, PICTURE_KEYS, beside, ending_of
+from hpcgym.files.recorded import KEY, PICTURE_KEYS, beside, ending_of, record_of_file
 from hpcgym.files.tables import csv_rows_of
 from hpcgym.files.texts import MOST_JSON
 from hpcgym.naming import SWF_COLUMNS
@@ -158,13 +158,20 @@ def _of_facts(path: Path, outcome: Outcome) -> str:
 
 def _of_drawn(path: Path, outcome: Outcome) -> str:
     """Return how a page, a trace of events or a picture differs from the one that is made now."""
+    is_picture = path.suffix.casefold() in PICTURE_KEYS
+    figure = record_of_file(path).get("figure") if is_picture else None
     with tempfile.TemporaryDirectory() as folder:
         new = Path(folder, path.name)
-        draw(outcome.results, new, report=outcome.report)
+        if figure is None:
+            draw(outcome.results, new, report=outcome.report)
+        else:
+            from hpcgym.report.figures import figure_again
+
+            figure_again(outcome.results, figure, new)
         is_, should = (bytes_of(one, _MOST, HpcgymError) for one in (path, new))
     if is_ == should:
         return ""
-    if path.suffix.casefold() in PICTURE_KEYS:
+    if is_picture:
         return "it is not the picture that is drawn now"
     pairs = zip_longest(is_.splitlines(), should.splitlines(), fillvalue=b"")
     number = next(n for n, (one, other) in enumerate(pairs, 1) if one != other)

@@ -32,6 +32,11 @@ class Written:
 
 
 @dataclass(frozen=True)
+class WrittenFolder:
+    """Stands in the type of a parameter that names a folder which pictures are written into."""
+
+
+@dataclass(frozen=True)
 class Resumed:
     """Stands in the type of a parameter that names a file to go on with, and so to replace."""
 
@@ -58,7 +63,7 @@ def check_files(command: Callable[..., Any] | None, values: Mapping[str, Any]) -
     ------
     HpcgymError : a name with another ending, a picture without matplotlib, a file that cannot be
         written; one that is another one to write, or one that is read; one that is there already,
-        without --force. No file is changed.
+        or a folder with files in it, without --force. No file is changed.
     """
     marks = _marks(command)
     named = [(Path(values[name]), mark) for name, mark in marks.items() if values[name] is not None]
@@ -71,6 +76,8 @@ def check_files(command: Callable[..., Any] | None, values: Mapping[str, Any]) -
         inputs = [path for value in others for path in _files_of(value)]
         _check_not_read([path for path, _ in outputs], inputs)
         _check_apart(files)
+    for path in [path for path, mark in named if isinstance(mark, WrittenFolder)]:
+        _check_folder(path, values["force"])
     begun = [path for path, mark in named if isinstance(mark, Resumed)]
     for path in files:
         known = path.is_dir() or any(same_file(path, one) for one in begun)
@@ -128,6 +135,19 @@ def _check_name(path: Path, mark: Written) -> None:
         need_parquet()
 
 
+def _check_folder(path: Path, force: bool) -> None:
+    """Say so if pictures cannot be written into a folder, or would be beside other files."""
+    from hpcgym.report.canvas import require_matplotlib
+
+    require_matplotlib()
+    if not path.exists() and not path.absolute().parent.is_dir():
+        raise HpcgymError(f"{path} cannot be written: there is no folder {path.parent}")
+    if path.exists() and not path.is_dir():
+        raise HpcgymError(f"{path} is there already, and is no folder")
+    if path.is_dir() and any(path.iterdir()) and not force:
+        raise HpcgymError(f"{path} has files in it already: --force writes beside and over them")
+
+
 def _check_not_read(files: Iterable[Path], inputs: Collection[Path]) -> None:
     """Say so if a file to write is one that is read, be it the output of the shell, too."""
     for path in files:
@@ -178,12 +198,12 @@ def _files_of_trace(name: str) -> Iterator[Path]:
             yield own
 
 
-def _marks(command: Callable[..., Any] | None) -> dict[str, Written | Resumed]:
-    """Return what marks the parameters of a command that name files to write or go on with."""
+def _marks(command: Callable[..., Any] | None) -> dict[str, Written | WrittenFolder | Resumed]:
+    """Return what marks the parameters of a command that name what to write or go on with."""
     hints = {} if command is None else get_type_hints(command, include_extras=True)
     return {
         name: mark
         for name, hint in hints.items()
         for mark in get_args(hint)[1:]
-        if isinstance(mark, Written | Resumed)
+        if isinstance(mark, Written | WrittenFolder | Resumed)
     }

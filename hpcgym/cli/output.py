@@ -160,6 +160,13 @@ def draw(results: Mapping[str, Result], path: Path, *, report: bool = True) -> N
         save_picture(results, path)
 
 
+def save_figures(results: Mapping[str, Result], folder: Path, width: float) -> list[Path]:
+    """Write figures of schedules for a paper; see :func:`hpcgym.report.save_figures`."""
+    from hpcgym.report import save_figures
+
+    return save_figures(results, folder, width)
+
+
 def save_schedule(name: str, result: Result, path: Path | None) -> None:
     """Write the schedule, and say so: as SWF, or all columns as a table."""
     if path is None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
 from hpcgym.cli import coscheduling, limits, loading, names, options, output, signals
+from hpcgym.cli.figures import FigureOptions
 from hpcgym.cli.files import SCHEDULE, ForceOption
 from hpcgym.cli.groups import grouped
 from hpcgym.cli.options import Format
@@ -94,6 +96,7 @@ def simulate(
     ] = None,
     picture: options.PictureOption = None,
     html: options.HtmlOption = None,
+    paper: FigureOptions,
     force: ForceOption = False,
     under: limits.LimitOptions,
     signal: signals.SignalOptions,
@@ -105,6 +108,7 @@ def simulate(
     output.save_schedule(name, result, output_file)
     for path in (picture, html):
         output.picture(outcome.results, path)
+    paper.write(partial(output.save_figures, outcome.results))
     if format is Format.json:
         output.print_json(outcome.facts())
     elif format is Format.csv:

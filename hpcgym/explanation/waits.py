@@ -162,11 +162,19 @@ def shortened(table: pd.DataFrame, most: int) -> pd.DataFrame:
     return pd.concat((kept, pd.DataFrame([rest.sum()], index=one)))
 
 
+def size_classes(processors: NDArray[np.int64]) -> tuple[NDArray[np.int64], Callable[[int], str]]:
+    """Return the number of each job's class of sizes, (n_jobs,) int64, and what a class is called.
+
+    Classes double: 1, 2, 3 to 4, 5 to 8, ... processors.
+    """
+    return np.ceil(np.log2(processors)).astype(np.int64), _size
+
+
 def _groups(workload: Workload, by: str) -> tuple[NDArray[np.int64], Callable[[int], str]]:
     """Return the number of each job's group, and what a group is called."""
     column = getattr(workload, GROUPS[by])
-    if by == "size":  # 1, 2, 3 to 4, 5 to 8, ...
-        return np.ceil(np.log2(column)).astype(np.int64), _size
+    if by == "size":
+        return size_classes(column)
     if by == "week":
         first = column.min(initial=0)
         return (column - first) // WEEK_S + 1, lambda week: f"week {week}"

@@ -4,7 +4,9 @@ Pictures need matplotlib, the extra ``report``. It is imported when the first on
 drawn, without its global state, so that pictures can be drawn without a display and in threads.
 """
 
+from hpcgym.report.class_waits import draw_class_waits
 from hpcgym.report.distribution import draw_bsld
+from hpcgym.report.figures import save_figures
 from hpcgym.report.gantt import draw_gantt
 from hpcgym.report.job_speedups import draw_job_speedups, draw_slowed
 from hpcgym.report.overview import save_picture
@@ -20,6 +22,7 @@ from hpcgym.report.timeline import (
 
 __all__ = [
     "draw_bsld",
+    "draw_class_waits",
     "draw_gantt",
     "draw_job_speedups",
     "draw_nodes_in_use",
@@ -30,5 +33,6 @@ __all__ = [
     "draw_throughput",
     "draw_utilization",
     "metrics_table",
+    "save_figures",
     "save_picture",
 ]

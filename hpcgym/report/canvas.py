@@ -40,6 +40,7 @@ LINE_DASHES = ("-", "--", ":", "-.")
 #: Picture formats, by the ending of the file's name.
 PICTURE_SUFFIXES = (".png", ".svg", ".pdf")
 
+_NARROW_INCHES, _FEW_DATES = 6, 7  # of a figure; such a one has room for so many
 _LAST_DATE = 253_370_764_800  # beginning of the year 9999, seconds since 1970
 #: Units of time [s], the largest first.
 UNITS = ((86_400, "days"), (3_600, "hours"), (60, "minutes"), (1, "seconds"))
@@ -123,11 +124,14 @@ def picture_suffix(path: Path) -> str:
 
 
 def line_style(place: int) -> dict[str, Any]:
-    """Return colour and dashes of the line at ``place``; 28 lines differ."""
-    colour = LINE_COLOURS[place % len(LINE_COLOURS)]
+    """Return colour and dashes of the line at ``place``; 28 lines differ.
+
+    Neighbours differ in their dashes too, so that they are told apart where colours are not: seven
+    colours and four dashes, both in turn, come together again after 28.
+    """
     return {
-        "color": colour,
-        "linestyle": LINE_DASHES[place // len(LINE_COLOURS) % len(LINE_DASHES)],
+        "color": LINE_COLOURS[place % len(LINE_COLOURS)],
+        "linestyle": LINE_DASHES[place % len(LINE_DASHES)],
     }
 
 
@@ -226,7 +230,8 @@ class TimeAxis:
         if self.zone is not None:
             from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 
-            locator = AutoDateLocator(tz=self.zone)  # type: ignore[no-untyped-call]
+            most = _FEW_DATES if figure_of(axes).get_figwidth() < _NARROW_INCHES else None
+            locator = AutoDateLocator(tz=self.zone, maxticks=most)  # type: ignore[no-untyped-call]
             axes.xaxis.set_major_locator(locator)
             formatter = ConciseDateFormatter(locator, tz=self.zone)  # type: ignore[no-untyped-call]
             axes.xaxis.set_major_formatter(formatter)

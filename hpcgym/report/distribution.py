@@ -90,7 +90,7 @@ def _scale(axes: Axes, parts: Mapping[str, Result]) -> None:
     axes.yaxis.set_major_formatter(lambda share, _: f"{100 * share:g} %")
     axes.yaxis.set_minor_formatter("")
     axes.set_xlabel("bounded slowdown x")
-    axes.set_ylabel("jobs above x")
+    axes.set_ylabel("share of jobs above x")
     plain(axes, grid="both")
 
 

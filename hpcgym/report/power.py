@@ -25,7 +25,7 @@ from hpcgym.report.canvas import (
 from hpcgym.report.labels import Results, drawable, subtitle
 from hpcgym.report.numbers import shown
 from hpcgym.report.steps import envelope
-from hpcgym.report.timeline import BINS, MOST_STEPS, means_of_bins
+from hpcgym.report.timeline import MOST_STEPS, bins_of, means_of_bins
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -85,8 +85,9 @@ def power_on(axes: Axes, result: Result, time: TimeAxis, note: str = "") -> Axes
     edges: NDArray[Any] = times
     label = f"power ({unit})"
     if times.size > MOST_STEPS:
-        bins = envelope(times, np.append(total, total[-1:]) / scale, BINS)
-        levels = {name: envelope(times, each, BINS).mean for name, each in levels.items()}
+        number = bins_of(axes)
+        bins = envelope(times, np.append(total, total[-1:]) / scale, number)
+        levels = {name: envelope(times, each, number).mean for name, each in levels.items()}
         levels = {name: np.append(each, each[-1:]) for name, each in levels.items()}
         axes.stairs(
             bins.high,
@@ -97,7 +98,7 @@ def power_on(axes: Axes, result: Result, time: TimeAxis, note: str = "") -> Axes
             zorder=3,
         )
         edges = bins.edges
-        label += f",\n{means_of_bins(times[-1] - times[0])}"
+        label += f",\n{means_of_bins(times[-1] - times[0], number)}"
     below: NDArray[Any] = np.zeros(edges.size)
     for name, watts in levels.items():
         axes.fill_between(

@@ -15,6 +15,7 @@ from hpcgym.report.canvas import (
     UNITS,
     TimeAxis,
     axes_or_new,
+    figure_of,
     legend_above,
     line_style,
     plain,
@@ -37,8 +38,9 @@ if TYPE_CHECKING:
 MOST_STEPS = 2_000
 #: Queues whose means differ by more than this factor are drawn on a logarithmic axis.
 UNEQUAL = 20
-#: Bins of such a line: some pixels each, or least and greatest would be all that is seen.
-BINS = 300
+#: Most bins of such a line, and how many an inch has: some pixels each, or least and greatest would
+#: be all that is seen.
+BINS, BINS_AN_INCH = 300, 30
 
 
 def draw_utilization(results: Results, axes: Axes | None = None) -> Axes:
@@ -113,7 +115,7 @@ def utilization_on(
         mean = f"mean {shown(100 * result.metrics['utilization'])} %"
         lines[_label(name, mean, parts)] = (times, used * (100 / result.cluster.processors))
     axes.set_ylim(0, 105)
-    axes.set_ylabel("processors in use (%)")
+    axes.set_ylabel("in use (% of processors)")
     return _draw(axes, "Utilisation", lines, time, note, legend)
 
 
@@ -162,7 +164,7 @@ def nodes_on(
         mean, both = (shown(percent * time_mean(times, part, span)) for part in (used, shared))
         lines[_label(name, f"mean {mean} %, shared {both} %", parts)] = (times, used * percent)
     axes.set_ylim(0, 105)
-    axes.set_ylabel("nodes in use (%)")
+    axes.set_ylabel("with jobs (% of nodes)")
     return _draw(axes, "Nodes with jobs", lines, time, note, legend)
 
 
@@ -217,12 +219,13 @@ def _draw(
     """
     steps = {name: _over(*line, time) for name, line in lines.items()}
     binned = any(times.size > MOST_STEPS for times, _ in steps.values())
+    number = bins_of(axes)
     for place, (name, (times, values)) in enumerate(steps.items()):
         style: dict[str, Any] = {**line_style(place), "linewidth": 1.1}
         if not binned:
             axes.step(time.place(times), values, where="post", label=name, **style)
             continue
-        bins = envelope(times, values, BINS)
+        bins = envelope(times, values, number)
         edges = time.place(bins.edges)
         axes.plot((edges[1:] + edges[:-1]) / 2, bins.mean, label=name, zorder=2, **style)
         if len(lines) == 1:  # the bands of several would hide each other
@@ -238,7 +241,7 @@ def _draw(
             dot: dict[str, Any] = {"color": style["color"], "markersize": 5, "zorder": 3}
             axes.plot(time.place(times[top : top + 1]), values[top : top + 1], "o", **dot)
     if binned:
-        axes.set_ylabel(f"{axes.get_ylabel()},\n{means_of_bins(time.last - time.first)}")
+        axes.set_ylabel(f"{axes.get_ylabel()},\n{means_of_bins(time.last - time.first, number)}")
     if binned and dots and len(lines) > 1:
         axes.plot([], [], "o", color=DARK_GREY, markersize=5, label=dots)
         heading += "" if legend else f" (dots: {dots})"
@@ -249,9 +252,14 @@ def _draw(
     return axes
 
 
-def means_of_bins(span: float) -> str:
-    """Return what a line of bins over a time [s] shows, such as "means of 27 hours"."""
-    length = span / BINS
+def bins_of(axes: Axes) -> int:
+    """Return how many bins a picture has room for."""
+    return min(BINS, int(BINS_AN_INCH * figure_of(axes).get_figwidth()))
+
+
+def means_of_bins(span: float, number: int) -> str:
+    """Return what a line of so many bins over a time [s] shows, such as "means of 27 hours"."""
+    length = span / number
     unit_s, unit = next((u for u in UNITS if length >= 2 * u[0]), UNITS[-1])
     return f"means of {length / unit_s:.3g} {unit}"
 

@@ -206,7 +206,7 @@ def test_curves_are_steps_or_means_all_of_them(make):
     assert [len(line.get_xdata()) for line in axes.get_lines()] == [BINS, BINS]
     assert "means of" in axes.get_ylabel()
     axes = draw_utilization({"few": few, "again": few})
-    assert axes.get_ylabel() == "processors in use (%)"
+    assert axes.get_ylabel() == "in use (% of processors)"
     assert "max" not in [text.get_text() for text in axes.get_legend().get_texts()]
 
 

@@ -1,0 +1,103 @@
+"""A picture of how long classes of jobs wait, by size or by run time, under several schedulers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.errors import check_choice
+from hpcgym.explanation.waits import size_classes
+from hpcgym.report.canvas import UNITS, axes_or_new, legend_above, line_style, plain, title
+from hpcgym.report.labels import Results, drawable, subtitle
+from hpcgym.report.numbers import shown
+from hpcgym.report.timeline import UNEQUAL
+from hpcgym.schedule.metrics import LENGTH_CLASSES
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from hpcgym.schedule.result import Result
+
+#: What jobs may be classed by -> what the axis says.
+CLASSES = {"size": "processors of the job", "length": "run time of the job"}
+_LENGTHS = {"short": "< 10 min", "medium": "10 min to 2 h", "long": "≥ 2 h"}
+_MARKERS = "osD^vPX"
+
+
+def draw_class_waits(results: Results, by: str = "size", axes: Axes | None = None) -> Axes:
+    """Draw the mean wait of classes of jobs, one line a scheduler.
+
+    Parameters
+    ----------
+    results : a result, a sequence of them, or scheduler name -> result.
+    by : "size", classes of processors that double: 1, 2, 3 to 4, ...; or "length", classes of run
+        times: below 10 min, below 2 h, the rest. Classes without jobs are left out.
+    axes : where to draw; without it a new figure, with a note of what it shows.
+
+    Returns
+    -------
+    The axes; ``axes.figure.savefig(path)`` saves the picture.
+
+    Raises
+    ------
+    HpcgymError : another class, or no jobs; matplotlib is not installed.
+    """
+    check_choice("by", by, CLASSES)
+    parts = drawable(results)
+    note = "" if axes else subtitle(parts)
+    found = {name: _mean_waits(result, by) for name, result in parts.items()}
+    names = _in_order(found, by)
+    means = {name: float(result.metrics["mean_wait_s"]) for name, result in parts.items()}
+    unequal = max(means.values()) > UNEQUAL * min(means.values()) > 0
+    told = min(means.values()) if unequal else max(max(waits.values()) for waits in found.values())
+    unit_s, unit = next((u for u in UNITS if told >= 2 * u[0]), UNITS[-1])
+    axes = axes_or_new(axes, 6, 4)
+    for place, (name, waits) in enumerate(found.items()):
+        heights = [waits.get(one, np.nan) / unit_s for one in names]
+        mean = f"mean {shown(means[name] / unit_s)}"
+        style: dict[str, Any] = {**line_style(place), "marker": _MARKERS[place % len(_MARKERS)]}
+        axes.plot(heights, label=f"{name}: {mean}", linewidth=1.1, markersize=4, **style)
+    axes.set_xticks(range(len(names)), [_text(one, by) for one in names])
+    if sum(len(_text(one, by)) + 2 for one in names) > 40:
+        axes.tick_params(axis="x", rotation=45)
+    axes.set_xlabel(CLASSES[by])
+    axes.set_ylabel(f"mean wait ({unit})")
+    if unequal:
+        axes.set_yscale("symlog", linthresh=1)
+        axes.yaxis.set_major_formatter(lambda wait, _: f"{wait:,g}")
+    axes.set_ylim(0, max(axes.get_ylim()[1] * (1.5 if unequal else 1), 1e-9))
+    plain(axes)
+    _, labels = axes.get_legend_handles_labels()
+    title(axes, f"Waits by {by}", note, legend_above(axes, labels))
+    return axes
+
+
+def _mean_waits(result: Result, by: str) -> dict[str, float]:
+    """Return the mean wait [s] of each class that has jobs."""
+    jobs = result.decided
+    wait = result.wait[jobs]
+    if by == "length":
+        run = result.run_time[jobs]
+        chosen: Mapping[str, NDArray[np.bool_]] = {
+            name: (run >= low) & (run < high) for name, (low, high) in LENGTH_CLASSES.items()
+        }
+    else:
+        number, called = size_classes(result.workload.requested_processors[jobs])
+        chosen = {called(one): number == one for one in np.unique(number).tolist()}
+    return {name: float(wait[which].mean()) for name, which in chosen.items() if which.any()}
+
+
+def _in_order(found: Mapping[str, Mapping[str, float]], by: str) -> list[str]:
+    """Return the classes of all results in their order."""
+    names = {name for waits in found.values() for name in waits}
+    if by == "length":
+        return [name for name in LENGTH_CLASSES if name in names]
+    return sorted(names, key=lambda name: int(name.rpartition(" ")[2]))
+
+
+def _text(name: str, by: str) -> str:
+    """Return what a class is called at the axis."""
+    return _LENGTHS[name] if by == "length" else name.replace(" to ", "-")

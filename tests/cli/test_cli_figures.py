@@ -1,0 +1,43 @@
+"""``--figures``: figures for papers, beside what a command prints."""
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from hpcgym.cli import app
+
+pytest.importorskip("matplotlib", reason="pictures need matplotlib")
+
+WORKLOAD = "lublin:jobs=120,processors=64,load=0.9"
+
+
+@pytest.mark.cli
+@pytest.mark.parametrize(
+    "command", [["simulate", WORKLOAD], ["compare", WORKLOAD, "--scheduler", "easy,saf"]]
+)
+def test_figures_are_written_once_and_verify(
+    command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    run = CliRunner().invoke
+    options = ["--figures", "paper", "--figures-width", "7.2"]
+    made = run(app, [*command, *options])
+    assert made.exit_code == 0, made.output
+    assert "wrote slowdown, utilization, queue, waits-by-size, waits-by-length into paper" in (
+        made.stderr
+    )
+    assert len(list(Path("paper").iterdir())) == 10
+    checked = run(app, ["verify", "paper/queue.pdf", "paper/slowdown.svg"])
+    assert checked.stdout == "paper/queue.pdf: equal\npaper/slowdown.svg: equal\n"
+    before = Path("paper/queue.svg").stat().st_ino
+    refused = run(app, [*command, *options])
+    assert refused.exit_code == 1
+    assert "paper has files in it already: --force writes beside and over them" in refused.stderr
+    assert Path("paper/queue.svg").stat().st_ino == before
+    assert run(app, [*command, *options, "--force"]).exit_code == 0
+    Path("file").write_text("")
+    refused = run(app, [*command, "--figures", "file"])
+    assert "file is there already, and is no folder" in refused.stderr
+    refused = run(app, [*command, "--figures", "none/of/these"])
+    assert "there is no folder none/of" in refused.stderr

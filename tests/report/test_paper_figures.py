@@ -1,0 +1,103 @@
+"""Figures for papers: their size, fonts and greys, and what the figures of waits show."""
+
+import re
+from itertools import combinations
+
+import pytest
+
+from hpcgym.errors import HpcgymError
+from hpcgym.report import draw_class_waits, save_figures
+from hpcgym.report.canvas import LINE_COLOURS, line_style
+from hpcgym.report.figures import draw_figure
+
+pytest.importorskip("matplotlib", reason="pictures need matplotlib")
+
+NAMES = ["slowdown", "utilization", "queue", "waits-by-size", "waits-by-length"]
+
+
+@pytest.fixture(scope="module")
+def two(schedule):
+    return {"$easy_1$": schedule(), "saf": schedule(scheduler="saf")}
+
+
+def test_each_figure_is_a_pdf_and_an_svg_of_the_width_of_a_column(two, tmp_path):
+    files = save_figures(two, tmp_path / "figures")
+    assert [path.name for path in files] == [f"{n}{s}" for n in NAMES for s in (".pdf", ".svg")]
+    for path in files:
+        data = path.read_bytes()
+        if path.suffix == ".pdf":
+            box = re.search(rb"/MediaBox\s*\[\s*0 0 ([\d.]+) ([\d.]+)", data)
+            assert float(box[1]) == 3.5 * 72
+            assert 2 * 72 < float(box[2]) < 5 * 72
+            assert b"/CIDFontType2" in data  # TrueType
+            assert not re.search(rb"/Subtype\s*/Type3", data)
+        else:
+            assert re.search(rb'width="([\d.]+)pt"', data)[1] == b"252"
+    again = save_figures(two, tmp_path / "again")
+    assert [one.read_bytes() for one in files] == [one.read_bytes() for one in again]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_figure_has_no_title_and_nothing_of_it_is_cut_off(two, name):
+    figure = draw_figure(two, name)
+    (axes,) = figure.axes
+    assert axes.get_title("left") == ""
+    texts = [text.get_text() for text in axes.get_legend().get_texts()]
+    assert texts[0].startswith("$easy_1$: mean ")
+    figure.draw_without_rendering()
+    width, height = figure.get_size_inches() * figure.dpi
+    for part in (axes, axes.get_legend(), axes.xaxis.label, axes.yaxis.label):
+        box = part.get_window_extent()
+        assert box.x0 >= 0
+        assert box.y0 >= 0
+        assert box.x1 <= width + 1
+        assert box.y1 <= height + 1
+    assert axes.get_window_extent().height > 0.4 * height
+
+
+def lightness(colour):
+    """Relative luminance of a colour, of the definition of sRGB."""
+    parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    linear = [one / 12.92 if one <= 0.04045 else ((one + 0.055) / 1.055) ** 2.4 for one in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def test_lines_differ_where_colours_are_greys():
+    styles = [line_style(place) for place in range(28)]
+    assert len({(one["color"], one["linestyle"]) for one in styles}) == 28
+    for one, other in combinations(styles[: len(LINE_COLOURS)], 2):
+        apart = abs(lightness(one["color"]) - lightness(other["color"]))
+        assert one["linestyle"] != other["linestyle"] or apart > 0.1
+
+
+@pytest.mark.parametrize("by", ["size", "length"])
+def test_waits_of_classes_are_means_of_their_jobs(schedule, by):
+    result = schedule(scheduler="saf")
+    axes = draw_class_waits({"saf": result}, by)
+    (line,) = axes.get_lines()
+    classes = {}
+    for wait, run, size in zip(
+        result.wait.tolist(),
+        result.run_time.tolist(),
+        result.workload.requested_processors.tolist(),
+        strict=True,
+    ):
+        length = 0 if run < 600 else 1 if run < 7200 else 2
+        classes.setdefault((size - 1).bit_length() if by == "size" else length, []).append(wait)
+    unit = {"days": 86_400, "hours": 3_600, "minutes": 60, "seconds": 1}
+    per = unit[re.search(r"\((\w+)\)", axes.get_ylabel())[1]]
+    means = [sum(waits) / len(waits) / per for _, waits in sorted(classes.items())]
+    assert line.get_ydata() == pytest.approx(means)
+    assert len(axes.get_xticklabels()) == len(means)
+
+
+def test_what_figures_cannot_be(two, tmp_path):
+    with pytest.raises(HpcgymError, match=r"figures are from 2.5 to 12 inches wide, not 1"):
+        save_figures(two, tmp_path, width=1)
+    with pytest.raises(HpcgymError, match="figure"):
+        draw_figure(two, "cube")
+    with pytest.raises(HpcgymError, match="by"):
+        draw_class_waits(two, "colour")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(HpcgymError, match="file"):
+        save_figures(two, tmp_path / "file")
