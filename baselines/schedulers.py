@@ -150,7 +150,7 @@ def read_variant(name: str) -> tuple[str, dict[str, Any]]:
 
 #: Rules that are numbers, and those that a scheduler can be without.
 _NUMBERS = ("threshold", "pairs_above", "dispatch_time")
-_NONE = (*_NUMBERS, "hold", "quota", "fair_share", "dispatcher")
+_NONE = (*_NUMBERS, "hold", "quota", "maintenance", "fair_share", "dispatcher")
 
 
 def rule_value(rule: str, text: str) -> Any:

@@ -158,7 +158,7 @@ def _failures() -> None:
     simulate(_units(), cluster=cluster, failures=failures)
 
 
-def _quotas() -> None:
+def _restricted() -> None:
     simulate(_jobs(), quota="user:jobs=9")
     simulate(_units(), quota="user:jobs=9", backfill="depth:2", cluster=_nodes())
 
@@ -337,7 +337,7 @@ PARTS: dict[str, Callable[[], None]] = {
     "environments": _environments,
     "nodes": _simulator_of_nodes,
     "failures": _failures,
-    "quotas": _quotas,
+    "restricted": _restricted,
     "learning": _learning,
     "fair-share": _fair_share,
     "expressions": _expressions,

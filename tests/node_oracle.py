@@ -49,6 +49,9 @@ Rules
  9. The correction "kill": a job that reaches its predicted run time ends there.
 10. A job may be bound to a set of nodes. All others hold no unit of it, ever.
 11. Under quotas (rule 24 of `oracle.py`) EASY is depth:1, rule 7, unless rule 8 holds.
+12. A window (rule 25 there) closes whole nodes; rule 8 does not hold where it is not all of them.
+    Nothing of a closed node is free. In rule 5 a job fits if its units fit what each node has free
+    throughout its predicted length, and is allocated on that, while a window is to come or lasts.
 """
 
 from __future__ import annotations
@@ -247,7 +250,10 @@ class NodeSimulation(Simulation):
         self.looks_back = False  # at who ran before an extract
         single = all(job.demand[0] == 1 and sum(job.demand) == 1 for job in self.jobs)
         bound = any(job.allowed is not None for job in self.jobs)
-        self.alike = single and self.slurm is None and not bound
+        whole = all(len(nodes) == len(self.capacity) for _, _, nodes in self.windows)
+        self.alike = single and self.slurm is None and not bound and whole
+        self.closed = self.windows
+        self.windows = [(begin, end, self.total[0]) for begin, end, _ in self.closed]
 
     def has_room(self, job: NodeJob) -> bool:
         """Rule 18 of ``oracle.py``; then it gets nodes by the allocation, beside the others."""
@@ -282,8 +288,24 @@ class NodeSimulation(Simulation):
         return nodes
 
     def fits(self, job: NodeJob, now: int) -> bool:
+        if self.alike and self.closed:
+            return super().fits(job, now)
+        if self.has_closings(now):
+            return self.allocated(job, self.free_throughout(job, now)) is not None
         enough = self.hold is None or self.need(job, now) <= self.free(now)
         return enough and room_for(job, self.free_nodes(now)) >= job.units
+
+    def has_closings(self, now: int) -> bool:
+        return any(end > now for _, end, _ in self.closed)
+
+    def free_throughout(self, job: NodeJob, now: int) -> Nodes:
+        """What each node has free beside running jobs and windows, for as long as predicted."""
+        free = self.free_nodes(now)
+        for begin, end, nodes in self.closed:
+            if begin < now + job.predicted and now < end:
+                for node in nodes:
+                    free[node] = [0] * len(free[node])
+        return free
 
     def allocated(self, job: NodeJob, free: Nodes) -> Placed | None:
         """Rule 3; None if the units do not fit."""
@@ -307,6 +329,8 @@ class NodeSimulation(Simulation):
     ) -> None:
         if nodes is None and job.reservation != -1 and not self.alike:
             nodes = list(job.nodes)
+        if nodes is None and self.has_closings(now) and not self.alike:
+            nodes = self.allocated(job, self.free_throughout(job, now))
         if nodes is None:
             nodes = self.allocated(job, self.free_nodes(now))
         assert nodes is not None
@@ -407,13 +431,18 @@ class NodeSimulation(Simulation):
         for job in self.queue:
             if job.reservation != -1:
                 held.append((job.reservation, job.reservation + job.predicted, job))
-        times = {time for begin, end, _ in held for time in (begin, end)}
+        times = {time for begin, end, _ in [*held, *self.closed] for time in (begin, end)}
         steps = []
         for time in sorted({now} | {time for time in times if time > now}):
             free = [list(node) for node in self.capacity]
             for begin, end, job in held:
                 if begin <= time < end:
                     take(free, job.nodes, job.demand)
+            for begin, end, nodes in self.closed:
+                if begin <= time < end:
+                    for node in nodes:
+                        assert free[node] == self.capacity[node], "a job runs into a window"
+                        free[node] = [0] * len(free[node])
             steps.append((time, free))
         return steps
 
@@ -446,6 +475,7 @@ def simulate_nodes_slowly(
     policy_estimate: Any = "requested",
     hold: Mapping[str, Any] | None = None,
     quotas: Sequence[tuple[Sequence[Any], float, float]] = (),
+    windows: Sequence[tuple[int, int, Sequence[int]]] = (),
     begin: int | None = None,
 ) -> list[NodeJob]:
     """Schedule the jobs by the rules above; return them in submission order, the given untouched.
@@ -453,8 +483,8 @@ def simulate_nodes_slowly(
     With ``begin`` it is the extract from there on; jobs that are not in it do not start.
 
     ``capacity``: of each node, how much it has of each resource, cores first; ``allocation``:
-    a name of rule 3; ``correction``: also "kill"; all else as in
-    ``oracle.simulate_slowly``.
+    a name of rule 3; ``correction``: also "kill"; ``windows``: begin, end and
+    nodes of each; all else as in ``oracle.simulate_slowly``.
     """
     simulation = NodeSimulation(
         jobs,
@@ -470,6 +500,7 @@ def simulate_nodes_slowly(
         policy_estimate=policy_estimate,
         hold=hold,
         quotas=quotas,
+        windows=windows,
     )
     if begin is not None:
         simulation.begin(begin, math.inf)

@@ -77,6 +77,11 @@ Backfilling
 24. Quotas: a key for each job, or none, and how many jobs, and processors, may run of one key. A
     job that would be one too many when its turn comes is passed over: no head, no reservation,
     and rule 17 does not count it as waiting. Not with conservative, until-shadow, hold, per-event.
+25. Windows: a begin, an end and processors that are closed to jobs in [begin, end). All of them
+    are known from the beginning, and stand in each profile beside running jobs and reservations. In
+    rule 11 a job fits if it does so for its whole predicted length; EASY is depth:1, rule 22. A
+    pass follows each end of a window at which jobs wait. What rule 24 excludes is excluded here,
+    and so are predictions that expire.
 Corrections
 15. requested: p~. incremental: the k-th time, the prediction at submission + the k-th of
     INCREMENTS, at most p~; p~ after the last. recursive-doubling: twice the running time so far,
@@ -304,6 +309,8 @@ class Simulation:
         self.passes = rules["passes"]
         self.hold = rules.get("hold")
         self.quotas = rules.get("quotas") or []
+        self.windows = rules.get("windows") or []
+        self.reopened = -1  # up to when windows have ended
         self.coming = list(reversed(self.jobs))  # the next to be submitted is the last
         self.queue: list[Job] = []  # in submission order
         self.running: list[Job] = []  # in the order they started
@@ -353,10 +360,13 @@ class Simulation:
         return job.processors <= self.processors - sum(j.processors for j in self.running)
 
     def run(self) -> list[Job]:
-        while self.coming or self.running or (self.due, self.plan_due) != (None, None):
+        while (
+            self.coming or self.running or (self.due, self.plan_due) != (None, None) or self.queue
+        ):
             now = self.next_time()
             due, self.due = self.due is not None, None
-            due = due or self.plan_due == now
+            due = due or self.plan_due == now or now in self.reopenings()
+            self.reopened = now
             self.expire(now)
             submitted = self.take_submitted(now)
             ended = [job for job in self.running if job.end == now]
@@ -413,7 +423,11 @@ class Simulation:
             times.append(self.plan_due)
         if self.coming:
             times.append(self.coming[-1].submit)
-        return min(times)
+        return min(times + self.reopenings())
+
+    def reopenings(self) -> list[int]:
+        """When windows end at which jobs wait."""
+        return [end for _, end, _ in self.windows if end > self.reopened and self.queue]
 
     def take_submitted(self, now: int) -> list[Job]:
         submitted = []
@@ -490,6 +504,9 @@ class Simulation:
             return
         if self.backfill.startswith("depth:"):
             self.schedule_to_depth(now, int(self.backfill.split(":")[1]))
+            return
+        if self.backfill == "easy" and self.windows:
+            self.schedule_to_depth(now, 1)
             return
         head = self.start_in_order(now)
         if self.backfill in EASY and head is not None:
@@ -625,10 +642,15 @@ class Simulation:
 
     def profile(self, now: int) -> list[tuple[int, int]]:
         """Return (time, processors free from then on until the next), from now on."""
+        return self.steps_of(self.queue, now)
+
+    def steps_of(self, queue: Sequence[Job], now: int) -> list[tuple[int, int]]:
+        """The same beside the reservations of some jobs."""
         held = [(job.start, job.predicted_end, job.processors) for job in self.running]
+        held += self.windows
         held += [
             (job.reservation, job.reservation + job.predicted, job.processors)
-            for job in self.queue
+            for job in queue
             if job.reservation != -1
         ]
         changes: dict[int, int] = {now: self.processors}
@@ -652,6 +674,9 @@ class Simulation:
         return self.processors - held
 
     def fits(self, job: Job, now: int) -> bool:
+        if self.windows:
+            steps = self.steps_of((), now)
+            return all(free >= job.processors for at, free in steps if at < now + job.predicted)
         return self.need(job, now) <= self.free(now)
 
     def need(self, job: Job, now: int) -> int:
@@ -703,6 +728,7 @@ def simulate_slowly(
     policy_estimate: Any = "requested",
     hold: Mapping[str, Any] | None = None,
     quotas: Sequence[tuple[Sequence[Any], float, float]] = (),
+    windows: Sequence[tuple[int, int, int]] = (),
     begin: int | None = None,
     end: float = math.inf,
 ) -> list[Job]:
@@ -718,7 +744,8 @@ def simulate_slowly(
     each job, or anything with predict_one and learn_one; ``correction``: "requested",
     "incremental", "recursive-doubling" or "predicted-again"; ``threshold``: seconds; ``passes``:
     "per-timestamp" or "per-event";
-    ``hold``: None or as in rule 21; ``quotas``: of rule 24, keys of the jobs in their order.
+    ``hold``: None or as in rule 21; ``quotas``: of rule 24, keys of the jobs in their order;
+    ``windows``: of rule 25.
     """
     simulation = Simulation(
         jobs,
@@ -733,6 +760,7 @@ def simulate_slowly(
         policy_estimate=policy_estimate,
         hold=hold,
         quotas=quotas,
+        windows=windows,
     )
     if begin is not None:
         simulation.begin(begin, end)

@@ -228,6 +228,18 @@ class SimulatedRules(_AllRules, _Order):
             show_default=False,
         ),
     ] = None
+    maintenance: Annotated[
+        str | None,
+        typer.Option(
+            metavar="BEGIN/END|...|FILE",
+            help="When the machine is closed to jobs, which is known from the beginning: dates or"
+            " seconds of the log (2026-03-01T08:00/2026-03-02T08:00); a part of it with"
+            " :processors=32 or :nodes=gpu,0-3 behind; several between ';'. Or a file as of"
+            " --failures.",
+            show_default=False,
+        ),
+        OWN_COMMAS,
+    ] = None
     dispatch_time: Annotated[
         str | None,
         typer.Option(

@@ -55,7 +55,9 @@ PARTS = {
     "environments": Part("the environments", 60, _STEPS),
     "nodes": Part("the simulator of nodes", 40, (_NODES, *_ON_NODES)),
     "failures": Part("the simulator of nodes that fail", 40, (f"{_NODES}.failures",)),
-    "quotas": Part("the simulator of quotas", 40, (f"{_ENGINE}.passes.quotas",)),
+    "restricted": Part(
+        "the simulator of quotas and windows", 40, (f"{_ENGINE}.passes.restricted",)
+    ),
     "learning": Part(
         "run times that are learned", 40, (_ANSWERS, f"{_ENGINE}.warm_start.list_running")
     ),

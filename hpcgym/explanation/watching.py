@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.engine import state
-from hpcgym.engine.passes.quotas import Quotas
+from hpcgym.engine.passes.restricted import Restricted
 from hpcgym.errors import HpcgymWarning
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.quotas import Quota
@@ -63,10 +63,11 @@ def can_watch(result: Result) -> bool:
     """Return whether the passes of a schedule can be made again, one at a time.
 
     They can on pools and on nodes of their own under an order of the queue; not under limits, where
-    jobs share nodes, where nodes fail, or where a dispatcher or a function says what starts.
+    jobs share nodes, where nodes fail, around windows, or where a dispatcher or a function says
+    what starts.
     """
     others = (result.limits, result.coschedule, result.lost, result.dispatcher)
-    outside = result.outside or callable(result.scheduler.policy)
+    outside = result.outside or callable(result.scheduler.policy) or result.scheduler.windows
     return all(other is None for other in others) and not outside
 
 
@@ -126,9 +127,9 @@ def moment_of(arrays: state.Prepared) -> Moment:
 
 def exceeding(simulation: Simulation, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Return which quotas each of some jobs would exceed if it started now, (k, K) bool."""
-    kept = simulation.machine
-    if not isinstance(kept, Quotas):
+    if not isinstance(simulation.machine, Restricted):
         return np.zeros((len(rows), 0), np.bool_)
+    kept = simulation.machine.quotas
     count = kept.counts[rows]
     row, quota = np.nonzero(count >= 0)
     jobs, processors = kept.left[count[row, quota]].T

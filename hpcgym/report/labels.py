@@ -137,6 +137,7 @@ def _differences(usual: Mapping[str, Any], rules: Mapping[str, Any]) -> list[str
         "threshold": "threshold {} s",
         "hold": "hold {}",
         "quota": "quota {}",
+        "maintenance": "maintenance {}",
         "fair_share": "fair share {}",
     }
     unused = {"estimate", "correction", "backfill_order"} if rules["backfill"] == "none" else set()
@@ -175,6 +176,8 @@ def describe(scheduler: Scheduler) -> str:
         parts.append(f"hold {scheduler.hold}")
     if scheduler.quotas:
         parts.append(f"quota {scheduler.quota}")
+    if scheduler.windows:
+        parts.append(f"maintenance {scheduler.maintenance}")
     if rules["policy_estimate"] not in ("requested", None):
         parts.append(f"policies by {_times(scheduler, 'policy_estimate')}")
     if rules["fair_share"] is not None and any(scheduler.usage_orders):

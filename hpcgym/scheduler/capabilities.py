@@ -62,6 +62,7 @@ FEATURES = {
     "hold": "hold",
     "until-shadow": "backfill='until-shadow'",
     "quota": "quotas",
+    "maintenance": "maintenance windows",
     "contiguous": "allocation='contiguous'",
     "changing levels": "dvfs_when='running'",
     "shutdown": "shutdown_after_s",
@@ -73,7 +74,9 @@ _ONE_OR_NONE = "not built yet: there one job that waits has a reservation, or no
 _OF_AGENTS = "there the agent says what starts"
 _SHARED_RUNS = "run times stand once for all simulations, and a kill changes them"
 _NO_QUOTA = "not built yet: simulate() keeps quotas"
+_NO_WINDOW = "not built yet: simulate() plans around them"
 _OTHER_PLAN = "not built yet: under quotas reservations are made anew at each pass"
+_AROUND = "not built yet: around windows reservations are made anew at each pass"
 _EMPTY = (
     "they begin with an empty machine; leave the extract out (--from), and give the whole trace, or"
     " one of its weeks and months (--week, --month)"
@@ -196,6 +199,21 @@ APART: dict[tuple[str, str], str] = {
     ("hold", "quota"): _OTHER_PLAN,
     ("function", "quota"): _OTHER_PLAN,
     ("per-event", "quota"): _OTHER_PLAN,
+    **{
+        ("maintenance", place): _NO_WINDOW
+        for place in ("failures", "whole nodes", "shared nodes", "environments", "batches")
+    },
+    ("maintenance", "look-ahead"): _NO_WINDOW,
+    ("maintenance", "shutdown"): "reservations reckon with processors that are on",
+    (
+        "maintenance",
+        "extract",
+    ): "not built yet: jobs that run at its beginning may run into one",
+    ("conservative", "maintenance"): _AROUND,
+    ("until-shadow", "maintenance"): _AROUND,
+    ("hold", "maintenance"): _AROUND,
+    ("function", "maintenance"): _AROUND,
+    ("per-event", "maintenance"): _AROUND,
     ("partitions", "pool"): "its processors are no nodes; cluster= says which machine",
     ("partitions", "whole nodes"): "not built yet: all nodes count as alike there",
     ("partitions", "shared nodes"): "not built yet: all nodes count as alike there",
@@ -266,6 +284,8 @@ def features_of(scheduler: Scheduler) -> dict[str, str]:
         found["hold"] = FEATURES["hold"]
     if scheduler.quotas:
         found["quota"] = f"quota={scheduler.quota!r}"
+    if scheduler.maintenance is not None:
+        found["maintenance"] = f"maintenance={scheduler.maintenance!r}"
     if scheduler.backfill == "until-shadow":
         found["until-shadow"] = FEATURES["until-shadow"]
     if scheduler.power != "none":

@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from hpcgym.errors import HpcgymError, check_choice
+from hpcgym.scheduler.allocations import check_allocation_name
 from hpcgym.scheduler.estimates.by_name import CORRECTIONS, Estimate, check_estimate, learns
 from hpcgym.scheduler.hold import Hold
 from hpcgym.scheduler.policies.expressions import Expression
@@ -26,6 +27,7 @@ from hpcgym.scheduler.rule_values import (
     threshold,
 )
 from hpcgym.scheduler.slurm_backfill import SlurmBackfill
+from hpcgym.scheduler.windows import Window, window_text, windows_of
 
 BACKFILL = {
     "none": "no job starts before one that comes earlier in the queue",
@@ -35,20 +37,6 @@ BACKFILL = {
     "slurm": "jobs start in order; every 30 s a pass back-fills among the first 500",
     "conservative": "jobs may start earlier if they delay none that waits",
     "fill": "whatever finds room starts, whoever waits; where jobs share nodes only",
-}
-ALLOCATIONS = {
-    "first-fit": "nodes by number",
-    "best-fit": "nodes with the least free first, by the sum of its shares of the whole machine",
-    "worst-fit": "nodes with the most free first",
-    "balanced": "nodes with what others lack, such as GPUs, last, and each kind of them by turns",
-    "weighted": "nodes on which least is left of what those ask for that wait",
-    "hybrid": "as balanced, and by what is left, as weighted, among nodes of a kind",
-    "random": "nodes in random order; random:SEED draws others",
-    "contiguous": "nodes of its own in a row, for each job",
-    "compact": "co-scheduling: nodes of its own, filled, for each job",
-    "spread": "co-scheduling: half of each socket of nodes of its own",
-    "half-socket": "co-scheduling: half of each socket; another job may have the other half",
-    "part": "co-scheduling: one of K parts of each socket; part:K",
 }
 POWER = {
     "none": "jobs wait until limits allow them; nothing is switched off or slowed down",
@@ -112,12 +100,16 @@ class Scheduler:
         (``"queue=normal/user:jobs=10"``), several between ``;``. A text, a file that ``sacctmgr -P
         show qos`` printed, a :class:`hpcgym.scheduler.quotas.Quota` or several; kept as a text.
         Jobs that would exceed one are passed over. None: any number.
+    maintenance : windows in which the machine is closed to jobs, known from the beginning
+        (``"2026-03-01T08:00/2026-03-02T08:00"``), or a part of it (``"0/60:processors=32"``,
+        ``"0/60:nodes=gpu,0-3"``), several between ``;``. A text, a CSV file as of failures, a
+        :class:`hpcgym.scheduler.windows.Window` or several; kept as a text. None: none.
     passes : "per-timestamp" or "per-event".
     policy_estimate : the run times that ``policy`` and ``backfill_order`` look at in place of
         requested ones; as ``estimate``. Predictions that learn are cut at the requested time.
     allocation : the order in which nodes are filled, on machines that have nodes: a name of
-        :data:`ALLOCATIONS`, "random:SEED" too; or "contiguous": nodes of its own, in a
-        row, for each job.
+        :data:`hpcgym.scheduler.allocations.ALLOCATIONS`, "random:SEED" too; or "contiguous": nodes
+        of its own, in a row, for each job.
     power : how limits of power and energy are kept, see :func:`hpcgym.simulate`: "none", "shut",
         "dvfs" or "mix" under caps, "powercap", "reduce-pc" or "energy-bud" under budgets.
     dvfs_when : when frequencies are chosen with the rules "dvfs" and "mix": at the "start" of jobs,
@@ -153,6 +145,7 @@ class Scheduler:
     threshold: float | None = None
     hold: Hold | float | str | Mapping[str, Any] | None = None
     quota: str | Quota | Sequence[Quota] | None = None
+    maintenance: str | Window | Sequence[Window] | None = None
     passes: str = "per-timestamp"
     policy_estimate: Estimate = "requested"
     allocation: str = "first-fit"
@@ -207,6 +200,7 @@ class Scheduler:
                 " such passes have one reservation, or all"
             )
         settle(self, "quota", quota_text(self.quota))
+        settle(self, "maintenance", window_text(self.maintenance))
         check_allocation_name(self.allocation)
         if self.fair_share is not None:
             settle(self, "fair_share", FairShare.parse(self.fair_share))
@@ -276,6 +270,16 @@ class Scheduler:
     def quotas(self) -> tuple[Quota, ...]:
         """The quotas, as they are."""
         return quotas_of(self.quota)  # type: ignore[arg-type]  # it is kept as a text
+
+    @property
+    def windows(self) -> tuple[Window, ...]:
+        """The windows, as they are."""
+        return windows_of(self.maintenance)  # type: ignore[arg-type]  # it is kept as a text
+
+    @property
+    def restricts(self) -> bool:
+        """Whether quotas or windows say who may start when, beside what is free."""
+        return self.quota is not None or self.maintenance is not None
 
     @property
     def sweeps(self) -> bool:
@@ -349,6 +353,7 @@ _NOT_BESIDE_A_DISPATCHER: dict[str, tuple[Any, ...]] = {
     "threshold": (None,),
     "hold": (None,),
     "quota": (None,),
+    "maintenance": (None,),
     "passes": ("per-timestamp",),
     "policy_estimate": ("requested",),
 }
@@ -367,32 +372,3 @@ def not_beside_a_dispatcher(rule: str, name: object) -> str:
         f"{rule} does not go with the dispatcher {name}, which {why}: leave {rule} out, or name a"
         " scheduler in place of the dispatcher"
     )
-
-
-def random_seed(allocation: str) -> int:
-    """Return the seed of a random allocation, 0 unless it tells one.
-
-    Raises
-    ------
-    HpcgymError : see :func:`check_allocation_name`.
-    """
-    check_allocation_name(allocation)
-    name, _, seed = allocation.partition(":")
-    return int(seed or 0) if name == "random" else 0
-
-
-MOST_PARTS = 16
-
-
-def check_allocation_name(allocation: str) -> None:
-    """Raise an HpcgymError unless this is an allocation.
-
-    With a seed that is a whole number of at least 0, or a number of parts from 2 to 16.
-    """
-    name, colon, number = str(allocation).partition(":")
-    check_choice("allocation", name if name in ("random", "part") else allocation, ALLOCATIONS)
-    whole = number.isascii() and number.isdigit()
-    if name == "part" and not (whole and 2 <= int(number) <= MOST_PARTS):
-        raise HpcgymError(f"allocation part:K needs a whole number from 2 to {MOST_PARTS}")
-    if colon and not whole:
-        raise HpcgymError(f"allocation {name}:SEED needs a whole number, not {number!r}")

@@ -20,7 +20,7 @@ from hpcgym.simulation.expressed import make_expressed
 from hpcgym.simulation.fair_share import make_shares
 from hpcgym.simulation.predictions import Learning
 from hpcgym.simulation.prepare import prepare
-from hpcgym.simulation.quotas import under_quotas
+from hpcgym.simulation.restricted import check_restricted, restricted
 from hpcgym.simulation.warm_start import begin_on_nodes, begin_with, learned_before
 
 if TYPE_CHECKING:
@@ -134,15 +134,17 @@ def new_simulation(
     """
     asks, counts = asks_for_answers(scheduler, learned)
     asks |= always_learns and learns_in(scheduler)
-    logs = counts or nodes is not None or bool(scheduler.quotas)
+    logs = counts or nodes is not None or scheduler.restricts
     arrays = prepare(workload, scheduler, cluster, asks, logs_ends=logs, shares=counts)
+    if scheduler.restricts:
+        arrays = check_restricted(workload, scheduler, arrays, nodes is not None)
     answers = answers_for(workload, scheduler, cluster, arrays, asks, counts, learned)
     if nodes is not None:
         begin_on_nodes(workload, scheduler, cluster, arrays, nodes)
     kind: Kind = POOL if nodes is None else NODES
     machine: Any = () if nodes is None else nodes
-    if scheduler.quotas:
-        kind, machine = under_quotas(workload, scheduler, nodes)
+    if scheduler.restricts:
+        kind, machine = restricted(workload, scheduler, cluster, nodes)
     return Simulation(kind, arrays, machine, **answers)
 
 

@@ -17,12 +17,13 @@ from hpcgym.engine.machines.nodes.placement import Nodes, asks_of, make_nodes
 from hpcgym.engine.machines.nodes.rows import Rooms, make_rooms
 from hpcgym.errors import HpcgymError
 from hpcgym.schedule.places import Allocation
+from hpcgym.scheduler.allocations import random_seed
 from hpcgym.scheduler.capabilities import check_scheduler
 from hpcgym.scheduler.dispatchers.asking import Facts, begin, dispatch
 from hpcgym.scheduler.dispatchers.late import LateDispatcher
 from hpcgym.scheduler.dispatchers.view import cells_of
-from hpcgym.scheduler.rules import random_seed
 from hpcgym.simulation.warm_start import own_cells, write_cells
+from hpcgym.simulation.windows import closings, holders_of
 from hpcgym.workload.needs import check_fits, expected_waits, needs_of
 from hpcgym.workload.partitions import check_partitions
 
@@ -74,10 +75,11 @@ def single_cores(needs: NDArray[np.int64]) -> bool:
 def as_on_pool(needs: NDArray[np.int64], scheduler: Scheduler) -> bool:
     """Return whether the starts of jobs are those on a pool, and nodes can be chosen afterwards.
 
-    So it is with single cores, but for Slurm's reservations, which are of nodes by name: a core
+    So it is with single cores, but for Slurm's reservations and windows of nodes by name: a core
     that is free on another node is of no use to who is to start there.
     """
-    return single_cores(needs) and scheduler.slurm is None
+    by_name = scheduler.slurm is not None or any(window.nodes for window in scheduler.windows)
+    return single_cores(needs) and not by_name
 
 
 def nodes_for(
@@ -90,9 +92,21 @@ def nodes_for(
     HpcgymError : passes at single events, which are for pools of processors.
     """
     check_scheduler(scheduler, "nodes")
-    plans = scheduler.depth is None or scheduler.plans_anew or bool(scheduler.quotas)
+    plans = scheduler.depth is None or scheduler.plans_anew or scheduler.restricts
     asks = demand_of(needs, workload.requested_time, scheduler)
-    return make_nodes(needs, cluster.capacity, *allocation_code(scheduler), plans, asks)
+    closed = closings(workload, scheduler, cluster)
+    if not closed:
+        return make_nodes(needs, cluster.capacity, *allocation_code(scheduler), plans, asks)
+    holders = holders_of(closed, cluster)
+    if asks is not None:  # who holds nodes in windows does not wait for anything
+        asks = np.concatenate([asks, np.zeros_like(holders[:, 1:])])
+    needs = np.concatenate([needs, holders])
+    nodes = make_nodes(needs, cluster.capacity, *allocation_code(scheduler), plans, asks)
+    for holder, one in enumerate(closed, len(workload)):
+        cells = nodes.cells[nodes.held["first"][holder] :][: len(one.nodes)]
+        cells["node"], cells["units"] = one.nodes, 1
+        nodes.held["count"][holder] = len(one.nodes)
+    return nodes
 
 
 def asked(

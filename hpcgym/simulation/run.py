@@ -90,9 +90,9 @@ def simulate(
         Jobs on a node that fails wait again, and run from the beginning.
     rules : rules that differ from the scheduler's, by the names of :class:`Scheduler`'s
         attributes: ``policy``, ``backfill``, ``backfill_order``, ``estimate``, ``correction``,
-        ``threshold``, ``hold``, ``passes``, ``policy_estimate``, ``allocation``, ``dispatcher``,
-        ``dispatch_time``, ``fair_share``, ``power``, ``dvfs_when``, ``partners``,
-        ``pairs_above``, ``pair_estimate``.
+        ``threshold``, ``hold``, ``quota``, ``maintenance``, ``passes``, ``policy_estimate``,
+        ``allocation``, ``dispatcher``, ``dispatch_time``, ``fair_share``, ``power``, ``dvfs_when``,
+        ``partners``, ``pairs_above``, ``pair_estimate``.
 
     Returns
     -------
@@ -205,7 +205,7 @@ def _simulate_on_nodes(
     ended, outside = simulation.arrays, dispatcher is not None
     return replace(
         result_of(workload, cluster, chosen, ended, outside),
-        allocation=allocation_of(nodes) if cluster.groups else None,
+        allocation=allocation_of(nodes, len(workload)) if cluster.groups else None,
         dispatcher=dispatcher,
         dispatching=None if simulation.late is None else simulation.late.dispatching,
         **simulation.for_result,

@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 
 from hpcgym.baselines.coschedulers import COSCHEDULERS
 from hpcgym.errors import HpcgymError
+from hpcgym.scheduler.allocations import check_allocation_name
 from hpcgym.scheduler.policies.features import PASS_FEATURES
 from hpcgym.scheduler.policies.index import PASS_POLICIES, POLICIES
-from hpcgym.scheduler.rules import PARTNERS, check_allocation_name
+from hpcgym.scheduler.rules import PARTNERS
 from hpcgym.simulation.prepare import COSCHEDULED
 from hpcgym.tuning.space import (
     ORDERS,

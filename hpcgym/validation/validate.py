@@ -44,6 +44,7 @@ from hpcgym.validation.schedules import (
     check_submission,
     timeline_of,
 )
+from hpcgym.validation.windows import check_windows, window_ends
 from hpcgym.workload.needs import needs_of
 
 if TYPE_CHECKING:
@@ -117,7 +118,9 @@ def validate_schedule(result: Result) -> tuple[str, ...]:
       books close: the energy by state, by node, by job with the overhead, and the integral of power
       over time are the same to twelve digits. Each job is charged what its nodes draw at its
       level; on a node that it shares, from the part of its cores to the highest level.
-    - *progress*: no job waits while the whole machine is idle.
+    - *progress*: no job waits while the whole machine is idle, once all windows are over.
+    - *windows*: no job runs within a window on the nodes that it closes, nor more than it leaves of
+      a pool's processors. Jobs start also when one ends.
 
     Under limits, ``result.limits``, jobs start also when a limit begins or ends, when a meter is
     looked at and when nodes have been switched; they may be killed when a cap that kills begins.
@@ -211,7 +214,7 @@ def validate_schedule(result: Result) -> tuple[str, ...]:
     full_speed = np.where(by_caps, 0, full_speed)
     if result.lost is not None:
         return _proved(dict(prove_failures(result, actual, length)))
-    line = timeline_of(result, length)
+    line = timeline_of(result, length, window_ends(result))
     needs = None  # on a pool
     if result.cluster.groups:
         needs = needs_of(result.workload, result.cluster.resources)
@@ -261,6 +264,8 @@ def _of_every_schedule(
         yield "units", wrong
         if result.allocation is not None and not wrong:
             yield "nodes", check_nodes(result, needs, result.allocation)
+    if result.scheduler.windows and (needs is None or not wrong):
+        yield "windows", check_windows(result)
     limited = result.limits is not None
     if result.dispatching is not None:
         yield "calls", check_calls(result, line, delays)
@@ -279,7 +284,9 @@ def _of_every_schedule(
     if limited:
         yield from _of_limits(result, line)
     elif result.scheduler.dispatcher is None and not result.replayed_on:
-        yield "progress", check_progress(line, delays)
+        # up to the end of the last window a job may wait for it, whatever is idle
+        excused = line.time < window_ends(result).max(initial=-1)
+        yield "progress", check_progress(line, delays, excused)
 
 
 def _of_limits(result: Result, line: Timeline) -> Proofs:
@@ -318,7 +325,7 @@ def _of_passes(
         return
     submit, threshold = workload.submit_time, rules.threshold
     first = first_waiting(submit, threshold, rank, line.time, line.submit, line.start)
-    if rules.backfill != "conservative":
+    if rules.backfill != "conservative" and not rules.windows:  # for which a job may wait
         yield "order", check_order(result, line, rank, first, needs)
     if rules.passes == "per-timestamp":
         yield "backfilled", check_backfilled(result, line, rank, first)

@@ -24,18 +24,11 @@ from hpcgym.cluster import Failures, Level, NodeGroup, NodePower, find_cluster
 from hpcgym.cluster.power_plans import greatest_w, idle_w
 from hpcgym.evaluation import evaluate
 from hpcgym.schedule.signals import bill, read_signal
+from hpcgym.scheduler.allocations import ALLOCATIONS
 from hpcgym.scheduler.estimates import CORRECTIONS, ESTIMATES, DataDriven, Regression
 from hpcgym.scheduler.limits import EnergyBudget, PowerCap
 from hpcgym.scheduler.policies import FEATURES, POLICIES, USER_FEATURES, FairShare
-from hpcgym.scheduler.rules import (
-    ALLOCATIONS,
-    BACKFILL,
-    DVFS_WHEN,
-    PARTNERS,
-    PASSES,
-    POWER,
-    Scheduler,
-)
+from hpcgym.scheduler.rules import BACKFILL, DVFS_WHEN, PARTNERS, PASSES, POWER, Scheduler
 from hpcgym.simulation.run import learn_before
 from hpcgym.speedups import LearnedSpeedups
 from hpcgym.sweep import BatchSimulator, cover, read_table, run_experiment

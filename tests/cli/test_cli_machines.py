@@ -16,8 +16,9 @@ from hpcgym.cli import app
 from hpcgym.cluster import Cluster, NodeGroup, find_cluster, machine_names
 from hpcgym.report.dispatches import dispatches
 from hpcgym.report.labels import describe, scheduler_name
+from hpcgym.scheduler.allocations import ALLOCATIONS
 from hpcgym.scheduler.estimates import CORRECTIONS
-from hpcgym.scheduler.rules import ALLOCATIONS, Scheduler
+from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.run import simulate
 from hpcgym.workload import fitting, load_workload
 from hpcgym.workload.needs import FITS_NOWHERE

@@ -46,7 +46,9 @@ def test_pools(data: st.DataObject, case: tuple[Workload, Any], queues: list[int
     st.lists(st.integers(1, 2), min_size=1, max_size=5),
 )
 @pytest.mark.filterwarnings("ignore:.*its jobs are in none of the machine's partitions")
-@pytest.mark.filterwarnings("ignore:under quotas EASY's reservation is of nodes by name")
+@pytest.mark.filterwarnings(
+    "ignore:under quotas and around windows EASY's reservation is of nodes by name"
+)
 @pytest.mark.filterwarnings("ignore:.*quotas of no job")
 def test_nodes(data: st.DataObject, case: tuple[Cluster, Workload, Any], queues: list[int]) -> None:
     cluster, workload, rules = case[0], with_queues(case[1], queues), fitted(case[2])

@@ -69,6 +69,7 @@ RULES: dict[str, dict[str, Any]] = {
     "hold": {"hold": 0.1},
     "until-shadow": {"backfill": "until-shadow"},
     "quota": {"quota": "user:jobs=100"},
+    "maintenance": {"maintenance": f"{JOBS.submit_time[5]}/{JOBS.submit_time[9]}"},
     "contiguous": {"allocation": "contiguous"},
     "changing levels": {"power": "dvfs", "dvfs_when": "running"},
     "shutdown": {},
@@ -116,7 +117,7 @@ TRIED: dict[str, tuple[Callable[..., Any], Workload, Cluster]] = {
 }
 
 
-UNDER_NO_QUOTA = ("conservative", "until-shadow", "hold", "function", "per-event")
+NOT_RESTRICTED = ("conservative", "until-shadow", "hold", "function", "per-event")
 BY_THE_TABLE = "do not go together"
 #: What is refused before the table is asked: an argument that there is not, or a value.
 OTHERWISE: dict[tuple[str, str], str] = {
@@ -125,7 +126,7 @@ OTHERWISE: dict[tuple[str, str], str] = {
     **{
         (place, feature): "unexpected keyword argument"
         for place in PLACES
-        for feature in ("dispatcher", "dispatch time", "function", "quota")
+        for feature in ("dispatcher", "dispatch time", "function", "quota", "maintenance")
         if "env" in place
     },
     ("shared nodes", "contiguous"): "^allocation: with speedups",
@@ -143,6 +144,7 @@ for feature, words in (
     ("conservative", "unknown backfill"),
     ("depth", "unknown backfill"),
     ("quota", "unexpected keyword"),
+    ("maintenance", "unexpected keyword"),
     ("dispatcher", "unexpected keyword"),
     ("dispatch time", "unexpected keyword"),
     ("function", "unexpected keyword"),
@@ -185,8 +187,8 @@ def test_two_things_that_no_machine_takes_together() -> None:
         ("changing levels", "usage"),
         ("changing levels", "dispatcher"),
         ("shutdown", "extract"),
-        *(("quota", other) for other in ("shutdown", "extract")),
-        *((other, "quota") for other in UNDER_NO_QUOTA),
+        *((one, other) for one in ("quota", "maintenance") for other in ("shutdown", "extract")),
+        *((other, one) for one in ("quota", "maintenance") for other in NOT_RESTRICTED),
     }
     part = JOBS.extract(int(JOBS.submit_time[10]))
     asleep = dataclasses.replace(POOL, shutdown_after_s=60)
@@ -199,9 +201,13 @@ def test_two_things_that_no_machine_takes_together() -> None:
         (JOBS, asleep, RULES["depth"]),
         (JOBS, asleep, RULES["per-event"]),
         (part, asleep, {}),
-        (JOBS, asleep, RULES["quota"]),
-        (part, POOL, RULES["quota"]),
-        *((JOBS, POOL, RULES[other] | RULES["quota"]) for other in UNDER_NO_QUOTA),
+        *((JOBS, asleep, RULES[one]) for one in ("quota", "maintenance")),
+        *((part, POOL, RULES[one]) for one in ("quota", "maintenance")),
+        *(
+            (JOBS, POOL, RULES[other] | RULES[one])
+            for one in ("quota", "maintenance")
+            for other in NOT_RESTRICTED
+        ),
     ):
         with pytest.raises(HpcgymError, match="do not go together"):
             simulate(jobs, cluster=cluster, **rules)

@@ -23,6 +23,7 @@ EASY = {
     "threshold": None,
     "hold": None,
     "quota": None,
+    "maintenance": None,
     "passes": "per-timestamp",
     "policy_estimate": "requested",
     "allocation": "first-fit",

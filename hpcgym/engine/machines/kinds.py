@@ -50,6 +50,6 @@ FAILING = Kind(nodes_failing.run, usage_by_clock)
 LIMITED = Kind(limited_easy.run, limited_easy.usage_at_level)
 #: :class:`hpcgym.engine.machines.corun.state.CorunNodes`
 CORUN = Kind(corun_easy.run, corun_easy.usage_beside)
-#: :class:`hpcgym.engine.passes.quotas.Quotas` of a pool, and of nodes
-POOL_UNDER_QUOTAS = Kind(None, usage_by_clock, pool_planned.run_under_quotas)
-NODES_UNDER_QUOTAS = Kind(None, usage_by_clock, nodes_planned.run_under_quotas)
+#: :class:`hpcgym.engine.passes.restricted.Restricted` of a pool, and of nodes
+POOL_RESTRICTED = Kind(None, usage_by_clock, pool_planned.run_restricted)
+NODES_RESTRICTED = Kind(None, usage_by_clock, nodes_planned.run_restricted)

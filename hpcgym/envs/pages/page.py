@@ -63,7 +63,8 @@ ARGUMENTS = {
     "correction": '`"requested"`, `"incremental"`, `"recursive-doubling"` or `"predicted-again"`',
     "passes": '`"per-timestamp"` or `"per-event"`',
     "allocation": "the order in which nodes are filled, on machines that have nodes: a name of "
-    '`hpcgym.scheduler.rules.ALLOCATIONS`, or `"contiguous"`: nodes of a job\'s own, in a row',
+    "`hpcgym.scheduler.allocations.ALLOCATIONS`, or "
+    '`"contiguous"`: nodes of a job\'s own, in a row',
     "threshold": "seconds of waiting after which a job goes to the head of the queue, whatever "
     "order the agent sets; `None`: never. JobSelection needs `None`, since its agent names each "
     "job that is served",

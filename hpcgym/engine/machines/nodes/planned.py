@@ -10,6 +10,7 @@ from hpcgym.engine.machines.nodes.conservative import (
     begin,
     commit,
     earliest,
+    foresee,
     forget_ended,
     hold_place,
     plan_running,
@@ -17,7 +18,7 @@ from hpcgym.engine.machines.nodes.conservative import (
 from hpcgym.engine.machines.nodes.filling import FIRST_FIT, note_waiting, weigh_all
 from hpcgym.engine.machines.nodes.placement import place_now as find_nodes
 from hpcgym.engine.passes.planning import next_planned_pass, planning_of
-from hpcgym.engine.passes.quotas import loop_under_quotas
+from hpcgym.engine.passes.restricted import loop_restricted
 from hpcgym.engine.state import FOREVER
 
 
@@ -69,9 +70,16 @@ def fits_now(sim, jobs, progress, profile, line, nodes, job):
     return find_nodes(nodes, job, False)
 
 
+@jit_part
+def close(sim, profile, nodes, holder, begin, end):
+    """Take nodes from the plan for the time of a window."""
+    foresee(nodes, begin, holder, np.int64(-1))
+    foresee(nodes, end, holder, np.int64(1))
+
+
 _PARTS = plan_running, hold_place, place_now, fits_now, free_until, begin
 plan_and_start = planning_of(*_PARTS)
 
 
 run = loop_of(next_planned_pass, do_pass)
-run_under_quotas = loop_under_quotas(before, *_PARTS)
+run_restricted = loop_restricted(before, close, *_PARTS)

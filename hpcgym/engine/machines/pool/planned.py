@@ -7,7 +7,7 @@ from hpcgym.engine.loop import loop_of
 from hpcgym.engine.machines.pool.conservative import begin, hold_place, profile_of_running
 from hpcgym.engine.machines.pool.profile import forget_past, free_until, occupy
 from hpcgym.engine.passes.planning import next_planned_pass, planning_of
-from hpcgym.engine.passes.quotas import loop_under_quotas
+from hpcgym.engine.passes.restricted import loop_restricted
 
 
 @jit_part
@@ -46,9 +46,15 @@ def fits_now(sim, jobs, progress, profile, line, machine, job):
     return jobs[job].processors <= sim.free
 
 
+@jit_part
+def close(sim, profile, machine, processors, begin, end):
+    """Take processors from the plan for the time of a window."""
+    occupy(sim, profile, begin, end, processors)
+
+
 _PARTS = profile_of_running, hold_place, place_now, fits_now, free_until, begin
 plan_and_start = planning_of(*_PARTS)
 
 
 run = loop_of(next_planned_pass, do_pass)
-run_under_quotas = loop_under_quotas(before, *_PARTS)
+run_restricted = loop_restricted(before, close, *_PARTS)

@@ -1,0 +1,129 @@
+"""Passes under quotas and around windows.
+
+They are those of :mod:`hpcgym.engine.passes.planning`, with what a machine gives to them; here is
+added who may start, and that plans are made around windows. A pass follows the end of each window
+at which jobs wait.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from hpcgym.compilation import jit_part
+from hpcgym.engine.loop import loop_of
+from hpcgym.engine.passes.planning import next_planned_pass, planning_of
+from hpcgym.engine.passes.quotas import Quotas, exceeds, note, settle
+from hpcgym.engine.passes.windows import Windows, are_left, forget_over, next_over
+from hpcgym.engine.state import A_RENEWAL, EACH_TIME, FOREVER, QUEUE
+
+
+class Restricted(NamedTuple):
+    """A machine, and what restricts who may start when."""
+
+    machine: Any  # as its own kind takes it
+    quotas: Quotas
+    windows: Windows
+
+
+@jit_part
+def advance(
+    sim, jobs, progress, users, history, blocks, entries, freed, idle, ended, machine, stop_time
+):
+    """Advance to the next event, to when reservations are to be made, or to the end of a window."""
+    over = next_over(machine.windows) if blocks[QUEUE].count > 0 else np.int64(FOREVER)
+    if next_planned_pass(
+        sim, jobs, progress, users, history, blocks, entries, freed, idle, ended, machine,
+        min(stop_time, over),
+    ):  # fmt: skip
+        return True
+    if sim.asked != 0 or over > stop_time or over == FOREVER:
+        return False
+    sim.time = over
+    if sim.renews == EACH_TIME and sim.next > sim.started:
+        sim.asked = A_RENEWAL
+        return False
+    return True
+
+
+@jit_part
+def barred(machine, job):
+    """Return whether a job would exceed a quota now."""
+    return exceeds(machine.quotas, job)
+
+
+def loop_restricted(
+    before: Any,
+    close: Any,
+    plan_running: Any,
+    reserve: Any,
+    place_now: Any,
+    fits_now: Any,
+    free_until: Any,
+    begin: Any,
+) -> Any:
+    """Return the loop of a machine under quotas and around windows.
+
+    Parameters
+    ----------
+    before : what the machine does at the beginning of a pass.
+    close : takes from the plan what a window takes, from a time to its end.
+    plan_running, reserve, place_now, fits_now, free_until, begin : as
+        :func:`hpcgym.engine.passes.planning.planning_of` takes them.
+    """
+
+    @jit_part
+    def plan_all(sim, blocks, entries, profile, machine):
+        """Make the plan of the running jobs and the windows."""
+        plan_running(sim, blocks, entries, profile, machine.machine)
+        windows = machine.windows
+        for w in range(windows.scalars[0].over, len(windows.end)):
+            begins = max(windows.begin[w], sim.time)
+            close(sim, profile, machine.machine, windows.taken[w], begins, windows.end[w])
+
+    @jit_part
+    def reserve_place(sim, jobs, progress, profile, line, machine, job, last):
+        """Give a job a place in the plan."""
+        reserve(sim, jobs, progress, profile, line, machine.machine, job, last)
+
+    @jit_part
+    def place(sim, jobs, progress, profile, line, machine, job):
+        """Give a job a place that begins now, if there is one."""
+        return place_now(sim, jobs, progress, profile, line, machine.machine, job)
+
+    @jit_part
+    def fits(sim, jobs, progress, profile, line, machine, job):
+        """Give a job room beside the running jobs, and the windows while it runs, if there is."""
+        if are_left(machine.windows):
+            return place_now(sim, jobs, progress, profile, line, machine.machine, job)
+        return fits_now(sim, jobs, progress, profile, line, machine.machine, job)
+
+    @jit_part
+    def begin_counted(sim, progress, machine, job):
+        """Let a job begin, and count."""
+        begin(sim, progress, machine.machine, job)
+        note(machine.quotas, job, np.int64(-1))
+
+    plan_and_start = planning_of(
+        plan_all, reserve_place, place, fits, free_until, begin_counted, barred
+    )
+
+    @jit_part
+    def do_pass(
+        jobs, keys, scores, users,
+        sim, progress, history, blocks, entries, profile, line, narrow, freed, idle,
+        ended, machine,
+    ):  # fmt: skip
+        """Start what may start, once what has ended counts no longer."""
+        settle(machine.quotas, sim, ended)
+        forget_over(machine.windows, sim.time)
+        before(sim, profile, ended, machine.machine)
+        # jobs that start in order, and not by a plan, need one of the windows all the same
+        if are_left(machine.windows) and (sim.every > 0 or sim.depth == 0):
+            plan_all(sim, blocks, entries, profile, machine)
+        plan_and_start(
+            jobs, keys, scores, sim, progress, blocks, entries, profile, line, narrow, idle, machine
+        )  # fmt: skip
+
+    return loop_of(advance, do_pass)

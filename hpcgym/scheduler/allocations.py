@@ -1,0 +1,48 @@
+"""In which order nodes are filled, and how jobs lie on nodes that they share: by name."""
+
+from __future__ import annotations
+
+from hpcgym.errors import HpcgymError, check_choice
+
+ALLOCATIONS = {
+    "first-fit": "nodes by number",
+    "best-fit": "nodes with the least free first, by the sum of its shares of the whole machine",
+    "worst-fit": "nodes with the most free first",
+    "balanced": "nodes with what others lack, such as GPUs, last, and each kind of them by turns",
+    "weighted": "nodes on which least is left of what those ask for that wait",
+    "hybrid": "as balanced, and by what is left, as weighted, among nodes of a kind",
+    "random": "nodes in random order; random:SEED draws others",
+    "contiguous": "nodes of its own in a row, for each job",
+    "compact": "co-scheduling: nodes of its own, filled, for each job",
+    "spread": "co-scheduling: half of each socket of nodes of its own",
+    "half-socket": "co-scheduling: half of each socket; another job may have the other half",
+    "part": "co-scheduling: one of K parts of each socket; part:K",
+}
+#: Parts of each socket at most.
+MOST_PARTS = 16
+
+
+def random_seed(allocation: str) -> int:
+    """Return the seed of a random allocation, 0 unless it tells one.
+
+    Raises
+    ------
+    HpcgymError : see :func:`check_allocation_name`.
+    """
+    check_allocation_name(allocation)
+    name, _, seed = allocation.partition(":")
+    return int(seed or 0) if name == "random" else 0
+
+
+def check_allocation_name(allocation: str) -> None:
+    """Raise an HpcgymError unless this is an allocation.
+
+    With a seed that is a whole number of at least 0, or a number of parts from 2 to 16.
+    """
+    name, colon, number = str(allocation).partition(":")
+    check_choice("allocation", name if name in ("random", "part") else allocation, ALLOCATIONS)
+    whole = number.isascii() and number.isdigit()
+    if name == "part" and not (whole and 2 <= int(number) <= MOST_PARTS):
+        raise HpcgymError(f"allocation part:K needs a whole number from 2 to {MOST_PARTS}")
+    if colon and not whole:
+        raise HpcgymError(f"allocation {name}:SEED needs a whole number, not {number!r}")

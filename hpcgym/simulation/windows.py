@@ -1,0 +1,113 @@
+"""Windows as the engine takes them, and as nodes that somebody holds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.cluster.partitions import nodes_of_text
+from hpcgym.engine.passes.windows import SCALARS, Windows
+from hpcgym.errors import HpcgymError, WorkloadWarning, warn_caller
+
+if TYPE_CHECKING:
+    from hpcgym.cluster.pool import Cluster
+    from hpcgym.scheduler.rules import Scheduler
+    from hpcgym.scheduler.windows import Window
+    from hpcgym.workload.model import Workload
+
+
+class Closing(NamedTuple):
+    """Equal nodes, or processors, that a window takes; of nodes that differ there are several."""
+
+    begin: int  # [s]
+    end: int  # [s]
+    processors: int
+    nodes: NDArray[np.int64]  # none of a pool
+
+
+def closings(workload: Workload, scheduler: Scheduler, cluster: Cluster) -> list[Closing]:
+    """Return what the windows of a scheduler take of a machine, by their ends.
+
+    Raises
+    ------
+    HpcgymError : dates that the log has no clock for, processors of a machine of nodes, nodes of a
+        pool or that there are not, or windows that take more together than there is.
+    """
+    found = []
+    for window in scheduler.windows:
+        begin, end = window.seconds(workload.header)
+        nodes = nodes_in(window, cluster)
+        if not cluster.groups:
+            width = window.processors or cluster.processors
+            found.append(Closing(begin, end, width, nodes[:0]))
+            continue
+        rows, kind = np.unique(cluster.capacity[nodes], axis=0, return_inverse=True)
+        for k in range(len(rows)):
+            some = nodes[kind.reshape(-1) == k]
+            found.append(Closing(begin, end, int(rows[k, 0]) * len(some), some))
+    _check_room(found, cluster)
+    return sorted(found, key=lambda closing: closing.end)
+
+
+def nodes_in(window: Window, cluster: Cluster) -> NDArray[np.int64]:
+    """Return the nodes that a window takes of a machine, ascending; a pool is one node.
+
+    Raises
+    ------
+    HpcgymError : processors of a machine of nodes, nodes of a pool, or nodes that there are not.
+    """
+    if window.nodes and not cluster.groups:
+        raise HpcgymError(f"window {window}: a pool of processors has no nodes; cluster= has some")
+    if window.processors is not None and cluster.groups:
+        raise HpcgymError(f"window {window}: of a machine of nodes say which, such as :nodes=0-3")
+    if window.processors is not None and window.processors > cluster.processors:
+        raise HpcgymError(f"window {window}: the machine has {cluster.processors:,} processors")
+    if not window.nodes:
+        return np.arange(cluster.nodes)
+    sizes = [(group.name, group.nodes) for group in cluster.groups]
+    return np.unique(nodes_of_text(window.nodes, sizes, f"window {window}")).astype(np.int64)
+
+
+def _check_room(found: list[Closing], cluster: Cluster) -> None:
+    """Raise an HpcgymError if windows take more at once than there is of a pool, or of a node."""
+    changes: list[tuple[int, int, Closing]] = []
+    for one in found:
+        changes += [(one.begin, 1, one), (one.end, -1, one)]
+    free = cluster.capacity[:, 0].copy()
+    for time, sign, one in sorted(changes, key=lambda change: change[:2]):  # ends come first
+        nodes = one.nodes if cluster.groups else np.zeros(1, np.int64)
+        free[nodes] -= sign * one.processors // len(nodes)
+        if free.min(initial=0) < 0:
+            what = f"node {int(free.argmin())}" if cluster.groups else "processors"
+            raise HpcgymError(f"windows: at {time} s two take the same, or more than all: {what}")
+
+
+def make_windows(workload: Workload, closings: list[Closing], on_nodes: bool) -> Windows:
+    """Return windows that are to come.
+
+    Warns
+    -----
+    WorkloadWarning : all are before the first submission, or after the latest and its request.
+    """
+    table = np.array([one[:3] for one in closings], np.int64).reshape(-1, 3)
+    begin, end, taken = np.ascontiguousarray(table.T)
+    if on_nodes:  # who holds the nodes stands behind the jobs
+        taken = len(workload) + np.arange(len(closings), dtype=np.int64)
+    if len(end) and len(workload):
+        first = int(workload.submit_time[0])
+        last = int((workload.submit_time + workload.requested_time).max())
+        if not ((end > first) & (begin <= last)).any():
+            warn_caller(
+                f"{workload.name}: no window is between the first submission ({first} s) and"
+                f" {last} s, the latest with its requested time",
+                WorkloadWarning,
+            )
+    return Windows(begin, end, taken, np.zeros(1, SCALARS))
+
+
+def holders_of(closings: list[Closing], cluster: Cluster) -> NDArray[np.int64]:
+    """Return what who holds the nodes asks for, (n_closings, 1 + R): all of each, a unit."""
+    rows = [[len(one.nodes), *cluster.capacity[one.nodes[0]]] for one in closings]
+    return np.array(rows, np.int64).reshape(-1, 1 + len(cluster.resources))

@@ -1,0 +1,288 @@
+"""Windows: the engine's schedules equal those of the slow simulators; by hand; what is refused."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from node_oracle import simulate_nodes_slowly
+from node_strategies import node_cases, partitioned_cases, slow_jobs_and_nodes
+from oracle import jobs_of, simulate_slowly
+from strategies import cases
+
+import hpcgym
+from hpcgym.cluster import Cluster, Failures, NodeGroup
+from hpcgym.errors import HpcgymError, WorkloadWarning
+from hpcgym.scheduler.windows import Window, window_text, windows_of
+from hpcgym.workload.model import Workload
+
+pytestmark = pytest.mark.compiled
+
+KNOWN = ("none", "easy")  # beside those with several reservations
+Times = list[tuple[int, int]]
+
+
+@st.composite
+def times(draw: st.DrawFn, workload: Workload) -> Times:
+    """One to three times, at or near the seconds at which something may happen."""
+    submit, run = workload.submit_time.tolist(), workload.run_time.tolist()
+    moments = sorted({0, *submit, *(one + other for one in submit[:6] for other in run[:6])})
+    found = []
+    for _ in range(draw(st.integers(1, 3))):
+        begin = draw(st.sampled_from(moments)) + draw(st.sampled_from([0, 0, 1, 7, 60]))
+        found.append((begin, begin + draw(st.sampled_from([1, 2, 5, 20, 60, 700, 4000]))))
+    return found
+
+
+def apart(windows: list[tuple[int, int, Any]], room: dict[Any, int]) -> list[tuple[int, int, Any]]:
+    """Return the windows that find room beside those before: so much of each thing at a time."""
+    kept: list[tuple[int, int, Any]] = []
+    for begin, end, takes in windows:
+        for at in {begin, *(one[0] for one in kept if begin <= one[0] < end)}:
+            beside = [one[2] for one in kept if one[0] <= at < one[1]]
+            if any(sum(o.get(k, 0) for o in beside) + n > room[k] for k, n in takes.items()):
+                break
+        else:
+            kept.append((begin, end, takes))
+    return kept
+
+
+def fitted(rules: dict[str, Any], workload: Workload) -> dict[str, Any]:
+    """Return rules that go with windows."""
+    backfill, estimate = rules["backfill"], rules["estimate"]
+    known = backfill in KNOWN or backfill.startswith(("depth:", "slurm"))
+    if isinstance(estimate, list):  # never too short
+        run = np.minimum(workload.run_time, workload.requested_time).tolist()
+        estimate = [max(pair) for pair in zip(estimate, run, strict=True)]
+    kills = rules["correction"] == "kill"
+    changes = {
+        "backfill": backfill if known else "easy",
+        "hold": None,
+        "estimate": "requested" if estimate == "ave2" and not kills else estimate,
+    }
+    return {**rules, **changes} | ({"passes": "per-timestamp"} if "passes" in rules else {})
+
+
+def same(result: hpcgym.Result, expected: list[Any]) -> None:
+    assert result.start.tolist() == [job.start for job in expected]
+    assert result.end.tolist() == [job.end for job in expected]
+    assert result.backfilled.tolist() == [job.backfilled for job in expected]
+    assert result.reserved_start.tolist() == [job.reserved_start for job in expected]
+    assert "windows" in hpcgym.validate_schedule(result)
+
+
+@settings(max_examples=300)
+@given(st.data(), cases())
+@pytest.mark.filterwarnings("ignore:.*no window is between")
+def test_pools(data: st.DataObject, case: tuple[Workload, Any]) -> None:
+    workload, rules = case[0], fitted(case[1], case[0])
+    most = workload.processors
+    widths = st.one_of(st.just(most), st.integers(1, most))
+    drawn = [(*span, {0: data.draw(widths)}) for span in data.draw(times(workload))]
+    windows = [(begin, end, takes[0]) for begin, end, takes in apart(drawn, {0: most})]
+    texts = [f"{a}/{b}" + ("" if w == most else f":processors={w}") for a, b, w in windows]
+    quota, quotas = None, []
+    if data.draw(st.booleans()):
+        quota, quotas = "user:jobs=2", [(workload.user_id.tolist(), 2, 10**9)]
+    result = hpcgym.simulate(workload, maintenance="; ".join(texts), quota=quota, **rules)
+    slow = {"windows": windows, "quotas": quotas}
+    same(result, simulate_slowly(jobs_of(workload), workload.processors, **slow, **rules))
+
+
+@settings(max_examples=300)
+@given(st.data(), st.one_of(node_cases(), partitioned_cases()))
+@pytest.mark.filterwarnings("ignore:.*its jobs are in none of the machine's partitions")
+@pytest.mark.filterwarnings("ignore:.*EASY's reservation is of nodes by name")
+@pytest.mark.filterwarnings("ignore:.*no window is between")
+def test_nodes(data: st.DataObject, case: tuple[Cluster, Workload, Any]) -> None:
+    cluster, workload, rules = case[0], case[1], fitted(case[2], case[1])
+    every = list(range(cluster.nodes))
+    some = st.lists(st.sampled_from(every), min_size=1, unique=True).map(sorted)
+    chosen = st.one_of(st.just(every), some)
+    drawn = [(*span, dict.fromkeys(data.draw(chosen), 1)) for span in data.draw(times(workload))]
+    windows = [(begin, end, list(of)) for begin, end, of in apart(drawn, dict.fromkeys(every, 1))]
+    texts = [
+        f"{a}/{b}" + ("" if of == every else f":nodes={','.join(map(str, of))}")
+        for a, b, of in windows
+    ]
+    quota, quotas = None, []
+    if data.draw(st.booleans()):
+        quota, quotas = "user:jobs=2", [(workload.user_id.tolist(), 2, 10**9)]
+    result = hpcgym.simulate(
+        workload, cluster=cluster, maintenance="; ".join(texts), quota=quota, **rules
+    )
+    jobs, capacity = slow_jobs_and_nodes(cluster, workload)
+    slow = {"windows": windows, "quotas": quotas}
+    same(result, simulate_nodes_slowly(jobs, capacity, **slow, **rules))
+
+
+def three(**columns: list[int]) -> Workload:
+    """Return three jobs of 10 s on 2 of 4 processors each, submitted at 0 s, 1 s and 2 s."""
+    given = {
+        "submit_time": [0, 1, 2],
+        "run_time": [10] * 3,
+        "requested_time": [10] * 3,
+        "requested_processors": [2] * 3,
+    }
+    header = {"UnixStartTime": ["1772352000"], "TimeZoneString": ["Europe/Berlin"]}
+    return replace(Workload.from_columns({**given, **columns}, processors=4), header=header)
+
+
+@pytest.mark.parametrize(
+    ("window", "starts"),
+    [
+        ("12/20", [0, 1, 20]),  # the third would run until 20 s, and two run until 10 s and 11 s
+        ("10/11", [0, 11, 11]),  # a job may end as the window begins, and start as it ends
+        ("9/11", [11, 11, 21]),
+        ("0/5:processors=2", [0, 5, 10]),
+        ("3/5:processors=2", [0, 5, 10]),
+        ("5/5000000:processors=1; 40/50:processors=3", [0, 10, 20]),
+        # 9:00 in Berlin is the log's beginning
+        ("2026-03-01T09:00:10/2026-03-01T08:00:11+00:00", [0, 11, 11]),
+        (None, [0, 1, 10]),
+    ],
+)
+@pytest.mark.parametrize("backfill", ["none", "easy", "depth:2"])
+def test_by_hand(window: str | None, starts: list[int], backfill: str) -> None:
+    result = hpcgym.simulate(three(), maintenance=window, backfill=backfill)
+    assert result.start.tolist() == starts
+    hpcgym.validate_schedule(result)
+
+
+NODES = Cluster(
+    groups=(NodeGroup("thin", 2, {"core": 2}), NodeGroup("gpu", 1, {"core": 2, "gpu": 1}))
+)
+
+
+@pytest.mark.parametrize(
+    ("window", "nodes", "starts"),
+    [
+        ("5/15:nodes=gpu", [0, 1, 0], [0, 1, 10]),
+        ("5/15:nodes=thin", [2, 2, 0], [0, 10, 15]),
+        ("5/15:nodes=1-2", [0, 0, 1], [0, 10, 15]),
+        ("5/15", [0, 1, 2], [15, 15, 15]),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:.*EASY's reservation is of nodes by name")
+def test_nodes_by_hand(window: str, nodes: list[int], starts: list[int]) -> None:
+    result = hpcgym.simulate(three(), cluster=NODES, maintenance=window)
+    assert result.start.tolist() == starts
+    assert result.allocation is not None
+    assert result.allocation.node[result.allocation.first[:-1]].tolist() == nodes
+    hpcgym.validate_schedule(result)
+
+
+def test_short_jobs_start_before_a_window_and_long_ones_wait() -> None:
+    jobs = three(run_time=[10, 50, 5], requested_time=[10, 50, 5], requested_processors=[4] * 3)
+    assert hpcgym.simulate(jobs, maintenance="20/30").start.tolist() == [0, 30, 10]
+    assert hpcgym.simulate(jobs, maintenance="20/30", backfill="none").start.tolist() == [0, 30, 80]
+
+
+def test_orders_that_are_worked_out_anew_are_so_at_the_end_of_a_window() -> None:
+    jobs = hpcgym.load_workload("lublin:jobs=300,processors=64,load=1.1,seed=5")
+    begin = int(jobs.submit_time[100])
+    window = f"{begin}/{begin + 40000}; {begin + 100000}/{begin + 150000}:processors=33"
+    for backfill in ("none", "easy", "slurm"):
+        plain = hpcgym.simulate(jobs, "wfp3", maintenance=window, backfill=backfill)
+        anew = "(wait / requested) ** 3 * processors if wait > -1 else 0"
+        expressed = hpcgym.simulate(jobs, plain.scheduler, policy=anew)
+        assert expressed.start.tolist() == plain.start.tolist()
+        hpcgym.validate_schedule(expressed)
+
+
+def test_a_file_of_failures_as_planned(tmp_path: Path) -> None:
+    file = tmp_path / "outages.csv"
+    Failures(np.array([0, 1, 2]), np.array([5, 5, 40]), np.array([15, 15, 50])).write(file)
+    assert hpcgym.Scheduler(maintenance=str(file)).maintenance == "5/15:nodes=0-1; 40/50:nodes=2"
+    result = hpcgym.simulate(three(), cluster=NODES, maintenance=str(file), backfill="depth:2")
+    assert result.start.tolist() == [0, 10, 15]
+
+
+def test_the_proof_looks_by_itself() -> None:
+    result = hpcgym.simulate(three(), "easy")
+    for window, text in (
+        ("9/12", "job 0 runs from 0 s to 10 s, within the window 9/12 (and 2 more)"),
+        ("3/4:processors=1", "at 3 s jobs and windows hold 5 of 4 processors"),
+    ):
+        wrong = replace(result, scheduler=replace(result.scheduler, maintenance=window))
+        with pytest.raises(HpcgymError) as error:
+            hpcgym.validate_schedule(wrong)
+        assert text in str(error.value)
+    result = hpcgym.simulate(three(), cluster=NODES)
+    wrong = replace(result, scheduler=replace(result.scheduler, maintenance="9/12:nodes=1"))
+    with pytest.raises(HpcgymError, match="job 1 runs from 1 s to 11 s, within the window"):
+        hpcgym.validate_schedule(wrong)
+
+
+DATES = st.sampled_from(["2026-03-01", "2026-03-01T08:00", "2026-03-01 08:00:01+01:00"])
+
+
+@given(
+    st.lists(
+        st.one_of(
+            st.builds(
+                Window,
+                st.integers(0, 100),
+                st.integers(101, 2**53),
+                st.one_of(st.none(), st.integers(1, 2**31)),
+            ),
+            st.builds(Window, DATES, DATES, nodes=st.sampled_from(["", "gpu", "thin,0-3,7"])),
+        ),
+        max_size=3,
+    )
+)
+def test_as_text_and_back(given: list[Window]) -> None:
+    assert list(windows_of(window_text(given))) == given
+
+
+@pytest.mark.parametrize(
+    ("window", "message"),
+    [
+        ("soon", "window 'soon' is neither a file nor BEGIN/END"),
+        ("soon/later", "begin must be whole seconds of the log's clock or a date"),
+        ("-5/10", "begin must be whole seconds"),
+        ("10/10", "window 10/10: it ends before it begins"),
+        ("2026-03-03/2026-03-02", "it ends before it begins"),
+        ("2020-03-02/2026-03-01", "2020-03-02 is before the log's clock begins"),
+        ("0/10:processors=0", "processors must be a whole number from 1 on, not 0"),
+        ("0/10:processors=many", "processors must be a whole number, not 'many'"),
+        ("0/10:processors=5", "the machine has 4 processors"),
+        ("0/10:nodes=0", "a pool of processors has no nodes"),
+        ("0/10:cores=1", "end must be whole seconds"),
+        ("0/10; 5/20:processors=1", "at 5 s two take the same, or more than all: processors"),
+    ],
+)
+def test_what_is_no_window_is_one_line(window: str, message: str) -> None:
+    with pytest.raises(HpcgymError) as error:
+        hpcgym.simulate(three(), maintenance=window)
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("window", "message"),
+    [
+        ("0/10:processors=2", "of a machine of nodes say which, such as :nodes=0-3"),
+        ("0/10:nodes=fat", "'fat' is neither a group nor a number of nodes"),
+        ("0/10:nodes=0-3", "node 3 is none of the machine"),
+        ("0/10:nodes=0; 5/20:nodes=thin", "at 5 s two take the same, or more than all: node 0"),
+    ],
+)
+def test_windows_that_a_machine_cannot_have(window: str, message: str) -> None:
+    with pytest.raises(HpcgymError, match=message):
+        hpcgym.simulate(three(), cluster=NODES, maintenance=window)
+
+
+def test_what_windows_do_not_go_with() -> None:
+    with pytest.raises(HpcgymError, match="estimate='ave2' may be too short, and a job would run"):
+        hpcgym.simulate(three(), maintenance="5/10", estimate="ave2")
+    hpcgym.simulate(three(), maintenance="5/10", estimate="ave2", correction="kill")
+    with pytest.raises(HpcgymError, match="the log does not tell by which date it begins"):
+        hpcgym.simulate(replace(three(), header={}), maintenance="2026-03-01/2026-03-02")
+    with pytest.warns(WorkloadWarning, match=r"no window is between the first submission \(0 s\)"):
+        hpcgym.simulate(three(), maintenance="500/600")
