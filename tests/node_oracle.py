@@ -300,9 +300,9 @@ class NodeSimulation(Simulation):
 
     def free_throughout(self, job: NodeJob, now: int) -> Nodes:
         """What each node has free beside running jobs and windows, for as long as predicted."""
-        free = self.free_nodes(now)
+        free, until = self.free_nodes(now), now + job.predicted + (self.slurm is not None)
         for begin, end, nodes in self.closed:
-            if begin < now + job.predicted and now < end:
+            if begin < until and now < end:
                 for node in nodes:
                     free[node] = [0] * len(free[node])
         return free

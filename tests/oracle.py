@@ -676,7 +676,8 @@ class Simulation:
     def fits(self, job: Job, now: int) -> bool:
         if self.windows:
             steps = self.steps_of((), now)
-            return all(free >= job.processors for at, free in steps if at < now + job.predicted)
+            end = now + job.predicted + (self.slurm is not None)
+            return all(free >= job.processors for at, free in steps if at < end)
         return self.need(job, now) <= self.free(now)
 
     def need(self, job: Job, now: int) -> int:

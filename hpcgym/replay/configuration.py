@@ -15,14 +15,12 @@ PARTITION = "replay"
 RECORDS = "jobs.txt"  # in the folder: what Slurm tells of jobs that have ended
 MINUTE_S = 60  # Slurm's time limits are whole minutes
 
-#: EASY with one reservation: passes each second, which look at all jobs, in steps of a second; and
-#: ends of running jobs to half a minute, where Slurm usually takes the later ones together.
-_ONE_RESERVATION = (
-    "bf_interval=1,bf_resolution=1,bf_window_linear=1,bf_max_job_test=100000"
-    ",bf_job_part_count_reserve=1"
-)
+#: Plans in steps of a second, and ends of running jobs to half a minute: as exact as Slurm can be.
+_EXACT = "bf_resolution=1,bf_window_linear=1"
 #: Who waits is looked at in the second in which something happens, not up to 3 s later.
 _SOON = "batch_sched_delay=0"
+#: EASY with one reservation: passes each second, which look at all jobs.
+_ONE_RESERVATION = f"bf_interval=1,{_EXACT},bf_max_job_test=100000,bf_job_part_count_reserve=1"
 _AT_ONCE = f"{_SOON},default_queue_depth=100000"
 
 #: sched/builtin looks each 30 s when jobs might start, which changes nothing: once a day will do.
@@ -98,7 +96,7 @@ def scheduling_of(scheduler: Scheduler) -> dict[str, str]:
 def _of_slurm(rules: SlurmBackfill) -> str:
     """Return the parameters of Slurm's own way to back-fill."""
     given = [f"{name}={value}" for name, value in vars(rules).items()]
-    return ",".join([*given, _SOON])
+    return ",".join([*given, _EXACT, _SOON])
 
 
 def slurm_conf(folder: Path, machine: Machine, user: str, scheduling: dict[str, str]) -> str:
