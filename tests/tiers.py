@@ -17,6 +17,7 @@ TIERS: dict[str, tuple[str, ...]] = {
     "cli": ("cli", "compiled"),
     "cluster": (),
     "compilation": ("compiled", "distributed"),
+    "drive": ("distributed",),
     "engine": (),
     "envs": ("compiled",),
     "evaluation": ("compiled",),

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from hpcgym.cli.compare import Compare, compare
+from hpcgym.cli.drive import Drive, drive
 from hpcgym.cli.evaluate import Evaluate, evaluate
 from hpcgym.cli.explain import Explain, explain
 from hpcgym.cli.explore import Explore, explore
@@ -56,6 +57,7 @@ app.command(cls=Compare)(compare)
 app.command(cls=Explain)(explain)
 app.command(cls=Explore)(explore)
 app.command(cls=Replayed)(replay)
+app.command(cls=Drive)(drive)
 app.command(cls=Verify)(verify)
 app.command(cls=Index)(index)
 app.command(cls=Evaluate)(evaluate)

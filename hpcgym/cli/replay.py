@@ -33,6 +33,7 @@ class Replayed(ExplainedCommand):
         "hpcgym replay KTH-SP2 --week 33 --on slurm --scheduler easy:backfill=until-shadow",
         "hpcgym replay KTH-SP2 --week 33 --on slurm --scheduler easy:backfill=slurm --cluster"
         " 100x1x1 --jobs jobs.csv",
+        "hpcgym replay KTH-SP2 --week 33 --on slurm --scheduler saf:backfill=none",
     )
     lists: ClassVar[Lists] = {"Cleaning recipes and filters (--clean)": names.recipes}
 
@@ -52,7 +53,8 @@ def replay(
         typer.Option(
             metavar="NAME",
             help="What Slurm is set to: fcfs, or easy with backfill until-shadow or slurm, as in"
-            " easy:backfill=slurm:bf_interval=60.",
+            " easy:backfill=slurm:bf_interval=60. Another policy drives it, as in"
+            " saf:backfill=none: it sets the priorities at each event.",
         ),
     ] = "fcfs",
     reading: loading.PeriodReading,

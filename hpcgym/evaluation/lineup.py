@@ -317,6 +317,33 @@ def scheduler_of(name: Any, rules: Mapping[str, Any]) -> Scheduler:
     return Scheduler(policy=name, backfill_order="spf").but(**rules)
 
 
+def queue_order(policy: str) -> Scheduler:
+    """Return the scheduler whose order of the queue a policy is.
+
+    Parameters
+    ----------
+    policy : a name, an expression, weights, a file of a scheduler, or a saved agent that has
+        learned weights which do not change.
+
+    Raises
+    ------
+    HpcgymError : no policy, or one that does not order a queue by itself: agents that act on what
+        an environment shows them, dispatchers.
+    """
+    found = find_policy(policy)
+    if isinstance(found, Scheduler):
+        return found
+    if acts(found):
+        if not callable(getattr(found, "scheduler", None)):
+            raise HpcgymError(
+                f"{policy} acts on what an environment shows it, and has no order of a queue of its"
+                " own: take a policy, an expression, or an agent that has learned weights, as xnes"
+            )
+        learned: Scheduler = found.scheduler()
+        return learned
+    return scheduler_of(found, {})
+
+
 def references_of(
     lineup: Mapping[str, Any], row_of: Mapping[str, str], rules: Mapping[str, Any]
 ) -> tuple[str, ...]:

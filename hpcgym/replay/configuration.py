@@ -25,6 +25,8 @@ _AT_ONCE = f"{_SOON},default_queue_depth=100000"
 
 #: sched/builtin looks each 30 s when jobs might start, which changes nothing: once a day will do.
 _NO_FORECAST = "interval=86400"
+#: sched/backfill that only serves in the order of priorities.
+_NO_BACKFILL = "bf_interval=-1"
 
 
 @dataclass(frozen=True)
@@ -74,15 +76,36 @@ def scheduling_of(scheduler: Scheduler) -> dict[str, str]:
     ------
     HpcgymError : rules that Slurm has no settings for.
     """
-    settings = {"PriorityType": "priority/basic", "SchedulerType": "sched/backfill"}
-    if scheduler.describe() != Scheduler(backfill=scheduler.backfill).describe():
+    order = {"policy": scheduler.policy, "threshold": scheduler.threshold}
+    # Slurm back-fills in the order of its priorities
+    second = {"backfill_order": scheduler.policy} if scheduler.backfill == "until-shadow" else {}
+    rules = scheduler if second else scheduler.but(backfill_order="fcfs")
+    if rules.describe() != Scheduler(backfill=scheduler.backfill, **order, **second).describe():
         raise HpcgymError(
-            "a replay on Slurm has jobs in order of submission, by their requested times, and all"
-            " other rules as usual: of rules only backfill may be another"
+            "a replay on Slurm has jobs by their requested times, and all other rules as usual: of"
+            " rules only policy, threshold and backfill may be others, and for until-shadow"
+            " backfill_order, which must be the policy: Slurm has one order"
         )
+    settings = {"PriorityType": "priority/basic", **_ways(scheduler)}
+    if is_driven(scheduler):  # no job starts before it has its place in the queue
+        settings["SchedulerParameters"] += ",defer"
+        if scheduler.backfill == "none":  # sched/builtin serves by submission, whatever priorities
+            settings["SchedulerType"] = "sched/backfill"
+            settings["SchedulerParameters"] += f",{_NO_BACKFILL}"
+    return settings
+
+
+def is_driven(scheduler: Scheduler) -> bool:
+    """Return whether a policy says the order of the queue, and Slurm does not by itself."""
+    return scheduler.policy != "fcfs" or scheduler.threshold is not None
+
+
+def _ways(scheduler: Scheduler) -> dict[str, str]:
+    """Return the settings of the way to back-fill."""
+    settings = {"SchedulerType": "sched/backfill"}
     if scheduler.backfill == "none":
         parameters = f"{_AT_ONCE},{_NO_FORECAST}"
-        return settings | {"SchedulerType": "sched/builtin", "SchedulerParameters": parameters}
+        return {"SchedulerType": "sched/builtin", "SchedulerParameters": parameters}
     if scheduler.backfill == "until-shadow":
         return settings | {"SchedulerParameters": f"{_ONE_RESERVATION},{_AT_ONCE}"}
     if scheduler.slurm is None:

@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from hpcgym.compilation.folders import find_folder
@@ -121,37 +122,48 @@ class Conductor:
         while answer := self._c.conductor_advance(self._self, target, jobs, limit):
             _check(answer)
 
-    def run(self, command: list[str], environment: dict[str, str]) -> str:
-        """Run a command under the clock, which stands still unless the command waits.
-
-        Returns what it prints.
+    def run(self, command: Sequence[str], environment: Mapping[str, str]) -> str:
+        """Run a command as :meth:`tried`, and return what it prints.
 
         Raises
         ------
         HpcgymError : it fails, with what it says.
         """
+        status, out, wrong = self.tried(command, environment)
+        if status:
+            raise HpcgymError(f"{Path(command[0]).name} failed: {wrong.strip() or out.strip()}")
+        return out
+
+    def tried(
+        self, command: Sequence[str], environment: Mapping[str, str], given: str = ""
+    ) -> tuple[int, str, str]:
+        """Run a command under the clock, which stands still unless the command waits.
+
+        ``given`` is its standard input. Returns its exit status, what it prints, and what it says
+        is wrong.
+        """
         process = subprocess.Popen(
             command,
             env=environment,
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
         )
+        told: str | None = given
         try:
             while True:
                 try:
-                    out, wrong = process.communicate(timeout=0.5)
+                    out, wrong = process.communicate(told, timeout=0.5)
                     break
                 except subprocess.TimeoutExpired:
+                    told = None  # what is left of it is sent all the same
                     _check(self._c.conductor_nudge(self._self))
         finally:
             if process.poll() is None:
                 process.kill()
                 process.communicate()
-        if process.returncode:
-            raise HpcgymError(f"{Path(command[0]).name} failed: {wrong.strip() or out.strip()}")
-        return out
+        return process.returncode, out, wrong
 
     def submitted(self, jobs: int) -> None:
         """Say that so many jobs have been submitted: what happens then is watched closely."""

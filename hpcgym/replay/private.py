@@ -13,15 +13,17 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from hpcgym.drive.driving import VARIABLES, Driver
 from hpcgym.errors import HpcgymError
 from hpcgym.replay import cleanup
 from hpcgym.replay.configuration import MINUTE_S, RECORDS, Machine, slurm_conf
 from hpcgym.replay.native import Conductor, library
+from hpcgym.scheduler.rules import Scheduler
 
 INSTALL = "apt-get install slurmctld slurmd slurm-client"
 #: 2026-01-01, when the clock begins. Slurm looks around each second from then on: in the middle of
@@ -43,6 +45,8 @@ class Programs(NamedTuple):
     stepd: str | None
     sbatch: str
     sinfo: str
+    squeue: str
+    scontrol: str
     sleep: str
 
 
@@ -80,7 +84,8 @@ def find_programs() -> Programs:
         # Debian has the usual build under this name, also beside that for emulation
         return shutil.which(f"{name}-wlm", path=path) or shutil.which(name, path=path)
 
-    found = {name: find(name) for name in ("slurmctld", "slurmd", "sbatch", "sinfo", "sleep")}
+    names = ("slurmctld", "slurmd", "sbatch", "sinfo", "squeue", "scontrol", "sleep")
+    found = {name: find(name) for name in names}
     missing = [name for name, place in found.items() if place is None]
     if missing:
         raise HpcgymError(f"a replay needs Slurm, and {missing[0]} is not installed: {INSTALL}")
@@ -160,6 +165,7 @@ class PrivateSlurm:
     ----------
     version : such as ``Slurm 22.05.8``.
     zero_s : the time of the clock from which jobs' times are counted.
+    ends : is called whenever jobs have ended, while the clock stands still; or None.
     """
 
     def __init__(
@@ -172,6 +178,7 @@ class PrivateSlurm:
     ) -> None:
         self.version = version_of(programs)
         self.zero_s = 0
+        self.ends: Callable[[], None] | None = None
         self._every_s = every_s
         self._programs, self._folder = programs, folder
         self._machine = Machine(cores, free_ports(len(cores) + 1))
@@ -247,18 +254,30 @@ class PrivateSlurm:
         ------
         HpcgymError : it fails.
         """
-        return self._clock.run(list(command), self._environment)
+        return self._clock.run(command, self._environment)
+
+    def tried(self, command: Sequence[str], given: str = "") -> tuple[int, str, str]:
+        """Run a command as :meth:`run`; return its status, what it prints and what is wrong.
+
+        ``given`` is its standard input.
+        """
+        return self._clock.tried(command, {**self._environment, **VARIABLES}, given)
 
     def advance(self, time_s: int) -> None:
-        """Move the clock to a time of the jobs [s].
+        """Move the clock to a time of the jobs [s], with a stop whenever jobs have ended.
 
         Raises
         ------
         HpcgymError : Slurm has ended, or does not come to rest.
         """
         # who looked around late, after a jump, does so in the middle of seconds from there on
-        self._clock.advance(self.zero_s + time_s - 0.5)
-        self._clock.advance(self.zero_s + time_s)
+        for until_s in (self.zero_s + time_s - 0.5, self.zero_s + time_s):
+            while self.ends is not None and self._clock.now_s < until_s:
+                before = self._clock.ended
+                self._clock.advance(until_s, before + 1)
+                if self._clock.ended > before:
+                    self.ends()
+            self._clock.advance(until_s)
         self._check_daemons()
 
     def submit(self, name: str, processors: int, requested_s: int, run_s: int) -> None:
@@ -283,6 +302,16 @@ class PrivateSlurm:
         self._jobs += 1
         self._longest_s = max(self._longest_s, run_s)
 
+    @property
+    def now_s(self) -> int:
+        """The time of the clock [s], the second that it is in."""
+        return int(self._clock.now_s)
+
+    def driver(self, scheduler: Scheduler) -> Driver:
+        """Return what sets the priorities of the jobs here, in the order of a policy."""
+        programs = self._programs
+        return Driver(scheduler, self.tried, programs.squeue, programs.scontrol)
+
     def finish(self) -> None:
         """Move the clock until all jobs have ended, and Slurm has told of them.
 
@@ -293,8 +322,11 @@ class PrivateSlurm:
         since_s = self._clock.now_s
         while self._clock.ended < self._jobs:
             before = self._clock.ended
-            self._clock.advance(self._clock.now_s + _DAY_S, self._jobs)
+            stop = self._jobs if self.ends is None else before + 1
+            self._clock.advance(self._clock.now_s + _DAY_S, stop)
             self._check_daemons()
+            if self.ends is not None and self._clock.ended > before:
+                self.ends()
             if self._clock.ended > before:
                 since_s = self._clock.now_s
                 continue

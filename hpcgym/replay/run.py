@@ -11,8 +11,9 @@ import numpy as np
 from hpcgym.baselines.schedulers import find_scheduler
 from hpcgym.cluster import Cluster, find_cluster
 from hpcgym.cluster.slurm.hostlists import hosts
+from hpcgym.drive.order import order_rules
 from hpcgym.errors import HpcgymError, WorkloadError
-from hpcgym.replay.configuration import MINUTE_S, cores_of, scheduling_of
+from hpcgym.replay.configuration import MINUTE_S, cores_of, is_driven, scheduling_of
 from hpcgym.replay.private import PrivateSlurm, Record, private_slurm
 from hpcgym.schedule.places import Allocation
 from hpcgym.schedule.result import Result
@@ -55,6 +56,9 @@ def replay_on_slurm(
     ----------
     workload : the jobs; requested times are rounded up to whole minutes for both, and counted.
     scheduler : rules that Slurm can be set to: ``backfill`` is "none", "until-shadow" or "slurm".
+        Under another policy than "fcfs", or a threshold, Slurm is driven: at each submission and
+        end, while the clock stands still, the policy sets the priorities of the jobs that wait, as
+        :class:`hpcgym.drive.Driver` does.
     cluster : nodes of one core each; None, or a pool: one node with all processors.
     step : is told what is done next, once for each job.
 
@@ -74,8 +78,11 @@ def replay_on_slurm(
     _check(jobs)
     simulated = simulate(jobs, rules, cluster=machine)  # which says what does not fit
     every_s = MINUTE_S if rules.slurm is None else rules.slurm.bf_interval
+    if is_driven(rules):
+        order_rules(rules)  # which says why it is none that Slurm can be driven by
     with private_slurm(cores, settings, every_s) as slurm:
-        _submit(slurm, jobs, step)
+        ask = _asking(slurm, rules) if is_driven(rules) else None
+        _submit(slurm, jobs, step, ask)
         records = slurm.records()
         version = slurm.version
     replayed = result_of(jobs, machine, rules, records, version)
@@ -108,8 +115,27 @@ def _check(workload: Workload) -> None:
         raise WorkloadError(f"{workload.called(job)} runs for no time, and Slurm's jobs must run")
 
 
-def _submit(slurm: PrivateSlurm, jobs: Workload, step: Callable[[str], None]) -> None:
-    """Submit all jobs at their times, and wait until they have ended."""
+def _asking(slurm: PrivateSlurm, rules: Scheduler) -> Callable[[], None]:
+    """Return what asks a policy for the order of the queue now, while the clock stands still."""
+    driver = slurm.driver(rules)
+
+    def ask() -> None:
+        driver.ask(slurm.now_s)
+
+    return ask
+
+
+def _submit(
+    slurm: PrivateSlurm,
+    jobs: Workload,
+    step: Callable[[str], None],
+    ask: Callable[[], None] | None,
+) -> None:
+    """Submit all jobs at their times, and wait until they have ended.
+
+    ``ask`` is called after each time at which jobs have been submitted or have ended; or None.
+    """
+    slurm.ends = ask
     run_time = np.minimum(jobs.run_time, jobs.requested_time).tolist()
     rows = zip(
         jobs.submit_time.tolist(),
@@ -119,10 +145,13 @@ def _submit(slurm: PrivateSlurm, jobs: Workload, step: Callable[[str], None]) ->
         strict=True,
     )
     slurm.begin(int(jobs.submit_time[0]))
+    later = np.diff(jobs.submit_time, append=jobs.submit_time[-1:] + 1) > 0
     for row, (submit, processors, requested, run) in enumerate(rows):
         step(f"submitting {jobs.called(row)}")
         slurm.advance(submit)
         slurm.submit(_name(row), processors, requested, run)
+        if ask is not None and later[row]:
+            ask()
     step("waiting for the last jobs")
     slurm.finish()
 
@@ -168,6 +197,8 @@ def result_of(
             )
         start[row] = record.start
     earlier = np.maximum.accumulate(np.concatenate([start[:1], start[:-1]]))
+    # under a policy who stood before whom is not told
+    backfilled = np.zeros(len(jobs), np.bool_) if is_driven(scheduler) else start < earlier
     return Result(
         jobs,
         cluster,
@@ -176,7 +207,7 @@ def result_of(
         run_time=run_time,
         predicted_run_time=jobs.requested_time,
         reserved_start=np.full(len(jobs), -1),
-        backfilled=start < earlier,
+        backfilled=backfilled,
         allocation=_allocation(jobs, of) if cluster.groups else None,
         replayed_on=version,
     )

@@ -82,7 +82,8 @@ class Result:
         last start.
     replayed_on : the scheduler that made the schedule, such as "Slurm 22.05.8", where it was not
         simulated (:func:`hpcgym.replay.replay_on_slurm`); else "". ``scheduler`` is what it was set
-        to, and ``reserved_start`` is -1: it does not tell what it promised.
+        to, and ``reserved_start`` is -1: it does not tell what it promised. Where a policy drove
+        it, ``backfilled`` is False.
     """
 
     workload: Workload

@@ -1,0 +1,163 @@
+"""``hpcgym drive``: a policy orders the queue of a Slurm that runs."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Annotated, Any, ClassVar
+
+import typer
+
+from hpcgym.cli import names, options, output
+from hpcgym.cli.files import ForceOption, Written
+from hpcgym.cli.groups import grouped
+from hpcgym.cli.options import Format
+from hpcgym.cli.running import ExplainedCommand, Lists, note
+from hpcgym.errors import HpcgymError
+
+if TYPE_CHECKING:
+    from hpcgym.drive import Asked
+
+_UNITS = {"": 1, "s": 1, "min": 60, "h": 3600}
+_TIME = re.compile(r"(\d+)\s*(s|min|h|)")
+_COLUMNS = ("place", "job", "user", "processors", "requested", "waited", "priority", "new")
+
+
+class Drive(ExplainedCommand):
+    """The command with lists of names in its help."""
+
+    examples = (
+        "hpcgym drive --policy saf --dry-run",
+        "hpcgym drive --policy agent.json --every 60s --log drive.jsonl",
+        "hpcgym drive --policy 'wait - 0.1 * requested * processors'",
+    )
+    lists: ClassVar[Lists] = {"Policies (--policy)": names.policies}
+
+
+@grouped
+def drive(
+    *,
+    policy: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME|EXPRESSION|FILE",
+            help="What orders the queue: a policy, an expression, a scheduler, or an agent that has"
+            " learned weights, such as agent.json of hpcgym train xnes.",
+        ),
+    ],
+    every: Annotated[
+        str, typer.Option(metavar="TIME", help="How often to look at the queue: 60s, 5min, 1h.")
+    ] = "60s",
+    dry_run: Annotated[
+        bool,
+        typer.Option("--dry-run", help="Print the order that would be set, set nothing, and end."),
+    ] = False,
+    log: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write what is set, a line of JSON each time: .jsonl.",
+            show_default=False,
+        ),
+        Written("log", (".jsonl",)),
+    ] = None,
+    format: options.FormatOption = Format.table,
+    force: ForceOption = False,
+) -> None:
+    """Let a policy order the queue of the Slurm that this machine talks to.
+
+    It asks squeue for the jobs that wait, and sets their priorities with scontrol, of those alone
+    whose places change. Slurm does all else. Jobs that are held stay so. It runs until Ctrl-C, and
+    when it ends, however it does, the jobs whose priorities it set get Slurm's own again.
+
+    Setting priorities takes the rights of an operator of Slurm.
+    """
+    every_s = _seconds(every)
+
+    from hpcgym.drive import drive as drive_slurm
+    from hpcgym.drive import look
+    from hpcgym.evaluation.lineup import queue_order
+
+    scheduler = queue_order(policy)
+    if dry_run:
+        _show(look(scheduler), format)
+        return
+    if log is None:
+        drive_slurm(scheduler, every_s, _telling(None))
+        return
+    with log.open("w", buffering=1) as file:
+        drive_slurm(scheduler, every_s, _telling(file))
+
+
+def _seconds(text: str) -> int:
+    """Return a time of the command line in seconds."""
+    found = _TIME.fullmatch(text.strip())
+    if found is None or int(found[1]) < 1:
+        raise HpcgymError(f"--every takes a time such as 60s, 5min or 1h, not {text!r}")
+    return int(found[1]) * _UNITS[found[2]]
+
+
+def _telling(file: IO[str] | None) -> Callable[[Asked], None]:
+    """Return what tells people, and a log, what was done."""
+
+    def tell(asked: Asked) -> None:
+        at, waiting = time.strftime("%H:%M:%S", time.localtime(asked.time)), len(asked.order)
+        note(f"{at}: {waiting:,} jobs wait; priorities set: {len(asked.changed):,}")
+        if file is not None:
+            row = {"time": asked.time, "waiting": waiting, "set": asked.changed}
+            file.write(f"{json.dumps(row)}\n")
+
+    return tell
+
+
+def _rows(asked: Asked) -> list[dict[str, Any]]:
+    """Return the queue in the order that a policy wants, a row a job."""
+    from hpcgym.workload.names import called, names_of
+
+    queue, jobs = asked.queue, asked.queue.jobs
+    users = names_of(jobs, "user_id")
+    rows = []
+    for place, row in enumerate(asked.order, 1):
+        job, priority = queue.ids[row], int(queue.priority[row])
+        told = (
+            *(place, int(job), called(users, "user", int(jobs.user_id[row]))),
+            *(int(jobs.requested_processors[row]), int(jobs.requested_time[row])),
+            *(asked.time - int(jobs.submit_time[row]), priority),
+            asked.changed.get(job, priority),
+        )
+        rows.append(dict(zip(_COLUMNS, told, strict=True)))
+    return rows
+
+
+def _show(asked: Asked, format: Format) -> None:
+    """Print the order that would be set."""
+    rows = _rows(asked)
+    if format is Format.json:
+        output.print_json({"time": asked.time, "queue": rows})
+    elif format is Format.csv:
+        output.print_csv(rows)
+    else:
+        _print(rows, len(asked.changed))
+
+
+def _print(rows: list[dict[str, Any]], changed: int) -> None:
+    """Print it for people."""
+    from rich.box import SIMPLE_HEAD
+    from rich.markup import escape
+    from rich.table import Table
+
+    from hpcgym.naming import duration
+
+    out = output.console()
+    if not rows:
+        out.print("No job waits.")
+        return
+    table = Table(*_COLUMNS, box=SIMPLE_HEAD)
+    for row in rows:
+        times = {name: duration(row[name]) for name in ("requested", "waited")}
+        table.add_row(*(escape(str(value)) for value in {**row, **times}.values()))
+    out.print(table)
+    out.print(f"{len(rows):,} jobs wait; of {changed:,} the priority would be set")

@@ -1,0 +1,168 @@
+"""Policies that drive the Slurm that is installed, a private one."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import hpcgym
+from hpcgym.cli import app
+from hpcgym.drive import driven, look
+from hpcgym.drive.driving import INSTALL
+from hpcgym.drive.priorities import LOWEST
+from hpcgym.errors import HpcgymError
+from hpcgym.replay import facts_of, replay_on_slurm
+from hpcgym.replay.configuration import scheduling_of
+from hpcgym.replay.private import PrivateSlurm, find_programs, private_slurm
+
+#: Of jobs that wait: processors and minutes; in order of submission, and so from job 2 on.
+WAITING = ((4, 60), (2, 10), (1, 30), (3, 5), (1, 10))
+SAF = ["6", "5", "3", "4", "2"]  # by areas 10, 15, 20, 30, 240
+FCFS = ["2", "3", "4", "5", "6"]
+
+
+def why_not() -> str:
+    """Why no Slurm can be started; empty if one can."""
+    try:
+        find_programs()
+    except HpcgymError as error:
+        return str(error)
+    return ""
+
+
+needs_slurm = pytest.mark.skipif(bool(why_not()), reason=why_not() or "Slurm is installed")
+
+
+@pytest.fixture
+def slurm(monkeypatch: pytest.MonkeyPatch) -> Iterator[PrivateSlurm]:
+    """A Slurm with a running job and five that wait, which commands of this process talk to."""
+    with private_slurm((4,), scheduling_of(hpcgym.Scheduler(backfill="none")), 60) as found:
+        found.begin(0)
+        found.advance(0)
+        found.submit("first", 4, 36_000, 30_000)
+        for processors, minutes in WAITING:
+            found.submit("later", processors, 60 * minutes, 60)
+        found.advance(5)
+        folder = next(Path(one) for one in found.run("/usr/bin/env").split() if "SLURM_CONF" in one)
+        monkeypatch.setenv("SLURM_CONF", str(folder).partition("=")[2])
+        yield found
+
+
+def told(slurm: PrivateSlurm) -> dict[str, int]:
+    """The jobs that wait with their priorities, in the order in which Slurm has them."""
+    lines = slurm.run("squeue", "-h", "-t", "PD", "-o", "%A %Q", "-S", "-p").splitlines()
+    return {job: int(priority) for job, priority in map(str.split, lines)}
+
+
+@needs_slurm
+def test_the_order_is_set_and_given_back(slurm: PrivateSlurm) -> None:
+    before = told(slurm)
+    assert list(before) == FCFS
+    dry = look(hpcgym.Scheduler("saf"))
+    assert [dry.queue.ids[row] for row in dry.order] == SAF
+    assert set(dry.changed) == set(SAF)
+    assert told(slurm) == before
+    with driven(hpcgym.Scheduler("saf")) as driver:
+        driver.ask(int(time.time()))
+        assert list(told(slurm)) == SAF
+        assert driver.ask(int(time.time())).changed == {}
+        slurm.submit("new", 1, 900, 60)  # an area of 15, behind 5, which came before
+        assert driver.ask(int(time.time())).changed.keys() == {"7"}
+        assert list(told(slurm)) == ["6", "5", "7", "3", "4", "2"]
+    after = told(slurm)
+    assert list(after) == [*FCFS, "7"]
+    assert all(priority <= LOWEST for priority in after.values())
+
+
+@needs_slurm
+@pytest.mark.parametrize("by", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_whatever_ends_it_jobs_are_given_back(
+    slurm: PrivateSlurm, by: signal.Signals, tmp_path: Path
+) -> None:
+    log = tmp_path / "drive.jsonl"
+    command = [sys.executable, "-m", "hpcgym", "drive", "--policy", "saf", "--every", "1s"]
+    process = subprocess.Popen([*command, "--log", str(log)], stderr=subprocess.PIPE)
+    for _ in range(1200):
+        if log.exists() and log.read_text():
+            break
+        time.sleep(0.1)
+    assert list(told(slurm)) == SAF
+    first = json.loads(log.read_text().splitlines()[0])
+    assert (first["waiting"], list(first["set"])) == (5, SAF)
+    process.send_signal(by)
+    process.communicate(timeout=60)
+    for _ in range(600):
+        if not _guards() and list(told(slurm)) == FCFS:
+            break
+        time.sleep(0.1)
+    assert list(told(slurm)) == FCFS
+    assert all(priority <= LOWEST for priority in told(slurm).values())
+    assert _guards() == []
+
+
+def _guards() -> list[str]:
+    """The processes that give jobs of this Slurm back."""
+    found = []
+    for one in Path("/proc").iterdir():
+        try:
+            command, told_it = ((one / name).read_bytes() for name in ("cmdline", "environ"))
+        except OSError:
+            continue
+        if b"giving_back.py" in command and os.environ["SLURM_CONF"].encode() in told_it:
+            found.append(one.name)
+    return found
+
+
+@needs_slurm
+@pytest.mark.cli
+def test_a_dry_run_prints_the_order(slurm: PrivateSlurm) -> None:
+    before = told(slurm)
+    shown = CliRunner().invoke(app, ["drive", "--policy", "saf", "--dry-run", "--format", "json"])
+    assert shown.exit_code == 0, shown.output
+    rows = json.loads(shown.stdout)["queue"]
+    assert [str(row["job"]) for row in rows] == SAF
+    assert [row["place"] for row in rows] == [1, 2, 3, 4, 5]
+    assert all(row["new"] > LOWEST for row in rows)
+    table = CliRunner().invoke(app, ["drive", "--policy", "-area", "--dry-run"])
+    assert "5 jobs wait; of 5 the priority would be set" in table.output
+    assert told(slurm) == before
+
+
+@needs_slurm
+@pytest.mark.parametrize("policy", ["saf", {"processors": -1.0, "wait": 0.01}])
+@pytest.mark.parametrize("backfill", ["none", "until-shadow"])
+def test_on_the_virtual_clock_slurm_does_what_the_simulator_does(
+    backfill: str, policy: object
+) -> None:
+    rules = hpcgym.Scheduler(policy=policy, backfill=backfill, backfill_order=policy)  # type: ignore[arg-type]
+    jobs = hpcgym.load_workload("lublin:jobs=40,processors=8,load=4,seed=4")
+    facts = facts_of(replay_on_slurm(jobs, rules))
+    assert facts["close_starts"] >= 0.99, facts
+    assert abs(facts["mean_bsld_ratio"] - 1) < 0.01
+
+
+@pytest.mark.cli
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--policy", "saff"], "did you mean 'saf'"),
+        (["--policy", "saf", "--every", "soon"], "--every takes a time such as 60s"),
+        (["--policy", "fairshare"], "depends on what users have used"),
+        (["--policy", "saf", "--dry-run"], INSTALL),
+    ],
+)
+def test_wrong_words(words: list[str], message: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    found = CliRunner().invoke(app, ["drive", *words])
+    assert found.exit_code == 1
+    (line,) = found.stderr.splitlines()
+    assert message in line

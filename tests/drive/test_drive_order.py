@@ -1,0 +1,101 @@
+"""The order of a queue: that of the slow simulator, and of formulas worked out in Python."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from oracle import Simulation, jobs_of
+from strategies import POLICY, workloads
+
+import hpcgym
+from hpcgym.drive.order import order_of, order_rules
+from hpcgym.errors import HpcgymError
+from hpcgym.workload.model import Workload
+
+EPOCH = 1_700_000_000
+LATER = st.sampled_from([0, 1, 7, 100, 5000])
+
+
+@settings(max_examples=200)
+@given(workloads(20), POLICY, st.sampled_from([None, 0, 5, 2000]), LATER)
+def test_as_the_slow_simulator_has_it(
+    jobs: Workload, policy: Any, threshold: int | None, later: int
+) -> None:
+    if not isinstance(policy, str) and not any(policy):
+        policy = "fcfs"
+    jobs = _of_today(jobs)
+    now = int(jobs.submit_time.max()) + later
+    rules = order_rules(hpcgym.Scheduler(policy=policy, threshold=threshold))
+    slow = Simulation(
+        jobs_of(jobs),
+        jobs.processors,
+        policy=policy,
+        backfill="none",
+        backfill_order="fcfs",
+        estimate="requested",
+        correction="requested",
+        threshold=threshold,
+        passes="per-timestamp",
+        policy_estimate="requested",
+    )
+    slow.queue = list(slow.jobs)
+    for job in slow.queue:
+        job.policy_time = job.requested
+    expected = [job.number for job in slow.primary_order(now)]
+    assert order_of(jobs, rules, now).tolist() == expected
+
+
+def _of_today(jobs: Workload) -> Workload:
+    """The same jobs by a clock that began in 1970."""
+    later = jobs.with_columns(submit_time=jobs.submit_time + EPOCH)
+    return replace(later, first_submit_s=int(later.submit_time[0]))
+
+
+FORMULAS = {
+    "wait ** 2 / requested": lambda q, p, w: w**2 / p,
+    "area if wait < 86400 else 0": lambda q, p, w: q * p if w < 86400 else 0,
+    "20 * wait - requested * processors": lambda q, p, w: 20 * w - p * q,
+    "log(1 + wait) - processors": lambda q, p, w: math.log(1 + w) - q,
+}
+
+
+@settings(max_examples=60)
+@given(workloads(15), st.sampled_from(sorted(FORMULAS)), LATER)
+def test_expressions(jobs: Workload, text: str, later: int) -> None:
+    jobs = _of_today(jobs)
+    now = int(jobs.submit_time.max()) + later
+    found = order_of(jobs, order_rules(hpcgym.Scheduler(policy=text)), now)
+    columns = (jobs.requested_processors, jobs.requested_time, now - jobs.submit_time)
+    scores = [FORMULAS[text](*map(int, row)) for row in zip(*columns, strict=True)]
+    # equal but for rounding is equal; then who came first
+    ordered = [scores[row] for row in found.tolist()]
+    assert sorted(found.tolist()) == list(range(len(jobs)))
+    assert all(a > b or math.isclose(a, b, rel_tol=1e-12) for a, b in pairwise(ordered))
+
+
+def test_an_empty_queue() -> None:
+    none = Workload.from_columns({"submit_time": []}, processors=4)
+    assert order_of(none, order_rules(hpcgym.Scheduler("saf")), 5).tolist() == []
+
+
+@pytest.mark.parametrize(
+    ("rules", "message"),
+    [
+        ({"policy": "fairshare"}, "depends on what users have used"),
+        ({"policy": lambda view: np.zeros(len(view.job))}, "and no dispatcher or function"),
+        ({"dispatcher": "sjf-dispatcher"}, "and no dispatcher or function"),
+        ({"policy": "saf", "policy_estimate": "ave2"}, "must look at requested times"),
+    ],
+)
+def test_orders_that_are_not_known_of_a_queue_alone(rules: dict[str, Any], message: str) -> None:
+    if rules.get("dispatcher"):
+        rules = {"dispatcher": lambda view: []}
+    with pytest.raises(HpcgymError, match=message):
+        order_rules(hpcgym.Scheduler(**rules))

@@ -1,0 +1,43 @@
+"""What squeue tells, line by line."""
+
+from __future__ import annotations
+
+import pytest
+
+from hpcgym.drive.queue import NO_LIMIT_S, read_queue
+from hpcgym.errors import HpcgymError
+from hpcgym.workload.names import names_of
+
+TOLD = """\
+12|4|1-02:00:30|1767225720|4294901755|bob|physics|normal|batch
+3|2|30:00|1767225700|4294901758|alice|(null)|(null)|batch
+5|1|UNLIMITED|1767225720|17|[bold]eve|physics|long|gpu
+6|1|10:00|1767225600|0|alice|physics|normal|gpu
+"""
+
+
+def test_jobs_in_order_of_submission() -> None:
+    queue = read_queue(TOLD)
+    assert queue.ids == ["3", "5", "12"]  # 6 is held
+    assert queue.priority.tolist() == [4294901758, 17, 4294901755]
+    jobs = queue.jobs
+    assert jobs.submit_time.tolist() == [1767225700, 1767225720, 1767225720]
+    assert jobs.requested_processors.tolist() == [2, 1, 4]
+    assert jobs.requested_time.tolist() == [1800, NO_LIMIT_S, 93_630]
+    users = names_of(jobs, "user_id")
+    assert [users[number] for number in jobs.user_id.tolist()] == ["alice", "[bold]eve", "bob"]
+    partitions = names_of(jobs, "partition")
+    assert [partitions[number] for number in jobs.partition.tolist()] == ["batch", "gpu", "batch"]
+
+
+def test_an_empty_queue() -> None:
+    assert read_queue("").ids == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["12|4|10:00", "12|4|soon|1767225720|5|a|b|c|d", "12|x|10:00|1767225720|5|a|b|c|d", "7" * 20],
+)
+def test_what_is_not_understood(line: str) -> None:
+    with pytest.raises(HpcgymError, match="squeue told a job that is not understood"):
+        read_queue(line)
