@@ -76,11 +76,11 @@ def scheduling_of(scheduler: Scheduler) -> dict[str, str]:
     ------
     HpcgymError : rules that Slurm has no settings for.
     """
-    order = {"policy": scheduler.policy, "threshold": scheduler.threshold}
+    others = scheduler.but(policy="fcfs", threshold=None, backfill_order="fcfs")
+    told = scheduler.describe()
     # Slurm back-fills in the order of its priorities
-    second = {"backfill_order": scheduler.policy} if scheduler.backfill == "until-shadow" else {}
-    rules = scheduler if second else scheduler.but(backfill_order="fcfs")
-    if rules.describe() != Scheduler(backfill=scheduler.backfill, **order, **second).describe():
+    two = scheduler.backfill == "until-shadow" and told["backfill_order"] != told["policy"]
+    if two or others.describe() != Scheduler(backfill=scheduler.backfill).describe():
         raise HpcgymError(
             "a replay on Slurm has jobs by their requested times, and all other rules as usual: of"
             " rules only policy, threshold and backfill may be others, and for until-shadow"

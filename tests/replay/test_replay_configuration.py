@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -54,13 +55,28 @@ def test_nothing_listens_but_on_loopback_and_all_files_are_in_the_folder(tmp_pat
     assert all(value.startswith(str(tmp_path)) for value in paths)
 
 
+@pytest.mark.parametrize("backfill", ["none", "until-shadow", "slurm"])
+@pytest.mark.parametrize("rules", [{"policy": "saf"}, {"threshold": 3600}, {"policy": "-area"}])
+def test_who_is_driven_serves_by_priority_and_not_at_submission(
+    rules: dict[str, Any], backfill: str
+) -> None:
+    order = rules.get("policy", "fcfs")
+    told = scheduling_of(Scheduler(**rules, backfill=backfill, backfill_order=order))
+    assert told["SchedulerType"] == "sched/backfill"  # the other serves by submission
+    parameters = told["SchedulerParameters"].split(",")
+    assert "defer" in parameters
+    assert ("bf_interval=-1" in parameters) == (backfill == "none")
+
+
 @pytest.mark.parametrize(
     "scheduler",
     [
         Scheduler(),
         Scheduler(backfill="conservative"),
-        Scheduler("saf", backfill="none"),
-        Scheduler(backfill="none", threshold=3600),
+        Scheduler("saf"),
+        Scheduler("saf", backfill="until-shadow"),
+        Scheduler("saf", backfill="until-shadow", backfill_order="spf"),
+        Scheduler("saf", backfill="none", estimate="ave2"),
         Scheduler(backfill="until-shadow", estimate="clairvoyant"),
         Scheduler(backfill="until-shadow", allocation="best-fit"),
     ],
