@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,10 +11,20 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import typer
 
 from hpcgym.cli import executors, names, options, output, pages
+from hpcgym.cli.figures import FigureOptions
 from hpcgym.cli.groups import grouped
 from hpcgym.cli.options import Format
 from hpcgym.cli.running import ExplainedCommand, Lists, note
-from hpcgym.cli.sweep_means import means_of, page_of, rich_means
+from hpcgym.cli.sweep_means import (
+    Asked,
+    TableFormat,
+    latex_means,
+    markdown_means,
+    means_of,
+    page_of,
+    rich_means,
+    save_profiles,
+)
 from hpcgym.errors import HpcgymError
 from hpcgym.progress import measuring
 
@@ -128,6 +139,9 @@ class _Table(ExplainedCommand):
         "hpcgym sweep table weeks.sweep",
         "hpcgym sweep table weeks.sweep --format csv > weeks.csv",
         "hpcgym sweep table weeks.sweep --html weeks.html",
+        "hpcgym sweep table weeks.sweep --paired easy --format latex > weeks.tex",
+        "hpcgym sweep table weeks.sweep --metric mean_bsld,max_wait_s --normalise easy --ci",
+        "hpcgym sweep table weeks.sweep --metric mean_bsld --figures figures",
     )
 
 
@@ -251,13 +265,18 @@ def status(folder: FolderArgument, format: options.FormatOption = Format.table) 
 def table(
     *,
     folder: FolderArgument,
-    format: options.FormatOption = Format.table,
+    asked: Asked,
+    format: Annotated[
+        TableFormat, typer.Option(help="latex: a tabular for the package booktabs.")
+    ] = TableFormat.table,
     page: pages.PageOptions,
+    paper: FigureOptions,
 ) -> None:
     """Print what a sweep has found so far.
 
-    csv and json have a row for each simulation; the table has means over slices, seeds and
-    shuffles. A page has both.
+    csv and json have a row for each simulation, the others means over slices, seeds and shuffles.
+    With --ci, --paired, --normalise or --by csv and json have these means too, in full. A page has
+    both. Figures are performance profiles, one for each metric of --metric.
     """
     from hpcgym.sweep import read_table
     from hpcgym.sweep import status as find
@@ -266,14 +285,18 @@ def table(
     found, rows = find(folder), read_table(folder)
     if found.done < found.tasks:
         note(f"{found.done:,} of {found.tasks:,} tasks are done: hpcgym sweep status {folder}")
-    means = means_of(rows, next(iter(read_manifest(folder)["schedulers"])))
+    means = means_of(rows, next(iter(read_manifest(folder)["schedulers"])), asked)
     page.write(lambda: page_of(folder, means, rows, found))
-    if format is Format.json:
-        output.print_json(_plain_rows(rows))
-    elif format is Format.csv:
-        output.print_csv(_plain_rows(rows))
-    else:
+    paper.write(lambda where, width: save_profiles(folder, rows, asked, where, width))
+    if format in (TableFormat.json, TableFormat.csv):
+        show = output.print_json if format is TableFormat.json else output.print_csv
+        show(_plain_rows(asked.numbers(rows) if asked.statistics else rows))
+    elif format is TableFormat.table:
         output.console().print(rich_means(means))
+    else:
+        sys.stdout.write(markdown_means(means) if format == "markdown" else latex_means(means))
+        for text in means.notes:
+            note(text)
 
 
 _SHOWN = 5  # failures
@@ -315,6 +338,7 @@ def _in_words(record: dict[str, Any]) -> str:
 
 def _plain_rows(rows: pd.DataFrame) -> list[dict[str, Any]]:
     """Return the rows of a table; without a seed it is None."""
-    seeds = rows["seed"].astype(object).where(rows["seed"].notna(), None)
-    plain = rows.assign(seed=seeds).to_dict("records")
+    if "seed" in rows:
+        rows = rows.assign(seed=rows["seed"].astype(object).where(rows["seed"].notna(), None))
+    plain = rows.to_dict("records")
     return [{str(key): value for key, value in row.items()} for row in plain]

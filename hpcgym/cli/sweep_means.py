@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+import typer
+
+from hpcgym.errors import check_choice, check_each_once
+from hpcgym.sweep.source import OF_GROUPS, OF_JOBS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -15,7 +23,6 @@ if TYPE_CHECKING:
 
 #: Simulations that a page lists one by one; of more, it says where they are.
 MOST_LISTED = 2_000
-_KEYS = ("workload", "speedups", "limits", "scheduler")
 _IMPROVEMENT = "makespan_improvement"
 
 
@@ -36,64 +43,184 @@ class Means(NamedTuple):
     notes: list[str]
 
 
-def means_of(rows: pd.DataFrame, first: str) -> Means:
+class TableFormat(StrEnum):
+    """How the table of a sweep is printed."""
+
+    table = "table"
+    json = "json"
+    csv = "csv"
+    markdown = "markdown"
+    latex = "latex"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a table of means has."""
+
+    metric: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME...",
+            help="Metrics, also joined by commas.",
+            show_default="some of the main ones; the first of these with the options below",
+        ),
+    ] = None
+    ci: Annotated[
+        bool, typer.Option("--ci", help="95 % intervals of the means, by the bootstrap.")
+    ] = False
+    paired: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SCHEDULER",
+            help="How far the others are above this one on the same jobs, with its interval, effect"
+            " size (mean over standard deviation of the differences) and p-value (permutations).",
+            show_default=False,
+        ),
+    ] = None
+    normalise: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SCHEDULER",
+            help="Geometric means of the ratios to this one's values on the same jobs.",
+            show_default=False,
+        ),
+    ] = None
+    by: Annotated[
+        str | None,
+        typer.Option(
+            metavar="slice|seed|shuffle",
+            help="A row for each, such as each week.",
+            show_default="one row for all",
+        ),
+    ] = None
+
+    @property
+    def statistics(self) -> bool:
+        """Whether more than the usual means are asked for."""
+        return bool(self.ci or self.paired or self.normalise or self.by)
+
+    def metrics_of(self, rows: pd.DataFrame) -> list[Metric]:
+        """Return the metrics of the table.
+
+        Raises
+        ------
+        HpcgymError : one that the sweep has not, or one twice.
+        """
+        from hpcgym.report.tables import COMPARED, SHARED, described
+
+        keys = (*OF_GROUPS, *OF_JOBS, "scheduler")
+        found = [str(name) for name in rows.columns if name not in keys]
+        if self.metric:
+            chosen = [name.strip() for text in self.metric for name in text.split(",")]
+            check_each_once("--metric", chosen)
+            return described([check_choice("--metric", name, found) for name in chosen])
+        usual = SHARED if "speedups" in rows else COMPARED
+        names = [name for name in usual if name in found] or found
+        return described(names[:1] if self.statistics else names)
+
+    def numbers(self, rows: pd.DataFrame) -> pd.DataFrame:
+        """Return the table as numbers; see :func:`hpcgym.evaluation.summary.summary`."""
+        from hpcgym.evaluation.summary import summary
+
+        names = [metric.name for metric in self.metrics_of(rows)]
+        return summary(
+            rows,
+            names,
+            intervals=names if self.ci else [name for name in names if name == _IMPROVEMENT],
+            paired=self.paired,
+            normalise=self.normalise,
+            by=self.by,
+        )
+
+
+def means_of(rows: pd.DataFrame, first: str, asked: Asked) -> Means:
     """Return the means over slices, seeds and shuffles.
 
     Makespans improve over those of the scheduler ``first``.
     """
-    from hpcgym.evaluation.intervals import FEWEST, why_no_intervals
-    from hpcgym.report.tables import COMPARED, SHARED, described
-
-    keys = [key for key in _KEYS if key in rows]
-    found = [str(name) for name in rows.columns if name not in (*keys, "slice", "seed", "shuffle")]
-    usual = SHARED if "speedups" in rows else COMPARED
-    metrics = described([name for name in usual if name in found] or found)
-    groups = rows.groupby(keys, sort=False)
-    means = groups[[metric.name for metric in metrics]].mean()
-    means["simulations"] = groups.size()
-    heading, notes = ["simulations"], []
-    for metric in metrics:
-        heading.append(metric.heading)
-        if metric.name == _IMPROVEMENT:
-            means["interval"] = groups[_IMPROVEMENT].apply(_interval)
-            heading.append("95 % interval")
-            told = why_no_intervals(int(means["simulations"].max()), "simulations")
-            told = told or f"bootstrap intervals, of {FEWEST} simulations or more"
-            notes.append(f"makespans improve over those of {first}; {told}")
-    lines = means.reset_index().to_dict("records")
-    cells = []
-    for line in lines:
-        rivals = [other for other in lines if all(other[key] == line[key] for key in keys[:-1])]
-        named = [(str(line[key]), False) for key in keys]
-        cells.append([*named, (f"{line['simulations']:,}", False), *_cells(line, rivals, metrics)])
-    return Means(keys, heading, cells, notes)
+    table = asked.numbers(rows)
+    metrics = asked.metrics_of(rows)
+    keys = [str(name) for name in table.columns[: list(table.columns).index("simulations")]]
+    lines = table.to_dict("records")
+    columns = [_column(metric, asked, lines, keys) for metric in metrics]
+    heading = ["simulations", *(text for column in columns for text in column[0])]
+    cells = [
+        [
+            *((_word(line[key]), False) for key in keys),
+            (f"{line['simulations']:,}", False),
+            *(cell for _, rows_of in columns for cell in rows_of[place]),
+        ]
+        for place, line in enumerate(lines)
+    ]
+    return Means(keys, heading, cells, _notes(lines, metrics, first, asked))
 
 
-def _cells(
-    line: dict[Hashable, Any], rivals: list[dict[Hashable, Any]], metrics: list[Metric]
-) -> list[tuple[str, bool]]:
-    """Return the means of a line, the best of its rivals marked."""
+def _column(
+    metric: Metric, asked: Asked, lines: list[dict[Hashable, Any]], keys: list[str]
+) -> tuple[list[str], list[list[tuple[str, bool]]]]:
+    """Return the headings of what there is of a metric, and the cells of each line."""
+    from hpcgym.report.numbers import shown
     from hpcgym.report.tables import best, text_of
 
-    cells = []
-    for metric in metrics:
-        top = best(metric, [other[metric.name] for other in rivals])[rivals.index(line)]
-        cells.append((text_of(metric, line[metric.name]), top))
-        if metric.name == _IMPROVEMENT:
-            cells.append((line["interval"], False))
-    return cells
+    name = metric.name
+    shows: Callable[[float], str] = partial(text_of, metric)
+    heading = [metric.heading]
+    if asked.normalise is not None:
+        heading = [f"{metric.title} / {asked.normalise}"]
+        shows = shown
+    with_ends = any(f"{name}_low" in line for line in lines)
+    heading += ["95 % interval"] if with_ends else []
+    if asked.paired is not None:
+        heading += [f"above {asked.paired}", "95 % interval", "effect", "p"]
+    rows = []
+    for line in lines:
+        rivals = [other for other in lines if all(other[key] == line[key] for key in keys[:-1])]
+        shown_as = metric if asked.normalise is None else metric._replace(scale=1)
+        top = best(shown_as, [other[name] for other in rivals])[rivals.index(line)]
+        cells = [(shows(line[name]), top)]
+        cells += [(_ends(line, name, shows), False)] if with_ends else []
+        if asked.paired is not None:
+            above = f"{name}_above"
+            texts = [text_of(metric, line[above]), _ends(line, above, partial(text_of, metric))]
+            texts += [shown(line[f"{name}_effect"]), shown(line[f"{name}_p"])]
+            cells += [(text, False) for text in texts]
+        rows.append(cells)
+    return heading, rows
 
 
-def _interval(values: pd.Series[float]) -> str:
-    """Return the interval of a mean improvement [%], in words."""
-    import numpy as np
+def _ends(line: Mapping[Hashable, Any], name: str, shows: Callable[[float], str]) -> str:
+    """Return an interval of a line in words."""
+    low, high = line[f"{name}_low"], line[f"{name}_high"]
+    return "-" if low != low else f"{shows(low)} to {shows(high)}"
 
-    from hpcgym.evaluation.intervals import bootstrap
-    from hpcgym.report.numbers import shown
 
-    known = np.asarray(values.dropna(), np.float64)
-    low, high = bootstrap(100 * known[:, None])
-    return "-" if np.isnan(low[0]) else f"{shown(low[0])} to {shown(high[0])}"
+def _notes(
+    lines: list[dict[Hashable, Any]], metrics: list[Metric], first: str, asked: Asked
+) -> list[str]:
+    """Return what is said below the table."""
+    from hpcgym.evaluation.intervals import FEWEST, why_no_intervals
+
+    most = max((line["simulations"] for line in lines), default=0)
+    told = why_no_intervals(most, "simulations")
+    told = told or f"bootstrap intervals, of {FEWEST} simulations or more"
+    improves = any(metric.name == _IMPROVEMENT for metric in metrics)
+    notes = [f"makespans improve over those of {first}; {told}"] if improves else []
+    if (asked.ci or asked.paired) and not improves:
+        notes.append(told)
+    if asked.paired is not None:
+        notes.append(
+            f"above {asked.paired}: mean of the differences on the same jobs, in the unit of the"
+            " metric; effect: that mean over their standard deviation; p: permutation test, not"
+            " corrected for the number of rows"
+        )
+    if asked.normalise is not None:
+        notes.append(f"ratios to {asked.normalise} on the same jobs: geometric means")
+        for metric in metrics:
+            without = sum(line["simulations"] - line[f"{metric.name}_ratios"] for line in lines)
+            if without:
+                text = f"{without:,} simulations have no ratio of {metric.name}"
+                notes.append(f"{text}: one of the values is missing or not above 0")
+    return notes
 
 
 def rich_means(means: Means) -> Table:
@@ -117,12 +244,32 @@ def rich_means(means: Means) -> Table:
     return table
 
 
+def markdown_means(means: Means) -> str:
+    """Return the table as Markdown; the best are bold."""
+    heading = [*means.keys, *means.heading]
+    bold = [[f"**{text}**" if top else text for text, top in row] for row in means.rows]
+    lines = [heading, ["---"] * len(means.keys) + ["---:"] * len(means.heading), *bold]
+    escaped = (" | ".join(cell.replace("|", "\\|") for cell in line) for line in lines)
+    return "".join(f"| {line} |\n" for line in escaped)
+
+
+def latex_means(means: Means) -> str:
+    """Return the table as LaTeX's ``tabular`` with booktabs; the best are bold."""
+    from hpcgym.evaluation.tables import escaped, tabular
+
+    heading = [*means.keys, *means.heading]
+    texts = [
+        [rf"\textbf{{{escaped(text)}}}" if top else escaped(text) for text, top in row]
+        for row in means.rows
+    ]
+    columns = [[row[place] for row in texts] for place in range(len(heading))]
+    return tabular([escaped(text) for text in heading], columns)
+
+
 def page_of(folder: Path, means: Means, rows: pd.DataFrame, status: Status) -> str:
     """Return the means as a page, and each simulation, unless there are very many."""
     from hpcgym.explore.document import sheet
     from hpcgym.explore.markup import Cell, paragraphs, table
-    from hpcgym.schedule.provenance import provenance_of_workloads
-    from hpcgym.workload.io.files import sha256_of
 
     words = range(len(means.keys))
     cells = [[Cell(*cell) for cell in row] for row in means.rows]
@@ -135,10 +282,7 @@ def page_of(folder: Path, means: Means, rows: pd.DataFrame, status: Status) -> s
     ]
     done = f"{status.done:,} of {status.tasks:,} simulations are done, {status.failed:,} failed"
     name = folder.resolve().name
-    manifest = folder / "manifest.json"  # which has the workloads
-    record = provenance_of_workloads([])
-    record["files"][f"{name}/{manifest.name}"] = sha256_of(manifest)
-    return sheet(f"{name}: a sweep", [done], "\n".join(sections), record)
+    return sheet(f"{name}: a sweep", [done], "\n".join(sections), _record(folder))
 
 
 def _too_many(folder: Path, rows: pd.DataFrame) -> str:
@@ -166,3 +310,32 @@ def _each(rows: pd.DataFrame) -> str:
         for row in rows.to_dict("records")
     ]
     return table(heading, lines, words=range(len(keys)), sortable=True)
+
+
+def save_profiles(
+    folder: Path, rows: pd.DataFrame, asked: Asked, where: Path, width: float
+) -> list[Path]:
+    """Write a performance profile of each metric that is asked for, over all simulations."""
+    from hpcgym.evaluation.profiles import draw_profiles
+    from hpcgym.report.figures import bare_figure, write_figures
+
+    jobs = [name for name in (*OF_GROUPS, *OF_JOBS) if name in rows]
+    unit = rows.groupby(jobs, sort=False, dropna=False).ngroup()
+    figures = {}
+    for metric in asked.metrics_of(rows) if asked.metric else asked.metrics_of(rows)[:1]:
+        grid = rows.assign(unit=unit).pivot(index="unit", columns="scheduler", values=metric.name)
+        grid = grid[rows["scheduler"].unique()]  # in the order of the experiment
+        figures[f"profile-{metric.name}"] = bare_figure(partial(draw_profiles, grid, metric), width)
+    record = _record(folder)
+    return write_figures(figures, where, lambda _: record)
+
+
+def _record(folder: Path) -> dict[str, Any]:
+    """Return where what is made of a sweep is from; the manifest has the workloads."""
+    from hpcgym.schedule.provenance import provenance_of_workloads
+    from hpcgym.workload.io.files import sha256_of
+
+    manifest = folder / "manifest.json"
+    record = provenance_of_workloads([])
+    record["files"][f"{folder.resolve().name}/{manifest.name}"] = sha256_of(manifest)
+    return record

@@ -2,8 +2,18 @@
 
 from hpcgym.evaluation.leaderboard import Leaderboard
 from hpcgym.evaluation.online import prequential
+from hpcgym.evaluation.profiles import draw_profiles
 from hpcgym.evaluation.regret import Prequential
 from hpcgym.evaluation.run import evaluate
 from hpcgym.evaluation.shuffles import compare_shuffles
+from hpcgym.evaluation.summary import summary
 
-__all__ = ["Leaderboard", "Prequential", "compare_shuffles", "evaluate", "prequential"]
+__all__ = [
+    "Leaderboard",
+    "Prequential",
+    "compare_shuffles",
+    "draw_profiles",
+    "evaluate",
+    "prequential",
+    "summary",
+]

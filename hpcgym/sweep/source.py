@@ -8,6 +8,11 @@ from typing import get_args, get_type_hints
 SLICES = ("whole", "weeks", "months")
 SEED = "{seed}"
 
+#: Columns of the table of a sweep that say what schedulers are compared on.
+OF_GROUPS = ("workload", "speedups", "limits")
+#: Those that tell apart the simulations that are compared there.
+OF_JOBS = ("slice", "seed", "shuffle")
+
 
 @dataclass(frozen=True)
 class Source:

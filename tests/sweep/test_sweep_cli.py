@@ -82,6 +82,44 @@ def test_the_table_for_people_has_means(reference: Path) -> None:
     assert text.count("*") >= 3  # a best of each workload, and the caption
 
 
+def test_the_table_of_a_paper_has_the_numbers_of_the_summary(reference: Path) -> None:
+    from hpcgym.evaluation import summary
+
+    asked = ["--metric", "mean_bsld,max_wait_s", "--paired", "easy", "--normalise", "easy", "--ci"]
+    found = summary(
+        read_table(reference), ["mean_bsld", "max_wait_s"], paired="easy", normalise="easy",
+        intervals=["mean_bsld", "max_wait_s"],
+    )  # fmt: skip
+    printed = succeed("table", reference, *asked, "--format", "csv").stdout
+    rows = list(csv.DictReader(io.StringIO(printed)))
+    assert list(rows[0]) == list(found.columns)
+    assert [float(row["mean_bsld_above"] or "nan") for row in rows] == pytest.approx(
+        found["mean_bsld_above"].tolist(), nan_ok=True
+    )
+    facts = json.loads(succeed("table", reference, *asked, "--format", "json").stdout)
+    assert [fact["mean_bsld"] for fact in facts] == found["mean_bsld"].tolist()
+    table = succeed("table", reference, *asked).stdout
+    latex = succeed("table", reference, *asked, "--format", "latex").stdout
+    markdown = succeed("table", reference, *asked, "--format", "markdown")
+    assert latex.count(r"\\") == len(rows) + 1
+    assert len(markdown.stdout.splitlines()) == len(rows) + 2
+    assert "no 95 % intervals: they need 5 simulations" in markdown.stderr
+    for row in found.itertuples():
+        number = f"{row.mean_bsld:.4g}" if row.mean_bsld < 1 else f"{row.mean_bsld:.3f}"
+        assert all(number in text for text in (table, latex, markdown.stdout))
+    assert "unknown --metric" in run("table", reference, "--metric", "meen_bsld").stderr
+
+
+def test_profiles_of_a_sweep_are_figures(reference: Path, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    folder = tmp_path / "figures"
+    result = succeed("table", reference, "--metric", "mean_bsld", "--figures", folder)
+    names = sorted(path.name for path in folder.iterdir())
+    assert names == ["profile-mean_bsld.pdf", "profile-mean_bsld.svg"]
+    assert f"wrote profile-mean_bsld into {folder}" in result.stderr
+    assert "has files in it already" in run("table", reference, "--figures", folder).stderr
+
+
 def test_the_experiment_in_the_help_is_one(tmp_path: Path) -> None:
     text = succeed("run", "--help").stdout
     for line in EXPERIMENT.splitlines():

@@ -1,0 +1,86 @@
+"""Performance profiles: on how many slices a scheduler comes how near to the best of all."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hpcgym.errors import HpcgymError
+from hpcgym.evaluation.intervals import Floats
+from hpcgym.report.canvas import axes_or_new, legend_above, line_style, plain, title
+from hpcgym.report.numbers import shown
+from hpcgym.schedule.metrics import MORE, NEITHER, Metric
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+
+def ratios_to_best(values: pd.DataFrame, metric: Metric) -> Floats:
+    """Return how many times as bad each value is as the best of its row, (rows, columns) float64.
+
+    Parameters
+    ----------
+    values : a row a slice, a column a scheduler. Rows in which a value is missing, or not more than
+        0, have no ratios and are left out.
+    metric : tells whether less or more is better.
+
+    Raises
+    ------
+    HpcgymError : a metric of which neither is better, or no row has ratios.
+    """
+    if metric.better == NEITHER:
+        raise HpcgymError(f"{metric.name}: neither less nor more of it is better")
+    found = values.to_numpy(np.float64)
+    found = found[(found > 0).all(axis=1)]
+    if not len(found):
+        raise HpcgymError(f"{metric.name}: on no slice all have a value above 0")
+    if metric.better == MORE:
+        found = 1 / found
+    ratios: Floats = found / found.min(axis=1, keepdims=True)
+    return ratios
+
+
+def draw_profiles(values: pd.DataFrame, metric: Metric, axes: Axes | None = None) -> Axes:
+    """Draw on which share of the slices each scheduler is at most x times as bad as the best.
+
+    The curve of a scheduler begins, at 1, with the share of slices on which it is the best; one
+    further left or higher is better (Dolan and Moré, Benchmarking optimization software with
+    performance profiles, Mathematical Programming 91, 2002). Who is the best depends on all that
+    are compared.
+
+    Parameters
+    ----------
+    values, metric : of :func:`ratios_to_best`.
+    axes : where to draw; without it a new figure.
+
+    Returns
+    -------
+    The axes; ``axes.figure.savefig(path)`` saves the picture.
+
+    Raises
+    ------
+    HpcgymError : what :func:`ratios_to_best` raises; matplotlib is not installed.
+    """
+    ratios = ratios_to_best(values, metric)
+    axes = axes_or_new(axes, 6, 4)
+    farthest = max(float(ratios.max()) * 1.05, 1.1)
+    for place, (name, column) in enumerate(zip(values.columns, ratios.T, strict=True)):
+        x = np.sort(column)
+        share = 100 * np.arange(1, len(x) + 1) / len(x)
+        best = f"best on {shown(100 * float((column == 1).mean()))} %"
+        steps = np.concatenate(([1.0], x, [farthest])), np.concatenate(([0.0], share, [100.0]))
+        axes.step(*steps, where="post", label=f"{name}: {best}", linewidth=1.2, **line_style(place))
+    axes.set_xscale("log")
+    axes.set_xlim(1, farthest)
+    axes.set_ylim(0, 103)
+    axes.xaxis.set_major_formatter(lambda x, _: f"{x:g}")
+    axes.xaxis.set_minor_formatter(lambda x, _: f"{x:g}" if farthest < 10 else "")
+    axes.set_xlabel(f"{metric.title}, times that of the best")
+    axes.set_ylabel(f"% of {len(ratios):,} slices")
+    plain(axes)
+    axes.tick_params(which="minor", labelsize=8)
+    _, names = axes.get_legend_handles_labels()
+    title(axes, "Performance profiles", "", legend_above(axes, names))
+    return axes
