@@ -178,7 +178,7 @@ def evaluate(
     learn from jobs that have ended; how much worse than the best weights in hindsight they are is
     their regret.
     """
-    from hpcgym.evaluation.brought import names_code
+    from hpcgym.scheduler.own_code import names_code
 
     if any(names_code(one) or one.endswith(".zip") for one in policies or []):
         sys.path.insert(0, os.getcwd())  # as python -m has it

@@ -5,18 +5,15 @@ Everything here is checked before anything is simulated.
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import os
-import re
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from hpcgym.errors import HpcgymError, nearest
-
-_NAMED = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
+from hpcgym.errors import HpcgymError
+from hpcgym.scheduler.own_code import named_object
 
 #: Files of agents.
 ENDINGS = (".json", ".pt", ".zip")
@@ -63,11 +60,6 @@ def own_name(policy: Any) -> str:
     return str(told or type(policy).__name__.lower())
 
 
-def names_code(text: str) -> bool:
-    """Tell whether a text is ``package.module:name``."""
-    return _NAMED.fullmatch(text) is not None
-
-
 def imported(text: str) -> Any:
     """Return the policy or dispatcher that ``package.module:name`` names.
 
@@ -78,25 +70,7 @@ def imported(text: str) -> Any:
     HpcgymError : there is no such module, importing it fails, or it has no such name; what has the
         name is none, as of :func:`as_policy`.
     """
-    module, _, name = text.partition(":")
-    try:
-        found: Any = importlib.import_module(module)
-    except ModuleNotFoundError as error:
-        if error.name is None or not f"{module}.".startswith(f"{error.name}."):
-            raise HpcgymError(f"{text}: importing {module} fails: {error}") from None
-        hint = "; leave .py out" if module.endswith(".py") else ""
-        raise HpcgymError(
-            f"{text}: there is no module {error.name!r} in the current folder or where Python looks"
-            f"{hint}"
-        ) from None
-    except Exception as error:  # whatever a user's module does
-        said = f"{type(error).__name__}: {error}"
-        raise HpcgymError(f"{text}: importing {module} fails: {said}") from None
-    for part in name.split("."):
-        if not hasattr(found, part):
-            known = [one for one in vars(found) if not one.startswith("_")] or ["nothing"]
-            raise HpcgymError(f"{text}: there is no {part!r} in it; {nearest(part, known)}")
-        found = getattr(found, part)
+    found = named_object(text)
     if not (acts(found) or callable(found)):
         raise HpcgymError(
             f"{text} is no policy: it is of the type {type(found).__name__}, and has no act"

@@ -27,11 +27,11 @@ from hpcgym.evaluation.brought import (
     as_policy,
     imported,
     load_agent,
-    names_code,
     own_name,
 )
 from hpcgym.evaluation.seeds import Seeds, read_seeds, seeds_of
 from hpcgym.report.labels import labelled, scheduler_name
+from hpcgym.scheduler.own_code import names_code
 from hpcgym.scheduler.policies import POLICIES
 from hpcgym.scheduler.policies.expressions import is_expression
 from hpcgym.scheduler.policies.index import parse_policy

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import os
-import re
-import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from hpcgym.agents import import_agent
 from hpcgym.baselines.schedulers import is_variant
 from hpcgym.cluster import Cluster
 from hpcgym.envs.core.episodes import Episodes
-from hpcgym.errors import HpcgymError, check_whole, unknown
+from hpcgym.errors import HpcgymError, check_whole
 from hpcgym.evaluation import limited
 from hpcgym.evaluation.brought import acts
 from hpcgym.evaluation.lineup import (
@@ -33,6 +30,7 @@ from hpcgym.evaluation.stage import checked_rules
 from hpcgym.evaluation.static_weights import best_static
 from hpcgym.evaluation.stream import features_of, learn_through, weeks_in
 from hpcgym.schedule.result import Result
+from hpcgym.scheduler.own_code import named_object, names_code
 from hpcgym.scheduler.policies import WEIGHTED_FEATURES
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.scheduler.usage import check_fair_share, counts_usage, without_idle_shares
@@ -47,7 +45,6 @@ LEARNERS = {
 }
 
 _ALWAYS = ("saf-typical",)  # a reference beside those of each leaderboard
-_NAMED = re.compile(r"([A-Za-z_][\w.]*):([A-Za-z_]\w*)")
 
 
 def prequential(
@@ -170,9 +167,8 @@ def find_learner(given: Any, seed: int = 0) -> Any:
     if isinstance(given, str) and given in LEARNERS:
         module, kind = LEARNERS[given]
         return _made(getattr(import_agent(module), kind), seed)
-    named = _NAMED.fullmatch(given) if isinstance(given, str) else None
-    if named and not is_variant(given):
-        given = _imported(given, *named.groups())
+    if names_code(given) and not is_variant(given):
+        given = named_object(given, Path.cwd())
     if not (isinstance(given, type) and acts(given)):
         try:
             return find_policy(given)
@@ -192,27 +188,3 @@ def _made(kind: type, seed: int) -> Any:
             f"{kind.__name__} must be made without arguments, but for a seed ({error}): give an"
             " object"
         ) from error
-
-
-def _imported(text: str, module: str, name: str) -> Any:
-    """Return what has this name in a module, of this folder or installed."""
-    try:
-        with _from_here():
-            found = importlib.import_module(module)
-    except Exception as error:  # a user's module may do anything
-        raise HpcgymError(f"{text}: {type(error).__name__}: {error}") from error
-    if not hasattr(found, name):
-        public = [one for one in vars(found) if not one.startswith("_")]
-        raise HpcgymError(f"{text}: {unknown('name', name, public)}")
-    return getattr(found, name)
-
-
-@contextmanager
-def _from_here() -> Iterator[None]:
-    """Let modules of the present folder be found, as by ``python -m``."""
-    before = list(sys.path)
-    sys.path.insert(0, os.getcwd())
-    try:
-        yield
-    finally:
-        sys.path[:] = before

@@ -16,7 +16,7 @@ from hpcgym.baselines.schedulers import find_scheduler
 from hpcgym.envs.core.cutting import Episode
 from hpcgym.envs.core.episodes import Episodes
 from hpcgym.errors import HpcgymError, check_choice, unknown
-from hpcgym.evaluation.brought import acts, as_policy, imported, load_agent, names_code
+from hpcgym.evaluation.brought import acts, as_policy, imported, load_agent
 from hpcgym.evaluation.leaderboard import Leaderboard
 from hpcgym.evaluation.lineup import by_name
 from hpcgym.evaluation.measured import Measured, board_of
@@ -24,6 +24,7 @@ from hpcgym.evaluation.seeds import Seeds, unfolded
 from hpcgym.evaluation.slices import Failures, Progress, measured_on, silent
 from hpcgym.evaluation.stage import begin_in, check_spaces
 from hpcgym.files import shaped
+from hpcgym.scheduler.own_code import names_code
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.run import simulate
 from hpcgym.workload import Workload

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +14,12 @@ from hpcgym.errors import HpcgymError, check_choice, check_each_once
 from hpcgym.files import MOST_TOML, bytes_of, toml_of
 from hpcgym.schedule.metrics import known_metrics
 from hpcgym.scheduler.capabilities import check
+from hpcgym.scheduler.own_code import names_code, own_rule
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.scheduler.usage import check_fair_share
 from hpcgym.sweep.corun import at, believed, check_sharing
 from hpcgym.sweep.limits import LimitSet, check_limited
+from hpcgym.sweep.simulations import OWN_RULES
 from hpcgym.sweep.source import KINDS, SEED, SLICES, Source
 from hpcgym.workload.cleaning import filter_names
 from hpcgym.workload.io.files import check_errors
@@ -31,6 +33,7 @@ def _names(kind: type[Any]) -> tuple[str, ...]:
 
 
 _RULES = _names(Scheduler)
+_NOT_KEYS = ("path", "sha256", "own")  # of an experiment's file
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,7 @@ class Experiment:
     speedups : files of speedups, or generated ones, of jobs that share nodes; none: none do.
     shuffles : seeds of the orders into which jobs are shuffled; none: they come as they are.
     limits : sets of limits of power and energy; none: jobs may share nodes.
+    own : scheduler -> rule -> the function or class of the user's that it is, ``module:name``.
     """
 
     path: Path
@@ -61,6 +65,7 @@ class Experiment:
     speedups: tuple[str, ...] = ()
     shuffles: tuple[int, ...] = ()
     limits: tuple[LimitSet, ...] = ()
+    own: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     @property
     def folder(self) -> Path:
@@ -72,7 +77,8 @@ def load_experiment(path: str | Path) -> Experiment:
     """Return the experiment that a TOML file describes.
 
     The file has ``schedulers``, a list of names and of tables (a ``name`` of one's own, a
-    ``scheduler`` to begin with, and rules that differ); ``[[workloads]]``, tables with the keys of
+    ``scheduler`` to begin with, and rules that differ, a ``dispatcher`` or a ``policy`` also by
+    ``module:name``, in the folder of the file first); ``[[workloads]]``, tables with the keys of
     :class:`Source`; and, if wanted, ``seeds``, ``metrics``, ``speedups``, one or a list,
     ``shuffles``, a list of seeds or how many, from 0 on, and ``[[limits]]``, tables with the keys
     of :class:`LimitSet`.
@@ -91,7 +97,7 @@ def load_experiment(path: str | Path) -> Experiment:
 
 
 def _experiment(table: Mapping[str, Any], path: Path, sha256: str) -> Experiment:
-    _check_keys("", table, [key for key in _names(Experiment) if key not in ("path", "sha256")])
+    _check_keys("", table, [key for key in _names(Experiment) if key not in _NOT_KEYS])
     workloads = tuple(
         _source(f"workloads[{place}]", entry)
         for place, entry in enumerate(_list(table, "workloads", [dict]))
@@ -120,8 +126,10 @@ def _experiment(table: Mapping[str, Any], path: Path, sha256: str) -> Experiment
     check_limited(workloads, schedulers, limits, path.parent)
     late = any(scheduler.dispatch_time for scheduler in schedulers.values())
     _check_metrics(metrics, bool(speedups), limits, late)
+    tables = [entry for entry in table["schedulers"] if isinstance(entry, dict)]
+    own = {entry["name"]: _own(entry) for entry in tables if _own(entry)}
     return Experiment(
-        path, sha256, workloads, schedulers, seeds, metrics, speedups, shuffles, limits
+        path, sha256, workloads, schedulers, seeds, metrics, speedups, shuffles, limits, own
     )
 
 
@@ -167,6 +175,9 @@ def _scheduler(where: str, entry: str | dict[str, Any], folder: Path) -> tuple[s
     for rule in ("estimate", "policy_estimate"):
         if not isinstance(rules.get(rule, ""), str):
             raise HpcgymError(f"{where}.{rule} must be a name, not {rules[rule]!r}")
+    rules |= {
+        rule: at(f"{where}.{rule}", own_rule, text, folder) for rule, text in _own(entry).items()
+    }
     shares = rules.get("fair_share")
     if isinstance(shares, str) and shares.endswith(".toml"):
         rules["fair_share"] = str(folder / shares)
@@ -176,6 +187,11 @@ def _scheduler(where: str, entry: str | dict[str, Any], folder: Path) -> tuple[s
     scheduler = at(where, begin.but, **rules)
     at(where, check_fair_share, rules.get("fair_share"), any(scheduler.usage_orders))
     return name, scheduler
+
+
+def _own(entry: Mapping[str, Any]) -> dict[str, str]:
+    """Return the rules of an entry that are code of the user's."""
+    return {rule: entry[rule] for rule in OWN_RULES if names_code(entry.get(rule))}
 
 
 def _name_of(entry: str | dict[str, Any]) -> str:

@@ -19,6 +19,7 @@ from typing import Any
 from hpcgym.errors import HpcgymError, WorkloadError
 from hpcgym.schedule.metrics import needs_watts, watts_given
 from hpcgym.scheduler.hold import Hold
+from hpcgym.scheduler.own_code import module_file
 from hpcgym.scheduler.policies.fair_share import FairShare
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.speedups import Heatmap
@@ -66,7 +67,10 @@ def make_manifest(experiment: Experiment) -> Manifest:
         "seeds": list(experiment.seeds),
         **_crossed(heatmaps, experiment),
         "workloads": workloads,
-        "schedulers": {name: _rules(one) for name, one in experiment.schedulers.items()},
+        "schedulers": {
+            name: _rules(one) | dict(experiment.own.get(name, {}))
+            for name, one in experiment.schedulers.items()
+        },
         "metrics": list(experiment.metrics),
     }
     if (number := len(Tasks(manifest))) > MOST_TASKS:
@@ -83,8 +87,15 @@ def _tasks_sha256(manifest: Manifest) -> str:
 
 
 def _files_of_rules(experiment: Experiment) -> dict[str, str]:
-    """Return the SHA-256 of the files of speedups that schedulers take for the true ones."""
+    """Return the SHA-256 of the files that rules are read from.
+
+    These are speedups that schedulers take for the true ones, and modules beside the experiment.
+    """
     found: dict[str, str] = {}
+    for text in {text for rules in experiment.own.values() for text in rules.values()}:
+        module = module_file(text, experiment.folder)
+        if module is not None:
+            found[module.relative_to(experiment.folder).as_posix()] = sha256_of(module)
     for scheduler in experiment.schedulers.values():
         if isinstance(scheduler.pair_estimate, Heatmap):
             path = speedups_file(scheduler.pair_estimate.source, experiment.folder)

@@ -14,6 +14,7 @@ from hpcgym.cluster import Cluster, find_cluster
 from hpcgym.errors import HpcgymError
 from hpcgym.schedule.metrics import told_metrics
 from hpcgym.scheduler.limit_texts import read_limits
+from hpcgym.scheduler.own_code import module_file, names_code, own_rule
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.run import simulate
 from hpcgym.speedups import Heatmap, find_speedups
@@ -22,6 +23,8 @@ from hpcgym.workload.archive import fetch, find, find_own, is_trace
 from hpcgym.workload.io.files import Errors, sha256_of
 from hpcgym.workload.load import GENERATORS
 
+#: Rules that may be code of the user's: a text ``module:name``.
+OWN_RULES = ("policy", "dispatcher")
 #: What the rule ``pair_estimate`` can be that is no speedups.
 PAIR_ESTIMATES = ("known", "learned")
 
@@ -61,6 +64,11 @@ def simulate_task(
     rules = dict(task["rules"])
     if rules.get("pair_estimate", "known") not in PAIR_ESTIMATES:
         rules["pair_estimate"] = load_speedups(rules["pair_estimate"], folder, digests)
+    rules |= {
+        rule: _own_rule(rules[rule], Path(folder), digests)
+        for rule in OWN_RULES
+        if names_code(rules.get(rule))
+    }
     machine = None
     if cluster is not None:
         machine = load_machine(cluster, folder, digests.get(cluster, ""))
@@ -152,6 +160,15 @@ def load_machine(text: str, folder: str, digest: str) -> Cluster:
     if path is not None:
         _check_digest(text, path, digest)
     return find_cluster(text if path is None else path)
+
+
+def _own_rule(text: str, folder: Path, digests: Mapping[str, str]) -> Any:
+    """Return the function of the user's, or a new object of the class, of the file that it was."""
+    file = module_file(text, folder)
+    if file is not None:
+        name = file.relative_to(folder).as_posix()
+        _check_digest(name, file, digests.get(name, ""))
+    return own_rule(text, folder)
 
 
 def _check_digest(name: str, path: Path, digest: str) -> None:

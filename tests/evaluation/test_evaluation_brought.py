@@ -16,7 +16,8 @@ from gymnasium import spaces
 import hpcgym
 from hpcgym.errors import HpcgymError
 from hpcgym.evaluation import evaluate
-from hpcgym.evaluation.brought import imported, misfit_of_spaces, names_code
+from hpcgym.evaluation.brought import imported, misfit_of_spaces
+from hpcgym.scheduler.own_code import names_code
 
 FEW: dict[str, Any] = {"jobs": 100, "n": 2, "budget": 0, "env": "hpcgym/JobSelection-v0"}
 

@@ -253,7 +253,7 @@ def test_learners_by_name_class_and_module(tmp_path: Path, monkeypatch: Any) -> 
     assert find_learner("a_learner_of_mine:Mine").act(None, None) == [0] * 6
     with pytest.raises(HpcgymError, match="unknown name 'Mina'; known are Mine"):
         find_learner("a_learner_of_mine:Mina")
-    with pytest.raises(HpcgymError, match="no_such:Mine: ModuleNotFoundError"):
+    with pytest.raises(HpcgymError, match="no_such:Mine: there is no module 'no_such'"):
         find_learner("no_such:Mine")
 
 

@@ -1,0 +1,101 @@
+"""Functions and classes of users' own modules, by ``package.module:name``."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from hpcgym.errors import HpcgymError, nearest
+
+_NAMED = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
+
+
+def names_code(text: Any) -> bool:
+    """Tell whether this is a text ``package.module:name``."""
+    return isinstance(text, str) and _NAMED.fullmatch(text) is not None
+
+
+def named_object(text: str, folder: Path | None = None) -> Any:
+    """Return what ``package.module:name`` names, of a module that is imported.
+
+    Parameters
+    ----------
+    text : of :func:`names_code`.
+    folder : where modules are looked for before all other places; None: only where Python looks.
+
+    Raises
+    ------
+    HpcgymError : there is no such module, importing it fails, it has no such name, or a module of
+        this name that is elsewhere has been imported before that in the folder.
+    """
+    module, _, name = text.partition(":")
+    try:
+        with _looked_for_in(folder):
+            found: Any = importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{module}.".startswith(f"{error.name}."):
+            raise HpcgymError(f"{text}: importing {module} fails: {error}") from None
+        hint = "; leave .py out" if module.endswith(".py") else ""
+        raise HpcgymError(
+            f"{text}: there is no module {error.name!r} in the"
+            f" {'current folder' if folder is None else f'folder {folder}'} or where Python looks"
+            f"{hint}"
+        ) from None
+    except Exception as error:  # whatever a user's module does
+        said = f"{type(error).__name__}: {error}"
+        raise HpcgymError(f"{text}: importing {module} fails: {said}") from None
+    here = None if folder is None else module_file(text, folder)
+    if here is not None and not here.samefile(found.__file__ or here):
+        raise HpcgymError(f"{text}: {found.__file__} was imported before {here}: rename one")
+    for part in name.split("."):
+        if not hasattr(found, part):
+            known = [one for one in vars(found) if not one.startswith("_")] or ["nothing"]
+            raise HpcgymError(f"{text}: there is no {part!r} in it; {nearest(part, known)}")
+        found = getattr(found, part)
+    return found
+
+
+def module_file(text: str, folder: Path) -> Path | None:
+    """Return the file in a folder that has the module of a text; None if it is elsewhere."""
+    stem = folder.joinpath(*text.partition(":")[0].split("."))
+    files = (stem.with_name(f"{stem.name}.py"), stem / "__init__.py")
+    return next((file for file in files if file.is_file()), None)
+
+
+def own_rule(text: str, folder: Path) -> Any:
+    """Return the function of a text, or a new object of its class: one for each simulation.
+
+    Raises
+    ------
+    HpcgymError : what :func:`named_object` raises; a class that cannot be made without arguments;
+        another object, whose state one simulation would leave to the next.
+    """
+    found = named_object(text, folder)
+    if inspect.isfunction(found):
+        return found
+    if not isinstance(found, type):
+        kind = type(found).__name__
+        raise HpcgymError(f"{text} must be a function or a class, not an object ({kind})")
+    try:
+        return found()
+    except Exception as error:  # whatever a user's class does
+        said = f"{type(error).__name__}: {error}"
+        raise HpcgymError(f"{text} cannot be made without arguments: {said}") from None
+
+
+@contextmanager
+def _looked_for_in(folder: Path | None) -> Iterator[None]:
+    """Let modules of a folder be found, before others."""
+    before = list(sys.path)
+    if folder is not None:
+        sys.path.insert(0, str(folder.resolve()))
+    try:
+        yield
+    finally:
+        sys.path[:] = before
