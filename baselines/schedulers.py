@@ -9,6 +9,7 @@ from typing import Any
 from hpcgym.baselines.coschedulers import COSCHEDULERS
 from hpcgym.baselines.dispatchers import DISPATCHERS, chooses_nodes
 from hpcgym.errors import HpcgymError, check_choice, unknown
+from hpcgym.naming import seconds_of
 from hpcgym.scheduler.files import ENDING, read_scheduler
 from hpcgym.scheduler.hold import Hold
 from hpcgym.scheduler.policies.index import POLICIES
@@ -149,18 +150,23 @@ def read_variant(name: str) -> tuple[str, dict[str, Any]]:
 
 
 #: Rules that are numbers, and those that a scheduler can be without.
-_NUMBERS = ("threshold", "pairs_above", "dispatch_time")
+_TIMES = ("threshold", "dispatch_time")
+_NUMBERS = (*_TIMES, "pairs_above")
 _NONE = (*_NUMBERS, "hold", "quota", "maintenance", "fair_share", "dispatcher")
 
 
 def rule_value(rule: str, text: str) -> Any:
-    """Return what a rule is that was given as text: a number or None, where it can be."""
+    """Return what a rule is that was given as text: a number or None, where it can be.
+
+    Times may have units, such as ``5h``; see :func:`hpcgym.naming.seconds_of`.
+    """
     if text == "none" and rule in _NONE:
         return None
     if rule not in _NUMBERS:
         return text
+    read = seconds_of(text) if rule in _TIMES else None
     try:
-        number = float(text)
+        number = float(text) if read is None else read
     except ValueError:
         return text
     return int(number) if number.is_integer() else number

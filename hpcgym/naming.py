@@ -76,6 +76,16 @@ MOST_AMOUNT = 2**31  # of units, and of a resource on a node or in a unit: so th
 #: Names of units of memory -> megabytes.
 MEGABYTES = {"MB": 1, "GB": 1_000, "TB": 1_000_000}
 
+#: Units of time -> seconds.
+SECONDS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86_400, "w": 604_800}
+_SECONDS = re.compile(r"\d{1,15}(?:\.\d{1,9})?")
+_WITH_UNIT = re.compile(r"(\d{1,15}(?:\.\d{1,9})?)\s*(s|min|m|h|d|w)")
+_WITH_UNITS = re.compile(rf"{_WITH_UNIT.pattern}(?:\s*{_WITH_UNIT.pattern})*")
+_CLOCK = re.compile(
+    r"(?:(?P<days>\d{1,6})-)?(?:(?P<first>\d{1,9}):)?(?P<second>\d{1,9}):"
+    r"(?P<third>\d{1,9}(?:\.\d{1,9})?)"
+)
+
 _MEMORY = re.compile(r"(\d+(?:\.\d+)?)\s*(MB|GB|TB)", re.IGNORECASE)
 _RESOURCE = re.compile(r"[A-Za-z][\w-]*")
 # what stands beside resources in files of machines
@@ -173,6 +183,28 @@ def alike(names: Iterable[str]) -> tuple[str, str] | None:
             return seen[plain], name
         seen[plain] = name
     return None
+
+
+def seconds_of(text: str) -> float | None:
+    """Return the seconds of a time as people and logs write it; None if it is none.
+
+    Seconds alone, a number and a unit or several of them (s, m or min, h, d, w), or a clock of
+    hours, minutes and seconds, perhaps with days before.
+
+    >>> seconds_of("90"), seconds_of("1.5h"), seconds_of("1d 12h"), seconds_of("1-12:00:00")
+    (90.0, 5400.0, 129600.0, 129600.0)
+    """
+    text = text.strip()
+    if _SECONDS.fullmatch(text):
+        return float(text)
+    if _WITH_UNITS.fullmatch(text):
+        parts = _WITH_UNIT.findall(text)
+        return float(sum(Fraction(number) * SECONDS[unit] for number, unit in parts))
+    found = _CLOCK.fullmatch(text)
+    if found is None or (found["days"] and not found["first"]):
+        return None
+    hours = int(found["days"] or 0) * 24 + int(found["first"] or 0)
+    return (hours * 60 + int(found["second"])) * 60 + float(found["third"])
 
 
 def duration(seconds: float) -> str:

@@ -180,6 +180,17 @@ class MachineReading(PoolReading):
         return _fitting(workload, self.machine, self.unfit == "drop")
 
 
+def whole_seconds(text: str) -> int:
+    """Return the seconds of an option, which are whole, given as a number or with units."""
+    from hpcgym.naming import seconds_of
+
+    sign = -1 if text.startswith("-") else 1  # an extract may begin before the log's time 0
+    seconds = seconds_of(text.removeprefix("-"))
+    if seconds is None or seconds != int(seconds):
+        raise typer.BadParameter(f"{text!r} is no whole seconds, nor a time such as 5h or 2d")
+    return sign * int(seconds)
+
+
 @dataclass(frozen=True)
 class PeriodReading(MachineReading):
     """The same, of all that a workload has or of a part of its time; nodes may be shared."""
@@ -202,10 +213,12 @@ class PeriodReading(MachineReading):
         int | None,
         typer.Option(
             "--from",
-            metavar="SECONDS",
-            help="Only what the trace has from this time of its clock on, with the machine as it"
-            " was: jobs that ran keep their starts, jobs that waited are queued, and fair share"
-            " knows what users had used. By the waiting times that the trace recorded.",
+            metavar="TIME",
+            parser=whole_seconds,
+            help="Only what the trace has from this time of its clock on, in seconds or as 84d,"
+            " with the machine as it was: jobs that ran keep their starts, jobs that waited are"
+            " queued, and fair share knows what users had used. By the waiting times that the trace"
+            " recorded.",
             show_default=False,
         ),
     ] = None
@@ -213,7 +226,8 @@ class PeriodReading(MachineReading):
         int | None,
         typer.Option(
             "--to",
-            metavar="SECONDS",
+            metavar="TIME",
+            parser=whole_seconds,
             help="With --from: only jobs submitted before this time; they are simulated to their"
             " ends.",
             show_default="the last submission",

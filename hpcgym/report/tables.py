@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hpcgym.files.writing import whole_text
+from hpcgym.naming import duration
 from hpcgym.report.labels import Results, by_machine, named
 from hpcgym.report.numbers import shown
 from hpcgym.schedule.metrics import MORE, NEITHER, Metric, known_metrics
@@ -193,8 +194,15 @@ def rich_metrics(result: Result) -> Table:
     table.add_column("value", justify="right")
     table.add_column("unit")
     for metric in in_order(told_metrics(result)):
-        table.add_row(metric.title, text_of(metric, result.metrics[metric.name]), metric.unit)
+        value = result.metrics[metric.name]
+        table.add_row(metric.title, text_of(metric, value), _unit_of(metric, value))
     return table
+
+
+def _unit_of(metric: Metric, value: float) -> str:
+    """Return the unit of a metric, of long times with what people call them."""
+    long = metric.unit == "s" and value >= 3600
+    return f"s = {duration(value)}" if long else metric.unit
 
 
 def write_tables(

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from hpcgym.engine import holding
 from hpcgym.errors import HpcgymError, check_choice, is_number, number_in, unknown
+from hpcgym.naming import seconds_of
 
 #: The run times by which a job is held back -> what they are.
 HOLD_BY = {
@@ -136,7 +137,10 @@ def _pairs(text: str) -> dict[str, Any]:
             name, value = "share", name
         if name in found:
             raise HpcgymError(f"hold: {name} is there twice in {text!r}")
-        found[name] = value if name == "by" else number_in(f"hold: {name}", value)
+        seconds = seconds_of(value) if name in ("from_s", "erode_s") else None
+        found[name] = seconds if seconds is not None else value
+        if seconds is None and name != "by":
+            found[name] = number_in(f"hold: {name}", value)
     return found
 
 

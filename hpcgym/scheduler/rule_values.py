@@ -110,7 +110,8 @@ def threshold(threshold: Any) -> float | None:
         return None
     number = threshold.item() if isinstance(threshold, np.generic) else threshold
     if not is_number(number) or math.isnan(number) or number < 0:
-        raise HpcgymError(f"threshold must be a number of at least 0 s, not {threshold!r}")
+        hint = "; options take times such as 5h or 2d too" if isinstance(threshold, str) else ""
+        raise HpcgymError(f"threshold must be a number of at least 0 s, not {threshold!r}{hint}")
     return number
 
 

@@ -7,7 +7,6 @@ waited then, have a time in which nothing counts yet, let later jobs go on to co
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -19,6 +18,7 @@ from hpcgym.cluster.pool import Cluster
 from hpcgym.engine.state import FOREVER
 from hpcgym.envs.core.cutting import Episode
 from hpcgym.errors import HpcgymError, check_choice
+from hpcgym.naming import seconds_of
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.run import simulate
 from hpcgym.workload.extracts import extract, recorded_run_time
@@ -31,8 +31,6 @@ ARRIVALS = ("stop", "continue")
 #: Whose schedule an episode goes on with, where it is not said.
 USUAL_START = "easy"
 
-_UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}  # [s]
-_DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)([smhdw]?)")
 _MOST_S = 100 * 366 * 86_400
 
 
@@ -86,8 +84,9 @@ def read_duration(name: str, value: Any, least: int) -> int:
     HpcgymError : it is neither, or too short or long.
     """
     seconds = -1.0
-    if isinstance(value, str) and (match := _DURATION.fullmatch(value.strip())):
-        seconds = float(match[1]) * _UNITS[match[2]]
+    if isinstance(value, str):
+        read = seconds_of(value)
+        seconds = -1.0 if read is None else read
     elif isinstance(value, (int, float, np.integer)) and not isinstance(value, bool):
         seconds = float(value)
     if not least <= seconds <= _MOST_S or seconds != int(seconds):

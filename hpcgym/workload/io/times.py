@@ -12,12 +12,8 @@ from datetime import UTC, datetime, tzinfo
 from zoneinfo import ZoneInfo
 
 from hpcgym.errors import WorkloadError
+from hpcgym.naming import seconds_of
 
-_DURATION = re.compile(
-    r"(?:(?P<days>\d{1,6})-)?(?:(?P<first>\d{1,9}):)?(?P<second>\d{1,9}):"
-    r"(?P<third>\d{1,9}(?:\.\d{1,9})?)"
-)
-_PLAIN = re.compile(r"\d{1,15}(?:\.\d{1,9})?")
 _UNIX = re.compile(r"\d{9,11}")  # seconds since 1970: 1973 and later
 _DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d.*)?")
 
@@ -88,19 +84,16 @@ def is_date(text: object) -> bool:
 
 
 def duration(text: str) -> float:
-    """Return the seconds of ``1-02:03:04``, ``02:03:04``, ``03:04.5`` or plain seconds.
+    """Return the seconds of ``1-02:03:04``, ``02:03:04``, ``03:04.5``, ``5h`` or plain seconds.
 
     Raises
     ------
-    ValueError : it is none of them.
+    ValueError : it is none of them, as :func:`hpcgym.naming.seconds_of` has them.
     """
-    if _PLAIN.fullmatch(text):
-        return float(text)
-    found = _DURATION.fullmatch(text)
-    if found is None or (found["days"] and not found["first"]):
+    seconds = seconds_of(text)
+    if seconds is None:
         raise ValueError("no duration such as 1-02:03:04 or 02:03:04")
-    hours = int(found["days"] or 0) * 24 + int(found["first"] or 0)
-    return (hours * 60 + int(found["second"])) * 60 + float(found["third"])
+    return seconds
 
 
 def nearest(seconds: float) -> int:
