@@ -161,7 +161,7 @@ class Simulations:
 
     @cached_property
     def fingerprint(self) -> tuple[int, ...]:
-        """Numbers that differ where jobs, their users as far as they matter, or rules do."""
+        """Numbers that differ if the jobs, the rules, or the users that rules look at differ."""
         table = self.whole
         rules: tuple[NDArray[Any], ...] = (
             *(table.settings, table.sim, table.watts, table.places, table.waiting, table.codes),
