@@ -23,7 +23,7 @@ class EpisodeSettings(Settings):
 
     part: str = setting(
         "train",
-        "Part of the workload in time to learn from; what is left is for hpcgym evaluate.",
+        "Part of the workload in time to learn from; the rest is for hpcgym evaluate.",
         "train|test|all",
     )
     train_share: float = setting(0.5, "Share of the workload that is for training.", "SHARE")
@@ -55,10 +55,10 @@ class XnesSettings(Settings):
 
     budget: int = whole(500, "Weight vectors to try; each is simulated on every training slice.", 1)
     method: str = choice("xnes", "How to search.", *METHODS)
-    seed: int = whole(0, "Of the search, and of slices that are drawn.", 0)
+    seed: int = whole(0, "Seed of the search and of drawn slices.", 0)
     samples: int | None = whole(
         None,
-        "How many of the vectors are pure policies and random ones, before the search proper.",
+        "How many of the vectors are pure policies and random ones, before the search itself.",
         0,
         shown="two of five",
     )
@@ -67,14 +67,14 @@ class XnesSettings(Settings):
         None, "Vectors of a generation.", 2, shown="4 + 3 ln(number of features)"
     )
     sigma: float = real(0.1, "First step size of a run.", "S", above=True)
-    penalty: float = real(10.0, "Weight of ||w|| + 1/||w|| in what is minimised.", "L")
+    penalty: float = real(10.0, "Weight of ||w|| + 1/||w|| in the minimised value.", "L")
     scale: str = choice(
         "spread",
         "Search in weights times the spread of their features, or in weights as they are.",
         *("spread", "none"),
     )
     metric: str = setting(
-        "mean_bsld", "What is minimised: mean_bsld, mean_wait_s, ...", "NAME", None
+        "mean_bsld", "The metric to minimise: mean_bsld, mean_wait_s, ...", "NAME", None
     )
 
     @property
@@ -101,7 +101,7 @@ class ControlsSettings(EpisodeSettings):
         options=("--number", "-n"),
     )
     budget: int = whole(480, _TRIED, 1)
-    seed: int = whole(0, "Of the search, and of the choice of episodes.", 0)
+    seed: int = whole(0, "Seed of the search and of the choice of episodes.", 0)
     method: str = choice("cma-es", "How to search.", "cma-es", "xnes")
     population: int = whole(24, "Vectors of a generation.", 2, options=None)
     sigma: float = real(
@@ -114,9 +114,11 @@ class PairsSettings(EpisodeSettings):
     """How pairs are searched for; see :func:`hpcgym.agents.coschedule.train`."""
 
     episodes: str = setting("windows", _OF_EPISODES, _NOT_WHOLE)
-    number: int | None = setting(16, "Episodes to search and to choose by, half each.", "N")
+    number: int | None = setting(
+        16, "Number of episodes: half to search on, half to choose by.", "N"
+    )
     budget: int = whole(1200, _TRIED, 1)
-    seed: int = whole(0, "Of the search, and of the choice of episodes.", 0)
+    seed: int = whole(0, "Seed of the search and of the choice of episodes.", 0)
     population: int = whole(24, "Vectors of a generation.", 2, options=None)
     sigma: float = real(0.3, "First step size.", "S", above=True, options=None)
 
@@ -136,14 +138,14 @@ class RecordSettings(EpisodeSettings):
     """What is recorded; see :func:`hpcgym.agents.recorder.record`."""
 
     record_episodes: int = whole(20, "Number of episodes to record.", 1, options=("--number", "-n"))
-    seed: int = whole(0, "Of the choice of episodes.", 0)
+    seed: int = whole(0, "Seed of the choice of episodes.", 0)
 
 
 @dataclass(frozen=True)
 class CloneSettings(RecordSettings):
     """How a clone is trained; see :func:`hpcgym.agents.behaviour_cloning.train`."""
 
-    seed: int = whole(0, "Of the network, of the order of batches and of the episodes.", 0)
+    seed: int = whole(0, "Seed of the network, of the order of batches and of the episodes.", 0)
     batch_size: int = whole(256, _BATCH, 1, options=None)
     learning_rate: float = real(3e-3, _RATE, "R", most=math.inf, options=None)
     width: int = whole(32, _WIDTH, 1, options=None)
@@ -153,13 +155,16 @@ class CloneSettings(RecordSettings):
 class CqlSettings(Settings):
     """How CQL learns from recordings; see :func:`hpcgym.agents.cql.train`."""
 
-    seed: int = whole(0, "Of the network and of the order of batches.", 0)
-    alpha: float = real(0.1, "Weight of what keeps the agent to recorded choices.", "A")
+    seed: int = whole(0, "Seed of the network and of the order of batches.", 0)
+    alpha: float = real(0.1, "Weight of the term that keeps the agent to recorded choices.", "A")
     gamma: float = real(0.99, "Discount of what comes a step later.", "G", most=1.0)
     n_steps: int = whole(
-        50, "Steps whose rewards are taken as they were, before values stand for the rest.", 1
+        50,
+        "Number of steps whose recorded rewards are used before the network's value"
+        " replaces the rest.",
+        1,
     )
-    power: float = real(0.5, "Power of the usual return that rewards are divided by.", "P")
+    power: float = real(0.5, "Rewards are divided by the usual return to this power.", "P")
     tau: float = real(
         0.005, "How far the slow copy follows the network in a step.", "T", most=1.0, options=None
     )
@@ -172,7 +177,7 @@ class CqlSettings(Settings):
 class PpoSettings(EpisodeSettings):
     """How PPO is trained; see :func:`hpcgym.agents.ppo.train`."""
 
-    seed: int = whole(0, "Of the network, of exploration and of the episodes.", 0)
+    seed: int = whole(0, "Seed of the network, of exploration and of the episodes.", 0)
     n_envs: int = whole(32, "Environments side by side, in one batch.", 1, options=("--envs",))
     reference: str = setting("fcfs", _REFERENCE, "NAME", options=None)
     power: float = real(0.5, _POWER, "P", options=None)
@@ -207,8 +212,10 @@ class PracticeSettings(Settings):
         0.5, "Share of the workload to learn from; its last quarter is to choose by.", "SHARE"
     )
     jobs: int = setting(256, "Jobs of a slice.", "N")
-    steps: int = whole(500_000, "Steps of all environments together, for choosing too.", 1)
-    seed: int = whole(0, "Of the agent, of exploration and of the episodes.", 0)
+    steps: int = whole(
+        500_000, "Steps of all environments together, including those for choosing.", 1
+    )
+    seed: int = whole(0, "Seed of the agent, of exploration and of the episodes.", 0)
 
 
 @dataclass(frozen=True)
@@ -240,7 +247,7 @@ class JobPpoSettings(Settings):
     clip: float = real(0.2, "How far probabilities may move in a rollout.", "C", options=None)
     ent_coef: float = real(0.0, "Weight of the entropy in the loss.", "W", options=None)
     width: int = whole(32, _WIDTH, 1, options=None)
-    reward: str = setting("bsld/easy", "What is learned from.", "NAME")
+    reward: str = setting("bsld/easy", "The reward to learn from.", "NAME")
     every: float = real(
         0.08, "Share of the steps between two choices by validation.", "S", most=1.0, options=None
     )
@@ -264,7 +271,7 @@ class JobDqnSettings(Settings):
         0.01, "How fast the second network follows the first, a batch.", "S", most=1.0, options=None
     )
     width: int = whole(32, _WIDTH, 1, options=None)
-    reward: str = setting("bsld/easy", "What is learned from.", "NAME")
+    reward: str = setting("bsld/easy", "The reward to learn from.", "NAME")
     every: float = real(
         0.08, "Share of the steps between two choices by validation.", "S", most=1.0, options=None
     )

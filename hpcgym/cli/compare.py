@@ -103,8 +103,8 @@ def compare(
         list[str] | None,
         typer.Option(
             metavar="NAME...",
-            help="Scheduler or dispatcher of the lists below, a scheduler also with other rules, as"
-            " in saf:threshold=18000,hold=0.1.",
+            help="Scheduler or dispatcher of the lists below. A scheduler may have other rules,"
+            " as in saf:threshold=18000,hold=0.1.",
             show_default=f"{','.join(DEFAULT)}; with --policy EASY with each; with --speedups easy,"
             " fcfs, conservative and all co-schedulers",
         ),
@@ -125,16 +125,16 @@ def compare(
     """Simulate several schedulers or dispatchers and mark the best of each metric.
 
     Options with ... may be given several times; names and numbers may also be joined by commas. A
-    rule with one value changes all schedulers. With several values each scheduler is simulated
-    under each of them, several such rules in all combinations, and rows are called as in
-    "saf, threshold=18000". On several machines (--processors, --cluster) all are simulated on each,
-    and the best are those of each machine.
+    rule with one value changes all schedulers. With several values, each scheduler is simulated
+    under each of them; several such rules are combined. Rows are then named as in "saf,
+    threshold=18000". On several machines (--processors, --cluster) all are simulated on each, and
+    the best values are marked for each machine.
 
-    --policy without --scheduler stands for EASY with each policy, back-filled as by the scheduler
-    of that name; fcfs for easy. --fair-share changes schedulers that look at usage,
-    --dispatch-time dispatchers, and --partners, --pairs-above and --pair-estimate, with --speedups
-    --allocation too, schedulers whose jobs share nodes; the others stay as they are. With
-    --speedups makespans improve over that of the first scheduler.
+    --policy without --scheduler means EASY with each policy, back-filled as by the scheduler of
+    that name; fcfs means easy. --fair-share changes only schedulers that look at usage, and
+    --dispatch-time only dispatchers. --partners, --pairs-above and --pair-estimate, with --speedups
+    also --allocation, change only schedulers whose jobs share nodes. With --speedups, the
+    improvement of makespans is over the first scheduler.
     """
     rows = _compared(workload, scheduler, rules, reading, under, signal, shared)
     outcome = _outcome(rows)

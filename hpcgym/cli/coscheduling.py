@@ -86,8 +86,8 @@ class SharingOptions:
         int | None,
         typer.Option(
             metavar="SEED",
-            help="Give all jobs codes of --speedups, drawn at random: for workloads that do not"
-            " tell what their jobs run.",
+            help="Give each job a code of --speedups, drawn at random, for workloads that do"
+            " not tell what their jobs run.",
             show_default=False,
         ),
     ] = None
@@ -95,8 +95,9 @@ class SharingOptions:
         str | None,
         typer.Option(
             metavar="best|fill|first",
-            help="Which nodes a job takes that shares: where it is fastest, an idle node counting"
-            " as nobody beside it (best); nodes in use first (fill); by number (first).",
+            help="Which nodes a job that shares nodes takes: those where it is fastest, where"
+            " an idle node counts as one without a neighbour (best); nodes in use first"
+            " (fill); by number (first).",
             show_default="fill",
         ),
     ] = None
@@ -104,8 +105,8 @@ class SharingOptions:
         str | None,
         typer.Option(
             metavar="X|none",
-            help="Two jobs only start beside each other if the mean of both speedups is above X,"
-            " such as 1; else a job takes idle nodes, or waits.",
+            help="Two jobs start beside each other only if the mean of both speedups is above"
+            " X, such as 1; else a job takes idle nodes, or waits.",
             show_default="any may",
         ),
     ] = None
@@ -113,7 +114,7 @@ class SharingOptions:
         str | None,
         typer.Option(
             metavar="known|learned|FILE",
-            help="What the scheduler takes for the speedups: the true ones, what it learns of them"
+            help="The speedups that the scheduler assumes: the true ones, those that it learns"
             " while jobs run, or those of another file (or generated:...).",
             show_default="known",
         ),

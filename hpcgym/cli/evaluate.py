@@ -97,8 +97,9 @@ def evaluate(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Environment whose limits of power or energy all keep: EnergyBudget or PowerCap;"
-            " CoSchedule, where jobs share nodes; or where policies act that know of none.",
+            help="The environment: EnergyBudget or PowerCap, whose limits all rows keep;"
+            " CoSchedule, in which jobs share nodes; or the one for policies that do not"
+            " name theirs.",
             show_default="as agents were trained",
         ),
     ] = None,
@@ -106,8 +107,8 @@ def evaluate(
         float | None,
         typer.Option(
             metavar="S",
-            help="Of the energy, or of the power, with all nodes busy: the budget of EnergyBudget,"
-            " the cap of PowerCap.",
+            help="The budget of EnergyBudget or the cap of PowerCap, as a share of the energy"
+            " or power with all nodes busy.",
             show_default="as agents were trained, or 0.6",
         ),
     ] = None,
@@ -123,35 +124,39 @@ def evaluate(
         str | None,
         typer.Option(
             metavar="FILE|generated:...",
-            help="Of CoSchedule: how fast codes run beside each other.",
+            help="For CoSchedule: how fast codes run beside each other.",
             show_default="as agents were trained, or generated",
         ),
     ] = None,
     protocol: prequential.Protocol,
     slices: Slices,
     seed: Annotated[
-        int, typer.Option(metavar="N", help="Of all random choices: the same, the same table.")
+        int,
+        typer.Option(
+            metavar="N", help="Seed of all random choices: the same seed gives the same table."
+        ),
     ] = 0,
     budget: Annotated[
         int,
         typer.Option(
             metavar="N",
-            help="Weight vectors tried on the training part for best-static; 0: leave it out. Of"
-            " prequential: tried on all jobs, for the best in hindsight.",
+            help="Weight vectors tried on the training part for best-static; 0 leaves it out."
+            " For prequential they are tried on all jobs, for the best in hindsight.",
         ),
     ] = 200,
     metric: Annotated[
         str,
         typer.Option(
             metavar="NAME",
-            help="What policies are ranked by, of the metrics below: the mean over the slices.",
+            help="The metric that ranks policies, one of those below, as a mean over the slices.",
         ),
     ] = _METRIC,
     reference: Annotated[
         str | None,
         typer.Option(
             metavar="ROW",
-            help="Row that the others are compared with: how far they are above it, and p-values.",
+            help="Row that the others are compared with: the table says how far they are above"
+            " it, with p-values.",
             show_default="easy, without backfilling fcfs",
         ),
     ] = None,
@@ -164,19 +169,19 @@ def evaluate(
 ) -> None:
     """Compare agents and schedulers on unseen slices of a workload.
 
-    The references EASY, EASY-SJBF, SAF, F1 (without backfilling FCFS, SJF, SAF, F1) and the best
-    weights that do not change, found on the training part, are always in the table; so is random, a
-    random order of the queue, or random actions where agents select jobs, order or weigh. With a
-    dispatcher that solves a model, such as pcp20, it has how far above the best of the dispatchers
-    and references each policy is. Under a budget of energy it has that for powercap, and the energy
-    of each policy: of the whole schedule, and while the limits hold. The 95 % intervals are of
-    resampled slices, and of resampled trainings where a row has several; fewer than 5 slices have
-    none. p is of the permutation test that a policy differs from the reference, slice by
-    slice; it is not corrected for the number of rows.
+    The table always has the references EASY, EASY-SJBF, SAF, F1 (without backfilling FCFS, SJF,
+    SAF, F1), the best fixed weights, found on the training part, and random: a random order of the
+    queue, or random actions if agents select jobs, order or weigh. With a dispatcher that solves a
+    model, such as pcp20, it says how far each policy is above the best of the dispatchers and
+    references. Under a budget of energy it says so for powercap, and has the energy of each policy:
+    of the whole schedule, and while the limits hold. The 95 % intervals are from resampled slices,
+    and from resampled trainings if a row has several; fewer than 5 slices have none. p is from the
+    permutation test that a policy differs from the reference, slice by slice. It is not corrected
+    for the number of rows.
 
-    With --protocol prequential learners go through all jobs once, from the first to the last, and
-    learn from jobs that have ended; how much worse than the best weights in hindsight they are is
-    their regret.
+    With --protocol prequential, learners go through all jobs once, from the first to the last, and
+    learn from jobs that have ended. Their regret is how much worse they are than the best weights
+    in hindsight.
     """
     from hpcgym.scheduler.own_code import names_code
 

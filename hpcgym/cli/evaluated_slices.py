@@ -22,7 +22,7 @@ class Slices(EpisodeSettings):
         typer.Option(
             "--slices",
             metavar="test|train|all",
-            help="Part of the workload in time: what agents are trained on comes first.",
+            help="Part of the workload in time; agents are trained on the first part.",
             show_default="test; all with --protocol prequential",
         ),
     ] = ""
@@ -38,29 +38,31 @@ class Slices(EpisodeSettings):
         str,
         typer.Option(
             metavar="empty|warm|SCHEDULER",
-            help="What a slice begins with: an empty machine, or what runs and waits then in the"
-            " schedule of EASY (warm), or of another scheduler, on the whole workload.",
+            help="What a slice begins with: an empty machine, or the jobs that run and wait at"
+            " that time in the schedule of EASY (warm), or of another scheduler, on the"
+            " whole workload.",
         ),
     ] = "empty"
     warmup: Annotated[
         str | None,
         typer.Option(
             metavar="TIME",
-            help="How long before its slice all begin, such as 1d; the jobs of the slice count.",
+            help="How long before its slice a simulation begins, such as 1d; only the jobs of"
+            " the slice count.",
         ),
     ] = None
     arrivals: Annotated[
         str,
         typer.Option(
-            metavar="stop|continue", help="Whether later jobs go on to come, up to the horizon."
+            metavar="stop|continue", help="Whether later jobs keep coming, up to the horizon."
         ),
     ] = "stop"
     horizon: Annotated[
         str | None,
         typer.Option(
             metavar="TIME",
-            help="When a slice is over, such as 7d after its first submission; jobs that wait then"
-            " are charged what they have waited.",
+            help="When a slice is over, such as 7d after its first submission; jobs that still"
+            " wait are charged the time that they have waited.",
         ),
     ] = None
 

@@ -100,11 +100,11 @@ def generate(
 
     lublin is the model of Lublin and Feitelson (JPDC 2003): arrivals with a daily cycle, sizes, run
     times; with a model of users and of the times they request. eurora and kit are like the logs of
-    Eurora and ForHLR II: jobs ask for units with cores, memory and accelerators, of which SWF keeps
-    cores and memory only; a warning counts the jobs that lose some. light-esp is a fixed mix of 230
-    jobs, parts of a machine of any size; only tables keep its power. codes are jobs that run known
-    codes, for co-scheduling: a file of speedups tells their processes and run times. Other commands
-    take the same text instead of a file.
+    Eurora and ForHLR II: jobs ask for units with cores, memory and accelerators. SWF keeps only
+    cores and memory of these; a warning counts the jobs that lose some. light-esp is a fixed mix of
+    230 jobs, parts of a machine of any size; only tables keep its power. codes are jobs that run
+    known codes, for co-scheduling; a file of speedups tells their processes and run times. Other
+    commands take the same text in place of a file.
     """
     from hpcgym.schedule.provenance import provenance_of_workloads
     from hpcgym.workload import load_workload, write_swf, write_table

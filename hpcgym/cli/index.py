@@ -23,7 +23,7 @@ class Index(ExplainedCommand):
 
 def index(
     results: Annotated[
-        Path, typer.Argument(metavar="FOLDER", help="Where results lie.", show_default=False)
+        Path, typer.Argument(metavar="FOLDER", help="Folder of results.", show_default=False)
     ],
     output: Annotated[
         Path,
@@ -34,9 +34,9 @@ def index(
 ) -> None:
     """Write a page with a row for each schedule in the files of a folder, and links to them.
 
-    It takes what files say of themselves: when they were written, by which command, of which jobs,
-    with what scheduler and metrics. Files without a record are named below. A click on a heading
-    sorts.
+    It reads the records of the files: when they were written, by which command, for which jobs,
+    with which scheduler and metrics. Files without a record are named below the table. A click on a
+    heading sorts.
     """
     from hpcgym.explore.index import indexed, write_index
 

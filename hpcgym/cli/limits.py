@@ -41,11 +41,12 @@ class LimitOptions:
         list[str] | None,
         typer.Option(
             metavar="KEY=VALUE,...",
-            help="A limit of power, on a machine of --cluster: watts, or percent of all nodes"
-            " busy; start and end, seconds of the workload; announced, from when on it is known;"
-            " kills, if jobs are killed for it. Such as percent=60,start=90000,end=93600."
-            " follow=price or follow=carbon, with swing from 0 to 1: more where the signal of"
-            " --price or --carbon is lower, and the same mean. May be repeated.",
+            help="A limit of power, on a machine of --cluster, such as"
+            " percent=60,start=90000,end=93600. watts, or percent of the power with all"
+            " nodes busy; start and end, seconds of the workload; announced, the time from"
+            " which it is known; kills, if jobs are killed for it. follow=price or"
+            " follow=carbon, with swing from 0 to 1: the limit is higher when the signal of"
+            " --price or --carbon is lower, with the same mean. May be repeated.",
             show_default=False,
         ),
     ] = None
@@ -53,11 +54,11 @@ class LimitOptions:
         list[str] | None,
         typer.Option(
             metavar="KEY=VALUE,...",
-            help="A limit of energy: joules, or percent of all nodes busy; start and end; period,"
-            " the seconds between two looks at the meter; shutdown, if idle nodes are switched"
-            " off; off_as_idle, if nodes that are off are reckoned as idle until the meter tells."
-            " Such as percent=60,start=86400,end=345600,shutdown. follow and swing, as of --cap."
-            " May be repeated.",
+            help="A limit of energy, such as percent=60,start=86400,end=345600,shutdown."
+            " joules, or percent of the energy with all nodes busy; start and end; period,"
+            " the seconds between two readings of the meter; shutdown, if idle nodes are"
+            " switched off; off_as_idle, if nodes that are off count as idle until the"
+            " meter is read. follow and swing work as in --cap. May be repeated.",
             show_default=False,
         ),
     ] = None
@@ -65,9 +66,9 @@ class LimitOptions:
         str | None,
         typer.Option(
             metavar="none|shut|dvfs|mix|powercap|reduce-pc|energy-bud",
-            help="How limits are kept: nodes are switched off (shut), jobs are slowed down (dvfs),"
-            " both (mix), or neither; under budgets powercap, reduce-pc or energy-bud. Each job"
-            " has nodes of its own then.",
+            help="How limits are kept: nodes are switched off (shut), jobs are slowed down"
+            " (dvfs), both (mix), or neither; under budgets powercap, reduce-pc or"
+            " energy-bud. Each job then has nodes of its own.",
             show_default=False,
         ),
     ] = None

@@ -54,14 +54,15 @@ class Reading:
         str,
         typer.Option(
             metavar="raise|skip",
-            help="At a line of the file that is no job: stop, or drop and count it.",
+            help="What to do with a line of the file that is not a job: stop, or drop and count"
+            " it.",
         ),
     ] = "raise"
     tz: Annotated[
         str | None,
         typer.Option(
             metavar="ZONE",
-            help="Time zone of dates in the file that tell none, such as Europe/Berlin.",
+            help="Time zone of dates in the file that have none, such as Europe/Berlin.",
             show_default="UTC",
         ),
     ] = None
@@ -88,8 +89,8 @@ class PoolReading(Reading):
         int | None,
         typer.Option(
             metavar="N",
-            help="Processors of the machine, instead of what the workload tells; larger jobs are"
-            " dropped.",
+            help="Processors of the machine, in place of the workload's own number; larger jobs"
+            " are dropped.",
             show_default=False,
         ),
     ] = None
@@ -129,7 +130,7 @@ class MachineReading(PoolReading):
         str,
         typer.Option(
             metavar="raise|drop",
-            help="At a job that never fits, since the empty machine does not hold it: stop, or drop"
+            help="What to do with a job that does not fit on the empty machine: stop, or drop"
             " and count it.",
         ),
     ] = "raise"
@@ -200,14 +201,17 @@ class PeriodReading(MachineReading):
         int | None,
         typer.Option(
             metavar="N",
-            help="Only week N of the trace, from an empty machine: 7 days each, counted from the"
-            " log's first submission; jobs that cross its end are dropped.",
+            help="Only week N of the trace, from an empty machine. Weeks have 7 days and count"
+            " from the log's first submission; jobs that cross the end of the week are"
+            " dropped.",
             show_default=False,
         ),
     ] = None
     month: Annotated[
         int | None,
-        typer.Option(metavar="N", help="Only month N, of 30 days, likewise.", show_default=False),
+        typer.Option(
+            metavar="N", help="Only month N, of 30 days, in the same way.", show_default=False
+        ),
     ] = None
     begin: Annotated[
         int | None,
@@ -215,10 +219,10 @@ class PeriodReading(MachineReading):
             "--from",
             metavar="TIME",
             parser=whole_seconds,
-            help="Only what the trace has from this time of its clock on, in seconds or as 84d,"
-            " with the machine as it was: jobs that ran keep their starts, jobs that waited are"
-            " queued, and fair share knows what users had used. By the waiting times that the trace"
-            " recorded.",
+            help="Only the trace from this time of its clock on, in seconds or as 84d, with the"
+            " machine as it was then: jobs that ran keep their starts, jobs that waited are"
+            " queued, and fair share knows the users' past usage. This needs the waiting times"
+            " that the trace recorded.",
             show_default=False,
         ),
     ] = None
@@ -228,8 +232,8 @@ class PeriodReading(MachineReading):
             "--to",
             metavar="TIME",
             parser=whole_seconds,
-            help="With --from: only jobs submitted before this time; they are simulated to their"
-            " ends.",
+            help="With --from: only jobs submitted before this time. They are simulated to"
+            " their ends.",
             show_default="the last submission",
         ),
     ] = None

@@ -31,8 +31,8 @@ def machines(
         str | None,
         typer.Argument(
             metavar="NAME",
-            help="A ready-made machine, a TOML file, a slurm.conf, or such as 100x2x24: it is"
-            " described.",
+            help="The machine to print: a ready-made one, a TOML file, a slurm.conf, or a"
+            " description such as 100x2x24.",
             show_default=False,
         ),
     ] = None,
@@ -40,7 +40,8 @@ def machines(
         str | None,
         typer.Option(
             metavar="LOG",
-            help="The machine of a log's partitions: each as large as the log shows it busy.",
+            help="Print the machine of a log's partitions: each as large as the most that the"
+            " log shows in use.",
             show_default=False,
         ),
     ] = None,
@@ -48,8 +49,8 @@ def machines(
 ) -> None:
     """List the ready-made machines, or print one as the TOML file that would describe it.
 
-    A machine is groups of nodes with resources and power, and the waits expected of its queues.
-    To describe another one, print one into a file and change it.
+    A machine has groups of nodes with resources and power, and expected waits of its queues. To
+    describe another machine, print one into a file and change it.
     """
     from hpcgym.cluster import cluster_toml, find_cluster, machine_names
     from hpcgym.workload import load_workload

@@ -35,16 +35,16 @@ class Protocol:
         str,
         typer.Option(
             metavar="slices|prequential",
-            help="On slices that agents have not seen; or on one pass through all jobs of the part,"
-            " on which learners learn while they schedule (prequential): see the list of learners"
-            " below.",
+            help="How agents are judged: on slices that they have not seen; or in one pass"
+            " through all jobs of the part, in which learners learn while they schedule"
+            " (prequential; see the list of learners below).",
         ),
     ] = "slices"
     interval: Annotated[
         str | None,
         typer.Option(
             metavar="day|week|hour|6h|N",
-            help="Of prequential: for how long the weights hold that a learner chooses; N"
+            help="For prequential: how long a learner's weights hold; a number N means N"
             " submissions.",
             show_default="day",
         ),

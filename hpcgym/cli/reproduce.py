@@ -45,8 +45,8 @@ FolderOption = Annotated[
     typer.Option(
         "--output",
         metavar="FOLDER",
-        help="Where tables, pictures and report.md are written. What was simulated before is kept"
-        " there, and not simulated again.",
+        help="Folder for tables, pictures and report.md. Earlier simulations are kept there and"
+        " not repeated.",
     ),
 ]
 #: The same of studies that also compute something else.
@@ -55,8 +55,8 @@ ComputedOption = Annotated[
     typer.Option(
         "--output",
         metavar="FOLDER",
-        help="Where tables, pictures and report.md are written. What was computed before is"
-        " kept there, and not computed again.",
+        help="Folder for tables, pictures and report.md. Earlier results are kept there and not"
+        " computed again.",
     ),
 ]
 
@@ -109,11 +109,11 @@ def mixed_policies(
 ) -> None:
     """Study mixed policies as Legrand, Trystram and Zrigui did (2018).
 
-    Weekly bounded slowdowns of the twelve pure policies with and without threshold; the best of a
-    million mixed policies of each week and month, of a training half, of the week before; XNES over
-    three and six weights. KTH-SP2 and SDSC-SP2 take ten minutes of two cores; after an
-    interruption, the same command goes on. The long part, the coverages, is tasks of the executor,
-    whose workers must all see the folder.
+    It computes weekly bounded slowdowns of the twelve pure policies with and without threshold; of
+    the best of a million mixed policies of each week and month, of a training half, and of the week
+    before; and of XNES over three and six weights. KTH-SP2 and SDSC-SP2 take ten minutes of two
+    cores. After an interruption, the same command goes on. The long part, the coverages, runs as
+    tasks of the executor, whose workers must all see the folder.
     """
     from hpcgym.benchmarks.mixed_policies.run import reproduce as run
 
@@ -167,9 +167,10 @@ def prediction(
 ) -> None:
     """Study run time prediction as Gaussier, Glesser, Reis and Trystram did (2015, 2016).
 
-    EASY with predicted run times: by request, AVE2 and regressions that learn on-line under 20
-    losses, three corrections, and backfilling by arrival or shortest first. The thesis's tables and
-    figures with its own values beside ours. After an interruption, the same command goes on.
+    It simulates EASY with predicted run times: by request, AVE2 and regressions that learn on-line
+    under 20 losses, with three corrections, and backfilling by arrival or shortest first. The
+    tables and figures of the thesis show its own values beside ours. After an interruption, the
+    same command goes on.
     """
     from hpcgym.benchmarks.prediction.run import reproduce as run
 
@@ -232,8 +233,9 @@ def cp(
         typer.Option(
             "--dispatcher",
             metavar="NAME",
-            help="A dispatcher of the list below; several times for several. Tables and pictures"
-            " are of those that are named; those of others are removed, but no outcomes.",
+            help="A dispatcher of the list below; several times for several. Tables and"
+            " pictures show only those that are named; tables and pictures of others are"
+            " removed, but their outcomes are kept.",
             show_default="all",
         ),
     ] = None,
@@ -258,10 +260,10 @@ def cp(
 ) -> None:
     """Study CP dispatchers as Remediani (2017) and Galleguillos, Kiziltan and Soto did (2020).
 
-    Heuristics and EASY against CPH-0 to 3, pure CP 0 to 3, HCP'19, PCP'19 and PCP'20, by requested,
-    predicted and real run times: slowdown, waits, queues, times of a dispatch, sizes of the models,
-    with the published values beside. It takes about an hour on two cores; after an interruption,
-    the same command goes on.
+    It compares heuristics and EASY with CPH-0 to 3, pure CP 0 to 3, HCP'19, PCP'19 and PCP'20, by
+    requested, predicted and real run times: slowdown, waits, queues, times of a dispatch, sizes of
+    the models, beside the published values. It takes about an hour on two cores. After an
+    interruption, the same command goes on.
     """
     from hpcgym.benchmarks.cp.run import reproduce as run
 

@@ -63,10 +63,10 @@ def coscheduling(
 ) -> None:
     """Study co-scheduling as Karapanagiotis, Triantafyllis and others did (ELiSE).
 
-    Makespans of co-schedulers beside EASY's: by mean speedup of pairs, under several readings of
-    the document; by mix of process counts; over shuffles of measured codes, and what they go
-    together with; simulated days an hour. It takes some minutes of two cores; after an
-    interruption, the same command goes on.
+    It compares makespans of co-schedulers with EASY's: by mean speedup of pairs, under several
+    readings of the document; by mix of process counts; and over shuffles of measured codes, with
+    what they correlate with. It also measures simulated days an hour. It takes some minutes of two
+    cores. After an interruption, the same command goes on.
     """
     from hpcgym.benchmarks.coscheduling.run import MEASURED_FILE, find_measured
     from hpcgym.benchmarks.coscheduling.run import reproduce as run

@@ -59,9 +59,9 @@ def energy_fairshare(
 ) -> None:
     """Study energy fair share as Georgiou, Glesser, Rzadca and Trystram did (2015).
 
-    Each of the 20 users who submit most saves 30 % of the energy, or wastes it, under EFS and
-    FS+EFS (table 6.1); three users of Light-ESP (figures 6.2 and 6.3). SDSC-SP2 takes two minutes
-    of two cores. After an interruption, the same command goes on.
+    Each of the 20 users with the most jobs saves 30 % of the energy, or wastes it, under EFS and
+    FS+EFS (table 6.1). A second experiment has three users of Light-ESP (figures 6.2 and 6.3).
+    SDSC-SP2 takes two minutes of two cores. After an interruption, the same command goes on.
     """
     from hpcgym.benchmarks.energy.shares_run import reproduce as run
 
@@ -138,10 +138,10 @@ def powercap(
 ) -> None:
     """Study power caps as Georgiou, Glesser and Trystram did (2015).
 
-    A cap of 80, 60 or 40 % for an hour in the middle of intervals of an overloaded machine, kept by
-    SHUT, DVFS, MIX or idle nodes: energy, launched jobs and work (figure 4.6), nodes and power over
-    time (4.4, 4.5), switching off or slowing down (table 4.3). It takes some minutes of two
-    cores; after an interruption, the same command goes on.
+    A cap of 80, 60 or 40 % holds for an hour in the middle of intervals of an overloaded machine.
+    SHUT, DVFS, MIX or idle nodes keep it. The study has energy, launched jobs and work (figure
+    4.6), nodes and power over time (4.4, 4.5), and switching off or slowing down (table 4.3). It
+    takes some minutes of two cores. After an interruption, the same command goes on.
     """
     from hpcgym.benchmarks.energy.powercap_run import reproduce as run
 
@@ -199,11 +199,11 @@ def energy_budget(
         int | None,
         typer.Option(
             metavar="N",
-            help="So many busy weeks of each trace, drawn at random; the thesis has five.",
+            help="Number of busy weeks of each trace, drawn at random; the thesis has five.",
             show_default="all of the upper quarter by the log",
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(metavar="N", help="Of the draw of weeks.")] = 0,
+    seed: Annotated[int, typer.Option(metavar="N", help="Seed of the draw of weeks.")] = 0,
     folder: FolderOption = Path("energy-budget"),
     quick: Annotated[
         bool,
@@ -215,10 +215,10 @@ def energy_budget(
 ) -> None:
     """Study energy budgets as Dutot, Georgiou, Glesser and others did (2017).
 
-    Budgets of 100 to 30 % for three days of busy weeks, kept by powercap, reducePC and energyBud,
-    with idle processors on or switched off: utilisation, AVEbsld and energy beside EASY's (figures
-    5.1 to 5.3), and what switching off changes (table 5.1). It takes some minutes of two cores;
-    after an interruption, the same command goes on.
+    Budgets of 100 to 30 % hold for three days of busy weeks. powercap, reducePC and energyBud keep
+    them, with idle processors on or switched off. The study has utilisation, AVEbsld and energy
+    beside EASY's (figures 5.1 to 5.3), and what switching off changes (table 5.1). It takes some
+    minutes of two cores. After an interruption, the same command goes on.
     """
     from hpcgym.benchmarks.energy.budget_run import reproduce as run
 

@@ -47,10 +47,10 @@ def frontier(
 ) -> None:
     """Compare all rules on whole logs: slowdowns, waits, tails, and who pays.
 
-    Orders of the queue by requested and learned run times, thresholds, hold, and backfilling with
-    and without extra processors: 140 rules on each log, from several weeks on and with jittered
-    submissions. One is chosen on the first halves of the logs, and shown on the second. After an
-    interruption, the same command goes on.
+    The rules are orders of the queue by requested and learned run times, thresholds, hold, and
+    backfilling with and without extra processors: 140 rules on each log. Each is simulated from
+    several starting weeks and with jittered submissions. One rule is chosen on the first halves of
+    the logs, and shown on the second. After an interruption, the same command goes on.
     """
     from hpcgym.benchmarks.frontier.run import reproduce as run
 

@@ -55,9 +55,10 @@ def items(
 ) -> None:
     """List all items of the documents with their verdicts, by what the studies have found.
 
-    Each table, figure, equation and sentence with a result: exact, close, trend or not met, and
-    why; what was not run yet, and by which command; what inputs do not allow. Nothing is simulated:
-    the tables are read that the other commands have written.
+    An item is a table, figure, equation or sentence with a result. Its verdict is exact, close,
+    trend or not met, with the reason. The list also says what was not run yet, and by which
+    command, and what the inputs do not allow. Nothing is simulated: the command reads the tables
+    that the other commands have written.
     """
     from hpcgym.benchmarks.studies import documents
     from hpcgym.benchmarks.studies.markdown import write_text

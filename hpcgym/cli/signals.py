@@ -45,8 +45,8 @@ class SignalOptions:
         str | None,
         typer.Option(
             metavar="DATE",
-            help="When the workload's second 0 was, such as 2024-01-01T00:00Z, for --carbon and"
-            " --price with date-times; by default as its header tells.",
+            help="The date of the workload's second 0, such as 2024-01-01T00:00Z, for --carbon"
+            " and --price with date-times; by default the date in its header.",
             show_default=False,
         ),
     ] = None

@@ -88,9 +88,9 @@ def simulate(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Failures of nodes on a machine of --cluster: CSV with the columns node (from 0),"
-            " time and repaired (seconds of the workload). Jobs on a node that fails are submitted"
-            " again.",
+            help="Failures of nodes on a machine of --cluster: CSV with the columns node (from"
+            " 0), time and repaired (seconds of the workload). Jobs on a node that fails"
+            " wait again and start from the beginning.",
             show_default=False,
         ),
     ] = None,

@@ -43,7 +43,7 @@ def speedups(
         typer.Option(
             "--output",
             metavar="FILE",
-            help="Write them as .csv (speedups of pairs only) or .json (all that is known).",
+            help="Write the speedups as .csv (pairs only) or .json (all that is known).",
             show_default=False,
         ),
         Written("file of speedups", (".csv", ".json")),
@@ -59,9 +59,9 @@ def speedups(
 ) -> None:
     """Tell how fast codes run beside each other, draw it, or write it in another form.
 
-    The speedup of a code beside another is its run time alone on whole nodes over that on half of
-    each socket with the other on the other halves: below 1 it is slowed down. The table has the
-    mean over all neighbours, and the mean that others have beside the code.
+    The speedup of a code beside another is its run time alone on whole nodes, divided by its run
+    time on half of each socket with the other code on the other halves. Below 1 it is slowed down.
+    The table has the mean over all neighbours, and the mean that others have beside the code.
     """
     from hpcgym.speedups import find_speedups, write_speedups
 

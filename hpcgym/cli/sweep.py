@@ -182,7 +182,7 @@ def run(
         typer.Option(
             "--output",
             metavar="FOLDER",
-            help="Where the sweep is kept.",
+            help="Folder of the sweep.",
             show_default="FILE's name, ending in .sweep",
         ),
     ] = None,
@@ -190,8 +190,8 @@ def run(
 ) -> None:
     """Simulate every workload, slice, seed and shuffle of an experiment under every scheduler.
 
-    What is done is kept at once: after a kill or Ctrl-C, hpcgym sweep resume goes on. Names of
-    files in an experiment are relative to its folder.
+    Results are kept at once: after a kill or Ctrl-C, hpcgym sweep resume goes on. Names of files in
+    an experiment are relative to its folder.
     """
     executor.become_mpi()
 

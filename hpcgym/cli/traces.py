@@ -44,9 +44,9 @@ class _Extracts(ExplainedCommand):
 def _group() -> None:
     """List, show and fetch real traces.
 
-    They are those of the Parallel Workloads Archive. A trace is looked for in the folders that
-    HPCGYM_DATA names, then in the user's cache, where fetched ones are kept. Commands that need one
-    fetch it by themselves. Other SWF files in these folders are traces, too: NAME.swf.gz is NAME.
+    The traces are those of the Parallel Workloads Archive. A trace is looked for in the folders
+    that HPCGYM_DATA names, then in the user's cache, where fetched ones are kept. Commands fetch
+    the traces that they need. Other SWF files in these folders are traces too: NAME.swf.gz is NAME.
     """
 
 
@@ -77,8 +77,8 @@ def show_trace(
 ) -> None:
     """Show what a trace, or a log of your own, is like: its machine, load, jobs and users.
 
-    And what of its data makes results doubtful: how large the machine is taken to be, exact
-    requests, jobs that were dropped or repaired. Of a trace of the archive, its origin too.
+    Also show what makes results doubtful: the assumed size of the machine, exact requests, jobs
+    that were dropped or repaired. For a trace of the archive, show its origin too.
     """
     from hpcgym.workload.archive import find_own, is_trace
     from hpcgym.workload.io.files import sha256_of
@@ -180,8 +180,8 @@ def list_extracts(
     """Find intervals of a trace under stress, as --from and --to of other commands take them.
 
     Such an interval has a high utilisation, many processors requested by waiting jobs, and many
-    jobs, all by what the trace recorded. The rank is the least of its ranks by the three, where 1
-    is the most of all intervals.
+    jobs, all by what the trace recorded. For each of the three, an interval has the share of all
+    intervals that have no more (1: the top); the rank is the least of these.
     """
     from hpcgym.workload import interesting_extracts
 

@@ -117,11 +117,11 @@ class _Record(ExplainedCommand):
 def _group() -> None:
     """Train agents that learn to schedule.
 
-    An agent is one file, which hpcgym evaluate takes. Those of xnes, controls, pairs and rule-es
-    are a few weights. The others are networks, which need PyTorch, and but for those of job-ppo and
-    job-dqn Stable-Baselines3, the extra "agents" of hpcgym. The files of maskable-ppo, ppo and
-    clone are written every two minutes and at the end, also after Ctrl-C. A training that fails
-    leaves its file as it was.
+    An agent is one file, which hpcgym evaluate takes. The agents of xnes, controls, pairs and
+    rule-es are a few weights. The others are networks and need PyTorch; all of these except job-ppo
+    and job-dqn also need Stable-Baselines3, the extra "agents" of hpcgym. The files of
+    maskable-ppo, ppo and clone are written every two minutes and at the end, also after Ctrl-C. A
+    training that fails leaves its file unchanged.
     """
 
 
@@ -147,7 +147,8 @@ def train_maskable_ppo(
         str | None,
         typer.Option(
             metavar="revised|kept",
-            help="Whether a job that does not fit may be exchanged for another until it starts.",
+            help="Whether a selected job that does not fit may be exchanged for another until"
+            " it starts.",
             show_default="revised",
         ),
     ] = None,
@@ -181,7 +182,7 @@ def train_ppo(
         str | None,
         typer.Option(
             metavar="pass|N|hour|6h|day|week|episode",
-            help="What weights hold for; a number is one of submissions.",
+            help="How long weights hold; a number means submissions.",
             show_default="day",
         ),
     ] = None,
@@ -189,7 +190,7 @@ def train_ppo(
         str | None,
         typer.Option(
             metavar="NAME,NAME",
-            help="What is weighed.",
+            help="Features to weigh.",
             show_default="processors,requested,wait,ratio,expansion,area",
         ),
     ] = None,
@@ -229,17 +230,19 @@ def train_clone(
     context: typer.Context,
     order: Annotated[
         str | None,
-        typer.Argument(metavar="ORDER", help="What to clone; see the list.", show_default=False),
+        typer.Argument(
+            metavar="ORDER", help="The order to clone; see the list.", show_default=False
+        ),
     ] = None,
     workload: Annotated[
         str | None,
-        typer.Option(metavar="WORKLOAD", help="What to record on.", show_default=False),
+        typer.Option(metavar="WORKLOAD", help="The workload to record on.", show_default=False),
     ] = None,
     recording: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE|FOLDER",
-            help="What hpcgym train record wrote, instead of an order and a workload.",
+            help="A recording of hpcgym train record, in place of an order and a workload.",
             show_default=False,
         ),
     ] = None,
@@ -276,7 +279,7 @@ def train_cql(
     recording: Annotated[
         Path,
         typer.Option(
-            metavar="FILE|FOLDER", help="What hpcgym train record wrote.", show_default=False
+            metavar="FILE|FOLDER", help="A recording of hpcgym train record.", show_default=False
         ),
     ],
     output: NetworkOption = Path("cql.pt"),
@@ -286,8 +289,8 @@ def train_cql(
 ) -> None:
     """Learn to select jobs from what policies have done, with discrete CQL.
 
-    It asks no environment: it learns which recorded choices were good, and keeps to such. Record
-    several policies, and random choices, which show what is bad.
+    It needs no environment: it learns from a recording which choices were good, and keeps to these.
+    Record several policies, and random choices, which show what is bad.
     """
     training.train(import_agent("cql"), recording, output, **vars(settings))
 
@@ -300,7 +303,8 @@ def record(
         list[str],
         typer.Argument(
             metavar="ORDER|DISPATCHER|random...",
-            help="What to record; see the lists. Several play the same episodes one by one.",
+            help="The orders to record; see the lists. Several play the same episodes one after"
+            " the other.",
             show_default=False,
         ),
     ],
@@ -316,7 +320,7 @@ def record(
     ] = "npz",
     output: Annotated[
         Path,
-        typer.Option(metavar="FILE|FOLDER", help="What to write: NAME.npz, or for Minari NAME-v0."),
+        typer.Option(metavar="FILE|FOLDER", help="File to write: NAME.npz, or for Minari NAME-v0."),
         Written("recording", (".npz", *(f"-v{version}" for version in range(100)))),
     ] = Path("recording.npz"),
     force: ForceOption = False,
@@ -329,9 +333,9 @@ def record(
 ) -> None:
     """Drive an environment by known orders, and write observations and actions.
 
-    Jobs get their nodes by --allocation, whatever nodes a dispatcher names: best-fit is nearest to
-    hcp19, pcp19 and pcp20. What is written for Minari names workload and machine, by which
-    recover_environment makes the environment again.
+    --allocation gives the jobs their nodes, whatever nodes a dispatcher names; best-fit is nearest
+    to hcp19, pcp19 and pcp20. A data set for Minari names workload and machine, so that
+    recover_environment can make the environment again.
     """
     check_choice("--format", form, ("npz", "minari"))
     if (form == "npz") != (output.suffix == ".npz"):

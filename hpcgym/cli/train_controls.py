@@ -51,7 +51,7 @@ def train_controls(
         float,
         typer.Option(
             metavar="S",
-            help="Of the energy, or of the power, with all nodes busy: the budget or the cap.",
+            help="The budget or the cap, as a share of the energy or power with all nodes busy.",
         ),
     ] = 0.6,
     shutdown: Annotated[
@@ -59,14 +59,18 @@ def train_controls(
     ] = False,
     controls: Annotated[
         str,
-        typer.Option(metavar="frequency,nodes,power", help="What is set, beside the queue."),
+        typer.Option(
+            metavar="frequency,nodes,power",
+            help="The controls that the agent sets, beside the queue.",
+        ),
     ] = "power",
     features: Annotated[
         str | None,
         typer.Option(
             "--policy-features",
             metavar="NAME,NAME",
-            help="What is weighed in the order of the queue; see the list. Empty: it is FCFS.",
+            help="Features to weigh in the order of the queue; see the list. Empty: the queue"
+            " is FCFS.",
             show_default="area,requested,processors,wait,expansion",
         ),
     ] = None,
@@ -83,9 +87,9 @@ def train_controls(
 ) -> None:
     """Search for controls of a machine under limits of power or energy, and an order of its queue.
 
-    A control is a weighted sum of what is left of the budget, what waits and the like. Each vector
-    of weights plays every other training episode; the best are chosen by the episodes held back.
-    Needs no extra.
+    A control is a weighted sum of numbers such as what is left of the budget and how many jobs
+    wait. Each vector of weights plays every other training episode; the episodes held back choose
+    among the best. Needs no extra.
     """
     from hpcgym.agents import controls as module
 

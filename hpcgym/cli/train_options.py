@@ -27,7 +27,7 @@ WeightsOption = Annotated[
 ]
 RewardOption = Annotated[
     str | None,
-    typer.Option(metavar="bsld|wait|energy", help="What to learn from.", show_default="bsld"),
+    typer.Option(metavar="bsld|wait|energy", help="The reward to learn from.", show_default="bsld"),
 ]
 
 
@@ -56,7 +56,8 @@ class TrainingOptions:
         int | None,
         typer.Option(
             metavar="N",
-            help="How many steps to train; alone, the same command gives the same agent.",
+            help="How many steps to train; without --minutes, the same command gives the same"
+            " agent.",
             show_default=False,
         ),
     ] = None

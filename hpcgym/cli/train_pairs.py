@@ -58,16 +58,16 @@ def train_pairs(
         ),
     ] = None,
     allocation: Annotated[
-        str, typer.Option(metavar="half-socket|part:K", help="What a job takes of its nodes.")
+        str, typer.Option(metavar="half-socket|part:K", help="Which part of its nodes a job takes.")
     ] = "half-socket",
     reward: Annotated[
-        str, typer.Option(metavar="bsld|wait|throughput|energy", help="What is maximised.")
+        str, typer.Option(metavar="bsld|wait|throughput|energy", help="The reward to maximise.")
     ] = "bsld",
     window: Annotated[
         int, typer.Option(metavar="N", help="How many waiting jobs the agent sees.")
     ] = 64,
     neighbours: Annotated[
-        int, typer.Option(metavar="N", help="How many running ones it can name.")
+        int, typer.Option(metavar="N", help="How many running jobs it can name.")
     ] = 16,
     search: PairsSettings,
     reading: Reading,
@@ -75,7 +75,8 @@ def train_pairs(
     """Search for a policy that says which job starts beside which, where jobs share nodes.
 
     The score of a pair is a weighted sum of its speedups, of times and of sizes. Each vector of
-    weights plays half of the training episodes; the best are chosen by the others. Needs no extra.
+    weights plays half of the training episodes; the other half chooses among the best. Needs no
+    extra.
     """
     from hpcgym.agents import coschedule as module
 

@@ -66,7 +66,9 @@ class Logs:
     log: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="Write them as a table, a row a line shown.", show_default=False
+            metavar="FILE",
+            help="Write the numbers as a table, a row for each line shown.",
+            show_default=False,
         ),
         Written("table", (".csv",)),
     ] = None
@@ -76,7 +78,9 @@ class Logs:
     ] = None
     wandb: Annotated[
         str | None,
-        typer.Option(metavar="PROJECT", help="Send them to Weights & Biases.", show_default=False),
+        typer.Option(
+            metavar="PROJECT", help="Send the numbers to Weights & Biases.", show_default=False
+        ),
     ] = None
 
     def opened(self) -> Any:
@@ -113,8 +117,8 @@ def train_job_ppo(
 ) -> None:
     """Learn to select the next job, or to order the queue, with masked PPO of one file.
 
-    It goes on from the best of a few known orders, and keeps what is best on the part of the jobs
-    that it is chosen by.
+    The training starts from the best of a few known orders. It keeps the agent that is best on a
+    part of the jobs set apart for choosing.
     """
     jobs = reading.load(workload)
     _train("job-ppo", jobs, output, env, practice, vars(settings), logs, rules.given())
@@ -134,8 +138,8 @@ def train_job_dqn(
 ) -> None:
     """Learn to select the next job, with double DQN of one file.
 
-    It goes on from the best of a few known orders, and keeps what is best on the part of the jobs
-    that it is chosen by.
+    The training starts from the best of a few known orders. It keeps the agent that is best on a
+    part of the jobs set apart for choosing.
     """
     jobs = reading.load(workload)
     _train("job-dqn", jobs, output, "JobSelection", practice, vars(settings), logs, rules.given())
@@ -161,8 +165,8 @@ def train_rule_es(
 ) -> None:
     """Search weights that depend on the state of machine and queue, with an evolution strategy.
 
-    It goes on from the best constant weights of a random search, and keeps what is best on the part
-    of the jobs that it is chosen by. Needs no extra.
+    The training starts from the best constant weights of a random search. It keeps the weights that
+    are best on a part of the jobs set apart for choosing. Needs no extra.
     """
     jobs = reading.load(workload)
     _train("rule-es", jobs, output, env, practice, vars(settings), logs, rules.given())

@@ -64,7 +64,7 @@ def train_xnes(
     output: WeightsOption = Path("xnes.json"),
     force: ForceOption = False,
     features: Annotated[
-        str, typer.Option(metavar="xnes3|xnes6|NAME,NAME", help="What is weighed; see the list.")
+        str, typer.Option(metavar="xnes3|xnes6|NAME,NAME", help="Features to weigh; see the list.")
     ] = "xnes6",
     search: XnesSettings,
     episodes: _Slices,

@@ -69,29 +69,29 @@ class _Searched:
         str,
         typer.Option(
             metavar="weekly_bsld|mean_bsld|mean_wait",
-            help="What is made small: the mean bounded slowdown of weeks, each of which counts as"
-            " much as any other; of all jobs; or the mean wait.",
+            help="What the search makes small: the mean bounded slowdown of weeks, each of"
+            " which counts as much as any other; that of all jobs; or the mean wait.",
         ),
     ] = "weekly_bsld"
     bound: Annotated[
         list[str] | None,
         typer.Option(
             metavar="TEXT",
-            help="What must be kept, several times if you like: 'max_wait <= 7d', 'p99_wait <= 1.5"
-            " easy'; none for no bound at all.",
+            help="A condition that must be kept: 'max_wait <= 7d', 'p99_wait <= 1.5 easy'. May"
+            " be repeated; none for no bound at all.",
             show_default="'p99_wait <= 1.5 easy' and 'max_wait <= 1.5 easy'",
         ),
     ] = None
     split: Annotated[
         float,
         typer.Option(
-            metavar="SHARE", help="Share of the log's time to search on; the rest is to judge by."
+            metavar="SHARE", help="Share of the log's time for the search; the rest is for judging."
         ),
     ] = 0.5
     budget: Annotated[
         int,
         typer.Option(
-            metavar="N", help="How many rules are tried, about, after a first look at all kinds."
+            metavar="N", help="About how many rules are tried, after a first look at all kinds."
         ),
     ] = 3000
     seed: Annotated[int, typer.Option(metavar="N", help="Of what is random.")] = 0
@@ -121,7 +121,7 @@ class _Rules:
         str | None,
         typer.Option(
             metavar="xnes3|xnes6|NAME,...",
-            help="What is weighed; names as for hpcgym train xnes.",
+            help="Features to weigh; names as in hpcgym train xnes.",
             show_default="xnes6",
         ),
     ] = None
@@ -129,8 +129,8 @@ class _Rules:
         str | None,
         typer.Option(
             metavar="NAME,...",
-            help="Run times that orders and back-filling may reckon with; names as for hpcgym"
-            " simulate --estimate.",
+            help="Run times that orders and back-filling may use; names as in hpcgym simulate"
+            " --estimate.",
             show_default="requested,ave2,typical-ratio",
         ),
     ] = None
@@ -138,7 +138,8 @@ class _Rules:
         str | None,
         typer.Option(
             metavar="none,easy,until-shadow,depth:K,conservative,fill",
-            help="Ways to back-fill; depth:K and conservative without, fill with --speedups alone.",
+            help="Ways to back-fill; depth:K and conservative only without --speedups, fill"
+            " only with it.",
             show_default="easy,until-shadow; with --speedups easy,fill",
         ),
     ] = None
@@ -146,7 +147,7 @@ class _Rules:
         str | None,
         typer.Option(
             metavar="fcfs,spf,saf,same",
-            help="Orders of back-filling; same: that of the queue.",
+            help="Orders of back-filling; same means that of the queue.",
             show_default="all",
         ),
     ] = None
@@ -154,8 +155,8 @@ class _Rules:
         str | None,
         typer.Option(
             metavar="threshold,hold,pairs_above",
-            help="What may be added to orders: threshold and hold, with --speedups threshold and"
-            " pairs_above; none: nothing.",
+            help="Rules that may be added to orders: threshold and hold, with --speedups"
+            " threshold and pairs_above; or none.",
             show_default="both",
         ),
     ] = None
@@ -193,7 +194,7 @@ class _Shared:
         int | None,
         typer.Option(
             metavar="SEED",
-            help="Give all jobs codes of --speedups, drawn at random.",
+            help="Give each job a code of --speedups, drawn at random.",
             show_default=False,
         ),
     ] = None
@@ -209,7 +210,7 @@ class _Shared:
         str | None,
         typer.Option(
             metavar="fill,best,first",
-            help="With --speedups: which nodes a job takes that shares.",
+            help="With --speedups: which nodes a job that shares nodes takes.",
             show_default="all",
         ),
     ] = None
@@ -276,7 +277,7 @@ def tune(
         typer.Option(
             "--output",
             metavar="FOLDER",
-            help="Where scheduler.toml, tables and tuned.png are written.",
+            help="Folder for scheduler.toml, tables and tuned.png.",
         ),
     ] = Path("tuned"),
     searched: _Searched,
@@ -284,9 +285,9 @@ def tune(
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help="Whom to compare with beside easy and saf (with --speedups easy and all"
-            " co-schedulers): the rules that you have today. A name,"
-            " a variant such as saf:threshold=288000, or a file.",
+            help="Schedulers to compare with, such as your present rules, in addition to easy"
+            " and saf (with --speedups easy and all co-schedulers). A name, a variant such"
+            " as saf:threshold=288000, or a file.",
             show_default=False,
         ),
     ] = None,
@@ -298,11 +299,11 @@ def tune(
 ) -> None:
     """Search for the scheduler that serves your log best, and judge it on weeks not searched on.
 
-    Orders, run times, ways to back-fill, thresholds and held-back jobs are searched on the early
-    part of the log, within bounds on waits. What is found is compared with EASY, SAF and your own
-    rules on the later part, and may turn out no better. An interrupted search goes on with the same
-    command. With --speedups jobs share nodes: what is searched are orders, partners and who may be
-    paired, and co-schedulers stand in the place of SAF.
+    The search tries orders, run times, ways to back-fill, thresholds and held-back jobs on the
+    early part of the log, within bounds on waits. The result is compared with EASY, SAF and your
+    own rules on the later part, and may turn out no better. The same command continues an
+    interrupted search. With --speedups jobs share nodes: the search tries orders, partners and
+    bounds on pairs, and co-schedulers take the place of SAF.
     """
     executor.become_mpi()
     from hpcgym.schedule.provenance import provenance_of_workloads

@@ -36,20 +36,21 @@ def tune_weekly(
     features: Annotated[
         str,
         typer.Option(
-            metavar="xnes3|xnes6|NAME,...", help="What is weighed; area must be among it."
+            metavar="xnes3|xnes6|NAME,...", help="Features to weigh; area must be among them."
         ),
     ] = "xnes6",
     vectors: Annotated[
-        int, typer.Option(metavar="N", help="How many vectors of weights there are to choose from.")
+        int, typer.Option(metavar="N", help="Number of weight vectors to choose from.")
     ] = 3000,
-    seed: Annotated[int, typer.Option(metavar="N", help="Of these vectors.")] = 0,
+    seed: Annotated[int, typer.Option(metavar="N", help="Seed of these vectors.")] = 0,
     reading: PoolReading,
     format: options.FormatOption = Format.table,
 ) -> None:
     """Show what weights reach that are chosen anew each week by the weeks before.
 
-    They are compared with SAF, with the best weights that never change, and with the best of each
-    week, which nobody knows beforehand: what on-line tuning can gain on your log.
+    They are compared with SAF, with the best weights that never change, and with the best weights
+    of each week, which are known only in hindsight. This shows what on-line tuning can gain on your
+    log.
     """
     from hpcgym.tuning.online import tune_online
 

@@ -33,8 +33,9 @@ def verify(
         list[str],
         typer.Argument(
             metavar="FILE...",
-            help="What hpcgym simulate, compare or explore wrote: a schedule, a page, a picture, a"
-            " trace of events, or what --format json or csv printed, in a file .json or .csv.",
+            help="Files that hpcgym simulate, compare or explore wrote: schedules, pages,"
+            " pictures, traces of events, or the output of --format json or csv in a file"
+            " .json or .csv.",
             show_default=False,
         ),
     ],
@@ -42,17 +43,18 @@ def verify(
         str | None,
         typer.Option(
             metavar="WORKLOAD",
-            help="Where the log lies now, in place of what the recorded command names.",
+            help="Where the log is now, in place of the name in the recorded command.",
             show_default=False,
         ),
     ] = None,
 ) -> None:
     """Make files again by the command that each has recorded, and say whether they are equal.
 
-    A line for each file: "equal", or what differs first. Jobs, rules, the schedule and all that the
-    file holds are compared. Exits with 1 if a file differs or has no record.
+    It prints a line for each file: "equal", or what differs first. It compares jobs, rules, the
+    schedule and all that the file holds. It exits with 1 if a file differs or has no record.
 
-    Files that the recorded command names are looked for from here, and then beside the file.
+    Files that the recorded command names are looked for in the current folder, and then beside the
+    verified file.
     """
     run = lru_cache(maxsize=1)(again)  # a command's files mostly stand in a row
     failed = False

@@ -30,16 +30,18 @@ class Warmup(ExplainedCommand):
 def warmup(
     parts: Annotated[
         list[str] | None,
-        typer.Argument(metavar="PART", help="By default all.", show_default=False),
+        typer.Argument(
+            metavar="PART", help="The parts to compile; by default all.", show_default=False
+        ),
     ] = None,
     format: options.FormatOption = Format.table,
 ) -> None:
     """Compile beforehand, so that no first use has to wait.
 
     hpcgym compiles its simulators for this machine when they are first used, and keeps the result
-    in the user's cache folder. This does it now. What has been compiled already, or came compiled
-    with hpcgym, is left as it is. It may be run at any time, such as when an image is built. A new
-    version compiles anew.
+    in the user's cache folder. This command does it now. Parts that are compiled already, or came
+    compiled with hpcgym, are left unchanged. It may be run at any time, for example when an image
+    is built. A new version compiles anew.
     """
     from hpcgym.warmup import PARTS, came_in, check_parts, kept_in, warmup
 
