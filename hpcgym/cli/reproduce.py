@@ -168,9 +168,8 @@ def prediction(
     """Study run time prediction as Gaussier, Glesser, Reis and Trystram did (2015, 2016).
 
     It simulates EASY with predicted run times: by request, AVE2 and regressions that learn on-line
-    under 20 losses, with three corrections, and backfilling by arrival or shortest first. The
-    tables and figures of the thesis show its own values beside ours. After an interruption, the
-    same command goes on.
+    under 20 losses, with three corrections, and backfilling by arrival or shortest first. Tables
+    show the thesis's values beside ours. After an interruption, the same command goes on.
     """
     from hpcgym.benchmarks.prediction.run import reproduce as run
 
@@ -233,9 +232,8 @@ def cp(
         typer.Option(
             "--dispatcher",
             metavar="NAME",
-            help="A dispatcher of the list below; several times for several. Tables and"
-            " pictures show only those that are named; tables and pictures of others are"
-            " removed, but their outcomes are kept.",
+            help="A dispatcher of the list below; several times for several. Tables and pictures"
+            " show only these; those of others are removed, but their outcomes are kept.",
             show_default="all",
         ),
     ] = None,
@@ -262,8 +260,8 @@ def cp(
 
     It compares heuristics and EASY with CPH-0 to 3, pure CP 0 to 3, HCP'19, PCP'19 and PCP'20, by
     requested, predicted and real run times: slowdown, waits, queues, times of a dispatch, sizes of
-    the models, beside the published values. It takes about an hour on two cores. After an
-    interruption, the same command goes on.
+    the models, beside the published values. It takes about an hour on two cores, and the same
+    command goes on after an interruption.
     """
     from hpcgym.benchmarks.cp.run import reproduce as run
 
