@@ -149,7 +149,10 @@ def contents(folder: Path) -> dict[str, tuple[int, str]]:
 
 
 #: What commands read, of which each has one.
-REAL = ("workload", "source", "generator", "recording", "results", "machine", "folder", "folders")
+REAL = (
+    *("workload", "source", "generator", "recording", "results", "machine", "folder", "folders"),
+    "policy",
+)
 
 
 def is_text(command: Any, parameter: Any) -> bool:
