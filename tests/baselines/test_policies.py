@@ -37,6 +37,7 @@ def environment(kind: str, workload: Workload = JOBS, window: int = 128, **chang
         episode_workload=workload,
         scheduler_rules={**RULES, **changes},
         policy_features=features,
+        units=None,
         action_space=SimpleNamespace(shape=(window,)),
     )
     env.unwrapped = env
