@@ -268,10 +268,11 @@ class Xnes:
     def _rules(self) -> dict[str, Any]:
         """Return all rules but the policy, which is searched for; no dispatcher has weights.
 
-        Nor do weights keep limits of power, and batches keep no quotas, nor windows of
-        maintenance.
+        Nor do weights keep limits of power, and batches keep no quotas, windows of maintenance or
+        dependencies.
         """
-        of_others = ("dispatcher", "dispatch_time", "quota", "maintenance", *OF_SHARED_NODES)
+        restricted = ("quota", "maintenance", "dependencies")
+        of_others = ("dispatcher", "dispatch_time", *restricted, *OF_SHARED_NODES)
         others = ("policy", "fair_share", "power", "dvfs_when", *of_others)
         names = (field.name for field in fields(Scheduler) if field.name not in others)
         rules = {name: _plain(getattr(self.rules, name)) for name in names}

@@ -48,7 +48,8 @@ Rules
     Nor where a job may not have all nodes.
  9. The correction "kill": a job that reaches its predicted run time ends there.
 10. A job may be bound to a set of nodes. All others hold no unit of it, ever.
-11. Under quotas (rule 24 of `oracle.py`) EASY is depth:1, rule 7, unless rule 8 holds.
+11. Under quotas and dependencies (rules 24 and 26 of `oracle.py`) EASY is depth:1, rule 7, unless
+    rule 8 holds.
 12. A window (rule 25 there) closes whole nodes; rule 8 does not hold where it is not all of them.
     Nothing of a closed node is free. In rule 5 a job fits if its units fit what each node has free
     throughout its predicted length, and is allocated on that, while a window is to come or lasts.
@@ -245,7 +246,7 @@ class NodeSimulation(Simulation):
         self.jobs = sorted((_fresh(job) for job in jobs), key=lambda job: job.submit)
         for number, job in enumerate(self.jobs):
             job.number = number
-        self.coming = list(reversed(self.jobs))
+        self.coming = [job for job in reversed(self.jobs) if job.number not in self.follows]
         self.arrived: list[NodeJob] = []  # submitted now, in the queue or not yet
         self.looks_back = False  # at who ran before an extract
         single = all(job.demand[0] == 1 and sum(job.demand) == 1 for job in self.jobs)
@@ -344,7 +345,7 @@ class NodeSimulation(Simulation):
     # EASY
 
     def schedule(self, now: int) -> None:
-        if self.quotas and self.backfill == "easy" and not self.alike:
+        if (self.quotas or self.depends) and self.backfill == "easy" and not self.alike:
             self.schedule_to_depth(now, 1)
         else:
             super().schedule(now)
@@ -476,6 +477,7 @@ def simulate_nodes_slowly(
     hold: Mapping[str, Any] | None = None,
     quotas: Sequence[tuple[Sequence[Any], float, float]] = (),
     windows: Sequence[tuple[int, int, Sequence[int]]] = (),
+    follows: Mapping[int, tuple[int, int, int]] | None = None,
     begin: int | None = None,
 ) -> list[NodeJob]:
     """Schedule the jobs by the rules above; return them in submission order, the given untouched.
@@ -501,6 +503,7 @@ def simulate_nodes_slowly(
         hold=hold,
         quotas=quotas,
         windows=windows,
+        follows=follows,
     )
     if begin is not None:
         simulation.begin(begin, math.inf)

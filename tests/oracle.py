@@ -82,6 +82,13 @@ Backfilling
     rule 11 a job fits if it does so for its whole predicted length; EASY is depth:1, rule 22. A
     pass follows each end of a window at which jobs wait. What rule 24 excludes is excluded here,
     and so are predictions that expire.
+26. Dependencies: some jobs follow another. They are submitted when it has terminated and a time to
+    think is over, but not before a time of their own; rule 8 holds of that time, of which their
+    submit is then, for their waits and scores too. The order of submission, also where "fcfs" means
+    it, is that of these times, ties by number. But ties of orders that waiting changes are by
+    number alone; those of unicef's jobs of one processor, whose score is infinite, by time. What
+    rule 24 excludes is excluded here, and so are thresholds, what is learned, and orders that look
+    at when a job was submitted.
 Corrections
 15. requested: p~. incremental: the k-th time, the prediction at submission + the k-th of
     INCREMENTS, at most p~; p~ after the last. recursive-doubling: twice the running time so far,
@@ -311,7 +318,10 @@ class Simulation:
         self.quotas = rules.get("quotas") or []
         self.windows = rules.get("windows") or []
         self.reopened = -1  # up to when windows have ended
-        self.coming = list(reversed(self.jobs))  # the next to be submitted is the last
+        self.depends = rules.get("follows") is not None
+        self.follows = rules.get("follows") or {}  # number -> the other, time to think, earliest
+        # the next to be submitted is the last
+        self.coming = [job for job in reversed(self.jobs) if job.number not in self.follows]
         self.queue: list[Job] = []  # in submission order
         self.running: list[Job] = []  # in the order they started
         self.terminated: dict[int, list[Job]] = {}  # user -> terminated jobs, in order
@@ -368,11 +378,11 @@ class Simulation:
             due = due or self.plan_due == now or now in self.reopenings()
             self.reopened = now
             self.expire(now)
-            submitted = self.take_submitted(now)
             ended = [job for job in self.running if job.end == now]
             if self.passes == "per-timestamp":
                 for job in ended:
                     self.terminate(job)
+                submitted = self.take_submitted(now)
                 for job in submitted:
                     self.predict(job, now)
                 self.renew(now)
@@ -381,7 +391,7 @@ class Simulation:
                 if ended or submitted or due:
                     self.schedule(now)
             else:
-                for job in submitted:
+                for job in self.take_submitted(now):
                     self.predict(job, now)
                     self.submit(job, now)
                     if self.always_passes() or self.fits(job, now):
@@ -466,6 +476,11 @@ class Simulation:
         self.terminated.setdefault(job.user, []).append(job)
         for estimator in (self.estimator, self.policy_estimator):
             estimator.learn(job)
+        for number, (other, think, earliest) in self.follows.items():  # rule 26
+            if other == job.number:
+                self.jobs[number].submit = max(job.end + think, earliest)
+                self.coming.append(self.jobs[number])
+        self.coming.sort(key=lambda job: (-job.submit, -job.number))
 
     def start(self, job: Job, now: int, *, backfilled: bool) -> None:
         assert self.fits(job, now)
@@ -695,7 +710,7 @@ class Simulation:
         return min(self.processors, job.processors + round(back))
 
     def primary_order(self, now: int) -> list[Job]:
-        by_score = sorted(self.queue, key=lambda job: -self.policy(job, now))
+        by_score = sorted(self.tied(self.given_policy, now), key=lambda job: -self.policy(job, now))
         if self.threshold is None:
             return by_score
         starved = [job for job in self.queue if now - job.submit > self.threshold]
@@ -707,7 +722,18 @@ class Simulation:
         if self.backfill_order == "sjbf":
             return sorted(self.queue, key=lambda job: job.predicted)
         score = self.by_policy_time(score_of(self.backfill_order))
-        return sorted(self.queue, key=lambda job: -score(job, now))
+        return sorted(self.tied(self.backfill_order, now), key=lambda job: -score(job, now))
+
+    def tied(self, order: Any, now: int) -> list[Job]:
+        """Return the queue in the order of ties; rule 26."""
+        if not (self.depends and changes_with_time(order)):
+            return self.queue
+
+        def key(job: Job) -> tuple[float, int]:
+            first = order == "unicef" and job.processors == 1 and job.submit < now
+            return job.submit if first else math.inf, job.number
+
+        return sorted(self.queue, key=key)
 
 
 def _given(job: Job) -> dict[str, int]:
@@ -730,6 +756,7 @@ def simulate_slowly(
     hold: Mapping[str, Any] | None = None,
     quotas: Sequence[tuple[Sequence[Any], float, float]] = (),
     windows: Sequence[tuple[int, int, int]] = (),
+    follows: Mapping[int, tuple[int, int, int]] | None = None,
     begin: int | None = None,
     end: float = math.inf,
 ) -> list[Job]:
@@ -746,7 +773,8 @@ def simulate_slowly(
     "incremental", "recursive-doubling" or "predicted-again"; ``threshold``: seconds; ``passes``:
     "per-timestamp" or "per-event";
     ``hold``: None or as in rule 21; ``quotas``: of rule 24, keys of the jobs in their order;
-    ``windows``: of rule 25.
+    ``windows``: of rule 25; ``follows``: of rule 26, by number of a job that of the other, the time
+    to think and the earliest time.
     """
     simulation = Simulation(
         jobs,
@@ -762,6 +790,7 @@ def simulate_slowly(
         hold=hold,
         quotas=quotas,
         windows=windows,
+        follows=follows,
     )
     if begin is not None:
         simulation.begin(begin, end)

@@ -240,6 +240,16 @@ class SimulatedRules(_AllRules, _Order):
         ),
         OWN_COMMAS,
     ] = None
+    dependencies: Annotated[
+        str | None,
+        typer.Option(
+            metavar="none|after|closed-loop",
+            help="When jobs come that follow others, by preceding_job and think_time: when the log"
+            " says; not before the other has ended and the user has thought; or just then,"
+            " whatever the log says.",
+            show_default="none",
+        ),
+    ] = None
     dispatch_time: Annotated[
         str | None,
         typer.Option(

@@ -56,7 +56,7 @@ PARTS = {
     "nodes": Part("the simulator of nodes", 40, (_NODES, *_ON_NODES)),
     "failures": Part("the simulator of nodes that fail", 40, (f"{_NODES}.failures",)),
     "restricted": Part(
-        "the simulator of quotas and windows", 40, (f"{_ENGINE}.passes.restricted",)
+        "the simulator of quotas, windows and dependencies", 40, (f"{_ENGINE}.passes.restricted",)
     ),
     "learning": Part(
         "run times that are learned", 40, (_ANSWERS, f"{_ENGINE}.warm_start.list_running")

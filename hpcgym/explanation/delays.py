@@ -31,10 +31,11 @@ def can_repeat(result: Result) -> bool:
     """Return whether a schedule can be made again with other jobs.
 
     Not one of an environment, of a dispatcher that keeps what it has learned, or with failures; nor
-    one that begins with jobs that run.
+    one that begins with jobs that run, or in which jobs follow others.
     """
     others = (result.lost, result.dispatcher, result.workload.initial)
-    return all(other is None for other in others) and not result.outside
+    follow = result.scheduler.dependencies != "none"
+    return all(other is None for other in others) and not (result.outside or follow)
 
 
 def delays(

@@ -138,6 +138,7 @@ def _differences(usual: Mapping[str, Any], rules: Mapping[str, Any]) -> list[str
         "hold": "hold {}",
         "quota": "quota {}",
         "maintenance": "maintenance {}",
+        "dependencies": "dependencies {}",
         "fair_share": "fair share {}",
     }
     unused = {"estimate", "correction", "backfill_order"} if rules["backfill"] == "none" else set()
@@ -178,6 +179,8 @@ def describe(scheduler: Scheduler) -> str:
         parts.append(f"quota {scheduler.quota}")
     if scheduler.windows:
         parts.append(f"maintenance {scheduler.maintenance}")
+    if scheduler.dependencies != "none":
+        parts.append(f"dependencies {scheduler.dependencies}")
     if rules["policy_estimate"] not in ("requested", None):
         parts.append(f"policies by {_times(scheduler, 'policy_estimate')}")
     if rules["fair_share"] is not None and any(scheduler.usage_orders):

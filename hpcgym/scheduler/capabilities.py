@@ -63,6 +63,7 @@ FEATURES = {
     "until-shadow": "backfill='until-shadow'",
     "quota": "quotas",
     "maintenance": "maintenance windows",
+    "dependencies": "jobs that follow others",
     "contiguous": "allocation='contiguous'",
     "changing levels": "dvfs_when='running'",
     "shutdown": "shutdown_after_s",
@@ -74,8 +75,11 @@ _ONE_OR_NONE = "not built yet: there one job that waits has a reservation, or no
 _OF_AGENTS = "there the agent says what starts"
 _SHARED_RUNS = "run times stand once for all simulations, and a kill changes them"
 _NO_QUOTA = "not built yet: simulate() keeps quotas"
+_NO_FOLLOWING = "not built yet: simulate() lets jobs follow others"
+_OF_THE_LOG = "not built yet: it goes by submissions that are known before"
 _NO_WINDOW = "not built yet: simulate() plans around them"
 _OTHER_PLAN = "not built yet: under quotas reservations are made anew at each pass"
+_OTHER_SUBMISSIONS = "not built yet: there jobs are submitted when the log says"
 _AROUND = "not built yet: around windows reservations are made anew at each pass"
 _EMPTY = (
     "they begin with an empty machine; leave the extract out (--from), and give the whole trace, or"
@@ -214,6 +218,21 @@ APART: dict[tuple[str, str], str] = {
     ("hold", "maintenance"): _AROUND,
     ("function", "maintenance"): _AROUND,
     ("per-event", "maintenance"): _AROUND,
+    **{
+        ("dependencies", place): _NO_FOLLOWING
+        for place in ("failures", "whole nodes", "shared nodes", "environments", "batches")
+    },
+    ("dependencies", "look-ahead"): _NO_FOLLOWING,
+    ("dependencies", "shutdown"): "reservations reckon with processors that are on",
+    ("dependencies", "extract"): _OF_THE_LOG,
+    **{
+        (rule, "dependencies"): _OF_THE_LOG
+        for rule in ("averages", "learned", "predictor", "usage", "anew", "threshold")
+    },
+    **{
+        (rule, "dependencies"): _OTHER_SUBMISSIONS
+        for rule in ("conservative", "until-shadow", "hold", "function", "per-event")
+    },
     ("partitions", "pool"): "its processors are no nodes; cluster= says which machine",
     ("partitions", "whole nodes"): "not built yet: all nodes count as alike there",
     ("partitions", "shared nodes"): "not built yet: all nodes count as alike there",
@@ -286,6 +305,8 @@ def features_of(scheduler: Scheduler) -> dict[str, str]:
         found["quota"] = f"quota={scheduler.quota!r}"
     if scheduler.maintenance is not None:
         found["maintenance"] = f"maintenance={scheduler.maintenance!r}"
+    if scheduler.dependencies != "none":
+        found["dependencies"] = f"dependencies={scheduler.dependencies!r}"
     if scheduler.backfill == "until-shadow":
         found["until-shadow"] = FEATURES["until-shadow"]
     if scheduler.power != "none":

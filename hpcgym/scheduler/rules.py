@@ -56,6 +56,11 @@ PARTNERS = {
     "best": "beside whom the job is fastest first; an idle node counts as nobody beside it",
     "first": "nodes by number",
 }
+DEPENDENCIES = {
+    "none": "jobs are submitted when the log says, also those that follow others",
+    "after": "and not before the job that they follow has ended, and its think time is over",
+    "closed-loop": "jobs that follow others are submitted just then, whatever the log says",
+}
 PASSES = {
     "per-timestamp": "one scheduling pass after all events of a second",
     "per-event": "a pass after each submission and each end, as the original simulators do",
@@ -104,6 +109,8 @@ class Scheduler:
         (``"2026-03-01T08:00/2026-03-02T08:00"``), or a part of it (``"0/60:processors=32"``,
         ``"0/60:nodes=gpu,0-3"``), several between ``;``. A text, a CSV file as of failures, a
         :class:`hpcgym.scheduler.windows.Window` or several; kept as a text. None: none.
+    dependencies : what becomes of jobs that follow others, by the columns ``preceding_job`` and
+        ``think_time`` of the workload: a name of :data:`DEPENDENCIES`.
     passes : "per-timestamp" or "per-event".
     policy_estimate : the run times that ``policy`` and ``backfill_order`` look at in place of
         requested ones; as ``estimate``. Predictions that learn are cut at the requested time.
@@ -146,6 +153,7 @@ class Scheduler:
     hold: Hold | float | str | Mapping[str, Any] | None = None
     quota: str | Quota | Sequence[Quota] | None = None
     maintenance: str | Window | Sequence[Window] | None = None
+    dependencies: str = "none"
     passes: str = "per-timestamp"
     policy_estimate: Estimate = "requested"
     allocation: str = "first-fit"
@@ -167,6 +175,7 @@ class Scheduler:
         settle(self, "backfill", backfill_value(self.backfill, BACKFILL))
         self._settle_correction()
         check_choice("correction", self.correction, CORRECTIONS)
+        check_choice("dependencies", self.dependencies, DEPENDENCIES)
         check_choice("passes", self.passes, PASSES)
         check_choice("power", self.power, POWER)
         check_choice("dvfs_when", self.dvfs_when, DVFS_WHEN)
@@ -278,8 +287,9 @@ class Scheduler:
 
     @property
     def restricts(self) -> bool:
-        """Whether quotas or windows say who may start when, beside what is free."""
-        return self.quota is not None or self.maintenance is not None
+        """Whether quotas, windows or other jobs say who may start when, beside what is free."""
+        depends = self.dependencies != "none"
+        return self.quota is not None or self.maintenance is not None or depends
 
     @property
     def sweeps(self) -> bool:
@@ -354,6 +364,7 @@ _NOT_BESIDE_A_DISPATCHER: dict[str, tuple[Any, ...]] = {
     "hold": (None,),
     "quota": (None,),
     "maintenance": (None,),
+    "dependencies": ("none",),
     "passes": ("per-timestamp",),
     "policy_estimate": ("requested",),
 }

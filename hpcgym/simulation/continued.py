@@ -105,6 +105,7 @@ def _check(result: Result) -> None:
         "processors that are switched off": result.cluster.shutdown_after_s is not None,
         "a dispatcher": result.scheduler.dispatcher is not None,
         "an order from outside": result.outside,
+        "jobs that follow others": result.scheduler.dependencies != "none",
         "run times that are learned": asks_for_predictions(result.scheduler)
         or result.learned is not None,
     }

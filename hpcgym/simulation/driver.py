@@ -144,7 +144,7 @@ def new_simulation(
     kind: Kind = POOL if nodes is None else NODES
     machine: Any = () if nodes is None else nodes
     if scheduler.restricts:
-        kind, machine = restricted(workload, scheduler, cluster, nodes)
+        kind, machine = restricted(workload, scheduler, cluster, nodes, arrays)
     return Simulation(kind, arrays, machine, **answers)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -220,6 +220,7 @@ def hold_rules(hold: Hold | None) -> dict[str, int]:
 
 
 _NO_USERS = np.zeros(0, np.int64)
+_Order = TypeVar("_Order", Ranking, Ranking | None)
 
 
 def orders(
@@ -229,19 +230,9 @@ def orders(
 
     With ``shares``, scores may depend on usage; they are returned without what that adds.
     """
-    run_time = np.minimum(workload.run_time, workload.requested_time)
-    # where they are learned, the requested times hold their places
-    columns = JobColumns(
-        workload,
-        predicted_run_times(scheduler.policy_estimate, run_time, workload, "policy_estimate"),
-    )
-    learned = learns(scheduler.policy_estimate)
-    anew = scheduler.anew
-    first = _ranking(scheduler.policy, columns, learned, shares, anew[0])
-    second: Ranking | None = Ranking(None, None)  # by submission, unless it is said
-    if scheduler.sweeps:
-        order = scheduler.backfill_order
-        second = None if order == "sjbf" else _ranking(order, columns, learned, shares, anew[1])
+    first, second = rankings(workload, scheduler, shares)
+    if scheduler.dependencies != "none":  # when jobs are submitted becomes known as they are
+        first, second = _by_key(first, workload), _by_key(second, workload)
     primary = _order_code(first)
     secondary = state.PREDICTION if second is None else _order_code(second)
     n = len(workload)
@@ -256,6 +247,33 @@ def orders(
             scores["score"][half : half + n] = ranking.score
             scores["patience"][half : half + n] = ranking.patience
     return primary, secondary, keys, scores
+
+
+def rankings(
+    workload: Workload, scheduler: Scheduler, shares: bool = False
+) -> tuple[Ranking, Ranking | None]:
+    """Return the primary and the secondary order; None: by predicted run time."""
+    run_time = np.minimum(workload.run_time, workload.requested_time)
+    # where they are learned, the requested times hold their places
+    columns = JobColumns(
+        workload,
+        predicted_run_times(scheduler.policy_estimate, run_time, workload, "policy_estimate"),
+    )
+    learned = learns(scheduler.policy_estimate)
+    anew = scheduler.anew
+    first = _ranking(scheduler.policy, columns, learned, shares, anew[0])
+    second: Ranking | None = Ranking(None, None)  # by submission, unless it is said
+    if scheduler.sweeps:
+        order = scheduler.backfill_order
+        second = None if order == "sjbf" else _ranking(order, columns, learned, shares, anew[1])
+    return first, second
+
+
+def _by_key(ranking: _Order, workload: Workload) -> _Order:
+    """Return an order whose keys may be written anew, where it is that of submission."""
+    if ranking is None or not ranking.by_submission:
+        return ranking
+    return Ranking(-workload.submit_time.astype(np.float64), None)
 
 
 def _ranking(

@@ -1,4 +1,4 @@
-"""Machines under quotas and around windows, as the engine takes them."""
+"""Machines with quotas, windows and jobs that follow others, as the engine takes them."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from hpcgym.engine.machines.kinds import NODES_RESTRICTED, POOL_RESTRICTED, Kind
 from hpcgym.engine.passes.restricted import Restricted
 from hpcgym.errors import HpcgymError, HpcgymWarning, warn_caller
 from hpcgym.scheduler.capabilities import check_scheduler
+from hpcgym.simulation.dependencies import make_dependencies
 from hpcgym.simulation.quotas import make_quotas
 from hpcgym.simulation.windows import closings, make_windows
 
@@ -39,7 +40,7 @@ def check_restricted(
     check_scheduler(scheduler, "nodes" if on_nodes else "pool", *extract)
     if on_nodes and scheduler.reserves_one:
         warn_caller(
-            "under quotas and around windows EASY's reservation is of nodes by name, and not a"
+            "with quotas, windows or dependencies EASY's reservation is of nodes by name, and not a"
             " promise of room: compare with a quota that bounds nothing, such as all:jobs=1000000",
             HpcgymWarning,
         )
@@ -55,9 +56,16 @@ def check_restricted(
 
 
 def restricted(
-    workload: Workload, scheduler: Scheduler, cluster: Cluster, nodes: Nodes | None
+    workload: Workload,
+    scheduler: Scheduler,
+    cluster: Cluster,
+    nodes: Nodes | None,
+    arrays: state.Prepared,
 ) -> tuple[Kind, Restricted]:
     """Return the kind of machine on which a scheduler keeps quotas and windows, and the machine.
+
+    Where jobs follow others, they come from the machine, and not as ``arrays`` of the simulation
+    say, which are changed.
 
     Parameters
     ----------
@@ -65,12 +73,15 @@ def restricted(
 
     Raises
     ------
-    HpcgymError : windows that the machine cannot have.
-    WorkloadError : a job that exceeds a quota by itself, and would wait for ever.
+    HpcgymError : windows that the machine cannot have, or an order that looks at when jobs are
+        submitted.
+    WorkloadError : a job that exceeds a quota by itself, or follows itself, and would wait for
+        ever.
 
     Warns
     -----
-    WorkloadWarning : quotas that are of no job, windows before the first job or after the last.
+    WorkloadWarning : quotas that are of no job, windows before the first job or after the last,
+        jobs that follow jobs that are not there.
     """
     machine: Any = () if nodes is None else nodes
     closed = closings(workload, scheduler, cluster)
@@ -78,5 +89,6 @@ def restricted(
         machine,
         make_quotas(workload, scheduler.quotas),
         make_windows(workload, closed, nodes is not None),
+        make_dependencies(workload, scheduler, arrays),
     )
     return (POOL_RESTRICTED if nodes is None else NODES_RESTRICTED), kept

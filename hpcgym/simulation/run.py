@@ -25,6 +25,7 @@ from hpcgym.scheduler.limits import Limit
 from hpcgym.scheduler.rules import OF_THE_QUEUE, Scheduler, not_beside_a_dispatcher
 from hpcgym.scheduler.usage import check_fair_share
 from hpcgym.simulation.corun import simulate_coscheduled
+from hpcgym.simulation.dependencies import as_came
 from hpcgym.simulation.driver import check_learned, learns_in, new_simulation
 from hpcgym.simulation.failing import check_failures, find_failures, simulate_failing
 from hpcgym.simulation.idle_shares import warn_of_schedulers
@@ -90,13 +91,14 @@ def simulate(
         Jobs on a node that fails wait again, and run from the beginning.
     rules : rules that differ from the scheduler's, by the names of :class:`Scheduler`'s
         attributes: ``policy``, ``backfill``, ``backfill_order``, ``estimate``, ``correction``,
-        ``threshold``, ``hold``, ``quota``, ``maintenance``, ``passes``, ``policy_estimate``,
-        ``allocation``, ``dispatcher``, ``dispatch_time``, ``fair_share``, ``power``, ``dvfs_when``,
-        ``partners``, ``pairs_above``, ``pair_estimate``.
+        ``threshold``, ``hold``, ``quota``, ``maintenance``, ``dependencies``, ``passes``,
+        ``policy_estimate``, ``allocation``, ``dispatcher``, ``dispatch_time``, ``fair_share``,
+        ``power``, ``dvfs_when``, ``partners``, ``pairs_above``, ``pair_estimate``.
 
     Returns
     -------
-    result : the schedule, with its metrics.
+    result : the schedule, with its metrics. With the rule ``dependencies`` its workload has the
+        jobs in the order in which they came, and ``submit_time`` is when they did.
 
     Raises
     ------
@@ -131,8 +133,8 @@ def simulate(
     if takes_whole_nodes(cluster, chosen, limits):
         return simulate_powered(workload, chosen, cluster, limits, learned)
     if cluster.groups or chosen.dispatcher is not None:
-        return _simulate_on_nodes(workload, chosen, cluster, learned)
-    return _simulate_on_pool(workload, chosen, cluster, learned)[0]
+        return as_came(*_simulate_on_nodes(workload, chosen, cluster, learned))
+    return as_came(*_simulate_on_pool(workload, chosen, cluster, learned))
 
 
 def scheduler_of(
@@ -184,14 +186,14 @@ def _simulate_with_failures(
 
 def _simulate_on_nodes(
     workload: Workload, chosen: Scheduler, cluster: Cluster, learned: Learned | None
-) -> Result:
-    """Simulate on a machine of nodes, or with a dispatcher."""
+) -> tuple[Result, state.Prepared]:
+    """Simulate on a machine of nodes, or with a dispatcher; return the arrays as well."""
     needs = needs_on(workload, cluster)
     if chosen.dispatcher is None and as_on_pool(needs, chosen):
         result, ended = _simulate_on_pool(workload, chosen, cluster, learned)
         facts = ended.jobs, ended.progress, needs
         nodes = assign_nodes(*facts, cluster, chosen, workload.initial)
-        return replace(result, allocation=allocation_of(nodes))
+        return replace(result, allocation=allocation_of(nodes)), ended
     nodes = nodes_for(workload, needs, cluster, chosen)
     simulation = new_simulation(workload, chosen, cluster, nodes, learned)
     simulation.dispatch = scored_by(chosen.policy, workload, cluster, nodes)
@@ -203,13 +205,14 @@ def _simulate_on_nodes(
         dispatcher, simulation.dispatch = asked(dispatcher, workload, cluster)
     simulation.drive()
     ended, outside = simulation.arrays, dispatcher is not None
-    return replace(
+    result = replace(
         result_of(workload, cluster, chosen, ended, outside),
         allocation=allocation_of(nodes, len(workload)) if cluster.groups else None,
         dispatcher=dispatcher,
         dispatching=None if simulation.late is None else simulation.late.dispatching,
         **simulation.for_result,
     )
+    return result, ended
 
 
 def _simulate_on_pool(

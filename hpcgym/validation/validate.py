@@ -10,6 +10,7 @@ import numpy as np
 from hpcgym.errors import HpcgymError
 from hpcgym.validation.books import check_books, check_states, lengths_at_frequencies
 from hpcgym.validation.corun import prove_coschedule
+from hpcgym.validation.dependencies import check_dependencies
 from hpcgym.validation.dispatching import check_call_numbers, check_calls
 from hpcgym.validation.failures import prove_failures
 from hpcgym.validation.idle_power import check_energy, delays_s
@@ -119,6 +120,8 @@ def validate_schedule(result: Result) -> tuple[str, ...]:
       over time are the same to twelve digits. Each job is charged what its nodes draw at its
       level; on a node that it shares, from the part of its cores to the highest level.
     - *progress*: no job waits while the whole machine is idle, once all windows are over.
+    - *dependencies*: a job that follows another is submitted once that has ended and its think time
+      is over, in closed loop just then.
     - *windows*: no job runs within a window on the nodes that it closes, nor more than it leaves of
       a pool's processors. Jobs start also when one ends.
 
@@ -266,6 +269,8 @@ def _of_every_schedule(
             yield "nodes", check_nodes(result, needs, result.allocation)
     if result.scheduler.windows and (needs is None or not wrong):
         yield "windows", check_windows(result)
+    if result.scheduler.dependencies != "none":
+        yield "dependencies", check_dependencies(result)
     limited = result.limits is not None
     if result.dispatching is not None:
         yield "calls", check_calls(result, line, delays)

@@ -47,7 +47,7 @@ def test_pools(data: st.DataObject, case: tuple[Workload, Any], queues: list[int
 )
 @pytest.mark.filterwarnings("ignore:.*its jobs are in none of the machine's partitions")
 @pytest.mark.filterwarnings(
-    "ignore:under quotas and around windows EASY's reservation is of nodes by name"
+    "ignore:with quotas, windows or dependencies EASY's reservation is of nodes by name"
 )
 @pytest.mark.filterwarnings("ignore:.*quotas of no job")
 def test_nodes(data: st.DataObject, case: tuple[Cluster, Workload, Any], queues: list[int]) -> None:

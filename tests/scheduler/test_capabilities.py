@@ -70,6 +70,7 @@ RULES: dict[str, dict[str, Any]] = {
     "until-shadow": {"backfill": "until-shadow"},
     "quota": {"quota": "user:jobs=100"},
     "maintenance": {"maintenance": f"{JOBS.submit_time[5]}/{JOBS.submit_time[9]}"},
+    "dependencies": {"dependencies": "after"},
     "contiguous": {"allocation": "contiguous"},
     "changing levels": {"power": "dvfs", "dvfs_when": "running"},
     "shutdown": {},
@@ -118,6 +119,9 @@ TRIED: dict[str, tuple[Callable[..., Any], Workload, Cluster]] = {
 
 
 NOT_RESTRICTED = ("conservative", "until-shadow", "hold", "function", "per-event")
+RESTRICTIONS = ("quota", "maintenance", "dependencies")
+#: What goes by when jobs are submitted, which is not known beforehand where they follow others.
+BY_SUBMISSIONS = ("averages", "learned", "predictor", "usage", "anew", "threshold")
 BY_THE_TABLE = "do not go together"
 #: What is refused before the table is asked: an argument that there is not, or a value.
 OTHERWISE: dict[tuple[str, str], str] = {
@@ -126,7 +130,7 @@ OTHERWISE: dict[tuple[str, str], str] = {
     **{
         (place, feature): "unexpected keyword argument"
         for place in PLACES
-        for feature in ("dispatcher", "dispatch time", "function", "quota", "maintenance")
+        for feature in ("dispatcher", "dispatch time", "function", *RESTRICTIONS)
         if "env" in place
     },
     ("shared nodes", "contiguous"): "^allocation: with speedups",
@@ -145,6 +149,7 @@ for feature, words in (
     ("depth", "unknown backfill"),
     ("quota", "unexpected keyword"),
     ("maintenance", "unexpected keyword"),
+    ("dependencies", "unexpected keyword"),
     ("dispatcher", "unexpected keyword"),
     ("dispatch time", "unexpected keyword"),
     ("function", "unexpected keyword"),
@@ -187,8 +192,9 @@ def test_two_things_that_no_machine_takes_together() -> None:
         ("changing levels", "usage"),
         ("changing levels", "dispatcher"),
         ("shutdown", "extract"),
-        *((one, other) for one in ("quota", "maintenance") for other in ("shutdown", "extract")),
-        *((other, one) for one in ("quota", "maintenance") for other in NOT_RESTRICTED),
+        *((one, other) for one in RESTRICTIONS for other in ("shutdown", "extract")),
+        *((other, one) for one in RESTRICTIONS for other in NOT_RESTRICTED),
+        *((other, "dependencies") for other in BY_SUBMISSIONS),
     }
     part = JOBS.extract(int(JOBS.submit_time[10]))
     asleep = dataclasses.replace(POOL, shutdown_after_s=60)
@@ -201,13 +207,14 @@ def test_two_things_that_no_machine_takes_together() -> None:
         (JOBS, asleep, RULES["depth"]),
         (JOBS, asleep, RULES["per-event"]),
         (part, asleep, {}),
-        *((JOBS, asleep, RULES[one]) for one in ("quota", "maintenance")),
-        *((part, POOL, RULES[one]) for one in ("quota", "maintenance")),
+        *((JOBS, asleep, RULES[one]) for one in RESTRICTIONS),
+        *((part, POOL, RULES[one]) for one in RESTRICTIONS),
         *(
             (JOBS, POOL, RULES[other] | RULES[one])
-            for one in ("quota", "maintenance")
+            for one in RESTRICTIONS
             for other in NOT_RESTRICTED
         ),
+        *((JOBS, POOL, RULES[other] | RULES["dependencies"]) for other in BY_SUBMISSIONS),
     ):
         with pytest.raises(HpcgymError, match="do not go together"):
             simulate(jobs, cluster=cluster, **rules)

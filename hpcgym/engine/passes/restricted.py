@@ -1,8 +1,8 @@
-"""Passes under quotas and around windows.
+"""Passes under quotas and around windows, of jobs that may follow others.
 
 They are those of :mod:`hpcgym.engine.passes.planning`, with what a machine gives to them; here is
-added who may start, and that plans are made around windows. A pass follows the end of each window
-at which jobs wait.
+added who may start, that plans are made around windows, and when jobs come that follow others. A
+pass follows the end of each window at which jobs wait.
 """
 
 from __future__ import annotations
@@ -12,7 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hpcgym.compilation import jit_part
+from hpcgym.engine.events import enqueue
 from hpcgym.engine.loop import loop_of
+from hpcgym.engine.passes.dependencies import Dependencies, follow, next_coming, pop
 from hpcgym.engine.passes.planning import next_planned_pass, planning_of
 from hpcgym.engine.passes.quotas import Quotas, exceeds, note, settle
 from hpcgym.engine.passes.windows import Windows, are_left, forget_over, next_over
@@ -25,22 +27,25 @@ class Restricted(NamedTuple):
     machine: Any  # as its own kind takes it
     quotas: Quotas
     windows: Windows
+    dependencies: Dependencies
 
 
 @jit_part
 def advance(
     sim, jobs, progress, users, history, blocks, entries, freed, idle, ended, machine, stop_time
 ):
-    """Advance to the next event, to when reservations are to be made, or to the end of a window."""
-    over = next_over(machine.windows) if blocks[QUEUE].count > 0 else np.int64(FOREVER)
+    """Advance to an event, or to when reservations are made, a window ends or a job comes."""
+    time = next_coming(machine.dependencies)
+    if blocks[QUEUE].count > 0:
+        time = min(time, next_over(machine.windows))
     if next_planned_pass(
         sim, jobs, progress, users, history, blocks, entries, freed, idle, ended, machine,
-        min(stop_time, over),
+        min(stop_time, time),
     ):  # fmt: skip
         return True
-    if sim.asked != 0 or over > stop_time or over == FOREVER:
+    if sim.asked != 0 or time > stop_time or time == FOREVER:
         return False
-    sim.time = over
+    sim.time = time
     if sim.renews == EACH_TIME and sim.next > sim.started:
         sim.asked = A_RENEWAL
         return False
@@ -55,6 +60,7 @@ def barred(machine, job):
 
 def loop_restricted(
     before: Any,
+    welcome: Any,
     close: Any,
     plan_running: Any,
     reserve: Any,
@@ -68,6 +74,7 @@ def loop_restricted(
     Parameters
     ----------
     before : what the machine does at the beginning of a pass.
+    welcome : what it does when a job comes that follows another.
     close : takes from the plan what a window takes, from a time to its end.
     plan_running, reserve, place_now, fits_now, free_until, begin : as
         :func:`hpcgym.engine.passes.planning.planning_of` takes them.
@@ -110,6 +117,19 @@ def loop_restricted(
     )
 
     @jit_part
+    def come(sim, jobs, keys, scores, progress, blocks, entries, narrow, ended, machine):
+        """Put the jobs into the queue that come now."""
+        follow(machine.dependencies, sim, ended)
+        while next_coming(machine.dependencies) <= sim.time:
+            job = pop(machine.dependencies)
+            jobs[job].submit = sim.time
+            for k in range(2):
+                if machine.dependencies.by_arrival[k] == 1:
+                    keys[k * len(jobs) + job] = sim.time
+            welcome(machine.machine, job)
+            enqueue(sim, jobs, progress, keys, scores, blocks, entries, narrow, job)
+
+    @jit_part
     def do_pass(
         jobs, keys, scores, users,
         sim, progress, history, blocks, entries, profile, line, narrow, freed, idle,
@@ -119,6 +139,7 @@ def loop_restricted(
         settle(machine.quotas, sim, ended)
         forget_over(machine.windows, sim.time)
         before(sim, profile, ended, machine.machine)
+        come(sim, jobs, keys, scores, progress, blocks, entries, narrow, ended, machine)
         # jobs that start in order, and not by a plan, need one of the windows all the same
         if are_left(machine.windows) and (sim.every > 0 or sim.depth == 0):
             plan_all(sim, blocks, entries, profile, machine)

@@ -71,6 +71,12 @@ def fits_now(sim, jobs, progress, profile, line, nodes, job):
 
 
 @jit_part
+def welcome(nodes, job):
+    """Note that a job waits now."""
+    note_waiting(nodes, job, np.int64(1))
+
+
+@jit_part
 def close(sim, profile, nodes, holder, begin, end):
     """Take nodes from the plan for the time of a window."""
     foresee(nodes, begin, holder, np.int64(-1))
@@ -82,4 +88,4 @@ plan_and_start = planning_of(*_PARTS)
 
 
 run = loop_of(next_planned_pass, do_pass)
-run_restricted = loop_restricted(before, close, *_PARTS)
+run_restricted = loop_restricted(before, welcome, close, *_PARTS)

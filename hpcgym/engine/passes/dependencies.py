@@ -1,0 +1,101 @@
+"""Jobs that come when others have ended: submissions that the schedule itself makes.
+
+All jobs come from here then, those that follow none at the times of the log; for the loop of events
+they have all been submitted before it begins.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.compilation import jit, jit_part
+from hpcgym.engine.ordered import records, whole_numbers
+from hpcgym.engine.state import FOREVER
+
+COMING = records(("time", np.int64), ("job", np.int64))  # [s] when a job comes
+SCALARS = whole_numbers(
+    "coming",  # jobs in `coming`
+    "followed",  # how many of the jobs that have ended have let those come that follow them
+)
+
+
+class Dependencies(NamedTuple):
+    """Which jobs follow which; all are empty where none does."""
+
+    first: NDArray[np.int64]  # (n_jobs,) the first job that follows a job, -1: none
+    next: NDArray[np.int64]  # (n_jobs,) the next one that follows the same
+    think: NDArray[np.int64]  # (n_jobs,) [s] from the end of the other to the submission
+    earliest: NDArray[np.int64]  # (n_jobs,) [s] no submission is before
+    coming: NDArray[np.void]  # (n_jobs,) COMING, a heap with the first on top
+    by_arrival: NDArray[np.int64]  # (2,) 1 where the primary, or secondary, order is that of coming
+    scalars: NDArray[np.void]  # (1,) SCALARS
+
+
+@jit_part
+def next_coming(dependencies):
+    """Return when the next job comes, FOREVER if none is to come yet."""
+    if dependencies.scalars[0].coming == 0:
+        return np.int64(FOREVER)
+    return dependencies.coming[0].time
+
+
+@jit
+def follow(dependencies, sim, ended):
+    """Let the jobs come, now or later, that follow those that have ended now."""
+    own = dependencies.scalars[0]
+    while len(dependencies.first) > 0 and own.followed < sim.ended:
+        job = dependencies.first[ended[own.followed]]
+        own.followed += 1
+        while job >= 0:
+            time = max(dependencies.earliest[job], sim.time + dependencies.think[job])
+            push(dependencies.coming, own.coming, time, job)
+            own.coming += 1
+            job = dependencies.next[job]
+
+
+@jit_part
+def comes_before(heap, a, b):
+    """Return whether entry ``a`` comes before entry ``b``; of one time, the first in the log."""
+    if heap[a].time != heap[b].time:
+        return heap[a].time < heap[b].time
+    return heap[a].job < heap[b].job
+
+
+@jit_part
+def swap(heap, a, b):
+    """Let two entries change places."""
+    time, job = heap[a].time, heap[a].job
+    heap[a].time, heap[a].job = heap[b].time, heap[b].job
+    heap[b].time, heap[b].job = time, job
+
+
+@jit_part
+def push(heap, size, time, job):
+    """Put a job into a heap of so many."""
+    heap[size].time, heap[size].job = time, job
+    i = size
+    while i > 0 and comes_before(heap, i, (i - 1) // 2):
+        swap(heap, i, (i - 1) // 2)
+        i = (i - 1) // 2
+
+
+@jit
+def pop(dependencies):
+    """Take the job off that comes next, and return it."""
+    own, heap = dependencies.scalars[0], dependencies.coming
+    job = heap[0].job
+    own.coming -= 1
+    swap(heap, 0, own.coming)
+    i = 0
+    while 2 * i + 1 < own.coming:
+        child = 2 * i + 1
+        if child + 1 < own.coming and comes_before(heap, child + 1, child):
+            child += 1
+        if comes_before(heap, i, child):
+            break
+        swap(heap, i, child)
+        i = child
+    return job

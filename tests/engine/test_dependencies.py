@@ -1,0 +1,239 @@
+"""Jobs that follow others: as in the slow simulators; by hand; what is refused."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from node_oracle import simulate_nodes_slowly
+from node_strategies import node_cases, partitioned_cases, slow_jobs_and_nodes
+from oracle import jobs_of, simulate_slowly
+from strategies import cases
+
+import hpcgym
+from hpcgym.cluster import Cluster
+from hpcgym.errors import HpcgymError, WorkloadError, WorkloadWarning
+from hpcgym.workload.model import Workload
+
+pytestmark = pytest.mark.compiled
+
+KNOWN = ("none", "easy")  # beside those with several reservations
+Follows = dict[int, tuple[int, int, int]]
+
+
+@st.composite
+def chains(draw: st.DrawFn, workload: Workload) -> tuple[Workload, str, Follows]:
+    """Let some jobs follow others, also later ones, but none itself; as the oracle has it, too."""
+    n = len(workload)
+    order = draw(st.permutations(range(n))) if draw(st.booleans()) else list(range(n))
+    think = draw(st.lists(st.sampled_from([-1, 0, 0, 1, 7, 60, 5000]), min_size=n, max_size=n))
+    wait = draw(st.lists(st.sampled_from([-1, 0, 5, 600]), min_size=n, max_size=n))
+    preceding = [-1] * n
+    dependencies = draw(st.sampled_from(["after", "closed-loop"]))
+    follows = {}
+    submit, run = workload.submit_time.tolist(), workload.run_time.tolist()
+    for place in range(1, n):
+        if draw(st.booleans()):
+            job, other = order[place], order[draw(st.integers(0, place - 1))]
+            preceding[job] = other + 1
+            time = max(think[job], 0)
+            if dependencies == "closed-loop" and think[job] < 0 and wait[other] >= 0:
+                time = max(submit[job] - (submit[other] + wait[other] + run[other]), 0)
+            follows[job] = (other, time, submit[job] if dependencies == "after" else 0)
+    columns = {"preceding_job": preceding, "think_time": think, "wait_time": wait}
+    changed = workload.with_columns(job_number=list(range(1, n + 1)), **columns)
+    return changed, dependencies, follows
+
+
+def fitted(rules: dict[str, Any], workload: Workload) -> dict[str, Any]:
+    """Return rules that go with dependencies."""
+    backfill = rules["backfill"]
+    known = backfill in KNOWN or backfill.startswith(("depth:", "slurm"))
+    changes: dict[str, Any] = {"backfill": backfill if known else "easy", "hold": None}
+    changes["threshold"] = None
+    if isinstance(rules["estimate"], str) and rules["estimate"] == "ave2":
+        changes["estimate"] = "requested"
+    for rule in ("policy", "backfill_order"):
+        order = rules[rule]
+        named = isinstance(order, str) and order in ("lcfs", "f1", "f2", "f3", "f4")
+        weighed = not isinstance(order, str) and order[2] < 0 and not any((*order[:2], *order[3:]))
+        if named or weighed:
+            changes[rule] = "saf"
+    return {**rules, **changes} | ({"passes": "per-timestamp"} if "passes" in rules else {})
+
+
+def same(result: hpcgym.Result, expected: list[Any]) -> None:
+    """The rows of a result are those jobs in the order of their submissions."""
+    order = sorted(expected, key=lambda job: (job.submit, job.number))
+    assert result.workload.job_number.tolist() == [job.number + 1 for job in order]
+    assert result.workload.submit_time.tolist() == [job.submit for job in order]
+    assert result.start.tolist() == [job.start for job in order]
+    assert result.end.tolist() == [job.end for job in order]
+    assert result.backfilled.tolist() == [job.backfilled for job in order]
+    assert result.reserved_start.tolist() == [job.reserved_start for job in order]
+    assert "dependencies" in hpcgym.validate_schedule(result)
+
+
+@settings(max_examples=300)
+@given(st.data(), cases())
+@pytest.mark.filterwarnings("ignore:.*no job follows another")
+@pytest.mark.filterwarnings("ignore:.*no window is between")
+def test_pools(data: st.DataObject, case: tuple[Workload, Any]) -> None:
+    workload, dependencies, follows = data.draw(chains(case[0]))
+    rules = fitted(case[1], workload)
+    quota, quotas, maintenance, windows = None, [], None, []
+    if data.draw(st.booleans()):
+        quota, quotas = "user:jobs=2", [(workload.user_id.tolist(), 2, 10**9)]
+    safe = isinstance(rules["estimate"], str)
+    if safe and data.draw(st.booleans()):
+        begin = data.draw(st.sampled_from(workload.submit_time.tolist()))
+        maintenance, windows = f"{begin}/{begin + 50}", [(begin, begin + 50, workload.processors)]
+    given_rules = {"quota": quota, "maintenance": maintenance, "dependencies": dependencies}
+    result = hpcgym.simulate(workload, **given_rules, **rules)
+    slow = {"quotas": quotas, "windows": windows, "follows": follows}
+    same(result, simulate_slowly(jobs_of(workload), workload.processors, **slow, **rules))
+
+
+@settings(max_examples=300)
+@given(st.data(), st.one_of(node_cases(), partitioned_cases()))
+@pytest.mark.filterwarnings("ignore:.*its jobs are in none of the machine's partitions")
+@pytest.mark.filterwarnings("ignore:.*EASY's reservation is of nodes by name")
+@pytest.mark.filterwarnings("ignore:.*no job follows another")
+def test_nodes(data: st.DataObject, case: tuple[Cluster, Workload, Any]) -> None:
+    cluster, rules = case[0], fitted(case[2], case[1])
+    workload, dependencies, follows = data.draw(chains(case[1]))
+    result = hpcgym.simulate(workload, cluster=cluster, dependencies=dependencies, **rules)
+    jobs, capacity = slow_jobs_and_nodes(cluster, workload)
+    same(result, simulate_nodes_slowly(jobs, capacity, follows=follows, **rules))
+
+
+def three(**columns: list[int]) -> Workload:
+    """Return three jobs of 10 s on 2 of 4 processors, each of which follows the one before it."""
+    given = {
+        "job_number": [5, 7, 9],
+        "submit_time": [0, 1, 40],
+        "run_time": [10] * 3,
+        "requested_time": [20] * 3,
+        "requested_processors": [2] * 3,
+        "preceding_job": [-1, 5, 7],
+        "think_time": [-1, 3, -1],
+    }
+    return Workload.from_columns({**given, **columns}, processors=4)
+
+
+@pytest.mark.parametrize(
+    ("dependencies", "submits", "columns"),
+    [
+        ("none", [0, 1, 40], {}),
+        ("after", [0, 13, 40], {}),
+        ("closed-loop", [0, 13, 23], {}),
+        # in the log job 7 ended at 1 s + 15 s + 10 s, 14 s before job 9 was submitted
+        ("closed-loop", [0, 13, 37], {"wait_time": [0, 15, 0]}),
+        ("after", [0, 13, 40], {"wait_time": [0, 15, 0]}),
+        ("after", [0, 13, 90], {"think_time": [-1, 3, 67]}),
+    ],
+)
+@pytest.mark.parametrize("backfill", ["none", "easy", "depth:2"])
+def test_by_hand(
+    dependencies: str, submits: list[int], columns: dict[str, Any], backfill: str
+) -> None:
+    jobs = three(**columns)
+    result = hpcgym.simulate(jobs, dependencies=dependencies, backfill=backfill)
+    assert result.workload.submit_time.tolist() == submits
+    assert result.start.tolist() == submits  # there is always room
+    assert result.wait.tolist() == [0, 0, 0]
+    hpcgym.validate_schedule(result)
+
+
+def test_one_who_comes_late_stands_behind_and_waits_from_then_on() -> None:
+    """By hand: job 7, first in the log of those that wait, comes third."""
+    jobs = three(submit_time=[0, 1, 2], requested_processors=[4] * 3, preceding_job=[-1, 5, -1])
+    result = hpcgym.simulate(jobs, dependencies="after")
+    assert result.workload.job_number.tolist() == [5, 9, 7]
+    assert result.start.tolist() == [0, 10, 20]
+    assert result.wait.tolist() == [0, 8, 7]
+    last = hpcgym.simulate(jobs, dependencies="after", policy="20 * wait - requested")
+    assert last.start.tolist() == [0, 10, 20]
+
+
+def test_faster_jobs_bring_later_ones_forward_in_closed_loop_alone() -> None:
+    """A second machine in place of one: chains take less time, if users do not keep to the log."""
+    n = 60
+    jobs = Workload.from_columns(
+        {
+            "job_number": list(range(1, n + 1)),
+            "submit_time": [100 * row for row in range(n)],
+            "run_time": [90] * n,
+            "requested_time": [90] * n,
+            "requested_processors": [3] * n,
+            "preceding_job": [row - 2 if row > 2 else -1 for row in range(1, n + 1)],
+            "think_time": [5] * n,
+        },
+        processors=6,
+    )
+    spans = {
+        (dependencies, size): hpcgym.simulate(
+            jobs, dependencies=dependencies, processors=size
+        ).metrics["makespan_s"]
+        for dependencies in ("none", "after", "closed-loop")
+        for size in (3, 6)
+    }
+    assert spans["none", 6] == spans["after", 6] == 5990
+    assert spans["closed-loop", 6] == 100 + 30 * 95 - 5
+    assert 60 * 90 <= spans["closed-loop", 3] <= 60 * 90 + 2 * 5  # both chains think twice at most
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        (
+            {"preceding_job": [7, 5, -1]},
+            "job 5 (row 0) follows a job that follows itself, and would never",
+        ),
+        ({"preceding_job": [-1, -1, 9]}, "So it is with 1 jobs"),
+        ({"think_time": [2**53] * 3}, "think times are 1.8e+16 s together, over 2^53 s"),
+    ],
+)
+def test_jobs_that_would_never_come(columns: dict[str, Any], message: str) -> None:
+    with pytest.raises(WorkloadError) as error:
+        hpcgym.simulate(three(**columns), dependencies="after")
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("rule", ["policy", "backfill_order"])
+@pytest.mark.parametrize("order", ["lcfs", "f3", "0 - wait", "submit + area", (0, 0, -1, 0, 0, 0)])
+def test_orders_by_submission_are_refused(rule: str, order: Any) -> None:
+    with pytest.raises(HpcgymError, match=f"^{rule}=.* looks at when the log says that jobs are"):
+        hpcgym.simulate(three(), dependencies="after", **{rule: order})
+
+
+def test_what_is_not_there_is_said() -> None:
+    with pytest.warns(WorkloadWarning, match="1 jobs follow jobs that are not there"):
+        hpcgym.simulate(three(preceding_job=[-1, 5, 77]), dependencies="after")
+    with pytest.warns(WorkloadWarning, match="no job follows another: the log has no preceding"):
+        hpcgym.simulate(three(preceding_job=[-1] * 3), dependencies="after")
+
+
+def test_the_proof_looks_by_itself() -> None:
+    result = hpcgym.simulate(three(), "easy")
+    after = replace(result, scheduler=replace(result.scheduler, dependencies="after"))
+    with pytest.raises(HpcgymError, match="job 1 is submitted at 1 s, and not before 13 s, when"):
+        hpcgym.validate_schedule(after)
+    result = hpcgym.simulate(three(think_time=[-1, 3, 4]), dependencies="after")
+    closed = replace(result, scheduler=replace(result.scheduler, dependencies="closed-loop"))
+    with pytest.raises(HpcgymError, match="job 2 is submitted at 40 s, although its think time is"):
+        hpcgym.validate_schedule(closed)
+
+
+def test_the_schedule_is_a_log_of_its_own() -> None:
+    result = hpcgym.simulate(three(), dependencies="closed-loop")
+    again = hpcgym.simulate(result.as_workload(), "easy")
+    assert again.start.tolist() == result.start.tolist()
+    with pytest.raises(HpcgymError, match="a simulation with jobs that follow others cannot be"):
+        hpcgym.continued(result, 5)
+    told = hpcgym.explain(result, 9)
+    assert told.job == 9
