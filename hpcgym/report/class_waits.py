@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.errors import check_choice
-from hpcgym.explanation.waits import size_classes
 from hpcgym.report.canvas import UNITS, axes_or_new, legend_above, line_style, plain, title
 from hpcgym.report.labels import Results, drawable, subtitle
 from hpcgym.report.numbers import shown
@@ -85,6 +84,8 @@ def _mean_waits(result: Result, by: str) -> dict[str, float]:
             name: (run >= low) & (run < high) for name, (low, high) in LENGTH_CLASSES.items()
         }
     else:
+        from hpcgym.explanation.waits import size_classes  # slow, and help needs none of it
+
         number, called = size_classes(result.workload.requested_processors[jobs])
         chosen = {called(one): number == one for one in np.unique(number).tolist()}
     return {name: float(wait[which].mean()) for name, which in chosen.items() if which.any()}

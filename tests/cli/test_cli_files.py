@@ -11,7 +11,7 @@ import typer
 from typer.testing import CliRunner
 
 from hpcgym.cli import app
-from hpcgym.cli.files import Resumed, Written, check_files
+from hpcgym.cli.files import Resumed, Written, WrittenFolder, check_files
 from hpcgym.cli.running import ExplainedCommand
 from hpcgym.errors import HpcgymError
 
@@ -131,7 +131,8 @@ def test_a_file_that_is_read_is_never_written(
         output.hardlink_to(file)
     else:
         output = file if how == "same" else Path("../", tmp_path.name, file.name)
-    own = {*marked(command, Written), *marked(command, Resumed), "force", "format", "context"}
+    marks = (Written, WrittenFolder, Resumed)
+    own = {"force", "format", "context"}.union(*(marked(command, mark) for mark in marks))
     texts = [one.name for one in command.params if one.name not in own and is_text(command, one)]
     assert texts
     needed = next(one for one in (*texts, "workload") if one in REAL)
