@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -17,12 +16,11 @@ from hpcgym.cli.groups import grouped
 from hpcgym.cli.options import Format
 from hpcgym.cli.running import ExplainedCommand, Lists, note
 from hpcgym.errors import HpcgymError
+from hpcgym.naming import seconds_of
 
 if TYPE_CHECKING:
     from hpcgym.drive import Asked
 
-_UNITS = {"": 1, "s": 1, "min": 60, "h": 3600}
-_TIME = re.compile(r"(\d+)\s*(s|min|h|)")
 _COLUMNS = ("place", "job", "user", "processors", "requested", "waited", "priority", "new")
 
 
@@ -94,10 +92,10 @@ def drive(
 
 def _seconds(text: str) -> int:
     """Return a time of the command line in seconds."""
-    found = _TIME.fullmatch(text.strip())
-    if found is None or int(found[1]) < 1:
-        raise HpcgymError(f"--every takes a time such as 60s, 5min or 1h, not {text!r}")
-    return int(found[1]) * _UNITS[found[2]]
+    seconds = seconds_of(text)
+    if seconds is None or seconds < 1 or seconds != int(seconds):
+        raise HpcgymError(f"--every takes a time such as 60s, 5m or 1h, not {text!r}")
+    return int(seconds)
 
 
 def _telling(file: IO[str] | None) -> Callable[[Asked], None]:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from hpcgym.drive import giving_back
 from hpcgym.drive.order import order_of, order_rules
-from hpcgym.drive.priorities import changes
+from hpcgym.drive.priorities import LOWEST, changes
 from hpcgym.drive.queue import FORMAT, Queue, read_queue
 from hpcgym.errors import HpcgymError
 from hpcgym.scheduler.rules import Scheduler
@@ -159,14 +159,20 @@ def driven(scheduler: Scheduler, run: Run = run_command) -> Iterator[Driver]:
     """
     order_rules(scheduler)  # which says what is wrong before anything begins
     squeue, scontrol = find_clients()
-    command = [sys.executable, "-I", "-S", giving_back.__file__, scontrol]
+    command = [sys.executable, "-I", "-S", giving_back.__file__, squeue, scontrol, str(LOWEST)]
     guard = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True, text=True)
     assert guard.stdin is not None
     told = guard.stdin
 
     def note(jobs: Sequence[str]) -> None:
-        told.write("".join(f"{job}\n" for job in jobs))
-        told.flush()
+        try:
+            told.write("".join(f"{job}\n" for job in jobs))
+            told.flush()
+        except BrokenPipeError:
+            raise HpcgymError(
+                "the process that gives jobs back to Slurm's own priorities has ended: nothing more"
+                " is set, and `scontrol release` gives them back"
+            ) from None
 
     try:
         yield Driver(scheduler, run, squeue, scontrol, note)

@@ -1,7 +1,8 @@
 """Gives jobs back to Slurm's own priorities once whoever set theirs is gone, however it ended.
 
 It is run by its path, with nothing but Python's own modules. It reads the jobs whose priorities are
-set, one a line, and when its input ends it releases them, in order of submission.
+set, one a line. When its input ends it releases those of them that still wait with such a priority,
+in order of submission: who was held meanwhile has another, and stays held.
 """
 
 from __future__ import annotations
@@ -15,11 +16,16 @@ def main() -> None:
     """Wait for the end of the standard input, then give back the jobs that it named."""
     for one in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(one, signal.SIG_IGN)
+    squeue, scontrol, lowest = sys.argv[1:]
     jobs = {int(line) for line in sys.stdin.read().split()}
-    if jobs:
-        commands = "".join(f"release {job}\n" for job in sorted(jobs))
-        # what has started or ended meanwhile needs nothing
-        subprocess.run([sys.argv[1]], input=commands, capture_output=True, text=True)
+    if not jobs:
+        return
+    asked = [squeue, "-h", "-t", "PD", "-o", "%A %Q"]
+    told = subprocess.run(asked, capture_output=True, text=True).stdout.splitlines()
+    waiting = {int(job): int(priority) for job, priority in map(str.split, told)}
+    ours = sorted(job for job in jobs if waiting.get(job, 0) > int(lowest))
+    commands = "".join(f"release {job}\n" for job in ours)
+    subprocess.run([scontrol], input=commands, capture_output=True, text=True)
 
 
 if __name__ == "__main__":

@@ -91,7 +91,8 @@ def reasons_at(
     # on nodes what is left beside the head is counted by nodes, under quotas it is not counted
     if result.allocation is None and scheduler.quota is None:
         ends = at.time + result.predicted_run_time[rows]
-        tests.append(("hold", (width <= at.extra) | (ends <= at.shadow)))
+        until = at.shadow - (scheduler.backfill == "until-shadow")  # ends before it
+        tests.append(("hold", (width <= at.extra) | (ends <= until)))
     return _first(tests, "reservation")
 
 

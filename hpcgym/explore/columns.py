@@ -190,8 +190,9 @@ def check_same_jobs(parts: Mapping[str, Result]) -> None:
     first, *others = (result.workload for result in parts.values())
     if not all(_alike(first, other) for other in others):
         raise HpcgymError(
-            "schedules on one page must be of the same jobs; these differ in jobs, or a failure of"
-            " a node has made one run several times"
+            "schedules on one page must be of the same jobs, submitted when they are in the others;"
+            " these differ in jobs, or jobs follow others, or a failure of a node has made one run"
+            " several times"
         )
 
 

@@ -219,6 +219,7 @@ def _check_changeable(results: Mapping[str, Result]) -> None:
             "it keeps limits": result.limits is not None,
             "jobs share nodes": result.coschedule is not None,
             "nodes fail": result.lost is not None,
+            "jobs follow others": result.scheduler.dependencies != "none",
         }
         for reason in (text for text, true in why.items() if true):
             raise HpcgymError(f"{name} cannot be explored live, since {reason}: --output writes it")

@@ -13,7 +13,7 @@ from hpcgym.engine.passes.dependencies import COMING, SCALARS, Dependencies
 from hpcgym.errors import HpcgymError, WorkloadError, WorkloadWarning, warn_caller
 from hpcgym.scheduler.policies.index import parse_policy
 from hpcgym.simulation.prepare import rankings
-from hpcgym.workload.following import followed, think_times
+from hpcgym.workload.dependencies import followed, think_times
 
 if TYPE_CHECKING:
     from hpcgym.schedule.result import Result

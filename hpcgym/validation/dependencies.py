@@ -16,20 +16,21 @@ def check_dependencies(result: Result) -> list[str]:
     """Find jobs that are submitted before those have ended that they follow.
 
     Worked out job by job. In closed loop a job comes just when its think time is over, if the log
-    tells that.
+    tells that. Where a number stands twice, as of a job that was requeued, the schedule does not
+    say which row was followed: then the first end counts, and no more is proved.
     """
     workload = result.workload
-    last: dict[int, int] = {}
+    ends: dict[int, list[int]] = {}
     for row, number in enumerate(workload.job_number.tolist()):
-        if last.get(number, -1) < 0 or result.end[row] >= result.end[last[number]]:
-            last[number] = row
+        ends.setdefault(number, []).append(int(result.end[row]))
     n = len(workload)
     due, exact = np.full(n, -1), np.zeros(n, np.bool_)
     for row, number in enumerate(workload.preceding_job.tolist()):
-        if number > 0 and number in last:
+        if number > 0 and number in ends:
             think = int(workload.think_time[row])
-            due[row] = result.end[last[number]] + max(think, 0)
-            exact[row] = think >= 0 and result.scheduler.dependencies == "closed-loop"
+            due[row] = min(ends[number]) + max(think, 0)
+            known = think >= 0 and len(ends[number]) == 1
+            exact[row] = known and result.scheduler.dependencies == "closed-loop"
     submit = workload.submit_time
     follows = due >= 0
     return [

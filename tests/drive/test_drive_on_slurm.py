@@ -78,8 +78,10 @@ def test_the_order_is_set_and_given_back(slurm: PrivateSlurm) -> None:
         slurm.submit("new", 1, 900, 60)  # an area of 15, behind 5, which came before
         assert driver.ask(int(time.time())).changed.keys() == {"7"}
         assert list(told(slurm)) == ["6", "5", "7", "3", "4", "2"]
+        slurm.run("scontrol", "hold", "3")
     after = told(slurm)
-    assert list(after) == [*FCFS, "7"]
+    assert after.pop("3") == 0  # it was held meanwhile, and stays so
+    assert list(after) == [job for job in (*FCFS, "7") if job != "3"]
     assert all(priority <= LOWEST for priority in after.values())
 
 

@@ -16,6 +16,7 @@ from strategies import cases
 import hpcgym
 from hpcgym.cluster import Cluster
 from hpcgym.errors import HpcgymError, WorkloadError, WorkloadWarning
+from hpcgym.explanation import waits
 from hpcgym.workload.model import Workload
 
 pytestmark = pytest.mark.compiled
@@ -235,5 +236,13 @@ def test_the_schedule_is_a_log_of_its_own() -> None:
     assert again.start.tolist() == result.start.tolist()
     with pytest.raises(HpcgymError, match="a simulation with jobs that follow others cannot be"):
         hpcgym.continued(result, 5)
-    told = hpcgym.explain(result, 9)
-    assert told.job == 9
+    with pytest.raises(HpcgymError, match="what all jobs waited for can be told"):
+        waits(result)
+    assert hpcgym.explain(result, 9).passes.empty  # that tells less: passes are not made again
+
+
+def test_a_number_that_stands_twice_proves_less() -> None:
+    """A requeued job has a row for each run; the engine follows the last, a result does not say."""
+    twice = three(job_number=[5, 5, 9], preceding_job=[-1, -1, 5], think_time=[-1, -1, 4])
+    for dependencies in ("after", "closed-loop"):
+        hpcgym.validate_schedule(hpcgym.simulate(twice, dependencies=dependencies))

@@ -46,6 +46,14 @@ def test_by_hand() -> None:
     assert _told(in_order)[2] == {"order": 30, "processors": 40}
 
 
+def test_until_shadow_by_hand() -> None:
+    """A job that would end in the second in which the head starts waits for the reservation."""
+    rows = (0, 6, 20, 20), (0, 8, 10, 10), (0, 2, 20, 20)
+    result = hpcgym.simulate(jobs(*rows), "easy", backfill="until-shadow")
+    assert result.start.tolist() == [0, 20, 20]
+    assert _told(result)[2] == {"reservation": 20}
+
+
 def test_slurm_by_hand() -> None:
     rows = (0, 6, 300, 300), (10, 10, 100, 100), (40, 1, 50, 50)
     short = hpcgym.simulate(jobs(*rows), backfill="slurm:bf_max_job_test=1+bf_interval=20")
