@@ -140,7 +140,7 @@ class WeighedRules(PredictedRules):
     threshold: Annotated[
         str | None,
         typer.Option(
-            metavar="SECONDS|none",
+            metavar="TIME|none",
             help="Jobs that waited longer come first, whatever the policy.",
             show_default=False,
         ),

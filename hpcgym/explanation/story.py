@@ -89,6 +89,11 @@ def story(told: Facts) -> list[str]:
         share = f" ({seconds / job['wait']:.0%} of its wait)" if len(told.waited_for) > 1 else ""
         which = _which_quotas(told.quotas) if name == "quota" else ""
         lines.append(f"It waited for {duration(seconds)} {REASONS[name]}{which}{share}.")
+    if not told.waited_for:
+        lines.append(
+            "What it waited for is told of schedules on pools and nodes alone: not around windows,"
+            " under limits, where jobs follow others or share nodes, nor of dispatchers."
+        )
     lines += _of_the_queue(told)
     lines += filter(None, _of_others(told))
     return lines

@@ -114,6 +114,7 @@ def gantt_on(
     axes.set_ylim(0, rows[-1])
     if not has_nodes(result):
         axes.set_ylabel("processor")
+        axes.locator_params(axis="y", integer=True)
         axes.yaxis.set_major_formatter(lambda processor, _: f"{processor:,.0f}")
     plain(axes, grid=None)
     title(axes, heading, note, legend_rows=_draw_legend(axes, palette, lost is not None))

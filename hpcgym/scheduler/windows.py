@@ -56,7 +56,7 @@ class Window:
         for name in ("begin", "end"):
             object.__setattr__(self, name, _time(name, getattr(self, name)))
         if isinstance(self.begin, int) and isinstance(self.end, int) and self.end <= self.begin:
-            raise HpcgymError(f"window {self}: it ends before it begins")
+            raise HpcgymError("window: its end must be after its beginning")
         width = self.processors
         whole = isinstance(width, int) and not isinstance(width, bool)
         if width is not None and not (whole and 1 <= width <= _MOST):
@@ -107,7 +107,7 @@ class Window:
         """
         begin, end = (self._second(time, header) for time in (self.begin, self.end))
         if end <= begin:
-            raise HpcgymError(f"window {self}: it ends before it begins")
+            raise HpcgymError("window: its end must be after its beginning")
         return begin, end
 
     def _second(self, time: int | str, header: Mapping[str, list[str]]) -> int:

@@ -81,7 +81,9 @@ def _check_room(found: list[Closing], cluster: Cluster) -> None:
         free[nodes] -= sign * one.processors // len(nodes)
         if free.min(initial=0) < 0:
             what = f"node {int(free.argmin())}" if cluster.groups else "processors"
-            raise HpcgymError(f"windows: at {time} s two take the same, or more than all: {what}")
+            raise HpcgymError(
+                f"windows overlap: at {time} s they take more than there is of {what}"
+            )
 
 
 def make_windows(workload: Workload, closings: list[Closing], on_nodes: bool) -> Windows:
@@ -101,7 +103,7 @@ def make_windows(workload: Workload, closings: list[Closing], on_nodes: bool) ->
         if not ((end > first) & (begin <= last)).any():
             warn_caller(
                 f"{workload.name}: no window is between the first submission ({first} s) and"
-                f" {last} s, the latest with its requested time",
+                f" {last} s, when the last job may have ended: no job meets one",
                 WorkloadWarning,
             )
     return Windows(begin, end, taken, np.zeros(1, SCALARS))

@@ -353,6 +353,6 @@ def test_what_cannot_be_compared(arguments: list[str], message: str) -> None:
 
 def test_help_tells_which_options_may_be_given_several_times() -> None:
     text = " ".join(succeed("compare", "--help").stdout.split())
-    for option in ("--threshold SECONDS|none...", "--processors N...", "--power none|shut|dvfs"):
+    for option in ("--threshold TIME|none...", "--processors N...", "--power none|shut|dvfs"):
         assert option in text
     assert "--week N " in text

@@ -246,15 +246,15 @@ def test_as_text_and_back(given: list[Window]) -> None:
         ("soon", "window 'soon' is neither a file nor BEGIN/END"),
         ("soon/later", "begin must be whole seconds of the log's clock or a date"),
         ("-5/10", "begin must be whole seconds"),
-        ("10/10", "window 10/10: it ends before it begins"),
-        ("2026-03-03/2026-03-02", "it ends before it begins"),
+        ("10/10", "window '10/10': its end must be after its beginning"),
+        ("2026-03-03/2026-03-02", "its end must be after its beginning"),
         ("2020-03-02/2026-03-01", "2020-03-02 is before the log's clock begins"),
         ("0/10:processors=0", "processors must be a whole number from 1 on, not 0"),
         ("0/10:processors=many", "processors must be a whole number, not 'many'"),
         ("0/10:processors=5", "the machine has 4 processors"),
         ("0/10:nodes=0", "a pool of processors has no nodes"),
         ("0/10:cores=1", "end must be whole seconds"),
-        ("0/10; 5/20:processors=1", "at 5 s two take the same, or more than all: processors"),
+        ("0/10; 5/20:processors=1", "at 5 s they take more than there is of processors"),
     ],
 )
 def test_what_is_no_window_is_one_line(window: str, message: str) -> None:
@@ -270,7 +270,7 @@ def test_what_is_no_window_is_one_line(window: str, message: str) -> None:
         ("0/10:processors=2", "of a machine of nodes say which, such as :nodes=0-3"),
         ("0/10:nodes=fat", "'fat' is neither a group nor a number of nodes"),
         ("0/10:nodes=0-3", "node 3 is none of the machine"),
-        ("0/10:nodes=0; 5/20:nodes=thin", "at 5 s two take the same, or more than all: node 0"),
+        ("0/10:nodes=0; 5/20:nodes=thin", "at 5 s they take more than there is of node 0"),
     ],
 )
 def test_windows_that_a_machine_cannot_have(window: str, message: str) -> None:

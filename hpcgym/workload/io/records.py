@@ -123,7 +123,7 @@ def warn_of_ignored(workload: Workload, partitioned: bool = False) -> None:
         f"{parts:,} records are partial executions (status 2 to 4): each is simulated as a job of"
         " its own": parts > 0,
         f"{follow:,} jobs follow others (preceding_job, think_time): they are submitted when the"
-        " log says, but with dependencies='after' or 'closed-loop'": follow > 0,
+        " log says, unless dependencies is 'after' or 'closed-loop'": follow > 0,
         f"its jobs ran in {partitions} partitions: unless the machine has them (--cluster), each"
         f" may have any of the {workload.processors:,} processors": partitions > 1
         and not partitioned,
