@@ -164,12 +164,18 @@ def test_each_report_begins_as_the_study_says() -> None:
     assert all(head.startswith("# ") and "{" not in head for head in heads)
 
 
+#: What methods of results that no simulation calls import.
+FOR_USERS = ("hpcgym.explanation", "hpcgym.explore")
+
+
 def imported_by(module: str) -> set[str]:
     """Return the modules of the library that a module needs when it runs, itself among them."""
     found, to_do = set[str](), [module]
     while to_do:
         name = to_do.pop()
         if name in found or (spec := find_spec(name)) is None or spec.origin is None:
+            continue
+        if name.startswith(FOR_USERS):
             continue
         found.add(name)
         for node in ast.walk(ast.parse(Path(spec.origin).read_text())):

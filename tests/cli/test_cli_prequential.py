@@ -68,7 +68,10 @@ class Shortest:
         (("weight-bandit", "--interval", "fortnight"), "interval must be"),
         (("weight-bandit", "--budget", "0"), "budget must be"),
         ((), "name a learner"),
-        (("no_such_module:Learner",), "no_such_module:Learner: ModuleNotFoundError"),
+        (
+            ("no_such_module:Learner",),
+            "no_such_module:Learner: there is no module 'no_such_module'",
+        ),
         (("wieght-bandit",), "learners are policy-bandit, weight-bandit and module:Class"),
         (("weight-bandit", "--protocol", "both"), "--protocol"),
     ],

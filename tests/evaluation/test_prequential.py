@@ -251,7 +251,7 @@ def test_learners_by_name_class_and_module(tmp_path: Path, monkeypatch: Any) -> 
     (tmp_path / "a_learner_of_mine.py").write_text(text)
     monkeypatch.chdir(tmp_path)
     assert find_learner("a_learner_of_mine:Mine").act(None, None) == [0] * 6
-    with pytest.raises(HpcgymError, match="unknown name 'Mina'; known are Mine"):
+    with pytest.raises(HpcgymError, match="there is no 'Mina' in it; known are Mine"):
         find_learner("a_learner_of_mine:Mina")
     with pytest.raises(HpcgymError, match="no_such:Mine: there is no module 'no_such'"):
         find_learner("no_such:Mine")

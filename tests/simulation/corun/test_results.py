@@ -89,7 +89,7 @@ def test_the_table_has_what_is_known_of_sharing(pair: Result) -> None:
 
 def test_elsewhere_the_table_is_as_it_was() -> None:
     table = hpcgym.simulate(made((0, 100, 4, "a")), "easy", cluster=two_nodes()).jobs
-    assert not {"shape", "code", "job_speedup"} & set(table.columns)
+    assert not {"shape", "job_speedup"} & set(table.columns)
     assert table["end"].dtype == np.int64
 
 
