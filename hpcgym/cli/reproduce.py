@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -16,7 +15,7 @@ from hpcgym.cli.options import Format
 from hpcgym.cli.running import ExplainedCommand, Lists, note
 from hpcgym.errors import HpcgymError
 from hpcgym.files.recorded import KEY
-from hpcgym.progress import measuring
+from hpcgym.progress import measuring, watched
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -322,9 +321,8 @@ def shown(run: Any, sources: Any, folder: Path, **options: Any) -> Any:
             nonlocal current, show
             if what != current:
                 bars.close()
-                watched = sys.stderr.isatty()
                 current = what
-                show = bars.enter_context(measuring(what)) if watched else _lines(what)
+                show = bars.enter_context(measuring(what)) if watched() else _lines(what)
             assert show is not None
             show(done, total)
 

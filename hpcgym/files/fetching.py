@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from hpcgym.errors import HpcgymError
+from hpcgym.progress import watched
 
 TIMEOUT_S = 30
 
@@ -97,9 +98,8 @@ def _bar(title: str, shown: bool) -> Iterator[Any]:
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (TextColumn(title), BarColumn(), DownloadColumn(), TimeRemainingColumn())
-    console = Console(stderr=True)
-    hidden = not shown or not console.is_terminal
-    with Progress(*columns, console=console, disable=hidden) as progress:
+    hidden = not (shown and watched())
+    with Progress(*columns, console=Console(stderr=True), disable=hidden) as progress:
         task = progress.add_task(title, total=None)
 
         class Bar:

@@ -153,7 +153,7 @@ def planning_of(
         """Make all reservations anew, and start what can start."""
         sim.changed = sim.expired = sim.reserved = 0
         sim.head = sim.last_reserved = -1
-        # under quotas the first that waits may be another than the first that may start
+        # under restrictions the first that waits may be another than the first that may start
         if not bars and none_fits(sim, progress, blocks, entries):
             sim.changed = 1  # nothing has been planned
             return
@@ -215,12 +215,12 @@ def planning_of(
             start_in_order(
                 sim, jobs, keys, scores, progress, blocks, entries, profile, line, idle, machine
             )  # fmt: skip
-        if sim.depth == 0:  # strict order, which comes here under quotas only: nothing is planned
+        if sim.depth == 0:  # strict order, only under restrictions: nothing is planned
             return
         waits = blocks[QUEUE].count > 0
         if is_planned_later(sim, waits):
             return
-        # under quotas who has a reservation may be passed over now, since another has started
+        # under quotas a job with a reservation may be passed over now, since another has started
         if arrived == 1 and not bars and plan_holds(sim, keys, job):
             serve(sim, jobs, keys, progress, blocks, entries, profile, line, idle, machine, job)
         elif waits:
