@@ -199,6 +199,19 @@ def insert(blocks, entries, which, key, job, span, width):
     return block
 
 
+@jit
+def empty(blocks, which):
+    """Take all entries out of a list."""
+    for k in range(blocks[which].in_use):
+        block = block_at(blocks, which, k)
+        blocks[block].count = 0
+        blocks[block].least_width = blocks[block].least_span = NOTHING
+        blocks[block].sum_width = 0
+        blocks[block].narrow_known = 0
+        blocks[block].greatest_gain = np.inf
+    blocks[which].in_use = 1
+
+
 @jit_inline
 def find(blocks, entries, which, key, job):
     """Return position and number of the block of a job, and its entry; it must be listed."""

@@ -99,8 +99,9 @@ _PRESENT = (
     "may_advance",  # 1 if the next pass may find earlier times for some reservations
     "ended_early",  # jobs that ended before their predicted end since the last pass
     "first_reserved",  # [s] the earliest reservation of a queued job
-    "profile_first",  # the profile's present segment
-    "profile_end",  # the end of its segments
+    "profile_first",  # the profile's present step
+    "profile_steps",  # how many there have been at once
+    "spare_step",  # one that may be used again, -1 if there is none
     # of a depth between one reservation and all
     "reserved",  # reservations that the last pass made
     "last_reserved",  # the last job in primary order that has one, -1 if none
@@ -138,7 +139,15 @@ LINE = records(
     ("score", np.float64),
     # and by job
     ("reserved", np.int64),  # [s] start time reserved now
+    ("loose", np.int64),  # why it may be earlier now, 0 if it may not, where each has one
     ("reserved_at", np.int64),  # [s] at which pass, where each makes reservations anew
+    # by job, where each has a reservation: see hpcgym.engine.machines.pool.earlier
+    ("begins", np.int64),  # the step of the profile at which it begins, and that at which it ends
+    ("ends", np.int64),
+    ("next", np.int64),  # jobs whose reservations begin at the same step, -1: none
+    ("before", np.int64),
+    ("hole", np.int64),  # the first step from which it may, and when that begins [s]
+    ("hole_time", np.int64),
     # by job, where long ones are held back
     ("held", np.float64),  # [processors] that stay free behind the job, before it has waited
 )
@@ -148,15 +157,21 @@ IDLE = records(  # a group of idle processors
     ("off_at", np.int64),  # [s] when it begins to switch off
     ("width", np.int64),  # processors
 )
-PROFILE = records(  # free processors from each time on, by predicted ends and reservations
-    ("time", np.int64), ("free", np.int64)
+PROFILE = records(  # a step: free processors from a time on, by predicted ends and reservations
+    ("time", np.int64),
+    ("free", np.int64),
+    ("next", np.int64),  # step, -1 if this is the last
+    ("before", np.int64),
+    ("uses", np.int64),  # how many jobs begin or end here
+    ("job", np.int64),  # the first queued job whose reservation begins here, -1 if none does
 )
 
 # -- the ordered lists -----------------------------------------------------------------------------
 # Running jobs by predicted end, queued jobs in secondary order and, if it is KEYED, in primary
-# order. For plain numbers numba would compile what works on a list anew for each.
-_LISTS: Any = np.arange(3)
-RUNNING, QUEUE, PRIMARY_QUEUE = _LISTS
+# order; and by width and predicted run time, where each has a reservation in a pool. For plain
+# numbers numba would compile what works on a list anew for each.
+_LISTS: Any = np.arange(4)
+RUNNING, QUEUE, PRIMARY_QUEUE, BY_LENGTH = _LISTS
 
 
 class State(NamedTuple):
@@ -167,7 +182,7 @@ class State(NamedTuple):
     history: NDArray[np.int64]  # (n_users, k) [s] run times of the last k jobs ended, or -1
     blocks: NDArray[np.void]  # the ordered lists: see hpcgym.engine.ordered
     entries: NDArray[np.void]
-    profile: NDArray[np.void]  # (n_segments,) PROFILE, empty unless several jobs may be reserved
+    profile: NDArray[np.void]  # (n_steps,) PROFILE, empty unless several jobs may be reserved
     # (n_jobs,) LINE, empty unless several jobs have reservations or long jobs are held back
     line: NDArray[np.void]
     narrow: NDArray[np.int64]  # (n_blocks * CLASSES,) [s], see hpcgym.engine.orders.narrow
@@ -231,8 +246,9 @@ def make_state(
     blocks, entries, narrow = make_queues(sim, n_jobs, running)
     profile = np.empty(4 * n_jobs + 8 if plans else 0, PROFILE)
     if plans:
-        profile[0] = (0, processors)
-        sim.profile_end = 1
+        profile[0] = (0, processors, -1, -1, 1, -1)
+        sim.profile_steps = 1
+        sim.spare_step = -1
     line = np.zeros(n_jobs if plans or sim.holds else 0, LINE)
     history = np.full((n_users, last), -1, np.int64)
     freed = np.empty(running if sim.depth == UNLIMITED else 0, FREED_EARLY)
@@ -247,7 +263,10 @@ def make_queues(
 ) -> tuple[NDArray[np.void], NDArray[np.void], NDArray[np.int64]]:
     """Return ``blocks``, ``entries`` and ``narrow`` of empty lists, for so many that may run."""
     n_listed = n_jobs if sim.primary == KEYED else 0
-    blocks, entries = make_lists([running, n_jobs, n_listed])
+    capacities = [running, n_jobs, n_listed]
+    if sim.depth == UNLIMITED:
+        capacities.append(n_jobs)
+    blocks, entries = make_lists(capacities)
     return blocks, entries, np.empty(len(blocks) * CLASSES, np.int64)
 
 

@@ -26,8 +26,9 @@ from hpcgym.engine.events import (
 from hpcgym.engine.machines.nodes.conservative import commit, foresee
 from hpcgym.engine.machines.nodes.filling import note_waiting
 from hpcgym.engine.machines.nodes.placement import place_now, take
-from hpcgym.engine.machines.pool.conservative import profile_of_running
-from hpcgym.engine.machines.pool.profile import occupy
+from hpcgym.engine.machines.pool.conservative import hold_steps, list_queue, profile_of_running
+from hpcgym.engine.machines.pool.earlier import FINDS_A_HOLE, SLIDES
+from hpcgym.engine.machines.pool.profile import step_at
 from hpcgym.engine.ordered import BLOCK, block_at, insert
 from hpcgym.engine.state import (
     A_CORRECTION,
@@ -123,9 +124,10 @@ def line_up(
 
 
 @jit_entry
-def hold(jobs, sim, progress, blocks, entries, profile, line, reserved):
+def hold(jobs, sim, progress, blocks, entries, profile, line, narrow, reserved):
     """Let the jobs that wait have these reservations, ``reserved`` (n_jobs,) [s]."""
     profile_of_running(sim, blocks, entries, profile, ())
+    list_queue(jobs, progress, blocks, entries, narrow)
     sim.expired = 0
     sim.may_advance = 1
     sim.first_reserved = FOREVER
@@ -134,10 +136,15 @@ def hold(jobs, sim, progress, blocks, entries, profile, line, reserved):
         for i in range(block * BLOCK, block * BLOCK + blocks[block].count):
             job = entries[i].job
             time = reserved[job]
-            end = time + progress[job].predicted
-            occupy(sim, profile, max(time, sim.time), end, jobs[job].processors)
+            until = time + progress[job].predicted
             line[job].reserved = time
             sim.first_reserved = min(sim.first_reserved, time)
+            if until > sim.time:  # some of it is left
+                step = step_at(sim, profile, sim.profile_first, max(time, sim.time))
+                hold_steps(sim, profile, line, job, jobs[job].processors, step, until)
+            # what has been given back since each was last tried is not known
+            line[job].loose = SLIDES | FINDS_A_HOLE
+            line[job].hole, line[job].hole_time = sim.profile_first, sim.time
 
 
 @jit_entry

@@ -282,7 +282,7 @@ def arrays_of(
     arrays.jobs["processors"] = tasks["nodes"] * each
     arrays.sim.free = cluster.nodes * parts
     if len(arrays.profile):
-        arrays.profile[0] = (0, cluster.nodes * parts)
+        arrays.profile["free"][0] = cluster.nodes * parts
     return arrays
 
 

@@ -81,6 +81,7 @@ def begin_with(
             a.entries,
             a.profile,
             a.line,
+            a.narrow,
             ongoing.reserved.copy(),
         )
 

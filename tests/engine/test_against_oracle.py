@@ -83,6 +83,15 @@ def test_queues_of_many_blocks(data: st.DataObject, seed: int) -> None:
     assert_same(workload, rules)
 
 
+@pytest.mark.parametrize("passes", ["per-timestamp", "per-event"])
+@pytest.mark.parametrize("seed", range(3))
+def test_many_reservations_move_earlier(seed: int, passes: str) -> None:
+    """Dozens of jobs wait, of all widths, and running jobs leave holes as they end early."""
+    workload = hpcgym.load_workload(f"lublin:jobs=150,processors=64,load=200,seed={seed}")
+    assert_same(workload, {"policy": "fcfs", "backfill": "conservative", "passes": passes})
+    assert hpcgym.simulate(workload, "conservative").metrics["max_queue_length"] > 50
+
+
 def test_more_jobs_than_processors_run_while_some_end() -> None:
     """With per-event passes jobs start beside those that are to end in the same second."""
     processors = 200

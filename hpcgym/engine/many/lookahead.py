@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from hpcgym.compilation import jit, jit_entry, jit_part
 from hpcgym.engine.machines.pool.easy import run
 from hpcgym.engine.many.beliefs import estimate_all, learn
-from hpcgym.engine.ordered import BLOCK, NOTHING, block_at, insert
+from hpcgym.engine.ordered import BLOCK, block_at, empty, insert
 from hpcgym.engine.orders.mixing import mix
 from hpcgym.engine.state import AN_ORDER, FOREVER, GIVEN, NOBODY, QUEUE, RUNNING
 
@@ -169,19 +169,6 @@ def copy_machine(sim, progress, blocks, entries, look):
             look.progress[job].marks = 0
             look.progress[job].predicted = progress[job].predicted
             insert(look.blocks, look.entries, QUEUE, key, job, span, entries[i].width)
-
-
-@jit
-def empty(blocks, which):
-    """Take all entries out of a list."""
-    for k in range(blocks[which].in_use):
-        block = block_at(blocks, which, k)
-        blocks[block].count = 0
-        blocks[block].least_width = blocks[block].least_span = NOTHING
-        blocks[block].sum_width = 0
-        blocks[block].narrow_known = 0
-        blocks[block].greatest_gain = np.inf
-    blocks[which].in_use = 1
 
 
 @jit_part

@@ -28,11 +28,11 @@ def line_up(sim, jobs, scores, blocks, entries, line, most):
             if count >= most and not sorts:
                 return count
             job = entries[i].job
-            waiting = sim.time - jobs[job].submit
-            if starved > 0 and waiting > sim.threshold:
+            if starved > 0 and sim.time - jobs[job].submit > sim.threshold:
                 continue
             line[count].job, line[count].score = job, 0.0
             if sim.primary >= SCORED:
+                waiting = sim.time - jobs[job].submit
                 line[count].score = score_now(
                     sim.primary, scores[job].score, scores[job].patience, waiting
                 )

@@ -88,7 +88,7 @@ def planning_of(
             return
         if sim.head >= 0:
             progress[job].marks += BACKFILLED
-        begin(sim, progress, machine, job)
+        begin(sim, jobs, progress, blocks, entries, machine, job)
         leave_queue(sim, jobs, progress, keys, blocks, entries, job)
         start(sim, jobs, progress, blocks, entries, idle, job)
 
@@ -197,7 +197,7 @@ def planning_of(
             if not fits_now(sim, jobs, progress, profile, line, machine, job):
                 sim.head, sim.shadow = job, -1
                 return
-            begin(sim, progress, machine, job)
+            begin(sim, jobs, progress, blocks, entries, machine, job)
             leave_queue(sim, jobs, progress, keys, blocks, entries, job)
             start(sim, jobs, progress, blocks, entries, idle, job)
 

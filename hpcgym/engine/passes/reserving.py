@@ -28,7 +28,7 @@ def compress_of(advance: Any, begin: Any) -> Any:
 
     @jit_part
     def compress(
-        sim, jobs, keys, scores, progress, blocks, entries, profile, line, idle, machine
+        sim, jobs, keys, scores, progress, blocks, entries, profile, line, narrow, idle, machine
     ):  # fmt: skip
         """Make reservations earlier where that is possible, and start the jobs that are due."""
         loose = sim.may_advance == 1
@@ -40,14 +40,16 @@ def compress_of(advance: Any, begin: Any) -> Any:
         for i in range(line_up(sim, jobs, scores, blocks, entries, line, np.int64(FOREVER))):
             job = line[i].job
             if loose and line[job].reserved != sim.time:
-                advance(sim, jobs, progress, profile, line, machine, job)
+                advance(
+                    sim, jobs, progress, blocks, entries, profile, line, narrow, machine, job
+                )  # fmt: skip
             if line[job].reserved > sim.time:
                 sim.first_reserved = min(sim.first_reserved, line[job].reserved)
                 waiting = True
                 continue
             if waiting:
                 progress[job].marks += BACKFILLED
-            begin(sim, progress, machine, job)
+            begin(sim, jobs, progress, blocks, entries, machine, job)
             leave_queue(sim, jobs, progress, keys, blocks, entries, job)
             start(sim, jobs, progress, blocks, entries, idle, job)
 

@@ -107,9 +107,9 @@ def loop_restricted(
         return fits_now(sim, jobs, progress, profile, line, machine.machine, job)
 
     @jit_part
-    def begin_counted(sim, progress, machine, job):
+    def begin_counted(sim, jobs, progress, blocks, entries, machine, job):
         """Let a job begin, and count."""
-        begin(sim, progress, machine.machine, job)
+        begin(sim, jobs, progress, blocks, entries, machine.machine, job)
         note(machine.quotas, job, np.int64(-1))
 
     plan_and_start = planning_of(

@@ -45,7 +45,9 @@ def do_pass(
     for job in range(sim.next - arrived, sim.next):
         reserve(sim, jobs, progress, profile, line, machine, job)
         enqueue(sim, jobs, progress, keys, scores, blocks, entries, narrow, job)
-    compress(sim, jobs, keys, scores, progress, blocks, entries, profile, line, idle, machine)
+    compress(
+        sim, jobs, keys, scores, progress, blocks, entries, profile, line, narrow, idle, machine
+    )  # fmt: skip
 
 
 @jit_part
@@ -201,7 +203,7 @@ def plan_running(sim, blocks, entries, profile, nodes):
 
 
 @jit
-def advance(sim, jobs, progress, profile, line, nodes, job):
+def advance(sim, jobs, progress, blocks, entries, profile, line, narrow, nodes, job):
     """Make the reservation of a job anew if it can be earlier."""
     before = line[job].reserved
     withdraw(nodes, job)
@@ -212,7 +214,7 @@ def advance(sim, jobs, progress, profile, line, nodes, job):
 
 
 @jit_part
-def begin(sim, progress, nodes, job):
+def begin(sim, jobs, progress, blocks, entries, nodes, job):
     """Let a job take its nodes now, and give them back at its predicted end."""
     withdraw(nodes, job)
     foresee(nodes, sim.time + progress[job].predicted, job, np.int64(1))

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from hpcgym.compilation import jit_part
 from hpcgym.engine.loop import loop_of
-from hpcgym.engine.machines.pool.conservative import begin, hold_place, profile_of_running
-from hpcgym.engine.machines.pool.profile import forget_past, free_until, occupy
+from hpcgym.engine.machines.pool.conservative import profile_of_running
+from hpcgym.engine.machines.pool.profile import (
+    earliest,
+    forget_past,
+    free_until,
+    occupy,
+    step_at,
+    take,
+)
 from hpcgym.engine.passes.planning import next_planned_pass, planning_of
 from hpcgym.engine.passes.restricted import loop_restricted
+from hpcgym.engine.state import FOREVER
 
 
 @jit_part
@@ -28,6 +38,18 @@ def before(sim, profile, ended, machine):
     """Forget what of the plan is past, where it still holds."""
     if sim.changed == 0:
         forget_past(sim, profile)
+
+
+@jit_part
+def hold_place(sim, jobs, progress, profile, line, machine, job, last):
+    """Give a job a reservation at the earliest time, unless that is later than ``last``."""
+    width, length = jobs[job].processors, progress[job].predicted
+    step = earliest(
+        profile, sim.profile_first, width, length + sim.strict, np.int64(FOREVER)
+    )  # fmt: skip
+    line[job].reserved = profile[step].time
+    if line[job].reserved <= last:
+        take(profile, step, step_at(sim, profile, step, line[job].reserved + length), width)
 
 
 @jit_part
@@ -55,6 +77,11 @@ def welcome(machine, job):
 def close(sim, profile, machine, processors, begin, end):
     """Take processors from the plan for the time of a window."""
     occupy(sim, profile, begin, end, processors)
+
+
+@jit_part
+def begin(sim, jobs, progress, blocks, entries, machine, job):
+    """Do nothing: what was reserved is the predicted run of a running job, in the same profile."""
 
 
 _PARTS = profile_of_running, hold_place, place_now, fits_now, free_until, begin

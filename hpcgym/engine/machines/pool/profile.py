@@ -1,8 +1,8 @@
 """The profile: the processors free from each time on, by running jobs and reservations.
 
-A step function in a flat array, from segment ``sim.profile_first``, in which the present time
-lies, up to ``sim.profile_end``; the last segment lasts for ever. Neighbours differ in their number
-of free processors.
+A step function as a linked list of steps, from ``sim.profile_first``, which lasts now, to the one
+that lasts for ever. So a step is added or dropped without moving others, and a job that knows its
+steps changes the profile without looking for them. Steps that are dropped are used again.
 """
 
 from __future__ import annotations
@@ -12,103 +12,125 @@ import numpy as np
 from hpcgym.compilation import jit, jit_part
 from hpcgym.engine.state import FOREVER
 
+NO_STEP = -1
+
+
+@jit_part
+def make_first(sim, profile, free):
+    """Make a profile of one step, which begins now."""
+    profile[0].time, profile[0].free = sim.time, free
+    profile[0].next = profile[0].before = profile[0].job = NO_STEP
+    profile[0].uses = 1
+    sim.profile_first = 0
+    sim.profile_steps = 1
+    sim.spare_step = NO_STEP
+
+
+@jit
+def add_step(sim, profile, step, time):
+    """Let a new step begin at ``time``, while ``step`` lasts; return it."""
+    new = sim.spare_step
+    if new == NO_STEP:
+        new = sim.profile_steps
+        sim.profile_steps += 1
+    else:
+        sim.spare_step = profile[new].next
+    after = profile[step].next
+    profile[new].time, profile[new].free = time, profile[step].free
+    profile[new].next, profile[new].before = after, step
+    profile[new].uses, profile[new].job = 0, -1
+    profile[step].next = new
+    if after != NO_STEP:
+        profile[after].before = new
+    return new
+
+
+@jit_part
+def lay_aside(sim, profile, step):
+    """Let a step that is in the list no longer be used again."""
+    profile[step].time = -1
+    profile[step].next = sim.spare_step
+    sim.spare_step = step
+
+
+@jit
+def let_go(sim, profile, step):
+    """Note that a job begins or ends here no longer; drop the step if no other does."""
+    profile[step].uses -= 1
+    if profile[step].uses > 0 or step == sim.profile_first:
+        return
+    before, after = profile[step].before, profile[step].next
+    profile[before].next = after
+    if after != NO_STEP:
+        profile[after].before = before
+    lay_aside(sim, profile, step)
+
 
 @jit
 def forget_past(sim, profile):
-    """Drop the segments that ended before now, and use their room again when it is half of all."""
-    first = sim.profile_first
-    while first + 1 < sim.profile_end and profile[first + 1].time <= sim.time:
-        first += 1
-    sim.profile_first = first
-    if first > sim.profile_end - first:
-        for i in range(first, sim.profile_end):
-            profile[i - first].time = profile[i].time
-            profile[i - first].free = profile[i].free
-        sim.profile_first = 0
-        sim.profile_end -= first
+    """Drop the steps that are over, and let the present one begin now."""
+    step = sim.profile_first
+    after = profile[step].next
+    while after != NO_STEP and profile[after].time <= sim.time:
+        lay_aside(sim, profile, step)
+        step, after = after, profile[after].next
+    profile[step].before, profile[step].job = NO_STEP, -1
+    profile[step].time = sim.time
+    sim.profile_first = step
 
 
 @jit
-def segment_at(sim, profile, time):
-    """Return the segment in which ``time`` lies; it must not be before the first."""
-    low = sim.profile_first
-    high = sim.profile_end
-    while high - low > 1:
-        middle = (low + high) // 2
-        if profile[middle].time <= time:
-            low = middle
-        else:
-            high = middle
-    return low
+def step_at(sim, profile, step, time):
+    """Return the step that begins at ``time``, made if there is none; ``step`` is not later."""
+    after = profile[step].next
+    while after != NO_STEP and profile[after].time <= time:
+        step, after = after, profile[after].next
+    return step if profile[step].time == time else add_step(sim, profile, step, time)
 
 
 @jit_part
-def insert_segment(sim, profile, i, time):
-    """Cut segment ``i - 1`` at ``time``, within it."""
-    for k in range(sim.profile_end, i, -1):
-        profile[k].time = profile[k - 1].time
-        profile[k].free = profile[k - 1].free
-    sim.profile_end += 1
-    profile[i].time = time
-    profile[i].free = profile[i - 1].free
-
-
-@jit_part
-def join_segment(sim, profile, i):
-    """Make segment ``i`` a part of the one before if their free processors are equal."""
-    if i <= sim.profile_first or i >= sim.profile_end:
-        return
-    if profile[i].free != profile[i - 1].free:
-        return
-    sim.profile_end -= 1
-    for k in range(i, sim.profile_end):
-        profile[k].time = profile[k + 1].time
-        profile[k].free = profile[k + 1].free
+def take(profile, step, end, width):
+    """Take ``width`` processors from one step up to another, or give back if it is negative."""
+    while step != end:
+        profile[step].free -= width
+        step = profile[step].next
 
 
 @jit
-def occupy(sim, profile, start, end, width):
-    """Take ``width`` processors in [start, end), or give them back if ``width`` is negative."""
-    if end <= start:
+def occupy(sim, profile, begin, end, width):
+    """Take ``width`` processors in [begin, end), which is not before now."""
+    if end <= begin:
         return
-    first = segment_at(sim, profile, start)
-    if profile[first].time < start:
-        first += 1
-        insert_segment(sim, profile, first, start)
-    i = first
-    while i < sim.profile_end and profile[i].time < end:
-        profile[i].free -= width
-        i += 1
-    if i == sim.profile_end or profile[i].time > end:
-        insert_segment(sim, profile, i, end)
-        profile[i].free += width
-    join_segment(sim, profile, i)
-    join_segment(sim, profile, first)
+    first = step_at(sim, profile, sim.profile_first, begin)
+    take(profile, first, step_at(sim, profile, first, end), width)
 
 
 @jit
 def free_until(sim, profile, width):
     """Return up to when so many processors are free from now on."""
-    for i in range(sim.profile_first, sim.profile_end):
-        if profile[i].free < width:
-            return max(profile[i].time, sim.time)
+    step = sim.profile_first
+    while step != NO_STEP:
+        if profile[step].free < width:
+            return max(profile[step].time, sim.time)
+        step = profile[step].next
     return np.int64(FOREVER)
 
 
 @jit
-def earliest(sim, profile, width, length, latest):
-    """Return the first time from now on with ``width`` processors free for ``length`` seconds.
+def earliest(profile, step, width, length, latest):
+    """Return the first step, from ``step`` on, with ``width`` processors free for ``length`` [s].
 
-    A job that holds a reservation of that size at ``latest`` keeps it unless there is an earlier
-    time: what it holds itself does not stand in its way, for a start before ``latest`` ends before
-    its reservation does.
+    That is one before ``latest``, or NO_STEP. What a job that holds a reservation of that size at
+    ``latest`` holds itself does not stand in its way, for a start before ends before that does.
     """
-    anchor = sim.time
-    i = sim.profile_first
-    while i < sim.profile_end and profile[i].time < min(anchor + length, latest):
-        if profile[i].free < width:
-            anchor = profile[i + 1].time
-            if anchor >= latest:
-                return latest
-        i += 1
-    return anchor
+    begin = step
+    until = min(profile[begin].time + length, latest)
+    while step != NO_STEP and profile[step].time < until:
+        blocked = profile[step].free < width
+        step = profile[step].next
+        if blocked:
+            if profile[step].time >= latest:
+                return NO_STEP
+            begin = step
+            until = min(profile[begin].time + length, latest)
+    return begin
