@@ -58,7 +58,7 @@ Rules
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -477,7 +477,7 @@ def simulate_nodes_slowly(
     hold: Mapping[str, Any] | None = None,
     quotas: Sequence[tuple[Sequence[Any], float, float]] = (),
     windows: Sequence[tuple[int, int, Sequence[int]]] = (),
-    follows: Mapping[int, tuple[int, int, int]] | None = None,
+    follows: Mapping[int, tuple[Collection[int], int, int]] | None = None,
     begin: int | None = None,
 ) -> list[NodeJob]:
     """Schedule the jobs by the rules above; return them in submission order, the given untouched.

@@ -82,13 +82,13 @@ Backfilling
     rule 11 a job fits if it does so for its whole predicted length; EASY is depth:1, rule 22. A
     pass follows each end of a window at which jobs wait. What rule 24 excludes is excluded here,
     and so are predictions that expire.
-26. Dependencies: some jobs follow another. They are submitted when it has terminated and a time to
-    think is over, but not before a time of their own; rule 8 holds of that time, of which their
-    submit is then, for their waits and scores too. The order of submission, also where "fcfs" means
-    it, is that of these times, ties by number. But ties of orders that waiting changes are by
-    number alone; those of unicef's jobs of one processor, whose score is infinite, by time. What
-    rule 24 excludes is excluded here, and so are thresholds, what is learned, and orders that look
-    at when a job was submitted.
+26. Dependencies: some jobs follow one or several others. They are submitted when the last of these
+    has terminated and a time to think is over, but not before a time of their own; rule 8 holds of
+    that time, of which their submit is then, for their waits and scores too. The order of
+    submission, also where "fcfs" means it, is that of these times, ties by number. But ties of
+    orders that waiting changes are by number alone; those of unicef's jobs of one processor, whose
+    score is infinite, by time. What rule 24 excludes is excluded here, and so are thresholds, what
+    is learned, and orders that look at when a job was submitted.
 Corrections
 15. requested: p~. incremental: the k-th time, the prediction at submission + the k-th of
     INCREMENTS, at most p~; p~ after the last. recursive-doubling: twice the running time so far,
@@ -124,7 +124,7 @@ Records
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -319,7 +319,7 @@ class Simulation:
         self.windows = rules.get("windows") or []
         self.reopened = -1  # up to when windows have ended
         self.depends = rules.get("follows") is not None
-        self.follows = rules.get("follows") or {}  # number -> the other, time to think, earliest
+        self.follows = rules.get("follows") or {}  # number -> the others, time to think, earliest
         # the next to be submitted is the last
         self.coming = [job for job in reversed(self.jobs) if job.number not in self.follows]
         self.queue: list[Job] = []  # in submission order
@@ -476,8 +476,9 @@ class Simulation:
         self.terminated.setdefault(job.user, []).append(job)
         for estimator in (self.estimator, self.policy_estimator):
             estimator.learn(job)
-        for number, (other, think, earliest) in self.follows.items():  # rule 26
-            if other == job.number:
+        over = {other.number for jobs in self.terminated.values() for other in jobs}
+        for number, (others, think, earliest) in self.follows.items():  # rule 26
+            if job.number in others and over.issuperset(others):
                 self.jobs[number].submit = max(job.end + think, earliest)
                 self.coming.append(self.jobs[number])
         self.coming.sort(key=lambda job: (-job.submit, -job.number))
@@ -756,7 +757,7 @@ def simulate_slowly(
     hold: Mapping[str, Any] | None = None,
     quotas: Sequence[tuple[Sequence[Any], float, float]] = (),
     windows: Sequence[tuple[int, int, int]] = (),
-    follows: Mapping[int, tuple[int, int, int]] | None = None,
+    follows: Mapping[int, tuple[Collection[int], int, int]] | None = None,
     begin: int | None = None,
     end: float = math.inf,
 ) -> list[Job]:
@@ -773,8 +774,8 @@ def simulate_slowly(
     "incremental", "recursive-doubling" or "predicted-again"; ``threshold``: seconds; ``passes``:
     "per-timestamp" or "per-event";
     ``hold``: None or as in rule 21; ``quotas``: of rule 24, keys of the jobs in their order;
-    ``windows``: of rule 25; ``follows``: of rule 26, by number of a job that of the other, the time
-    to think and the earliest time.
+    ``windows``: of rule 25; ``follows``: of rule 26, by number of a job those of the others, the
+    time to think and the earliest time.
     """
     simulation = Simulation(
         jobs,

@@ -245,7 +245,7 @@ class SimulatedRules(_AllRules, _Order):
         typer.Option(
             metavar="none|after|closed-loop",
             help="When jobs come that follow others, by preceding_job and think_time: when the log"
-            " says; not before the other has ended and the user has thought; or just then,"
+            " says; not before the others have ended and the user has thought; or just then,"
             " whatever the log says.",
             show_default="none",
         ),

@@ -109,8 +109,8 @@ class Scheduler:
         (``"2026-03-01T08:00/2026-03-02T08:00"``), or a part of it (``"0/60:processors=32"``,
         ``"0/60:nodes=gpu,0-3"``), several between ``;``. A text, a CSV file as of failures, a
         :class:`hpcgym.scheduler.windows.Window` or several; kept as a text. None: none.
-    dependencies : what becomes of jobs that follow others, by the columns ``preceding_job`` and
-        ``think_time`` of the workload: a name of :data:`DEPENDENCIES`.
+    dependencies : what becomes of jobs that follow others, by ``preceding_job``, ``think_time`` and
+        ``more_preceding`` of the workload: a name of :data:`DEPENDENCIES`.
     passes : "per-timestamp" or "per-event".
     policy_estimate : the run times that ``policy`` and ``backfill_order`` look at in place of
         requested ones; as ``estimate``. Predictions that learn are cut at the requested time.

@@ -13,7 +13,7 @@ from hpcgym.engine.passes.dependencies import COMING, SCALARS, Dependencies
 from hpcgym.errors import HpcgymError, WorkloadError, WorkloadWarning, warn_caller
 from hpcgym.scheduler.policies.index import parse_policy
 from hpcgym.simulation.prepare import rankings
-from hpcgym.workload.dependencies import followed, think_times
+from hpcgym.workload.dependencies import Following, followed, think_times
 
 if TYPE_CHECKING:
     from hpcgym.schedule.result import Result
@@ -39,31 +39,30 @@ def make_dependencies(
     -----
     WorkloadWarning : jobs that follow jobs that are not there, or no jobs that follow others.
     """
-    n = len(workload) if scheduler.dependencies != "none" else 0
-    empty = np.full(n, -1, np.int64)
-    made = Dependencies(
-        empty,
-        empty.copy(),
-        np.zeros(n, np.int64),
-        np.zeros(n, np.int64),
-        np.zeros(n, COMING),
-        np.zeros(2, np.int64),
-        np.zeros(1, SCALARS),
-    )
+    n = len(workload)
     if scheduler.dependencies == "none":
-        return made
-    made.by_arrival[:] = _orders_of_arrival(workload, scheduler)
-    other = _others(workload)
-    made.think[:] = think_times(workload, other, scheduler.dependencies)
-    total = float(made.think.sum(dtype=np.float64))
+        none = np.empty(0, np.int64)
+        came = np.empty(0, COMING)
+        return Dependencies(none, none, none, none, none, came, none, np.zeros(1, SCALARS))
+    by_arrival = np.array(_orders_of_arrival(workload, scheduler), np.int64)
+    following = _following(workload)
+    left = np.bincount(following.job, minlength=n)
+    by_other = np.argsort(following.other, kind="stable")
+    think = think_times(workload, following, scheduler.dependencies)
+    total = float(think.sum(dtype=np.float64))
     if total > state.LATEST_TIME:
         raise WorkloadError(f"{workload.name}: think times are {total:.3g} s together, over 2^53 s")
-    if scheduler.dependencies == "after":
-        made.earliest[:] = workload.submit_time
-    for job in np.flatnonzero(other >= 0)[::-1].tolist():
-        made.next[job] = made.first[other[job]]
-        made.first[other[job]] = job
-    free = np.flatnonzero(other < 0)  # by time, which makes a heap
+    free = np.flatnonzero(left == 0)  # by time, which makes a heap
+    made = Dependencies(
+        first=np.searchsorted(following.other[by_other], np.arange(n + 1)),
+        followers=following.job[by_other],
+        left=left,
+        think=think,
+        earliest=workload.submit_time * (scheduler.dependencies == "after"),
+        coming=np.zeros(n, COMING),
+        by_arrival=by_arrival,
+        scalars=np.zeros(1, SCALARS),
+    )
     made.coming["time"][: len(free)] = workload.submit_time[free]
     made.coming["job"][: len(free)] = free
     own: Any = made.scalars[0]
@@ -101,31 +100,51 @@ def _orders_of_arrival(workload: Workload, scheduler: Scheduler) -> list[bool]:
     return found
 
 
-def _others(workload: Workload) -> NDArray[np.int64]:
-    """Return the row of the job that each follows, -1: none, (n_jobs,); warn of what is odd."""
-    other = followed(workload)
-    missing = (workload.preceding_job > 0) & (other < 0)
-    if missing.any():
+def _following(workload: Workload) -> Following:
+    """Return which jobs follow which; warn of what is odd.
+
+    Raises
+    ------
+    WorkloadError : jobs that follow each other.
+    """
+    following = followed(workload)
+    if number := int(np.count_nonzero(following.missing)):
+        who = "1 job follows" if number == 1 else f"{number:,} jobs follow"
         warn_caller(
-            f"{workload.name}: {np.count_nonzero(missing):,} jobs follow jobs that are not there:"
-            " they are submitted when the log says",
+            f"{workload.name}: {who} jobs that are not there: without others that are, a job is"
+            " submitted when the log says",
             WorkloadWarning,
         )
-    elif not (other >= 0).any():
+    elif not len(following.job):
         warn_caller(
             f"{workload.name}: no job follows another: the log has no preceding_job",
             WorkloadWarning,
         )
-    ahead = other
-    for _ in range(len(other).bit_length()):  # twice as far each time
-        ahead = np.where(ahead >= 0, ahead[ahead], -1)
-    if (ahead >= 0).any():
-        job = int((ahead >= 0).argmax())
+    never = _never(following, len(workload))
+    if len(never):
+        job = int(never[0])
+        more = "" if len(never) == 1 else f". So it is with {len(never):,} jobs"
         raise WorkloadError(
             f"{workload.name}: {workload.called(job)} follows a job that follows itself, and would"
-            f" never come. So it is with {np.count_nonzero(ahead >= 0):,} jobs"
+            f" never come{more}"
         )
-    return other
+    return following
+
+
+def _never(following: Following, n: int) -> NDArray[np.int64]:
+    """Return the jobs that would never come, rising: they follow themselves, or some that do."""
+    followers: dict[int, list[int]] = {}
+    for job, other in zip(following.job.tolist(), following.other.tolist(), strict=True):
+        followers.setdefault(other, []).append(job)
+    left = np.bincount(following.job, minlength=n)
+    come = [other for other in followers if left[other] == 0]
+    waiting = dict(enumerate(left.tolist()))
+    while come:
+        for job in followers.get(come.pop(), ()):
+            waiting[job] -= 1
+            if waiting[job] == 0:
+                come.append(job)
+    return np.array([job for job, count in waiting.items() if count > 0], np.int64)
 
 
 def as_came(result: Result, arrays: state.Prepared) -> Result:

@@ -23,13 +23,19 @@ def check_dependencies(result: Result) -> list[str]:
     ends: dict[int, list[int]] = {}
     for row, number in enumerate(workload.job_number.tolist()):
         ends.setdefault(number, []).append(int(result.end[row]))
+    more: dict[int, list[int]] = {}
+    if workload.more_preceding is not None:
+        for number, other in workload.more_preceding.tolist():
+            more.setdefault(number, []).append(other)
     n = len(workload)
     due, exact = np.full(n, -1), np.zeros(n, np.bool_)
-    for row, number in enumerate(workload.preceding_job.tolist()):
-        if number > 0 and number in ends:
+    for row, first in enumerate(workload.preceding_job.tolist()):
+        named = [first, *more.get(int(workload.job_number[row]), ())]
+        others = [ends[number] for number in named if number > 0 and number in ends]
+        if others:
             think = int(workload.think_time[row])
-            due[row] = min(ends[number]) + max(think, 0)
-            known = think >= 0 and len(ends[number]) == 1
+            due[row] = max(map(min, others)) + max(think, 0)
+            known = think >= 0 and all(len(other) == 1 for other in others)
             exact[row] = known and result.scheduler.dependencies == "closed-loop"
     submit = workload.submit_time
     follows = due >= 0

@@ -120,8 +120,8 @@ def validate_schedule(result: Result) -> tuple[str, ...]:
       over time are the same to twelve digits. Each job is charged what its nodes draw at its
       level; on a node that it shares, from the part of its cores to the highest level.
     - *progress*: no job waits while the whole machine is idle, once all windows are over.
-    - *dependencies*: a job that follows another is submitted once that has ended and its think time
-      is over, in closed loop just then.
+    - *dependencies*: a job that follows others is submitted once these have ended and its think
+      time is over, in closed loop just then.
     - *windows*: no job runs within a window on the nodes that it closes, nor more than it leaves of
       a pool's processors. Jobs start also when one ends.
 

@@ -1,47 +1,133 @@
-"""Jobs that follow others: which, and how long their users think meanwhile."""
+"""Jobs that follow others: which, and how long their users think meanwhile.
+
+A job follows the one of its ``preceding_job``, and those that ``more_preceding`` of the workload
+has beside it. Both are by number.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.errors import WorkloadError
+
 if TYPE_CHECKING:
     from hpcgym.workload.model import Workload
 
+Ints = NDArray[np.int64]
 
-def followed(workload: Workload) -> NDArray[np.int64]:
-    """Return the row of the job that each job follows, (n_jobs,); -1 if there is none.
 
-    Of several rows with that number, as of a job that was requeued, the last.
+class Following(NamedTuple):
+    """Which jobs follow which, by rows of the workload.
+
+    Attributes
+    ----------
+    job : (n_pairs,) int64, rising: a job that follows another; it is there once for each of them.
+    other : (n_pairs,) int64: the other.
+    missing : (n_jobs,) bool: jobs that follow one that is not there.
+    """
+
+    job: Ints
+    other: Ints
+    missing: NDArray[np.bool_]
+
+
+def followed(workload: Workload) -> Following:
+    """Return which jobs follow which.
+
+    Of several rows with the number of the other, as of a job that was requeued, the last is meant.
     """
     number, wanted = workload.job_number, workload.preceding_job
     order = np.argsort(number, kind="stable")
-    place = np.searchsorted(number[order], wanted, "right") - 1
-    found = order[np.maximum(place, 0)] if len(order) else place
-    known = (wanted > 0) & (place >= 0)
-    known[known] = number[found[known]] == wanted[known]
-    return np.where(known, found, -1).astype(np.int64)
+    ordered = number[order]
+    job = np.flatnonzero(wanted > 0)
+    wanted = wanted[job]
+    if workload.more_preceding is not None:
+        mine, others = workload.more_preceding.T
+        first = np.searchsorted(ordered, mine)
+        rows = np.searchsorted(ordered, mine, "right") - first
+        place = np.repeat(first - (np.cumsum(rows) - rows), rows) + np.arange(rows.sum())
+        job = np.concatenate([job, order[place]])
+        wanted = np.concatenate([wanted, np.repeat(others, rows)])
+    place = np.searchsorted(ordered, wanted, "right") - 1
+    there = place >= 0
+    there[there] = ordered[place[there]] == wanted[there]
+    missing = np.zeros(len(number), np.bool_)
+    missing[job[~there]] = True
+    pairs = np.column_stack([job[there], order[place[there]]]).astype(np.int64)
+    pairs = np.unique(pairs, axis=0)
+    return Following(pairs[:, 0], pairs[:, 1], missing)
 
 
-def think_times(
-    workload: Workload, other: NDArray[np.int64], dependencies: str
-) -> NDArray[np.int64]:
-    """Return how long after the end of the other each job is submitted at least, (n_jobs,) [s].
+def think_times(workload: Workload, following: Following, dependencies: str) -> Ints:
+    """Return how long after the end of the last other each job is submitted, (n_jobs,) [s].
 
     That is its ``think_time``. Where the log does not tell that, it is 0; but "closed-loop" takes
-    what lies in the log between the end of the other and the submission, if it tells that.
+    what lies in the log between the end of the last other and the submission, if it tells that.
 
     Parameters
     ----------
-    other : of :func:`followed`.
+    following : of :func:`followed`.
     dependencies : a name of :data:`hpcgym.scheduler.rules.DEPENDENCIES`.
     """
+    job, other, _ = following
     think = np.maximum(workload.think_time, 0)
     if dependencies == "closed-loop":
         waited, told = workload.wait_time[other], workload.think_time >= 0
-        ended = workload.submit_time[other] + waited + workload.run_time[other]
+        ended = np.full(len(think), np.iinfo(np.int64).min // 2)
+        np.maximum.at(ended, job, workload.submit_time[other] + waited + workload.run_time[other])
+        unknown = np.zeros(len(think), np.bool_)
+        unknown[job[waited < 0]] = True
         between = np.maximum(workload.submit_time - ended, 0)
-        think = np.where(told | (waited < 0), think, between)
-    return np.where(other >= 0, think, 0).astype(np.int64)
+        think = np.where(told | unknown, think, between)
+    follows = np.zeros(len(think), np.bool_)
+    follows[job] = True
+    return np.where(follows, think, 0).astype(np.int64)
+
+
+def pairs_of(given: Any, name: str) -> Ints | None:
+    """Return pairs of a job and one more that it follows, (n, 2), sorted, each once; None: no pair.
+
+    Raises
+    ------
+    WorkloadError : no whole numbers above 0, two in each row.
+    """
+    if given is None or not len(given):
+        return None
+    pairs = np.asarray(given)
+    if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iu":
+        raise WorkloadError(f"{name}: more_preceding must be whole numbers, of shape (n, 2)")
+    pairs = np.unique(pairs.astype(np.int64), axis=0)
+    if (pairs < 1).any():
+        raise WorkloadError(f"{name}: more_preceding has a number below 1, which is no job's")
+    pairs.flags.writeable = False
+    return pairs
+
+
+def of_jobs(pairs: Ints | None, numbers: Ints) -> Ints | None:
+    """Return the pairs of the jobs with these numbers, (n, 2)."""
+    return None if pairs is None else pairs_of(pairs[np.isin(pairs[:, 0], numbers)], "")
+
+
+def together(some: Sequence[Ints | None]) -> Ints | None:
+    """Return the pairs of several parts of a workload, (n, 2)."""
+    known = [pairs for pairs in some if pairs is not None]
+    return np.concatenate(known) if known else None
+
+
+def listed(workload: Workload) -> NDArray[Any]:
+    """Return the numbers of the jobs that each job follows, (n_jobs,), as tables have them.
+
+    Texts such as ``7 9``; ``preceding_job`` itself where no job follows several.
+    """
+    if workload.more_preceding is None:
+        return workload.preceding_job
+    more: dict[int, str] = {}
+    for job, other in workload.more_preceding.tolist():
+        more[job] = f"{more.get(job, '')} {other}"
+    columns = (workload.job_number, workload.preceding_job)
+    pairs = zip(*(column.tolist() for column in columns), strict=True)
+    return np.array([f"{first}{more.get(job, '')}" for job, first in pairs], dtype=object)

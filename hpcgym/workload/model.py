@@ -27,7 +27,8 @@ from hpcgym.naming import (
     known_columns,
     resource_problem,
 )
-from hpcgym.workload.arrays import read_only
+from hpcgym.workload.arrays import read_only, rows_of
+from hpcgym.workload.dependencies import listed, of_jobs, pairs_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -81,6 +82,8 @@ class Workload:
         units * core. Empty without ``units``.
     initial : the state that the machine is in when the simulation begins, of an extract; None where
         it is empty. See :meth:`extract`.
+    more_preceding : (n, 2) int64: the numbers of a job and of one more that it follows, beside its
+        ``preceding_job``; all jobs of that number do. None where no job follows several.
     first_submit_s : when the first job of the log was submitted, on the log's clock [s]: what weeks
         and the formulas F1 to F4 count from. It stays when jobs are left out, so that a cleaned
         log, a week, an extract and an episode count from where the whole log does.
@@ -96,6 +99,7 @@ class Workload:
     per_unit: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
     initial: Initial | None = None
     first_submit_s: int = 0
+    more_preceding: NDArray[np.int64] | None = None
 
     @classmethod
     def from_columns(
@@ -111,6 +115,7 @@ class Workload:
         per_unit: Mapping[str, Any] | None = None,
         initial: Initial | None = None,
         first_submit_s: int | None = None,
+        more_preceding: Any = None,
     ) -> Workload:
         """Build a workload from any of ``JOB_COLUMNS``; absent ones become -1.
 
@@ -123,7 +128,7 @@ class Workload:
             ``submit_time`` is needed. Read-only arrays of the right dtype are kept as they are,
             others are copied.
         processors : size of the machine, at least 1.
-        name, killed, header, cleaning, initial : as the attributes of the class.
+        name, killed, header, cleaning, initial, more_preceding : as the attributes of the class.
         first_submit_s : the same; None: the first known submission of these jobs, 0 without any.
         units, per_unit : as the attributes of the class. With ``per_unit`` alone each job is one
             unit. Without ``core`` a unit has an equal share of ``requested_processors`` where
@@ -153,7 +158,10 @@ class Workload:
         size = check_processors(processors)
         asked, demands = _resources(units, per_unit or {}, filled, name)
         told, counts = dict(header or {}), dict(cleaning or {})
-        workload = cls(name, size, filled, killed, told, counts, asked, demands, initial)
+        pairs = pairs_of(more_preceding, name)
+        workload = cls(
+            name, size, filled, killed, told, counts, asked, demands, initial, more_preceding=pairs
+        )
         workload = _in_submission_order(workload)
         first = _first_known(workload) if first_submit_s is None else int(first_submit_s)
         return replace(workload, first_submit_s=first)
@@ -183,6 +191,7 @@ class Workload:
             "per_unit": dict(self.per_unit),
             "initial": self.initial,
             "first_submit_s": self.first_submit_s,
+            "more_preceding": self.more_preceding,
         }
         return _rebuild, (kept, others)
 
@@ -198,14 +207,15 @@ class Workload:
         ``cleaning`` counts are added to those the workload already has; ``changes`` replace other
         attributes (``name``, ``processors``, ``header``). A slice shares the memory of its columns.
         """
-        taken = {c: _rows(values, rows) for c, values in self.columns.items()}
+        taken = {c: rows_of(values, rows) for c, values in self.columns.items()}
         part = replace(
             self,
             columns=taken,
-            killed=_rows(self.killed, rows),
-            units=None if self.units is None else _rows(self.units, rows),
-            per_unit={r: _rows(demand, rows) for r, demand in self.per_unit.items()},
+            killed=rows_of(self.killed, rows),
+            units=None if self.units is None else rows_of(self.units, rows),
+            per_unit={r: rows_of(demand, rows) for r, demand in self.per_unit.items()},
             initial=None if self.initial is None else self.initial.take(rows),
+            more_preceding=of_jobs(self.more_preceding, taken["job_number"]),
             **changes,
         )
         return part.counted(cleaning or {})
@@ -234,6 +244,7 @@ class Workload:
             per_unit=self.per_unit,
             initial=self.initial,
             first_submit_s=self.first_submit_s,
+            more_preceding=self.more_preceding,
         )
         if changed.submit_time is self.submit_time:
             return changed
@@ -276,11 +287,13 @@ class Workload:
         """Return a DataFrame of n_jobs rows: the columns of SWF, what any job has of others, units.
 
         Behind the units stand their resources. ``killed``, 1 or 0, is there if any job is marked.
+        Where jobs follow several others, ``preceding_job`` has texts, such as ``7 9``.
         """
         import pandas as pd
 
         lacking = [c for c in OWN_COLUMNS if (self.columns[c] == MISSING).all()]
         columns = {c: values for c, values in self.columns.items() if c not in lacking}
+        columns["preceding_job"] = listed(self)
         killed = {KILLED: self.killed.astype(np.int64)} if self.killed.any() else {}
         units = {} if self.units is None else {UNITS: self.units}
         return pd.DataFrame({**columns, **killed, **units, **self.per_unit})
@@ -403,16 +416,3 @@ def _rebuild(columns: Mapping[str, NDArray[Any]], others: Mapping[str, Any]) -> 
     for values in (*columns.values(), *demands.values(), *([] if units is None else [units])):
         values.flags.writeable = False  # arrays come out of a pickle writable
     return Workload.from_columns(columns, **others)
-
-
-def _rows(values: NDArray[Any], rows: NDArray[Any] | slice) -> NDArray[Any]:
-    """Index a column, keeping zero-stride columns without memory."""
-    if values.size and values.strides == (0,):
-        if isinstance(rows, slice):
-            return np.broadcast_to(values[0], len(range(*rows.indices(values.size))))
-        indices = np.asarray(rows)
-        count = int(indices.sum()) if indices.dtype == bool else indices.size
-        return np.broadcast_to(values[0], count)
-    taken = values[rows]
-    taken.flags.writeable = False
-    return taken

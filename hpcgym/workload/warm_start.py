@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.workload.arrays import read_only
+from hpcgym.workload.dependencies import together
 
 if TYPE_CHECKING:
     from hpcgym.cluster.pool import Cluster
@@ -161,5 +162,6 @@ def joined(first: Workload, second: Workload) -> Workload:
         units=None if second.units is None else np.concatenate([p.units for p in parts]),
         per_unit={r: np.concatenate([p.per_unit[r] for p in parts]) for r in second.per_unit},
         first_submit_s=second.first_submit_s,
+        more_preceding=together([part.more_preceding for part in parts]),
     )
     return replace(both, cleaning=second.cleaning)

@@ -17,36 +17,42 @@ import hpcgym
 from hpcgym.cluster import Cluster
 from hpcgym.errors import HpcgymError, WorkloadError, WorkloadWarning
 from hpcgym.explanation import waits
+from hpcgym.workload.dependencies import pairs_of
 from hpcgym.workload.model import Workload
 
 pytestmark = pytest.mark.compiled
 
+COUNTS = st.sampled_from([1, 1, 2, 3, 5])  # of the jobs that one follows
 KNOWN = ("none", "easy")  # beside those with several reservations
-Follows = dict[int, tuple[int, int, int]]
+Follows = dict[int, tuple[list[int], int, int]]
 
 
 @st.composite
 def chains(draw: st.DrawFn, workload: Workload) -> tuple[Workload, str, Follows]:
-    """Let some jobs follow others, also later ones, but none itself; as the oracle has it, too."""
+    """Let some jobs follow one or more others, also later ones; as the oracle has it, too."""
     n = len(workload)
     order = draw(st.permutations(range(n))) if draw(st.booleans()) else list(range(n))
     think = draw(st.lists(st.sampled_from([-1, 0, 0, 1, 7, 60, 5000]), min_size=n, max_size=n))
     wait = draw(st.lists(st.sampled_from([-1, 0, 5, 600]), min_size=n, max_size=n))
     preceding = [-1] * n
     dependencies = draw(st.sampled_from(["after", "closed-loop"]))
-    follows = {}
+    follows, more = {}, []
     submit, run = workload.submit_time.tolist(), workload.run_time.tolist()
     for place in range(1, n):
         if draw(st.booleans()):
-            job, other = order[place], order[draw(st.integers(0, place - 1))]
-            preceding[job] = other + 1
+            job = order[place]
+            others = [order[draw(st.integers(0, place - 1))] for _ in range(draw(COUNTS))]
+            preceding[job] = others[0] + 1
+            more += [(job + 1, other + 1) for other in others[1:]]
             time = max(think[job], 0)
-            if dependencies == "closed-loop" and think[job] < 0 and wait[other] >= 0:
-                time = max(submit[job] - (submit[other] + wait[other] + run[other]), 0)
-            follows[job] = (other, time, submit[job] if dependencies == "after" else 0)
+            told = all(wait[other] >= 0 for other in others)
+            if dependencies == "closed-loop" and think[job] < 0 and told:
+                ended = max(submit[other] + wait[other] + run[other] for other in others)
+                time = max(submit[job] - ended, 0)
+            follows[job] = (others, time, submit[job] if dependencies == "after" else 0)
     columns = {"preceding_job": preceding, "think_time": think, "wait_time": wait}
     changed = workload.with_columns(job_number=list(range(1, n + 1)), **columns)
-    return changed, dependencies, follows
+    return replace(changed, more_preceding=pairs_of(more, "")), dependencies, follows
 
 
 def fitted(rules: dict[str, Any], workload: Workload) -> dict[str, Any]:
@@ -149,6 +155,38 @@ def test_by_hand(
     hpcgym.validate_schedule(result)
 
 
+@pytest.mark.parametrize(
+    ("think", "dependencies", "submits"),
+    [
+        (-1, "after", [0, 1, 20]),  # job 7 ends last, as each needs the whole machine
+        (4, "after", [0, 1, 24]),
+        (4, "closed-loop", [0, 1, 24]),
+        (-1, "closed-loop", [0, 1, 39]),  # in the log job 7 ended at 21 s, 19 s before
+        (30, "after", [0, 1, 50]),
+    ],
+)
+def test_several_others(think: int, dependencies: str, submits: list[int]) -> None:
+    """By hand: job 9 follows 5 and 7, and 7 waits for the processors of 5 until 10 s."""
+    submit = 15 if dependencies == "after" else 40
+    jobs = three(
+        submit_time=[0, 1, submit],
+        requested_processors=[4, 4, 4],
+        wait_time=[0, 10, 0],
+        preceding_job=[-1, -1, 5],
+        think_time=[-1, -1, think],
+    )
+    jobs = replace(jobs, more_preceding=pairs_of([[9, 7], [9, 99], [8, 5]], ""))
+    with pytest.warns(WorkloadWarning, match="1 job follows jobs that are not there"):
+        result = hpcgym.simulate(jobs, dependencies=dependencies)
+    assert result.workload.submit_time.tolist() == submits
+    assert result.start.tolist() == [0, 10, submits[2]]
+    hpcgym.validate_schedule(result)
+    due = 20 + max(think, 0)
+    wrong = replace(result, workload=result.workload.with_columns(submit_time=[0, 1, due - 1]))
+    with pytest.raises(HpcgymError, match=rf"job 2 is submitted at {due - 1} s, and not before"):
+        hpcgym.validate_schedule(wrong)
+
+
 def test_one_who_comes_late_stands_behind_and_waits_from_then_on() -> None:
     """By hand: job 7, first in the log of those that wait, comes third."""
     jobs = three(submit_time=[0, 1, 2], requested_processors=[4] * 3, preceding_job=[-1, 5, -1])
@@ -194,7 +232,7 @@ def test_faster_jobs_bring_later_ones_forward_in_closed_loop_alone() -> None:
             {"preceding_job": [7, 5, -1]},
             "job 5 (row 0) follows a job that follows itself, and would never",
         ),
-        ({"preceding_job": [-1, -1, 9]}, "So it is with 1 jobs"),
+        ({"preceding_job": [-1, -1, 9]}, "follows a job that follows itself, and would never come"),
         ({"think_time": [2**53] * 3}, "think times are 1.8e+16 s together, over 2^53 s"),
     ],
 )
@@ -205,6 +243,12 @@ def test_jobs_that_would_never_come(columns: dict[str, Any], message: str) -> No
     assert "\n" not in str(error.value)
 
 
+def test_jobs_that_follow_each_other_by_another_than_the_first() -> None:
+    jobs = replace(three(preceding_job=[-1, 5, 5]), more_preceding=pairs_of([[7, 9], [9, 7]], ""))
+    with pytest.raises(WorkloadError, match=r"job 7 \(row 1\) follows .* So it is with 2 jobs"):
+        hpcgym.simulate(jobs, dependencies="after")
+
+
 @pytest.mark.parametrize("rule", ["policy", "backfill_order"])
 @pytest.mark.parametrize("order", ["lcfs", "f3", "0 - wait", "submit + area", (0, 0, -1, 0, 0, 0)])
 def test_orders_by_submission_are_refused(rule: str, order: Any) -> None:
@@ -213,7 +257,7 @@ def test_orders_by_submission_are_refused(rule: str, order: Any) -> None:
 
 
 def test_what_is_not_there_is_said() -> None:
-    with pytest.warns(WorkloadWarning, match="1 jobs follow jobs that are not there"):
+    with pytest.warns(WorkloadWarning, match="1 job follows jobs that are not there"):
         hpcgym.simulate(three(preceding_job=[-1, 5, 77]), dependencies="after")
     with pytest.warns(WorkloadWarning, match="no job follows another: the log has no preceding"):
         hpcgym.simulate(three(preceding_job=[-1] * 3), dependencies="after")

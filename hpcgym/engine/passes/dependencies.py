@@ -25,9 +25,10 @@ SCALARS = whole_numbers(
 class Dependencies(NamedTuple):
     """Which jobs follow which; all are empty where none does."""
 
-    first: NDArray[np.int64]  # (n_jobs,) the first job that follows a job, -1: none
-    next: NDArray[np.int64]  # (n_jobs,) the next one that follows the same
-    think: NDArray[np.int64]  # (n_jobs,) [s] from the end of the other to the submission
+    first: NDArray[np.int64]  # (n_jobs + 1,) where those that follow a job begin in `followers`
+    followers: NDArray[np.int64]  # (n_pairs,) jobs that follow others, by these
+    left: NDArray[np.int64]  # (n_jobs,) how many that a job follows are still to end; it changes
+    think: NDArray[np.int64]  # (n_jobs,) [s] from the end of the last other to the submission
     earliest: NDArray[np.int64]  # (n_jobs,) [s] no submission is before
     coming: NDArray[np.void]  # (n_jobs,) COMING, a heap with the first on top
     by_arrival: NDArray[np.int64]  # (2,) 1 where the primary, or secondary, order is that of coming
@@ -44,16 +45,18 @@ def next_coming(dependencies):
 
 @jit
 def follow(dependencies, sim, ended):
-    """Let the jobs come, now or later, that follow those that have ended now."""
+    """Let those jobs come, now or later, that wait for none but jobs that have ended now."""
     own = dependencies.scalars[0]
     while len(dependencies.first) > 0 and own.followed < sim.ended:
-        job = dependencies.first[ended[own.followed]]
+        other = ended[own.followed]
         own.followed += 1
-        while job >= 0:
-            time = max(dependencies.earliest[job], sim.time + dependencies.think[job])
-            push(dependencies.coming, own.coming, time, job)
-            own.coming += 1
-            job = dependencies.next[job]
+        for place in range(dependencies.first[other], dependencies.first[other + 1]):
+            job = dependencies.followers[place]
+            dependencies.left[job] -= 1
+            if dependencies.left[job] == 0:
+                time = max(dependencies.earliest[job], sim.time + dependencies.think[job])
+                push(dependencies.coming, own.coming, time, job)
+                own.coming += 1
 
 
 @jit_part

@@ -122,8 +122,9 @@ def warn_of_ignored(workload: Workload, partitioned: bool = False) -> None:
     found = {
         f"{parts:,} records are partial executions (status 2 to 4): each is simulated as a job of"
         " its own": parts > 0,
-        f"{follow:,} jobs follow others (preceding_job, think_time): they are submitted when the"
-        " log says, unless dependencies is 'after' or 'closed-loop'": follow > 0,
+        f"{follow:,} {'job follows' if follow == 1 else 'jobs follow'} others (preceding_job,"
+        " think_time): submitted when the log says, unless dependencies is 'after' or"
+        " 'closed-loop'": follow > 0,
         f"its jobs ran in {partitions} partitions: unless the machine has them (--cluster), each"
         f" may have any of the {workload.processors:,} processors": partitions > 1
         and not partitioned,

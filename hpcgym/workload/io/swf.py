@@ -79,8 +79,8 @@ def write_swf(workload: Workload, path: str | os.PathLike[str]) -> None:
 
     The header is the workload's own, with the version and the machine's size added where they are
     missing or not right. Reading the file gives equal columns of SWF. The format has no place for
-    units of several cores, for resources such as accelerators, nor for measured power and
-    slowdowns. A file that is there is replaced, whole or not at all.
+    units of several cores, for resources such as accelerators, for jobs that follow several others,
+    nor for measured power and slowdowns. A file that is there is replaced, whole or not at all.
 
     Raises
     ------
@@ -124,6 +124,9 @@ def write_swf(workload: Workload, path: str | os.PathLike[str]) -> None:
 def _lost(workload: Workload) -> dict[str, NDArray[np.bool_]]:
     """Return what the format has no place for -> which jobs have it, (n_jobs,)."""
     lost = {c: workload.columns[c] != MISSING for c in OWN_COLUMNS}
+    if workload.more_preceding is not None:
+        several = np.isin(workload.job_number, workload.more_preceding[:, 0])
+        lost["preceding jobs beside the first"] = several
     for resource, demand in workload.per_unit.items():
         if resource == CORE:
             # who reads the file takes each processor for a unit of one core

@@ -53,6 +53,7 @@ from hpcgym.workload.io.table_extracts import BEGIN, begin_of, extract_of, trace
 from hpcgym.workload.io.table_files import read_csv, read_parquet, where_row
 from hpcgym.workload.io.table_names import with_names, without_names
 from hpcgym.workload.io.table_numbers import TEXT, numbers_alone, wrong_numbers
+from hpcgym.workload.io.table_preceding import pairs_in, without_several
 from hpcgym.workload.io.table_times import with_seconds
 from hpcgym.workload.model import (
     FLOAT_COLUMNS,
@@ -83,7 +84,8 @@ def from_pandas(
     Users, groups, executables, queues and partitions may be names in place of numbers, or have
     their names in columns of their own; see :mod:`hpcgym.workload.io.table_names`. They are
     numbered, and the names become lines of the header. ``submit_time`` may be dates, and durations
-    texts such as ``1-02:03:04``; see :mod:`hpcgym.workload.io.table_times`.
+    texts such as ``1-02:03:04``; see :mod:`hpcgym.workload.io.table_times`. ``preceding_job`` may
+    be several numbers with blanks between, ``7 9``.
 
     Parameters
     ----------
@@ -119,6 +121,7 @@ def from_pandas(
     if queues and "queue" in frame:
         given = frame["queue"].astype(object)
         frame = frame.assign(queue=given.map(lambda queue: queues.get(queue, queue)))
+    frame, more = without_several(frame)
     numeric = _numbers(frame, name, errors, counts, queues)
     numeric = _with_amounts(numeric, resources, name, errors, counts)
     if not len(numeric):
@@ -141,6 +144,7 @@ def from_pandas(
         else None,
         units=numeric[UNITS].to_numpy() if resources else None,
         per_unit={r: numeric[r].to_numpy() for r in demands},
+        more_preceding=pairs_in(numeric, more, name),
     )
     if processors is None:
         return replace(workload, processors=size_by_jobs(workload.columns, name))
