@@ -299,11 +299,12 @@ def test_what_is_told_and_not_used_is_counted(tmp_path: Path) -> None:
     rows = [f"{JOB}|5|None|", f"{JOB[1:]}".join(["8", "|6|Licenses|afterok:7"])]
     rows += ["9" + JOB[1:] + "||(null)|afterok:7:8"]
     workload = read(tmp_path, text(*rows, head=head))
-    assert workload.preceding_job.tolist() == [-1, 7, -1]
+    assert workload.preceding_job.tolist() == [-1, 7, 7]
+    assert workload.more_preceding is not None
+    assert workload.more_preceding.tolist() == [[9, 8]]
     assert workload.cleaning == {
         "not used: Priority": 2,
         "not used: Reason": 1,
-        "not used: Dependency on several jobs": 1,
     }
 
 

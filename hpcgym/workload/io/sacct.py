@@ -29,8 +29,8 @@ from hpcgym.workload.io.log_lines import (
     with_units,
     workload_of,
 )
+from hpcgym.workload.io.sacct_dependencies import preceding
 from hpcgym.workload.io.sacct_fields import (
-    AFTER,
     ARRAY_TASKS,
     NO_TRES,
     OPEN_STATES,
@@ -43,7 +43,6 @@ from hpcgym.workload.io.sacct_fields import (
     minutes,
     parts_of_id,
     per_what,
-    preceding,
     state_of,
     time_limit,
     tres,
@@ -72,7 +71,7 @@ _UNUSED = ("Priority", "Reason", "Reservation", "Constraints")
 _READ = {
     *(name.casefold() for names in (*_NEEDED, _UNUSED) for name in names),
     *("state", "eligible", "timelimit", "timelimitraw", "reqmem", "nnodes", "allocnodes"),
-    *("dependency", "user", "uid", "account", "group", "gid", "qos", "partition"),
+    *("dependency", "jobname", "user", "uid", "account", "group", "gid", "qos", "partition"),
 }
 _NOTHING = ("", "None", "(null)", "N/A")
 
@@ -228,15 +227,17 @@ def _columns(log: Log, clock: Clock) -> dict[str, Any]:
     for place in np.flatnonzero(submit < 0).tolist():
         log.refuse(log.lines[place], "Submit is blank", "line with a wrong Submit")
     start = _after(log, "Start", start, submit, clock)
+    number = np.array(job_number, dtype=np.int64)
+    status = log.numbers("State", lambda text: STATES.get(state_of(text), MISSING))
     return {
-        "job_number": np.array(job_number, dtype=np.int64),
+        "job_number": number,
         "submit_time": submit,
         "eligible": log.numbers("Eligible", _known(clock.seconds)),
         "start": start,
         "run_time": _run_times(log, clock, start),
         "requested_time": _requested(log),
-        "status": log.numbers("State", lambda text: STATES.get(state_of(text), MISSING)),
-        "preceding_job": _preceding(log),
+        "status": status,
+        "preceding_job": preceding(log, number, status, submit),
         **_resources(log),
         "user": log.names("user", "uid"),
         "group": log.names("account", "group", "gid"),
@@ -321,13 +322,6 @@ def _count(log: Log, name: str) -> Ints:
         return int(text)
 
     return log.numbers(name, whole)
-
-
-def _preceding(log: Log) -> Ints:
-    """Return the job that each one follows, of those that depend on one other job."""
-    several = [bool(AFTER.search(text)) and preceding(text) < 0 for text in log.texts("dependency")]
-    log.count("not used: Dependency on several jobs", np.array(several, np.bool_))
-    return log.numbers("Dependency", preceding)
 
 
 def _after(log: Log, name: str, times: Ints, before: Ints, clock: Clock) -> Ints:

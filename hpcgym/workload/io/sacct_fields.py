@@ -46,14 +46,17 @@ _UNITS = {"K": 1 / 1024, "": 1, "M": 1, "G": 1024, "T": 1024**2, "P": 1024**3}
 #: Processors, memory [MB], nodes and GPUs, where a job tells none of them.
 NO_TRES = (MISSING, MISSING, MISSING, MISSING)
 
-AFTER = re.compile(r"after\w*:\d")
-_AFTER_ONE = re.compile(r"after\w*:(\d{1,18})(?:\+\d+)?(?:\(\w*\))?")
-
 
 def is_step(text: str) -> bool:
     """Tell whether an id is that of a step, such as ``7.batch``."""
     job, point, step = text.partition(".")
     return bool(point and step) and job[:1].isdigit()
+
+
+def task_of_id(text: str) -> tuple[int, int] | None:
+    """Return the array and the task of an id such as ``123_4``; None of all others."""
+    found = _ID.fullmatch(text)
+    return (int(found["number"]), int(found["task"])) if found and found["task"] else None
 
 
 def parts_of_id(text: str) -> str | tuple[int, str]:
@@ -150,9 +153,3 @@ def tres(text: str) -> tuple[int, int, int, int]:
         amounts.get("node", MISSING),
         gpus,
     )
-
-
-def preceding(text: str) -> int:
-    """Return the number of the one job that a job depends on, -1 for none or several."""
-    found = _AFTER_ONE.fullmatch(text)
-    return int(found[1]) if found else MISSING

@@ -1,0 +1,167 @@
+"""Which jobs a job of Slurm follows: the field ``Dependency``, as by ``afterok:12:13,afterany:14``.
+
+What it may hold: https://slurm.schedmd.com/sbatch.html#OPT_dependency
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.workload.io.log_lines import Ints, Log
+from hpcgym.workload.io.sacct_fields import task_of_id
+from hpcgym.workload.model import MISSING
+
+_STARTS = "not used: Dependency after, which is on the start of a job"
+_ANY = "not used: Dependency on any one of several jobs"
+_OTHER = "not used: Dependency that is no list such as afterok:12:13,afterany:14"
+_UNNAMED = "not used: Dependency singleton, without the fields JobName and User"
+_UNKNOWN_TASK = "not used: Dependency on a task of an array that is not there"
+_NO_RAW = "not used: Dependency on an array, whose tasks have no numbers without JobIDRaw"
+_BROKEN = "repaired: Dependency that the other's end did not meet taken for afterany"
+
+#: Kind of a dependency on the end of a job -> whether the other must have completed.
+_ENDS = {
+    "afterany": None,
+    "afterburstbuffer": None,
+    "afterok": True,
+    "aftercorr": True,
+    "afternotok": False,
+}
+_SINGLETON = "singleton"
+
+_REMARK = re.compile(r"\(\w*\)")  # how far it is, as squeue tells
+_PART = re.compile(r"(?P<kind>[a-z]+)(?P<jobs>(?::\d{1,18}(?:_(?:\d{1,9}|\*))?(?:\+\d+)?)+)")
+
+
+class _Condition(NamedTuple):
+    """One part of a dependency: its kind, and ids of jobs such as ``12``, ``12_3`` or ``12_*``."""
+
+    kind: str
+    ids: tuple[str, ...]
+
+
+def preceding(log: Log, number: Ints, status: Ints, submit: Ints) -> NDArray[Any]:
+    """Return the jobs that each job follows, (n,): numbers, or texts such as ``7 9``, -1 of none.
+
+    Parameters
+    ----------
+    log : counts what is not used, and what the log itself did not keep.
+    number, status, submit : of each job, (n,).
+    """
+    texts = log.texts("dependency")
+    if not any(texts):
+        return np.full(len(number), MISSING)
+    known = {text: _conditions(text) for text in set(texts)}
+    jobs = _Jobs(log, number, status)
+    earlier = _of_one_name(log, number, submit, [_is_single(known[text]) for text in texts])
+    found: list[list[int]] = []
+    counts: dict[str, int] = {}
+    for place, text in enumerate(texts):
+        others: list[int] = []
+        odd: set[str] = set()
+        for one in known[text]:
+            if isinstance(one, str):
+                odd.add(one)
+            elif one.kind == _SINGLETON:
+                others += earlier.get(place, ())
+                odd |= set() if earlier else {_UNNAMED}
+            else:
+                others += jobs.meant(place, one, odd)
+        found.append([other for other in dict.fromkeys(others) if other != number[place]])
+        for reason in odd:
+            counts[reason] = counts.get(reason, 0) + 1
+    log.counts.update(counts)
+    if all(len(others) < 2 for others in found):
+        return np.array([others[0] if others else MISSING for others in found], np.int64)
+    return np.array([" ".join(map(str, others or [MISSING])) for others in found], dtype=object)
+
+
+def _conditions(text: str) -> tuple[_Condition | str, ...]:
+    """Return the parts of a dependency, or in place of one the reason why it is not used."""
+    plain = _REMARK.sub("", text)
+    if plain in ("", "None", "null"):
+        return ()
+    if "?" in plain:
+        return (_ANY,)
+    return tuple(map(_condition, plain.split(",")))
+
+
+def _condition(part: str) -> _Condition | str:
+    """Return a part of a dependency, or the reason why it is not used."""
+    if part == _SINGLETON:
+        return _Condition(_SINGLETON, ())
+    found = _PART.fullmatch(part)
+    if found is not None and found["kind"] == "after":
+        return _STARTS
+    if found is None or found["kind"] not in _ENDS or "+" in found["jobs"]:
+        return _OTHER
+    return _Condition(found["kind"], tuple(found["jobs"][1:].split(":")))
+
+
+def _is_single(conditions: Iterable[_Condition | str]) -> bool:
+    """Tell whether a dependency is, in part, on all earlier jobs of one name."""
+    return any(isinstance(one, _Condition) and one.kind == _SINGLETON for one in conditions)
+
+
+class _Jobs:
+    """The jobs of a log by their ids: how they ended, tasks of arrays."""
+
+    def __init__(self, log: Log, number: Ints, status: Ints) -> None:
+        self.own = [task_of_id(text) for text in log.texts("jobid")]
+        self.status = dict(zip(number.tolist(), status.tolist(), strict=True))  # the last counts
+        self.tasks: dict[int, dict[int, int]] = {}
+        self.raw = "jobidraw" in log.fields
+        for task, one in zip(self.own, number.tolist(), strict=True):
+            if task is not None:
+                self.tasks.setdefault(task[0], {})[task[1]] = one
+
+    def meant(self, place: int, one: _Condition, odd: set[str]) -> list[int]:
+        """Return the numbers of the jobs that a part of a job's dependency names.
+
+        ``odd`` gets reasons to count the job by.
+        """
+        found = []
+        own = self.own[place]
+        for text in one.ids:
+            job, _, task = text.partition("_")
+            tasks = self.tasks.get(int(job), {})
+            if one.kind == "aftercorr" and own is not None and not task:
+                task = str(own[1])
+            if tasks and not self.raw:
+                odd.add(_NO_RAW)
+            elif task.isdigit() and int(task) not in tasks:
+                odd.add(_UNKNOWN_TASK)
+            elif task.isdigit():
+                found.append(tasks[int(task)])
+            else:
+                found += tasks.values() if tasks else [int(job)]
+        completed = _ENDS[one.kind]
+        ends = [self.status[job] == 1 for job in found if self.status.get(job, MISSING) != MISSING]
+        if completed is not None and any(end != completed for end in ends):
+            odd.add(_BROKEN)
+        return found
+
+
+def _of_one_name(log: Log, number: Ints, submit: Ints, single: list[bool]) -> dict[int, list[int]]:
+    """Return place -> numbers of the earlier jobs of its user and name, of those to run by itself.
+
+    Up to the last of these that is to run by itself: it has waited for those before. Nothing where
+    the log does not tell names and users.
+    """
+    if not any(single) or not {"jobname", "user"} <= {*log.fields}:
+        return {}
+    found: dict[int, list[int]] = {}
+    before: dict[tuple[str, str], list[int]] = {}
+    keys = list(zip(log.texts("user"), log.texts("jobname"), strict=True))
+    for place in np.lexsort([number, submit]).tolist():
+        earlier = before.setdefault(keys[place], [])
+        if single[place]:
+            found[place] = list(earlier)
+            earlier.clear()
+        earlier.append(int(number[place]))
+    return found

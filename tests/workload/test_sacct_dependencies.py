@@ -1,0 +1,140 @@
+"""Which jobs a job of Slurm follows, by what a dump has of its ``Dependency``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hpcgym import load_workload, simulate, validate_schedule
+from hpcgym.workload.model import Workload
+
+HEAD = "JobID|JobIDRaw|User|JobName|State|Submit|Start|End|AllocCPUS|Dependency"
+
+COMPLETED = ("12|12|ann|fit|COMPLETED", "")
+FAILED = ("13|13|ann|fit|FAILED", "")
+ARRAY = tuple((f"20_{task}|{raw}|ann|a|COMPLETED", "") for task, raw in ((1, 21), (2, 22), (3, 20)))
+
+_BROKEN = "repaired: Dependency that the other's end did not meet taken for afterany"
+_ANY = "not used: Dependency on any one of several jobs"
+_OTHER = "not used: Dependency that is no list such as afterok:12:13,afterany:14"
+_START = "not used: Dependency after, which is on the start of a job"
+_TASK = "not used: Dependency on a task of an array that is not there"
+
+
+def read(folder: Path, *jobs: tuple[str, str], head: str = HEAD) -> Workload:
+    """Return jobs that were submitted a minute after each other, and ran at once for 10 s."""
+    lines = [head]
+    for minute, (told, dependency) in enumerate(jobs):
+        times = [f"2024-03-01T12:{minute:02}:{second}" for second in ("00", "00", "10")]
+        lines.append("|".join([told, *times, "4", dependency]))
+    path = folder / "jobs.txt"
+    path.write_text("\n".join(lines) + "\n")
+    return load_workload(path, "none", processors=8)
+
+
+def others_of(workload: Workload, number: int) -> set[int]:
+    """Return the numbers of the jobs that a job follows."""
+    rows = zip(workload.job_number.tolist(), workload.preceding_job.tolist(), strict=True)
+    found = {other for job, other in rows if job == number and other > 0}
+    if workload.more_preceding is not None:
+        found |= {other for job, other in workload.more_preceding.tolist() if job == number}
+    return found
+
+
+@pytest.mark.parametrize(
+    ("text", "others", "reasons"),
+    [
+        ("", (), ()),
+        ("(null)", (), ()),
+        ("afterok:12", (12,), ()),
+        ("afterok:12(unfulfilled)", (12,), ()),
+        ("afterany:12:13", (12, 13), ()),
+        ("afterany:13,afterok:12,afterany:13", (12, 13), ()),
+        ("afterok:12:13", (12, 13), (_BROKEN,)),
+        ("afternotok:13", (13,), ()),
+        ("afternotok:12", (12,), (_BROKEN,)),
+        ("afterok:99", (99,), ()),  # whose end nobody knows
+        ("afterany:12?afterany:13", (), (_ANY,)),
+        ("after:12", (), (_START,)),
+        ("after:12+5,afterany:13", (13,), (_START,)),
+        ("expand:12", (), (_OTHER,)),
+        ("afterok", (), (_OTHER,)),
+        ("afterok:12:", (), (_OTHER,)),
+        ("whatever,afterany:12", (12,), (_OTHER,)),
+        ("afterok:20", (20, 21, 22), ()),
+        ("afterok:20_*", (20, 21, 22), ()),
+        ("afterok:20_2:12", (22, 12), ()),
+        ("afterok:20_7", (), (_TASK,)),
+        ("aftercorr:20", (20, 21, 22), ()),  # of a job that is no task itself
+        ("singleton", (12, 13), ()),
+        ("afterok:20_1,singleton", (12, 13, 21), ()),
+    ],
+)
+def test_what_a_job_follows(
+    tmp_path: Path, text: str, others: tuple[int, ...], reasons: tuple[str, ...]
+) -> None:
+    last = ("40|40|ann|fit|COMPLETED", text)
+    workload = read(tmp_path, COMPLETED, FAILED, *ARRAY, last)
+    assert others_of(workload, 40) == {*others}
+    assert workload.cleaning == dict.fromkeys(reasons, 1)
+
+
+def test_tasks_follow_tasks(tmp_path: Path) -> None:
+    tasks = [(f"30_{k}|{raw}|ann|b|COMPLETED", "aftercorr:20") for k, raw in ((1, 31), (3, 30))]
+    workload = read(tmp_path, *ARRAY, *tasks)
+    assert others_of(workload, 31) == {21}
+    assert others_of(workload, 30) == {20}
+    assert workload.more_preceding is None
+
+
+def test_tasks_without_numbers_of_their_own(tmp_path: Path) -> None:
+    rows = [(told.replace("|", "~", 1).split("~")[0], "") for told, _ in ARRAY]
+    rows.append(("40", "afterok:20"))
+    head = "JobID|Submit|Start|End|AllocCPUS|Dependency"
+    workload = read(tmp_path, *rows, head=head)
+    assert others_of(workload, 40) == set()
+    reason = "not used: Dependency on an array, whose tasks have no numbers without JobIDRaw"
+    assert workload.cleaning[reason] == 1
+
+
+def test_one_at_a_time(tmp_path: Path) -> None:
+    """Each of one user and name follows all before it, through the last that did so as well."""
+    names = ["ann|a", "ann|b", "bob|a", "ann|a", "ann|a", "ann|b", "ann|a"]
+    alone = [False, False, True, True, False, False, True]
+    rows = [
+        (f"{job}|{job}|{names[job - 1]}|COMPLETED", "singleton" if alone[job - 1] else "")
+        for job in range(1, 8)
+    ]
+    workload = read(tmp_path, *rows)
+    assert [others_of(workload, job) for job in (3, 4, 7)] == [set(), {1}, {4, 5}]
+    for job in range(1, 8):
+        before = {k for k in range(1, job) if names[k - 1] == names[job - 1]}
+        reached, new = set[int](), {job}
+        while new:
+            new = set().union(*(others_of(workload, one) for one in new)) - reached
+            reached |= new
+        # job 5 does not mind who runs beside it, and is minded by job 7
+        assert reached == (before if alone[job - 1] else set())
+
+
+def test_one_at_a_time_without_names(tmp_path: Path) -> None:
+    head = HEAD.replace("JobName|", "")
+    rows = [("1|1|ann|COMPLETED", ""), ("2|2|ann|COMPLETED", "singleton")]
+    workload = read(tmp_path, *rows, head=head)
+    assert others_of(workload, 2) == set()
+    reason = "not used: Dependency singleton, without the fields JobName and User"
+    assert workload.cleaning == {reason: 1}
+
+
+@pytest.mark.compiled
+def test_a_dump_is_simulated_in_closed_loop(tmp_path: Path) -> None:
+    """By hand: on a machine of 8, two at once; the last comes as long after as in the log."""
+    last = ("40|40|ann|sum|COMPLETED", "afterany:12:13")
+    workload = read(tmp_path, COMPLETED, FAILED, last).with_columns(requested_time=[10] * 3)
+    result = simulate(workload, dependencies="closed-loop")
+    assert result.workload.submit_time.tolist() == [0, 60, 120]  # nothing waits
+    slower = simulate(workload.with_columns(wait_time=[0, 40, 0]), dependencies="closed-loop")
+    # in the log job 13 ended at 60 s + 40 s + 10 s, 10 s before; here it does not wait
+    assert slower.workload.submit_time.tolist() == [0, 60, 80]
+    validate_schedule(slower)
