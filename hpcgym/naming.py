@@ -34,9 +34,11 @@ SWF_COLUMNS = (
     "think_time",
 )
 
-#: Columns that SWF lacks, of measured jobs: the mean power on each processor of a job [W]; its
-#: completion time at the lowest frequency over that at the highest.
-OWN_COLUMNS = ("power_w", "slowdown")
+#: The column of the number of the array that a job is a task of; it has no names.
+ARRAY = "array"
+#: Columns that SWF lacks: of measured jobs the mean power on each processor of a job [W], and its
+#: completion time at the lowest frequency over that at the highest; and of tasks their array.
+OWN_COLUMNS = ("power_w", "slowdown", ARRAY)
 
 #: All columns that a job can have, but for units and resources.
 JOB_COLUMNS = SWF_COLUMNS + OWN_COLUMNS

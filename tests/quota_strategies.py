@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hpcgym.workload.model import Workload
 
 KNOWN = ("none", "easy")  # beside those with several reservations
-COLUMNS = {"user": "user_id", "group": "group_id", "queue": "queue"}
+COLUMNS = {"user": "user_id", "group": "group_id", "queue": "queue", "array": "array"}
 Slow = tuple[list[Any], float, float]
 
 
@@ -22,7 +22,12 @@ def quotas(draw: st.DrawFn, workload: Workload) -> tuple[str, list[Slow]]:
         each = draw(st.lists(st.sampled_from(list(COLUMNS)), max_size=2, unique=True))
         only = draw(st.sampled_from([None, 1, 2]))
         columns = [workload.columns[COLUMNS[name]].tolist() for name in each]
-        rows = [tuple(column[row] for column in columns) for row in range(len(workload))]
+        rows: list[Any] = [tuple(column[row] for column in columns) for row in range(len(workload))]
+        if "array" in each:
+            rows = [
+                None if array < 0 else key
+                for key, array in zip(rows, workload.array.tolist(), strict=True)
+            ]
         keys = [
             key if only is None or queue == only else None
             for key, queue in zip(rows, workload.queue.tolist(), strict=True)
@@ -39,8 +44,12 @@ def quotas(draw: st.DrawFn, workload: Workload) -> tuple[str, list[Slow]]:
 
 
 def with_queues(workload: Workload, queues: list[int]) -> Workload:
+    """Return the jobs with those queues in turn, two groups, and arrays of three between others."""
     n = len(workload)
-    return workload.with_columns(queue=(queues * n)[:n], group_id=[1 + row % 2 for row in range(n)])
+    arrays = [row // 5 if row % 5 < 3 else -1 for row in range(n)]
+    return workload.with_columns(
+        queue=(queues * n)[:n], group_id=[1 + row % 2 for row in range(n)], array=arrays
+    )
 
 
 def fitted(rules: dict[str, Any]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.errors import HpcgymError, unknown
-from hpcgym.naming import NAMED
+from hpcgym.naming import ARRAY, NAMED
 from hpcgym.scheduler.policies.features import JobColumns
 
 if TYPE_CHECKING:
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 #: What a quota may bound, of jobs that run at once.
 BOUNDS = ("jobs", "processors")
+#: What jobs are counted apart by -> columns of their numbers.
+COLUMNS = {**NAMED, ARRAY: ARRAY}
 _MOST = 2**31
 
 
@@ -28,10 +30,10 @@ class Quota:
 
     Attributes
     ----------
-    each : columns by which jobs are counted apart, of
-        :data:`hpcgym.naming.NAMED`: of ("user",) each user by itself; of
-        () all together.
-    where : pairs of such a column and a name of the log: only jobs that are called so count.
+    each : columns by which jobs are counted apart, of :data:`COLUMNS`: of ("user",) each user by
+        itself; of () all together. Of ("array",) jobs that are in none do not count.
+    where : pairs of such a column and a name of the log, or a number that has none: only jobs that
+        are called so count.
     jobs, processors : how many may run, and how many processors they may have; None: any number.
 
     Raises
@@ -52,8 +54,8 @@ class Quota:
 
     def __post_init__(self) -> None:
         for column in (*self.each, *(column for column, _ in self.where)):
-            if column not in NAMED:
-                raise HpcgymError(f"quota: {unknown('column', column, NAMED)}")
+            if column not in COLUMNS:
+                raise HpcgymError(f"quota: {unknown('column', column, COLUMNS)}")
         for name in BOUNDS:
             value = getattr(self, name)
             whole = isinstance(value, int) and not isinstance(value, bool)
@@ -109,10 +111,12 @@ class Quota:
         within = np.ones(n, np.bool_)
         columns = JobColumns(workload)
         for column, name in self.where:
-            within &= columns.is_called(NAMED[column], name)
+            within &= columns.is_called(COLUMNS[column], name)
         keys = np.zeros((n, 0), np.int64)
         if self.each:
-            keys = np.column_stack([workload.columns[NAMED[column]] for column in self.each])
+            keys = np.column_stack([workload.columns[COLUMNS[column]] for column in self.each])
+        if ARRAY in self.each:
+            within &= workload.columns[ARRAY] >= 0
         _, place = np.unique(keys, axis=0, return_inverse=True) if self.each else ([], np.zeros(n))
         return np.where(within, place.reshape(-1), -1).astype(np.int64)
 

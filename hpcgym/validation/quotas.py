@@ -56,6 +56,8 @@ def _groups(workload: Workload, quota: Quota) -> NDArray[np.int64]:
     found = np.full(len(workload), -1, np.int64)
     for row in range(len(workload)):
         of = {word: columns[word][row] for word in needed}
+        if "array" in quota.each and of["array"] < 0:  # those in none are not an array of their own
+            continue
         if all(names[word].get(of[word], str(of[word])) == name for word, name in quota.where):
             key = tuple(of[word] for word in quota.each)
             found[row] = numbers.setdefault(key, len(numbers))

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from hpcgym.workload.warm_start import Initial
 
 #: The fields that are stored with decimals; all others are whole numbers.
-FLOAT_COLUMNS = frozenset({"average_cpu_time", *OWN_COLUMNS})
+FLOAT_COLUMNS = frozenset({"average_cpu_time", "power_w", "slowdown"})
 
 #: Times in seconds: the only fields whose values are added up, so their size is limited.
 TIME_COLUMNS = frozenset({"submit_time", "wait_time", "run_time", "requested_time", "think_time"})
@@ -68,9 +68,9 @@ class Workload:
     ----------
     name : what the workload is called in tables and pictures.
     processors : size of the machine, the number of identical processors.
-    columns : SWF field name -> array of shape (n_jobs,), int64 (``average_cpu_time`` float64); and
+    columns : SWF field name -> array of shape (n_jobs,), int64 (``average_cpu_time`` float64);
         ``power_w``, mean power of the job on each of its processors [W], and ``slowdown``, its
-        completion time at the lowest frequency over that at the highest, float64.
+        completion time at the lowest frequency over that at the highest, float64; and ``array``.
     killed : (n_jobs,) bool; True where cleaning cut the run time at the requested time.
     header : the SWF header, ``{"MaxProcs": ["128"], "Queue": ["0 interactive", ...], ...}``.
     cleaning : reason -> number of jobs dropped or repaired for it, in the order of treatment; each
@@ -124,7 +124,7 @@ class Workload:
 
         Parameters
         ----------
-        columns : SWF field name, ``power_w`` or ``slowdown`` -> array-like of shape (n_jobs,);
+        columns : one of ``JOB_COLUMNS`` -> array-like of shape (n_jobs,);
             ``submit_time`` is needed. Read-only arrays of the right dtype are kept as they are,
             others are copied.
         processors : size of the machine, at least 1.

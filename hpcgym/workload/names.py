@@ -33,14 +33,17 @@ _MEANT = {
 
 
 def names_of(workload: Workload, column: str) -> dict[int, str]:
-    """Return the names of the numbers in a column, one of ``HEADER_KEYS``, that the header tells.
+    """Return the names of the numbers in a column that the header tells, of ``HEADER_KEYS``.
+
+    Of other columns, such as ``array``, it tells none.
 
     >>> import hpcgym
     >>> jobs = hpcgym.load_workload("lublin:jobs=2,processors=4,seed=0")
     >>> names_of(jobs, "user_id")
     {}
     """
-    return numbered_names(workload.header, HEADER_KEYS[column])
+    key = HEADER_KEYS.get(column)
+    return {} if key is None else numbered_names(workload.header, key)
 
 
 def called(names: Mapping[int, str], kind: str, number: int) -> str:

@@ -94,11 +94,14 @@ def four(**columns: list[int]) -> Workload:
         ("queue=2:jobs=1", [0, 0, 10, 0]),
         ("queue:jobs=1", [0, 0, 10, 10]),
         ("queue=2/user:jobs=1; all:processors=4", [0, 0, 10, 10]),
+        ("array:jobs=1", [0, 0, 0, 10]),
+        ("array=7:processors=2", [0, 0, 0, 10]),
+        ("array/queue:jobs=1", [0, 0, 0, 0]),
         (None, [0, 0, 0, 0]),
     ],
 )
 def test_by_hand(quota: str | None, starts: list[int]) -> None:
-    result = hpcgym.simulate(four(queue=[1, 2, 2, 1]), quota=quota)
+    result = hpcgym.simulate(four(queue=[1, 2, 2, 1], array=[-1, 7, -1, 7]), quota=quota)
     assert result.start.tolist() == starts
     hpcgym.validate_schedule(result)
 
@@ -150,10 +153,11 @@ def test_names_of_the_log() -> None:
     assert "workload: quotas of no job: queue=nigth:jobs=1" in texts
 
 
-def test_the_proof_counts_by_itself() -> None:
-    result = hpcgym.simulate(four(), quota="user:jobs=2")
-    wrong = replace(result, scheduler=replace(result.scheduler, quota="user:jobs=1"))
-    with pytest.raises(HpcgymError, match=r"quota user:jobs=1: at 0 s 2 jobs run"):
+@pytest.mark.parametrize("column", ["user", "array"])
+def test_the_proof_counts_by_itself(column: str) -> None:
+    result = hpcgym.simulate(four(array=[3] * 4), quota=f"{column}:jobs=2")
+    wrong = replace(result, scheduler=replace(result.scheduler, quota=f"{column}:jobs=1"))
+    with pytest.raises(HpcgymError, match=rf"quota {column}:jobs=1: at 0 s 2 jobs run"):
         hpcgym.validate_schedule(wrong)
 
 

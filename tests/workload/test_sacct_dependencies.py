@@ -80,6 +80,12 @@ def test_what_a_job_follows(
     assert workload.cleaning == dict.fromkeys(reasons, 1)
 
 
+def test_tasks_know_their_array(tmp_path: Path) -> None:
+    workload = read(tmp_path, *ARRAY, COMPLETED)
+    assert workload.array.tolist() == [20, 20, 20, -1]
+    assert (read(tmp_path, COMPLETED).array == -1).all()
+
+
 def test_tasks_follow_tasks(tmp_path: Path) -> None:
     tasks = [(f"30_{k}|{raw}|ann|b|COMPLETED", "aftercorr:20") for k, raw in ((1, 31), (3, 30))]
     workload = read(tmp_path, *ARRAY, *tasks)

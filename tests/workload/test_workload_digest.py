@@ -21,7 +21,7 @@ from hpcgym.workload.model import Workload
 READ = {
     *("job_number", "submit_time", "run_time", "requested_time", "requested_processors"),
     *("user_id", "group_id", "executable", "queue", "partition", "requested_memory"),
-    *("power_w", "slowdown"),
+    *("power_w", "slowdown", "array"),
 }
 RECORDED = sorted(set(JOB_COLUMNS) - READ)
 

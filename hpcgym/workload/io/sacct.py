@@ -44,6 +44,7 @@ from hpcgym.workload.io.sacct_fields import (
     parts_of_id,
     per_what,
     state_of,
+    task_of_id,
     time_limit,
     tres,
 )
@@ -229,8 +230,11 @@ def _columns(log: Log, clock: Clock) -> dict[str, Any]:
     start = _after(log, "Start", start, submit, clock)
     number = np.array(job_number, dtype=np.int64)
     status = log.numbers("State", lambda text: STATES.get(state_of(text), MISSING))
+    tasks = [task_of_id(text) for text in log.texts("jobid")]
+    array = [MISSING if task is None else task[0] for task in tasks]
     return {
         "job_number": number,
+        **({"array": np.array(array, np.int64)} if any(tasks) else {}),
         "submit_time": submit,
         "eligible": log.numbers("Eligible", _known(clock.seconds)),
         "start": start,
