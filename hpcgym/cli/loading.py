@@ -269,8 +269,9 @@ class PeriodReading(MachineReading):
 
 def _fitting(workload: Workload, cluster: Cluster | None, drop: bool) -> Workload:
     """Return the jobs that the empty machine holds: all, unless the others are to be dropped."""
-    from hpcgym.workload import check_fits, fitting, needs_of
+    from hpcgym.workload import check_fits, fitting, needs_of, within_limits
     from hpcgym.workload.cleaning import clean
+    from hpcgym.workload.partition_limits import check_limits
     from hpcgym.workload.partitions import check_partitions
 
     if cluster is None or not cluster.groups:
@@ -278,11 +279,13 @@ def _fitting(workload: Workload, cluster: Cluster | None, drop: bool) -> Workloa
         return clean(workload, "drop-larger-than-machine", processors) if drop else workload
     partitions = [one.name for one in cluster.partitions]
     if drop:
-        return fitting(workload, cluster.resources, cluster.capacity, partitions)
+        kept = fitting(workload, cluster.resources, cluster.capacity, partitions)
+        return within_limits(kept, cluster)
     try:
         check_partitions(workload, partitions)
         needs = needs_of(workload, cluster.resources)
         check_fits(workload, needs, cluster.capacity, cluster.resources)
+        check_limits(workload, cluster)
     except HpcgymError as error:
         if workload.units is None and (workload.requested_processors < 1).any():
             raise  # those are for --clean

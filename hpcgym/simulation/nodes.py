@@ -25,6 +25,7 @@ from hpcgym.scheduler.dispatchers.view import cells_of
 from hpcgym.simulation.warm_start import own_cells, write_cells
 from hpcgym.simulation.windows import closings, holders_of
 from hpcgym.workload.needs import check_fits, expected_waits, needs_of
+from hpcgym.workload.partition_limits import check_limits
 from hpcgym.workload.partitions import check_partitions
 
 if TYPE_CHECKING:
@@ -53,13 +54,15 @@ def needs_on(workload: Workload, cluster: Cluster) -> NDArray[np.int64]:
 
     Raises
     ------
-    WorkloadError : a job that never fits, or asks for what the machine does not have.
+    WorkloadError : a job that never fits, or asks for what the machine does not have, or for more
+        than its partition lets it have.
     """
     if not cluster.groups:
         return np.column_stack([np.ones(len(workload), np.int64), workload.requested_processors])
     check_partitions(workload, [one.name for one in cluster.partitions])
     needs = needs_of(workload, cluster.resources)
     check_fits(workload, needs, cluster.capacity, cluster.resources)
+    check_limits(workload, cluster)
     return needs
 
 

@@ -11,6 +11,7 @@ from hpcgym.workload.io.tables import from_pandas, read_table, write_table
 from hpcgym.workload.load import load_workload
 from hpcgym.workload.model import Workload
 from hpcgym.workload.needs import check_fits, expected_waits, fitting, needs_of
+from hpcgym.workload.partition_limits import within_limits
 from hpcgym.workload.shuffling import shuffled
 from hpcgym.workload.slicing import months, slices, weeks
 from hpcgym.workload.warm_start import Initial
@@ -41,6 +42,7 @@ __all__ = [
     "slices",
     "weeks",
     "with_codes",
+    "within_limits",
     "write_swf",
     "write_table",
 ]

@@ -23,6 +23,7 @@ from hpcgym.workload.model import Workload, check_processors
 Filter = Callable[[Workload], Workload]
 
 _PARTS = "drop-partial-executions"  # which asks what the filters after it keep
+_REQUEST = "request-from-run-time"
 
 #: What to try when a reason has left no job at all.
 _HINTS = {
@@ -73,6 +74,11 @@ def filter_names(recipe: str | Sequence[str]) -> tuple[str, ...]:
                 f" recipes: {', '.join(RECIPES)}; filters: {', '.join(FILTERS)}"
             )
     return tuple(names)
+
+
+def fills_times(recipe: str | Sequence[str]) -> bool:
+    """Return whether a recipe finds another time where no requested time is told."""
+    return _REQUEST in filter_names(recipe)
 
 
 def _filtered(workload: Workload, names: Sequence[str]) -> Workload:
@@ -200,7 +206,7 @@ def drop_overrun(workload: Workload) -> Workload:
 #: Name of a filter -> the function.
 FILTERS: dict[str, Filter] = {
     "fill-processors": fill_processors,
-    "request-from-run-time": request_from_run_time,
+    _REQUEST: request_from_run_time,
     _PARTS: drop_partial_executions,
     "drop-negative-submit-time": drop_negative_submit_time,
     "drop-no-run-time": drop_no_run_time,
@@ -223,7 +229,7 @@ _VALID = (
 #: Name of a recipe -> its filters, in order.
 RECIPES: dict[str, tuple[str, ...]] = {
     "none": (),
-    "default": (_PARTS, "request-from-run-time", *_VALID, "cap-run-time"),
+    "default": (_PARTS, _REQUEST, *_VALID, "cap-run-time"),
     "glesser": (*_VALID, "cap-run-time"),
     "legrand": (*_VALID, "drop-overrun"),
 }

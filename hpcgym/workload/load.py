@@ -15,18 +15,19 @@ from hpcgym.cluster.files import find_cluster
 from hpcgym.errors import WorkloadError
 from hpcgym.workload.archive import TRACES, fetch, find, find_own, find_trace, is_trace, own_traces
 from hpcgym.workload.cleaning import clean as clean_workload
-from hpcgym.workload.cleaning import filter_names
+from hpcgym.workload.cleaning import fills_times, filter_names
 from hpcgym.workload.io.files import Errors, Reading, check_errors, stem
 from hpcgym.workload.io.formats import read_jobs
 from hpcgym.workload.io.records import warn_of_ignored
 from hpcgym.workload.io.tables import from_pandas
 from hpcgym.workload.model import Workload
 from hpcgym.workload.needs import queue_numbers
+from hpcgym.workload.partition_limits import with_default_times
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from hpcgym.cluster import Cluster
+    from hpcgym.cluster import Cluster, Partition
 
 #: Names of the generators; a generator's arguments follow its name: ``lublin:jobs=1000,seed=3``.
 GENERATORS = ("lublin", "eurora", "kit", "light-esp", "codes")
@@ -61,9 +62,10 @@ def load_workload(
         see :mod:`hpcgym.workload.cleaning`.
     processors : size of the machine, instead of what the source tells; larger jobs are dropped.
     cluster : the machine on which the jobs are to be simulated, as :func:`hpcgym.simulate` takes
-        it, instead of ``processors``: its size, and the numbers of its queues, from 1 on, for a
-        table whose jobs have their names. What does not fit on its nodes is left in; see
-        :func:`hpcgym.workload.fitting`.
+        it, instead of ``processors``: its size; the numbers of its queues, from 1 on, for a table
+        whose jobs have their names; and the DefaultTime of its partitions, which stands for
+        unknown requested times before ``clean`` takes the run time for them. What does not fit on
+        its nodes is left in; see :func:`hpcgym.workload.fitting`.
     errors : "raise" stops at a line of a file that is no job; "skip" drops and counts such lines.
     format : of a file, a name of :data:`hpcgym.workload.io.formats.FORMATS`; None: as it looks.
     tz : the time zone of dates that tell no offset, such as ``Europe/Berlin``; None: UTC.
@@ -83,20 +85,21 @@ def load_workload(
     check_errors(errors)
     filter_names(clean)  # a wrong recipe is said before a large file is read
     queues: tuple[str, ...] = ()
-    partitioned = False
+    partitions: tuple[Partition, ...] = ()
     if cluster is not None:
         if processors is not None:
             raise WorkloadError("give either cluster or processors, not both")
         machine = find_cluster(cluster)
         processors, queues = machine.processors, tuple(machine.queues)
-        partitioned = bool(machine.partitions)
+        partitions = machine.partitions
     how = Reading(processors, errors, queues, tz)
     if format is not None and not _is_file(source):
         raise WorkloadError(f"format is of files, and {source!r} is none")
     loaded = _load(source, how, format)
-    workload = clean_workload(loaded, clean, processors)
+    timed = with_default_times(loaded, partitions) if fills_times(clean) else loaded
+    workload = clean_workload(timed, clean, processors)
     if loaded is not source:  # a workload has been warned of when it was loaded
-        warn_of_ignored(workload, partitioned)
+        warn_of_ignored(workload, bool(partitions))
     return workload
 
 

@@ -197,6 +197,19 @@ def test_jobs_that_never_fit_are_dropped_on_demand():
     assert int(row["jobs"]) == len(kept)
 
 
+def test_jobs_over_the_limits_of_their_partition_are_dropped_on_demand(tmp_path):
+    conf = tmp_path / "slurm.conf"
+    conf.write_text("NodeName=a[1-4] CPUs=4\nPartitionName=batch Nodes=ALL MaxTime=60\n")
+    jobs = tmp_path / "jobs.csv"
+    head = "submit_time,partition_name,requested_processors,run_time,requested_time\n"
+    jobs.write_text(f"{head}0,batch,8,60,3600\n1,batch,8,60,3601\n")
+    arguments = ("simulate", jobs, "--cluster", conf)
+    assert "job 2 (row 1) asks for more than 3600 s, MaxTime of 'batch'" in run(*arguments).stderr
+    assert "--unfit drop drops such jobs, counted" in run(*arguments).stderr
+    value = as_json(*arguments, "--unfit", "drop")
+    assert value["cleaning"] == {"dropped: asks for more than its partition lets a job have": 1}
+
+
 @pytest.mark.parametrize("machine", ["--processors", "--cluster"])
 def test_a_pool_drops_what_is_larger_whatever_the_recipe(tmp_path, machine):
     path = tmp_path / "pool.toml"

@@ -131,11 +131,12 @@ def test_what_is_not_followed_is_named(tmp_path: Path) -> None:
     named = {one.name: one for one in read_slurm_conf(path).unfollowed}
     assert {
         "SchedulerParameters", "PriorityType", "PriorityWeightAge", "PriorityMaxAge",
-        "n[001-100]: Weight", "mixed: State", "debug: MaxTime", "debug: PriorityTier",
+        "n[001-100]: Weight", "mixed: State", "debug: AllowAccounts", "debug: PriorityTier",
         "gpu: OverSubscribe", "gpu: QOS", "old: State", "Strange",
     } <= named.keys()  # fmt: skip
     assert named["Strange"].where == f"{path}, line 24"
     assert named["Strange"].why == "not a known setting"
+    assert not named.keys() & {"debug: MaxTime", "debug: MaxNodes", "batch: DefaultTime"}
     assert not named.keys() & {"GresTypes", "DEFAULT: State", "batch: Nodes", "gpu[1-4]: Gres"}
     with pytest.warns(HpcgymWarning, match="does not follow .* settings of scheduling"):
         assert find_cluster(path).nodes == 105

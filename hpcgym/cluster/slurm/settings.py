@@ -76,13 +76,11 @@ _USUAL = {
     "preemptmode": ("off",),
     "topologyplugin": ("topology/none", "topology/default", "topology/flat"),
     "priorityfavorsmall": ("no",),
-    "enforcepartlimits": ("no",),
+    "enforcepartlimits": ("no", "any", "all"),
 }
 #: The same of keys of nodes and partitions.
 _USUAL_KEYS = {
     "state": ("up", "unknown", "idle", "future"),
-    "maxtime": ("infinite", "unlimited"),
-    "maxnodes": ("infinite", "unlimited"),
     "minnodes": ("0", "1"),
     "prioritytier": ("1",),
     "priorityjobfactor": ("1",),
@@ -92,6 +90,8 @@ _USUAL_KEYS = {
     "weight": ("1",),
     **dict.fromkeys(("allowaccounts", "allowgroups", "allowqos"), ("all",)),
 }
+#: Keys of partitions that simulations go by.
+_OF_PARTITIONS = ("nodes", "default", "maxtime", "defaulttime", "maxnodes")
 _NOT_YET = "no simulation goes by it"
 _UNKNOWN = "not a known setting"
 
@@ -99,8 +99,7 @@ _UNKNOWN = "not a known setting"
 def unfollowed(settings: Iterable[Setting]) -> list[Unfollowed]:
     """Return the settings that say, or may say, how jobs are scheduled, and that are not followed.
 
-    Settings that say nothing of schedules, such as ports and log files, are left out. Jobs have
-    nodes of their partition; what partitions limit beside that is read but not followed.
+    Settings that say nothing of schedules, such as ports and log files, are left out.
     """
     found = []
     for setting in settings:
@@ -108,7 +107,7 @@ def unfollowed(settings: Iterable[Setting]) -> list[Unfollowed]:
         if name == "nodename":
             found += _of_keys(setting, machine.READ)
         elif name == "partitionname":
-            found += _of_keys(setting, ("nodes", "default"))
+            found += _of_keys(setting, _OF_PARTITIONS)
         elif name in OF_SCHEDULING:
             if setting.value.casefold() not in _USUAL.get(name, ()):
                 found.append(Unfollowed(setting.where, setting.name, setting.value, _NOT_YET))

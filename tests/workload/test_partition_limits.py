@@ -1,0 +1,121 @@
+"""What partitions let a job ask for: by hand, beside all ways to choose nodes, from a file."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import hpcgym
+from hpcgym.cluster import Cluster, NodeGroup, Partition
+from hpcgym.errors import HpcgymError, WorkloadError
+from hpcgym.workload import within_limits
+from hpcgym.workload.model import Workload
+from hpcgym.workload.partition_limits import OVER_LIMITS, fewest_nodes
+
+CONF = """\
+NodeName=a[1-4] CPUs=4
+PartitionName=batch Nodes=a[1-4] MaxTime=60 DefaultTime=10 MaxNodes=2
+PartitionName=long Nodes=a[1-4] MaxTime=100
+PartitionName=free Nodes=a[1-4]
+"""
+_REPAIRED = "repaired: requested_time taken from the DefaultTime of its partition"
+
+
+def table(folder: Path, *rows: tuple[str, int, int, int]) -> tuple[str, str]:
+    """Return files of jobs (partition, processors, run time, requested time) and of a machine."""
+    lines = ["submit_time,partition_name,requested_processors,run_time,requested_time"]
+    lines += [",".join(map(str, (place, *row))) for place, row in enumerate(rows)]
+    (folder / "jobs.csv").write_text("\n".join(lines) + "\n")
+    (folder / "slurm.conf").write_text(CONF)
+    return str(folder / "jobs.csv"), str(folder / "slurm.conf")
+
+
+def test_jobs_that_ask_for_more_are_an_error_or_dropped(tmp_path: Path) -> None:
+    rows = [
+        ("batch", 8, 60, 3600),
+        ("batch", 1, 60, 3601),
+        ("long", 9, 60, 6000),
+        ("batch", 9, 60, 60),
+        ("free", 16, 60, 10**6),
+    ]
+    jobs, machine = table(tmp_path, *rows)
+    workload = hpcgym.load_workload(jobs, cluster=machine)
+    with pytest.raises(WorkloadError) as error:
+        hpcgym.simulate(workload, "easy", cluster=machine)
+    message = str(error.value)
+    assert (
+        "job 2 (row 1) asks for more than 3600 s, MaxTime of 'batch': it would wait for" in message
+    )
+    assert "So it is with 2 of 5 jobs: hpcgym.workload.within_limits(" in message
+    with pytest.raises(
+        WorkloadError, match=r"job 4 \(row 1\) needs more than 2 nodes, MaxNodes of"
+    ):
+        hpcgym.simulate(workload.take([0, 3]), "easy", cluster=machine)
+    found = hpcgym.cluster.find_cluster(machine)
+    kept = within_limits(workload, found)
+    assert kept.job_number.tolist() == [1, 3, 5]
+    assert kept.cleaning[OVER_LIMITS] == 2
+    assert within_limits(kept, found) is kept
+    with pytest.raises(HpcgymError, match="no job is within the limits of its partition"):
+        within_limits(workload.take([1, 3]), found)
+
+
+@pytest.mark.compiled
+def test_jobs_within_the_limits_run_as_without(tmp_path: Path) -> None:
+    rows = [("batch", 8, 60, 3600), ("long", 9, 60, 6000), ("free", 16, 60, 10**6)]
+    jobs, machine = table(tmp_path, *rows)
+    workload = hpcgym.load_workload(jobs, cluster=machine)
+    starts = hpcgym.simulate(workload, "easy", cluster=machine).start.tolist()
+    bare = CONF.replace(" MaxTime=60 DefaultTime=10 MaxNodes=2", "").replace(" MaxTime=100", "")
+    Path(machine).write_text(bare)
+    assert hpcgym.simulate(workload, "easy", cluster=machine).start.tolist() == starts
+
+
+def test_unknown_times_are_those_of_the_partition(tmp_path: Path) -> None:
+    rows = [("batch", 1, 60, -1), ("batch", 1, 700, -1), ("long", 1, 60, -1), ("free", 1, 60, -1)]
+    jobs, machine = table(tmp_path, *rows, ("batch", 1, 60, 90))
+    workload = hpcgym.load_workload(jobs, cluster=machine)
+    assert workload.requested_time.tolist() == [600, 700, 6000, 60, 90]
+    assert workload.cleaning == {
+        _REPAIRED: 2,
+        "repaired: requested_time taken from run_time": 2,
+    }
+    assert hpcgym.load_workload(jobs, "none", cluster=machine).requested_time[0] == -1
+    pool = hpcgym.load_workload(jobs, processors=16)
+    assert pool.requested_time.tolist() == [60, 700, 60, 60, 90]
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 6), st.integers(0, 2)), min_size=1, max_size=5),
+    st.lists(
+        st.tuples(st.integers(1, 9), st.integers(1, 4), st.integers(0, 1)), min_size=1, max_size=5
+    ),
+)
+def test_the_fewest_nodes(nodes: list[tuple[int, int]], jobs: list[tuple[int, int, int]]) -> None:
+    """Beside all sets of nodes that there are."""
+    groups = [
+        NodeGroup(f"n{place}", 1, {"core": cores, "gpu": gpus})
+        for place, (cores, gpus) in enumerate(nodes)
+    ]
+    mine = Partition("1", tuple(range(len(nodes))))
+    cluster = Cluster(groups=tuple(groups), partitions=(mine,))
+    workload = Workload.from_columns(
+        {"submit_time": [0] * len(jobs), "partition": [1] * len(jobs)},
+        processors=cluster.processors,
+        units=[units for units, _, _ in jobs],
+        per_unit={"core": [core for _, core, _ in jobs], "gpu": [gpu for _, _, gpu in jobs]},
+    )
+    expected = []
+    for units, core, gpu in jobs:
+        held = [min(c // core, g // gpu if gpu else c) for c, g in nodes]
+        enough = [
+            k
+            for k in range(1, len(nodes) + 1)
+            if any(sum(some) >= units for some in combinations(held, k))
+        ]
+        expected.append(min(enough, default=len(nodes) + 1))
+    assert fewest_nodes(workload, cluster, mine).tolist() == expected
