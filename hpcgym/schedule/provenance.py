@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from hpcgym.files.origin import origin
 from hpcgym.schedule.metrics import told_metrics
 from hpcgym.version import __version__
-from hpcgym.workload.fingerprint import bytes_of_numbers, workload_digest
+from hpcgym.workload.fingerprint import bytes_of_numbers, given_digest, workload_digest
 from hpcgym.workload.model import Workload
 
 if TYPE_CHECKING:
@@ -33,7 +33,9 @@ def provenance_of(results: Mapping[str, Result]) -> dict[str, Any]:
       (:func:`hpcgym.workload.fingerprint.workload_digest`), "cleaning", reason -> jobs;
     - "schedules", a list in the order of the results: "name", "workload", its "sha256",
       "machine", "rules" by the names that schedulers have them by, "limits", "metrics",
-      where jobs share nodes "speedups", their digest, and "sha256", see :func:`schedule_digest`.
+      where jobs share nodes "speedups", their digest, where jobs followed others "given", that of
+      the jobs before (:func:`hpcgym.workload.fingerprint.given_digest`), and "sha256", see
+      :func:`schedule_digest`.
     """
     jobs = {id(result.workload): result.workload for result in results.values()}
     told = {key: _workload(workload) for key, workload in jobs.items()}
@@ -73,6 +75,7 @@ def _schedule(result: Result) -> dict[str, Any]:
         "rules": {rule: value for rule, value in rules.items() if value is not None},
         "limits": [str(limit) for limit in result.limits or ()],
         **({} if coschedule is None else {"speedups": coschedule.speedups.digest}),
+        **({} if result.given is None else {"given": given_digest(result.given)}),
         "metrics": told_metrics(result),
         "sha256": schedule_digest(result),
     }

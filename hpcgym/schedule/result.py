@@ -84,6 +84,8 @@ class Result:
         simulated (:func:`hpcgym.replay.replay_on_slurm`); else "". ``scheduler`` is what it was set
         to, and ``reserved_start`` is -1: it does not tell what it promised. Where a policy drove
         it, ``backfilled`` is False.
+    given : the jobs as they were given, where some followed others (``dependencies``), so that
+        ``workload`` has them as they came; else None.
     """
 
     workload: Workload
@@ -108,6 +110,7 @@ class Result:
     coschedule: Coschedule | None = None
     lost: LostRuns | None = None
     replayed_on: str = ""
+    given: Workload | None = None
 
     @classmethod
     def of(

@@ -14,6 +14,7 @@ from hpcgym.errors import HpcgymError, WorkloadError, WorkloadWarning, warn_call
 from hpcgym.scheduler.policies.index import parse_policy
 from hpcgym.simulation.prepare import rankings
 from hpcgym.workload.dependencies import Following, followed, think_times
+from hpcgym.workload.model import MISSING
 
 if TYPE_CHECKING:
     from hpcgym.schedule.result import Result
@@ -23,12 +24,10 @@ if TYPE_CHECKING:
 _BY_SUBMISSION = {"submit", "clock", "f1", "f2", "f3", "f4"}
 
 
-def make_dependencies(
-    workload: Workload, scheduler: Scheduler, arrays: state.Prepared
-) -> Dependencies:
+def make_dependencies(workload: Workload, scheduler: Scheduler) -> Dependencies:
     """Return which jobs are to follow which; none where the scheduler lets none.
 
-    All jobs come from there then: for the loop of events, they have all been submitted.
+    All jobs come from there then; see :func:`submit_none`.
 
     Raises
     ------
@@ -67,10 +66,17 @@ def make_dependencies(
     made.coming["job"][: len(free)] = free
     own: Any = made.scalars[0]
     own.coming = len(free)
-    arrays.sim.next = n
-    if arrays.sim.correction == state.KILL:  # who is submitted by the loop is cut there
-        arrays.jobs["run"] = np.minimum(arrays.jobs["run"], arrays.progress["predicted"])
     return made
+
+
+def submit_none(arrays: state.Prepared) -> None:
+    """Let the loop of events take all jobs for submitted: they come from the machine.
+
+    What the loop does of a job when it submits it is done here: a prediction that kills is its end.
+    """
+    arrays.sim.next = len(arrays.jobs)
+    if arrays.sim.correction == state.KILL:
+        arrays.jobs["run"] = np.minimum(arrays.jobs["run"], arrays.progress["predicted"])
 
 
 def _orders_of_arrival(workload: Workload, scheduler: Scheduler) -> list[bool]:
@@ -108,6 +114,13 @@ def _following(workload: Workload) -> Following:
     WorkloadError : jobs that follow each other.
     """
     following = followed(workload)
+    think = workload.think_time[np.unique(following.job)]
+    if number := int(np.count_nonzero(think < MISSING)):
+        who = "1 job has" if number == 1 else f"{number:,} jobs have"
+        warn_caller(
+            f"{workload.name}: {who} a think time below {MISSING}: it is taken for unknown",
+            WorkloadWarning,
+        )
     if number := int(np.count_nonzero(following.missing)):
         who = "1 job follows" if number == 1 else f"{number:,} jobs follow"
         warn_caller(
@@ -148,7 +161,10 @@ def _never(following: Following, n: int) -> NDArray[np.int64]:
 
 
 def as_came(result: Result, arrays: state.Prepared) -> Result:
-    """Return a schedule with its jobs in the order in which they came, and submitted then."""
+    """Return a schedule with its jobs in the order in which they came, and submitted then.
+
+    ``given`` has them as they were.
+    """
     if result.scheduler.dependencies == "none":
         return result
     came = arrays.jobs["submit"]
@@ -163,6 +179,7 @@ def as_came(result: Result, arrays: state.Prepared) -> Result:
     return replace(
         result,
         scheduler=rules.but(**moved) if moved else rules,
+        given=result.workload,
         workload=result.workload.take(order).with_columns(submit_time=came[order]),
         allocation=None if held is None else held.rows(order),
         **rows,

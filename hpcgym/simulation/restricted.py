@@ -11,7 +11,7 @@ from hpcgym.engine.machines.kinds import NODES_RESTRICTED, POOL_RESTRICTED, Kind
 from hpcgym.engine.passes.restricted import Restricted
 from hpcgym.errors import HpcgymError, HpcgymWarning, warn_caller
 from hpcgym.scheduler.capabilities import check_scheduler
-from hpcgym.simulation.dependencies import make_dependencies
+from hpcgym.simulation.dependencies import make_dependencies, submit_none
 from hpcgym.simulation.quotas import make_quotas
 from hpcgym.simulation.windows import closings, make_windows
 
@@ -89,6 +89,8 @@ def restricted(
         machine,
         make_quotas(workload, scheduler.quotas),
         make_windows(workload, closed, nodes is not None),
-        make_dependencies(workload, scheduler, arrays),
+        make_dependencies(workload, scheduler),
     )
+    if scheduler.dependencies != "none":
+        submit_none(arrays)
     return (POOL_RESTRICTED if nodes is None else NODES_RESTRICTED), kept

@@ -10,46 +10,79 @@ from hpcgym.validation.schedules import cases
 
 if TYPE_CHECKING:
     from hpcgym.schedule.result import Result
+    from hpcgym.workload.model import Workload
 
 
 def check_dependencies(result: Result) -> list[str]:
-    """Find jobs that are submitted before those have ended that they follow.
+    """Find jobs that are submitted before those have ended that they follow, or too late.
 
-    Worked out job by job. In closed loop a job comes just when its think time is over, if the log
-    tells that. Where a number stands twice, as of a job that was requeued, the schedule does not
-    say which row was followed: then the first end counts, and no more is proved.
+    Worked out job by job. When each is due is known from the jobs as they were given, if no two
+    have the same number. Where a number stands twice, as of a job that was requeued, the schedule
+    does not say which row was followed: then its first end counts, and it is only proved that no
+    job comes too early. Where the given jobs are not known, it is proved of think times that the
+    log tells, in closed loop, that no job comes too late.
     """
-    workload = result.workload
+    workload, given = result.workload, result.given
     ends: dict[int, list[int]] = {}
     for row, number in enumerate(workload.job_number.tolist()):
         ends.setdefault(number, []).append(int(result.end[row]))
-    more: dict[int, list[int]] = {}
-    if workload.more_preceding is not None:
-        for number, other in workload.more_preceding.tolist():
-            more.setdefault(number, []).append(other)
+    once = all(number > 0 and len(found) == 1 for number, found in ends.items())
+    rows: dict[int, int] = {}
+    if given is not None and once:
+        rows = {number: row for row, number in enumerate(given.job_number.tolist())}
+    closed = result.scheduler.dependencies == "closed-loop"
     n = len(workload)
     due, exact = np.full(n, -1), np.zeros(n, np.bool_)
-    for row, first in enumerate(workload.preceding_job.tolist()):
-        named = [first, *more.get(int(workload.job_number[row]), ())]
-        others = [ends[number] for number in named if number > 0 and number in ends]
-        if others:
-            think = int(workload.think_time[row])
-            due[row] = max(map(min, others)) + max(think, 0)
-            known = think >= 0 and all(len(other) == 1 for other in others)
-            exact[row] = known and result.scheduler.dependencies == "closed-loop"
+    for row, named in enumerate(_named(workload)):
+        others = [number for number in named if number in ends]
+        number, think = int(workload.job_number[row]), int(workload.think_time[row])
+        if not others:
+            due[row] = -1 if given is None or not rows else given.submit_time[rows[number]]
+            exact[row] = bool(rows)
+            continue
+        over = max(min(ends[other]) for other in others)
+        if given is not None and rows:
+            own = rows[number]
+            if closed and think < 0:
+                think = _between(given, own, [rows[other] for other in others])
+            earliest = -1 if closed else int(given.submit_time[own])
+            due[row], exact[row] = max(over + max(think, 0), earliest), True
+        else:
+            due[row] = over + max(think, 0)
+            exact[row] = closed and think >= 0 and all(len(ends[other]) == 1 for other in others)
     submit = workload.submit_time
-    follows = due >= 0
     return [
         *cases(
-            follows & (submit < due),
-            "job {} is submitted at {} s, and not before {} s, when it may follow another",
-            submit,
-            due,
+            submit < due, "job {} is submitted at {} s, and may not be before {} s", submit, due
         ),
         *cases(
-            follows & exact & (submit > due),
-            "job {} is submitted at {} s, although its think time is over at {} s",
+            exact & (submit > due),
+            "job {} is submitted at {} s, and should be at {} s",
             submit,
             due,
         ),
     ]
+
+
+def _named(workload: Workload) -> list[list[int]]:
+    """Return the numbers of the jobs that each job follows, whether they are there or not."""
+    more: dict[int, list[int]] = {}
+    if workload.more_preceding is not None:
+        for number, other in workload.more_preceding.tolist():
+            more.setdefault(number, []).append(other)
+    columns = zip(workload.job_number.tolist(), workload.preceding_job.tolist(), strict=True)
+    return [
+        [other for other in (first, *more.get(number, ())) if other > 0]
+        for number, first in columns
+    ]
+
+
+def _between(given: Workload, own: int, others: list[int]) -> int:
+    """Return how long the user of a job thought in the log, as far as it tells [s]."""
+    ended = []
+    for other in others:
+        if given.wait_time[other] < 0:
+            return 0
+        columns = (given.submit_time, given.wait_time, given.run_time)
+        ended.append(sum(int(column[other]) for column in columns))
+    return max(int(given.submit_time[own]) - max(ended), 0)

@@ -44,6 +44,20 @@ def workload_digest(workload: Workload) -> str:
     return digest.hexdigest()
 
 
+def given_digest(workload: Workload) -> str:
+    """Return the SHA-256 of all that simulations read in which jobs follow others.
+
+    Beside what :func:`workload_digest` covers, that is whom each job follows, its think time, and
+    how long it waited in the log.
+    """
+    digest = hashlib.sha256(f"hpcgym given {workload_digest(workload)} ".encode())
+    for name in ("preceding_job", "think_time", "wait_time"):
+        digest.update(f"{name} ".encode() + bytes_of_numbers(workload.columns[name]))
+    if workload.more_preceding is not None:
+        digest.update(b"more_preceding " + bytes_of_numbers(workload.more_preceding))
+    return digest.hexdigest()
+
+
 def _add_read_by_some(digest: Any, workload: Workload) -> None:
     for name in READ_BY_SOME:
         values = workload.columns[name]

@@ -17,7 +17,10 @@ import hpcgym
 from hpcgym.cluster import Cluster
 from hpcgym.errors import HpcgymError, WorkloadError, WorkloadWarning
 from hpcgym.explanation import waits
+from hpcgym.schedule.provenance import provenance_of
+from hpcgym.validation.dependencies import check_dependencies
 from hpcgym.workload.dependencies import pairs_of
+from hpcgym.workload.fingerprint import given_digest, workload_digest
 from hpcgym.workload.model import Workload
 
 pytestmark = pytest.mark.compiled
@@ -183,7 +186,7 @@ def test_several_others(think: int, dependencies: str, submits: list[int]) -> No
     hpcgym.validate_schedule(result)
     due = 20 + max(think, 0)
     wrong = replace(result, workload=result.workload.with_columns(submit_time=[0, 1, due - 1]))
-    with pytest.raises(HpcgymError, match=rf"job 2 is submitted at {due - 1} s, and not before"):
+    with pytest.raises(HpcgymError, match=rf"job 2 is submitted at {due - 1} s, and may not"):
         hpcgym.validate_schedule(wrong)
 
 
@@ -263,15 +266,65 @@ def test_what_is_not_there_is_said() -> None:
         hpcgym.simulate(three(preceding_job=[-1] * 3), dependencies="after")
 
 
+def test_a_think_time_below_what_marks_the_unknown_is_said() -> None:
+    jobs = three(think_time=[-7, -7, -1])  # the first follows none
+    with pytest.warns(WorkloadWarning, match="1 job has a think time below -1: it is taken for"):
+        hpcgym.simulate(jobs, dependencies="after")
+
+
+def test_where_a_schedule_is_from_tells_whom_jobs_follow() -> None:
+    """The two schedules are the same, as job 9 comes when the log says; the given jobs are not."""
+    digests = []
+    for preceding in ([-1, 5, 7], [-1, 5, 5]):
+        jobs = three(preceding_job=preceding)
+        result = hpcgym.simulate(jobs, dependencies="after")
+        assert result.given is jobs
+        (schedule,) = provenance_of({"one": result})["schedules"]
+        assert schedule["workload"] == workload_digest(result.workload)
+        assert schedule["given"] == given_digest(jobs)
+        digests.append((schedule["sha256"], schedule["workload"], schedule["given"]))
+    assert digests[0][:2] == digests[1][:2]
+    assert digests[0][2] != digests[1][2]
+    more = replace(jobs, more_preceding=pairs_of([[9, 7]], ""))
+    given = {given_digest(one) for one in (jobs, more, more.with_columns(wait_time=[1, 2, 3]))}
+    assert len(given) == 3
+    plain = hpcgym.simulate(jobs)
+    assert plain.given is None
+    assert "given" not in provenance_of({"one": plain})["schedules"][0]
+
+
 def test_the_proof_looks_by_itself() -> None:
     result = hpcgym.simulate(three(), "easy")
     after = replace(result, scheduler=replace(result.scheduler, dependencies="after"))
-    with pytest.raises(HpcgymError, match="job 1 is submitted at 1 s, and not before 13 s, when"):
+    with pytest.raises(HpcgymError, match="job 1 is submitted at 1 s, and may not be before 13 s"):
         hpcgym.validate_schedule(after)
     result = hpcgym.simulate(three(think_time=[-1, 3, 4]), dependencies="after")
     closed = replace(result, scheduler=replace(result.scheduler, dependencies="closed-loop"))
-    with pytest.raises(HpcgymError, match="job 2 is submitted at 40 s, although its think time is"):
+    with pytest.raises(HpcgymError, match="job 2 is submitted at 40 s, and should be at 27 s"):
         hpcgym.validate_schedule(closed)
+
+
+@given(st.data(), cases(), st.integers(-3, 3).filter(bool), st.booleans())
+@pytest.mark.filterwarnings("ignore:.*no job follows another")
+def test_the_proof_finds_any_job_that_comes_at_another_time(
+    data: st.DataObject, case: tuple[Workload, Any], by: int, known: bool
+) -> None:
+    workload, dependencies, follows = data.draw(chains(case[0]))
+    result = hpcgym.simulate(workload, "easy", dependencies=dependencies)
+    if not known:  # then those that follow none, or come late with "after", prove nothing
+        result = replace(result, given=None)
+    assert check_dependencies(result) == []
+    job = data.draw(st.integers(0, len(workload) - 1))
+    submit = result.workload.submit_time.copy()
+    submit[job] += by
+    moved = {**result.workload.columns, "submit_time": submit}
+    found = check_dependencies(replace(result, workload=replace(result.workload, columns=moved)))
+    if known:
+        assert len(found) == 1
+        assert f"job {job} is submitted at {submit[job]} s" in found[0]
+    elif by < 0 and dependencies == "closed-loop":
+        number = int(result.workload.job_number[job])
+        assert bool(found) == (number - 1 in follows and workload.think_time[number - 1] >= 0)
 
 
 def test_the_schedule_is_a_log_of_its_own() -> None:
