@@ -142,6 +142,7 @@ def record(made: Dump, random: Random, number: int, at: int, style: str) -> list
     if kind == "array":
         made.dropped["tasks of an array that had not started"] += 1
         tasks = random.choice(["[5-9%2]", "[1,3,7]", "[12]"])
+        made.notes["throttled"] += "%" in tasks
         return [
             line(random, {**job, **never, "id": f"{number}_{tasks}", "state": "PENDING"}, style)
         ]

@@ -70,6 +70,9 @@ def check_dump(folder: Path, seed: int, records: int) -> Workload:
         "queue": "qos",
     }.items():
         assert called(workload, column) == [job[key] for job in expected]
+    if "JobID" in made.fields:
+        ids = [str(job["id"]).partition("_") for job in expected]
+        assert workload.array.tolist() == [int(array) if task else -1 for array, _, task in ids]
     if "AllocTRES" in made.fields:
         gpus = [job["gpus"] for job in expected]
         assert workload.units is not None
@@ -90,6 +93,8 @@ def check_dump(folder: Path, seed: int, records: int) -> Workload:
         "repaired: run that was not the last of its job taken for a job of its own": made.notes[
             "requeued"
         ],
+        "not used: how many tasks of an array may run at once, %": made.notes["throttled"]
+        * ("JobID" in made.fields),
     }.items():
         assert cleaning.get(reason, 0) == number
     for limit in ("UNLIMITED", "Partition_Limit"):

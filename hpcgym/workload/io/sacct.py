@@ -37,6 +37,7 @@ from hpcgym.workload.io.sacct_fields import (
     PART,
     STATES,
     STEP,
+    THROTTLE,
     UNSAID,
     is_step,
     memory_mb,
@@ -192,6 +193,8 @@ def _refuse(log: Log, line: int, again: bool, found: int, wanted: int, ended: bo
 def _drop_no_jobs(log: Log) -> None:
     """Drop tasks of arrays that did not start, and jobs that did not start or end."""
     kinds = log.parsed(_id(log), parts_of_id)
+    throttled = ["%" in text for text in log.texts("jobid")]
+    log.count(f"not used: {THROTTLE}", np.array(throttled, np.bool_))
     log.drop({place: kind for place, kind in enumerate(kinds) if kind == ARRAY_TASKS})
     states = log.parsed("State", state_of, "")
     starts, ends = log.texts("start"), log.texts("end")

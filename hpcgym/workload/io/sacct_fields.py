@@ -13,6 +13,8 @@ from hpcgym.workload.model import MISSING
 STEP = "step of a job"
 ARRAY_TASKS = "tasks of an array that had not started"
 PART = "component of a heterogeneous job"
+#: What it may say of an array, as in ``7_[5-9%2]``.
+THROTTLE = "how many tasks of an array may run at once, %"
 
 _ID = re.compile(r"(?P<number>\d{1,18})(?:_(?:(?P<task>\d+)|(?P<tasks>\[.*\]?)))?(?P<part>\+\d+)?")
 
