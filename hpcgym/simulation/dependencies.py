@@ -146,6 +146,8 @@ def _following(workload: Workload) -> Following:
 
 def _never(following: Following, n: int) -> NDArray[np.int64]:
     """Return the jobs that would never come, rising: they follow themselves, or some that do."""
+    if (following.other < following.job).all():  # as in nearly all logs
+        return np.empty(0, np.int64)
     followers: dict[int, list[int]] = {}
     for job, other in zip(following.job.tolist(), following.other.tolist(), strict=True):
         followers.setdefault(other, []).append(job)

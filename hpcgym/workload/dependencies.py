@@ -57,9 +57,9 @@ def followed(workload: Workload) -> Following:
     there[there] = ordered[place[there]] == wanted[there]
     missing = np.zeros(len(number), np.bool_)
     missing[job[~there]] = True
-    pairs = np.column_stack([job[there], order[place[there]]]).astype(np.int64)
-    pairs = np.unique(pairs, axis=0)
-    return Following(pairs[:, 0], pairs[:, 1], missing)
+    n = max(len(number), 1)
+    found = np.unique(job[there] * n + order[place[there]])  # each pair once, as one number
+    return Following(*np.divmod(found, n), missing)
 
 
 def think_times(workload: Workload, following: Following, dependencies: str) -> Ints:
