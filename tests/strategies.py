@@ -12,7 +12,7 @@ from hpcgym.cluster import Cluster
 from hpcgym.workload.model import Workload
 
 WEIGHTS = st.sampled_from([-1.0, -0.5, -0.1, 0.0, 0.0, 0.0, 0.1, 1 / 3, 0.5, 1.0, 20.0])
-POLICY = st.one_of(st.sampled_from(sorted(POLICIES)), st.tuples(*[WEIGHTS] * 6))
+POLICY = st.one_of(st.sampled_from(sorted(POLICIES)), st.tuples(*[WEIGHTS] * 6).filter(any))
 
 #: Seconds between submissions: all at once, ties and short steps, or idle gaps as well.
 GAPS = (st.just(0), st.sampled_from([0, 0, 0, 1, 2, 3, 7]), st.sampled_from([0, 0, 1, 5, 50, 5000]))
