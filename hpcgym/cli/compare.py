@@ -36,21 +36,14 @@ class Compare(ExplainedCommand):
     """The command with lists of names in its help."""
 
     examples = (
-        "hpcgym compare lublin:jobs=10000,load=0.9",
-        "hpcgym compare KTH-SP2 --scheduler easy --scheduler saf --picture kth.png",
-        "hpcgym compare KTH-SP2 --scheduler easy,saf,saf:threshold=288000,saf:hold=0.1",
+        "hpcgym compare KTH-SP2 --scheduler easy,saf,saf:threshold=288000",
         "hpcgym compare KTH-SP2 --week 12 --scheduler easy,easy-sjbf,easy++ --html week12.html",
-        "hpcgym compare KTH-SP2 --scheduler easy,saf --figures figures --figures-width 7.2",
-        "hpcgym compare trace.swf.gz --passes per-event --format csv > trace.csv",
-        "hpcgym compare KTH-SP2 --scheduler easy,saf --threshold 18000,none",
+        "hpcgym compare lublin:jobs=10000,load=0.9 --format csv > six.csv",
         "hpcgym compare KTH-SP2 --policy saf,spf --policy 'wait - area' --estimate requested,ave2",
         "hpcgym compare KTH-SP2 --processors 100,128 --scheduler easy,saf --picture sizes.png",
-        "hpcgym compare lublin:jobs=1000,processors=80640 --cluster curie --scheduler easy --power"
-        " shut,dvfs,mix --cap percent=60,start=90000,end=93600",
+        "hpcgym compare KTH-SP2 --scheduler easy,saf --figures figures --figures-width 7.2",
         "hpcgym compare eurora:jobs=200 --cluster eurora --scheduler easy,prb,sdprb,pcp20",
         "hpcgym compare codes:jobs=500,processes=256 --cluster 100x2x24 --speedups generated",
-        "hpcgym compare SDSC-SP2 --cluster 8x2x8 --speedups aris.json --codes 1 --scheduler"
-        " easy,easy-co,filler-co --pairs-above 1",
     )
     lists: ClassVar[Lists] = {
         "Schedulers (--scheduler)": names.schedulers,
@@ -107,6 +100,7 @@ def compare(
             " as in saf:threshold=18000,hold=0.1.",
             show_default=f"{','.join(DEFAULT)}; with --policy EASY with each; with --speedups easy,"
             " fcfs, conservative and all co-schedulers",
+            rich_help_panel="Scheduler",
         ),
     ] = None,
     rules: Several[options.SimulatedRules],
@@ -124,17 +118,10 @@ def compare(
 ) -> None:
     """Simulate several schedulers or dispatchers and mark the best of each metric.
 
-    Options with ... may be given several times; names and numbers may also be joined by commas. A
-    rule with one value changes all schedulers. With several values, each scheduler is simulated
-    under each of them; several such rules are combined. Rows are then named as in "saf,
-    threshold=18000". On several machines (--processors, --cluster) all are simulated on each, and
-    the best values are marked for each machine.
-
-    --policy without --scheduler means EASY with each policy, back-filled as by the scheduler of
-    that name; fcfs means easy. --fair-share changes only schedulers that look at usage, and
-    --dispatch-time only dispatchers. --partners, --pairs-above and --pair-estimate, with --speedups
-    also --allocation, change only schedulers whose jobs share nodes. With --speedups, the
-    improvement of makespans is over the first scheduler.
+    Options with ... take several values, also joined by commas: each scheduler is simulated under
+    each value, and rows are named as in "saf, threshold=18000". A single value changes all
+    schedulers. --policy without --scheduler means EASY with each policy. docs/comparing.md says
+    which rules change which schedulers.
     """
     rows = _compared(workload, scheduler, rules, reading, under, signal, shared)
     outcome = _outcome(rows)

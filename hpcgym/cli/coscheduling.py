@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
@@ -30,6 +30,7 @@ AllocationOption = Annotated[
         " nodes: compact, spread (half of each socket, alone), half-socket or part:K (one of K"
         " parts of each socket; others may have the rest).",
         show_default="first-fit; with --speedups compact, co-schedulers half-socket",
+        rich_help_panel="Machine",
     ),
 ]
 
@@ -71,6 +72,8 @@ class Sharing:
 @dataclass(frozen=True)
 class SharingOptions:
     """How fast jobs run that share nodes, and the rules by which they do."""
+
+    panel: ClassVar[str] = "Shared nodes"
 
     speedups: Annotated[
         str | None,

@@ -59,6 +59,7 @@ def drive(
             metavar="FILE",
             help="Write what is set, a line of JSON each time: .jsonl.",
             show_default=False,
+            rich_help_panel="Output",
         ),
         Written("log", (".jsonl",)),
     ] = None,

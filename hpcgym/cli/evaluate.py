@@ -101,6 +101,7 @@ def evaluate(
             " CoSchedule, in which jobs share nodes; or the one for policies that do not"
             " name theirs.",
             show_default="as agents were trained",
+            rich_help_panel="Experiment",
         ),
     ] = None,
     share: Annotated[
@@ -110,6 +111,7 @@ def evaluate(
             help="The budget of EnergyBudget or the cap of PowerCap, as a share of the energy"
             " or power with all nodes busy.",
             show_default="as agents were trained, or 0.6",
+            rich_help_panel="Power",
         ),
     ] = None,
     shutdown: Annotated[
@@ -118,6 +120,7 @@ def evaluate(
             "--shutdown/--no-shutdown",
             help="Whether EnergyBudget switches idle nodes off.",
             show_default="as agents were trained, or no",
+            rich_help_panel="Power",
         ),
     ] = None,
     speedups: Annotated[
@@ -126,6 +129,7 @@ def evaluate(
             metavar="FILE|generated:...",
             help="For CoSchedule: how fast codes run beside each other.",
             show_default="as agents were trained, or generated",
+            rich_help_panel="Shared nodes",
         ),
     ] = None,
     protocol: prequential.Protocol,
@@ -133,7 +137,9 @@ def evaluate(
     seed: Annotated[
         int,
         typer.Option(
-            metavar="N", help="Seed of all random choices: the same seed gives the same table."
+            metavar="N",
+            help="Seed of all random choices: the same seed gives the same table.",
+            rich_help_panel="Experiment",
         ),
     ] = 0,
     budget: Annotated[
@@ -142,6 +148,7 @@ def evaluate(
             metavar="N",
             help="Weight vectors tried on the training part for best-static; 0 leaves it out."
             " For prequential they are tried on all jobs, for the best in hindsight.",
+            rich_help_panel="Experiment",
         ),
     ] = 200,
     metric: Annotated[
@@ -149,6 +156,7 @@ def evaluate(
         typer.Option(
             metavar="NAME",
             help="The metric that ranks policies, one of those below, as a mean over the slices.",
+            rich_help_panel="Experiment",
         ),
     ] = _METRIC,
     reference: Annotated[
@@ -158,12 +166,14 @@ def evaluate(
             help="Row that the others are compared with: the table says how far they are above"
             " it, with p-values.",
             show_default="easy, without backfilling fcfs",
+            rich_help_panel="Experiment",
         ),
     ] = None,
     rules: options.EvaluatedRules,
     reading: loading.MachineReading,
     format: Annotated[
-        BoardFormat, typer.Option(help="latex: a tabular for the package booktabs.")
+        BoardFormat,
+        typer.Option(help="latex: a tabular for the package booktabs.", rich_help_panel="Output"),
     ] = BoardFormat.table,
     page: pages.PageOptions,
 ) -> None:

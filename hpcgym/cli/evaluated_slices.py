@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import typer
 
@@ -16,6 +16,8 @@ _AROUND = ("start", "warmup", "arrivals", "horizon")
 @dataclass(frozen=True)
 class Slices(EpisodeSettings):
     """What policies are compared on: of the part that agents have not seen."""
+
+    panel: ClassVar[str] = "Experiment"
 
     part: Annotated[
         str,

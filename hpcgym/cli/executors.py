@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import typer
 
@@ -23,6 +23,8 @@ def names() -> Iterable[tuple[str, str]]:
 @dataclass(frozen=True)
 class ExecutorOptions:
     """Where tasks are done."""
+
+    panel: ClassVar[str] = "Running"
 
     executor: Annotated[
         str,

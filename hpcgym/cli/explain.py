@@ -73,6 +73,7 @@ def explain(
             help="The scheduler whose schedule is explained; under others, behind it, the wait of"
             " the same job is shown.",
             show_default="easy",
+            rich_help_panel="Scheduler",
         ),
     ] = None,
     most: Annotated[
@@ -94,6 +95,7 @@ def explain(
             metavar="FILE",
             help="Without --job: draw what jobs waited for, a bar a row: .png, .svg or .pdf.",
             show_default=False,
+            rich_help_panel="Output",
         ),
         Written("picture", (".png", ".svg", ".pdf"), drawn=True),
     ] = None,

@@ -53,6 +53,7 @@ def explore(
             help="One scheduler, or several, of which two are shown one above the other. The live"
             " app has one or two, and the second changes.",
             show_default="easy",
+            rich_help_panel="Scheduler",
         ),
     ] = None,
     rules: options.SimulatedRules,
@@ -66,18 +67,28 @@ def explore(
             " network; or a trace of events for Perfetto, .json or .json.gz. Without it the live"
             " app is opened.",
             show_default=False,
+            rich_help_panel="Output",
         ),
         Written("page or trace", (".html", ".json", ".json.gz")),
     ] = None,
     port: Annotated[
         int,
         typer.Option(
-            metavar="N", min=0, max=65535, help="Port of the live app.", show_default="a free one"
+            metavar="N",
+            min=0,
+            max=65535,
+            help="Port of the live app.",
+            show_default="a free one",
+            rich_help_panel="Output",
         ),
     ] = 0,
     browser: Annotated[
         bool,
-        typer.Option("--browser/--no-browser", help="Open the live app in the web browser."),
+        typer.Option(
+            "--browser/--no-browser",
+            help="Open the live app in the web browser.",
+            rich_help_panel="Output",
+        ),
     ] = True,
     force: ForceOption = False,
 ) -> None:

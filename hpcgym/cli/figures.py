@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import typer
 
@@ -17,6 +17,8 @@ from hpcgym.progress import working
 @dataclass(frozen=True)
 class FigureOptions:
     """Where figures go, and how wide they are."""
+
+    panel: ClassVar[str] = "Output"
 
     figures: Annotated[
         Path | None,

@@ -42,7 +42,10 @@ class Resumed:
 
 
 ForceOption = Annotated[
-    bool, typer.Option("--force", help="Overwrite files to write that are there already.")
+    bool,
+    typer.Option(
+        "--force", help="Overwrite files to write that are there already.", rich_help_panel="Output"
+    ),
 ]
 
 SCHEDULE = Written("schedule", (".swf", ".swf.gz", ".csv", ".csv.gz", ".json", ".parquet"))

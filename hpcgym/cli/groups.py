@@ -73,7 +73,8 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
     typer, and with it the help, sees the fields in their order in place of the dataclass; the
     command is called with an instance of it, or with :class:`Several`. A field is written as a
     parameter is, ``name: Annotated[type, typer.Option(...)] = default``, or as
-    :class:`hpcgym.agents.declared.Setting` has it.
+    :class:`hpcgym.agents.declared.Setting` has it. The ``panel`` of the dataclass that has a field
+    is the heading that help shows it under, unless the option has a ``rich_help_panel``.
 
     Raises
     ------
@@ -179,13 +180,32 @@ def _shown_options(group: _Group) -> Iterator[Parameter]:
         if option.name not in (group.repeated or ()):
             yield option
             continue
-        told = copy.copy(next(one for one in get_args(option.annotation)[1:] if _is_option(one)))
+        told = copy.copy(_told(option.annotation))
         told.metavar = f"{str(told.metavar).removesuffix('...')}..."
         yield option.replace(annotation=Annotated[list[str] | None, told])
 
 
-def _is_option(mark: Any) -> bool:
-    return isinstance(mark, typer.models.OptionInfo)
+def _told(annotation: Any) -> Any:
+    """Return what an annotation says of an option."""
+    marks = get_args(annotation)[1:]
+    return next(one for one in marks if isinstance(one, typer.models.OptionInfo))
+
+
+def _under(annotation: Any, panel: str | None) -> Any:
+    """Return the annotation of an option that help shows under a heading, unless it has its own."""
+    told = _told(annotation)
+    if panel is None or told.rich_help_panel is not None:
+        return annotation
+    kind, *marks = get_args(annotation)
+    shown = copy.copy(told)
+    shown.rich_help_panel = panel
+    return Annotated[(kind, *(shown if one is told else one for one in marks))]
+
+
+def _panel(group: Any, name: str) -> str | None:
+    """Return the heading of the class that has a field."""
+    owner = next(one for one in group.__mro__ if name in inspect.get_annotations(one))
+    return getattr(owner, "panel", None)
 
 
 def _options_of(group: Any) -> Iterator[Parameter]:
@@ -197,6 +217,8 @@ def _options_of(group: Any) -> Iterator[Parameter]:
             if told.options is None:
                 continue
             kind = Annotated[kind, _option(told, field.default)]
+        else:
+            kind = _under(kind, _panel(group, field.name))
         default = Parameter.empty if field.default is MISSING else field.default
         yield Parameter(field.name, Parameter.KEYWORD_ONLY, default=default, annotation=kind)
 
@@ -205,5 +227,9 @@ def _option(told: Setting, default: Any) -> Any:
     """Return the option of an agent's setting."""
     shown = told.shown or default is not None
     return typer.Option(
-        *told.options or (), metavar=told.metavar, help=told.meaning, show_default=shown
+        *told.options or (),
+        metavar=told.metavar,
+        help=told.meaning,
+        show_default=shown,
+        rich_help_panel="Experiment",
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
 
 import typer
 
@@ -36,6 +36,8 @@ class Asked(NamedTuple):
 @dataclass(frozen=True)
 class LimitOptions:
     """Limits of power and energy, and how they are kept."""
+
+    panel: ClassVar[str] = "Power"
 
     cap: Annotated[
         list[str] | None,

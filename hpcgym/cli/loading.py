@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, cast
 
 import typer
 
@@ -35,6 +35,7 @@ WorkloadOption = Annotated[
         metavar="WORKLOAD",
         help="A file, a trace of the archive or a generator, as for hpcgym simulate.",
         show_default=False,
+        rich_help_panel="Workload",
     ),
 ]
 
@@ -42,6 +43,8 @@ WorkloadOption = Annotated[
 @dataclass(frozen=True)
 class Reading:
     """What becomes of the jobs of a file before anything is done with them."""
+
+    panel: ClassVar[str] = "Workload"
 
     clean: Annotated[
         str,
@@ -84,6 +87,8 @@ class Reading:
 @dataclass(frozen=True)
 class PoolReading(Reading):
     """The same, for a machine of which only the processors are told."""
+
+    panel: ClassVar[str] = "Machine"
 
     processors: Annotated[
         int | None,
@@ -195,6 +200,8 @@ def whole_seconds(text: str) -> int:
 @dataclass(frozen=True)
 class PeriodReading(MachineReading):
     """The same, of all that a workload has or of a part of its time; nodes may be shared."""
+
+    panel: ClassVar[str] = "Workload"
 
     allocation: coscheduling.AllocationOption = None
     week: Annotated[

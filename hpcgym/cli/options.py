@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
@@ -52,11 +52,16 @@ BackfillOption = Annotated[
         help="With or without backfilling; until-shadow: of jobs that end before the first that"
         " waits can start.",
         show_default="easy",
+        rich_help_panel="Scheduler",
     ),
 ]
 FormatOption = Annotated[
     Format,
-    typer.Option("--format", help="How to print the result; numbers are in full in json and csv."),
+    typer.Option(
+        "--format",
+        help="How to print the result; numbers are in full in json and csv.",
+        rich_help_panel="Output",
+    ),
 ]
 PictureOption = Annotated[
     Path | None,
@@ -65,13 +70,17 @@ PictureOption = Annotated[
         help="Draw Gantt charts, utilisation, queue and slowdowns: .png, .svg, .pdf, or a page,"
         " .html, with tables too.",
         show_default=False,
+        rich_help_panel="Output",
     ),
     PICTURE,
 ]
 HtmlOption = Annotated[
     Path | None,
     typer.Option(
-        metavar="FILE", help="Write a page with all tables and pictures.", show_default=False
+        metavar="FILE",
+        help="Write a page with all tables and pictures.",
+        show_default=False,
+        rich_help_panel="Output",
     ),
     PAGE,
 ]
@@ -95,6 +104,8 @@ def given_rules(**texts: str | None) -> dict[str, Any]:
 @dataclass(frozen=True)
 class BackfillRules:
     """How jobs are backfilled in environments in which agents learn."""
+
+    panel: ClassVar[str] = "Scheduler"
 
     backfill: BackfillOption = None
     backfill_order: Annotated[
@@ -178,6 +189,8 @@ class _AllRules(WeighedRules):
 @dataclass(frozen=True)
 class _Order:
     """The order of the queue; in help before the other rules."""
+
+    panel: ClassVar[str] = "Scheduler"
 
     policy: Annotated[
         str | None,
@@ -264,6 +277,8 @@ class SimulatedRules(_AllRules, _Order):
 @dataclass(frozen=True)
 class EvaluatedRules(_AllRules):
     """Those of a leaderboard: by default each agent has what it was trained with."""
+
+    panel: ClassVar[str] = "Scheduler"
 
     backfill: Annotated[
         str | None,

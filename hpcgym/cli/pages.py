@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import typer
 
@@ -19,6 +19,8 @@ from hpcgym.progress import working
 @dataclass(frozen=True)
 class PageOptions:
     """Where a page goes."""
+
+    panel: ClassVar[str] = "Output"
 
     html: Annotated[
         Path | None,

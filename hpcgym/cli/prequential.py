@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
@@ -30,6 +30,8 @@ PROTOCOLS = ("slices", "prequential")
 @dataclass(frozen=True)
 class Protocol:
     """How policies are compared, and what one pass takes."""
+
+    panel: ClassVar[str] = "Experiment"
 
     protocol: Annotated[
         str,
@@ -57,6 +59,7 @@ class Protocol:
             help="Of prequential: where tables, by week too, and the picture regret.png are"
             " written.",
             show_default=False,
+            rich_help_panel="Output",
         ),
     ] = None
 

@@ -20,6 +20,7 @@ from hpcgym.cli.machines import Machines, machines
 from hpcgym.cli.replay import Replayed, replay
 from hpcgym.cli.reproduce import reproduce
 from hpcgym.cli.reproduce_coscheduling import CoschedulingStudy, coscheduling
+from hpcgym.cli.reproduce_cp import CpStudy, cp
 from hpcgym.cli.reproduce_energy import (
     EnergyBudgetStudy,
     EnergyFairShare,
@@ -50,7 +51,10 @@ app = typer.Typer(
     add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},  # commands have it from here
+    context_settings={  # commands have them from here
+        "help_option_names": ["-h", "--help"],
+        "max_content_width": 120,
+    },
 )
 app.command(cls=Simulate)(simulate)
 app.command(cls=Compare)(compare)
@@ -64,6 +68,7 @@ app.command(cls=Evaluate)(evaluate)
 app.add_typer(train)
 app.command(cls=Tune)(tune)
 app.command("tune-weekly", cls=TuneWeekly)(tune_weekly)
+reproduce.command("cp", cls=CpStudy)(cp)
 reproduce.command("powercap", cls=PowerCapStudy)(powercap)
 reproduce.command("energy-budget", cls=EnergyBudgetStudy)(energy_budget)
 reproduce.command("energy-fairshare", cls=EnergyFairShare)(energy_fairshare)

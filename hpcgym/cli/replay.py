@@ -55,6 +55,7 @@ def replay(
             help="What Slurm is set to: fcfs, or easy with backfill until-shadow or slurm, as in"
             " easy:backfill=slurm:bf_interval=60. Another policy drives it, as in"
             " saf:backfill=none: it sets the priorities at each event.",
+            rich_help_panel="Scheduler",
         ),
     ] = "fcfs",
     reading: loading.PeriodReading,
@@ -66,6 +67,7 @@ def replay(
             metavar="FILE",
             help="Write the schedule that Slurm made: .swf, .swf.gz, .csv, .json or .parquet.",
             show_default=False,
+            rich_help_panel="Output",
         ),
         SCHEDULE,
     ] = None,
@@ -75,6 +77,7 @@ def replay(
             metavar="FILE",
             help="Write both schedules job by job, and why starts differ: .csv or .json.",
             show_default=False,
+            rich_help_panel="Output",
         ),
         Written("comparison", (".csv", ".json")),
     ] = None,

@@ -35,6 +35,7 @@ WorkloadsOption = Annotated[
         metavar="WORKLOAD",
         help="A trace of the archive, a file or a generator; several times for several.",
         show_default="those of the study's traces that are on this machine",
+        rich_help_panel="Workload",
     ),
 ]
 
@@ -46,6 +47,7 @@ FolderOption = Annotated[
         metavar="FOLDER",
         help="Folder for tables, pictures and report.md. Earlier simulations are kept there and"
         " not repeated.",
+        rich_help_panel="Output",
     ),
 ]
 #: The same of studies that also compute something else.
@@ -56,6 +58,7 @@ ComputedOption = Annotated[
         metavar="FOLDER",
         help="Folder for tables, pictures and report.md. Earlier results are kept there and not"
         " computed again.",
+        rich_help_panel="Output",
     ),
 ]
 
@@ -96,11 +99,16 @@ def mixed_policies(
         typer.Option(
             metavar="text|numbers",
             help="How the paper is read; the pure policies are simulated both ways.",
+            rich_help_panel="Experiment",
         ),
     ] = "numbers",
     quick: Annotated[
         bool,
-        typer.Option("--quick", help="A small cut that takes seconds: six weeks, a coarse grid."),
+        typer.Option(
+            "--quick",
+            help="A small cut that takes seconds: six weeks, a coarse grid.",
+            rich_help_panel="Experiment",
+        ),
     ] = False,
     executor: executors.ExecutorOptions,
     format: options.FormatOption = Format.table,
@@ -150,15 +158,24 @@ def prediction(
             envvar="HPCGYM_PUBLISHED",
             help="Folder with the original results, glesser-ch7-TRACE.csv.gz.",
             show_default="only what the thesis prints",
+            rich_help_panel="Experiment",
         ),
     ] = None,
     full: Annotated[
         bool,
-        typer.Option("--full", help="All 5,772 configurations of the original results: hours."),
+        typer.Option(
+            "--full",
+            help="All 5,772 configurations of the original results: hours.",
+            rich_help_panel="Experiment",
+        ),
     ] = False,
     quick: Annotated[
         bool,
-        typer.Option("--quick", help="A small cut that takes seconds: few jobs, few losses."),
+        typer.Option(
+            "--quick",
+            help="A small cut that takes seconds: few jobs, few losses.",
+            rich_help_panel="Experiment",
+        ),
     ] = False,
     executor: executors.ExecutorOptions,
     format: options.FormatOption = Format.table,
@@ -180,121 +197,6 @@ def prediction(
     parts = {str(trace): part.drop(columns="trace") for trace, part in by_trace}
     print_tables(parts, "mean BSLD (table 7.6)", format)
     page.write_study(path)
-
-
-def _dispatchers() -> list[tuple[str, str]]:
-    from hpcgym.benchmarks.cp.configurations import DISPATCHERS, MACHINES
-
-    return [
-        (one, f"on {', '.join(name for name, of in MACHINES.items() if one in of.dispatchers)}")
-        for one in DISPATCHERS
-    ]
-
-
-def _machines() -> list[tuple[str, str]]:
-    from hpcgym.benchmarks.cp.configurations import MACHINES
-
-    return [(name, f"with {machine.what}") for name, machine in MACHINES.items()]
-
-
-class _Cp(ExplainedCommand):
-    examples = (
-        "hpcgym reproduce cp",
-        "hpcgym reproduce cp --machine eurora --days 7",
-        "hpcgym reproduce cp --machine eurora --dispatcher easy --dispatcher pcp20",
-        "hpcgym reproduce cp --full --executor dask:tcp://node1:8786",
-        "mpiexec -n 9 hpcgym reproduce cp --executor mpi    # 8 workers",
-        "hpcgym reproduce cp --machine kit-forhlr-ii --format csv > slowdowns.csv",
-    )
-    lists: ClassVar[Lists] = {
-        "Machines (--machine)": _machines,
-        "Dispatchers (--dispatcher)": _dispatchers,
-        "Executors (--executor)": executors.names,
-    }
-
-
-@reproduce.command("cp", cls=_Cp)
-@grouped
-def cp(
-    *,
-    machine: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--machine",
-            metavar="NAME",
-            help="A machine of the list below; several times for several.",
-            show_default="all whose workloads are on this machine",
-        ),
-    ] = None,
-    dispatcher: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--dispatcher",
-            metavar="NAME",
-            help="A dispatcher of the list below; several times for several. Tables and pictures"
-            " show only these; those of others are removed, but their outcomes are kept.",
-            show_default="all",
-        ),
-    ] = None,
-    folder: ComputedOption = Path("cp"),
-    days: Annotated[
-        float | None,
-        typer.Option(
-            metavar="N",
-            help="How many days a run has; generated workloads of three seeds.",
-            show_default="0.4 of Eurora, 3.5 of KIT, 5 of KTH-SP2",
-        ),
-    ] = None,
-    full: Annotated[
-        bool,
-        typer.Option(
-            "--full", help="A month of Eurora and KTH-SP2, a week of KIT, one seed: hours."
-        ),
-    ] = False,
-    executor: executors.ExecutorOptions,
-    format: options.FormatOption = Format.table,
-    page: pages.PageOptions,
-) -> None:
-    """Study CP dispatchers as Remediani (2017) and Galleguillos, Kiziltan and Soto did (2020).
-
-    It compares heuristics and EASY with CPH-0 to 3, pure CP 0 to 3, HCP'19, PCP'19 and PCP'20, by
-    requested, predicted and real run times: slowdown, waits, queues, times of a dispatch, sizes of
-    the models, beside the published values. It takes about an hour on two cores, and the same
-    command goes on after an interruption.
-    """
-    from hpcgym.benchmarks.cp.run import reproduce as run
-
-    executor.become_mpi()
-    chosen = tuple(dict.fromkeys(dispatcher or ()))
-    names = list(dict.fromkeys(machine or _with_workloads(chosen)))
-    rules = {"days": days, "full": full, "dispatchers": chosen}
-    path, tables = shown(run, names, folder, **rules, **vars(executor))
-    print_tables(tables, "slowdown by class of jobs", format)
-    page.write_study(path)
-
-
-def _with_workloads(dispatchers: tuple[str, ...]) -> list[str]:
-    """Return the machines of the study whose workloads are generated, or need not be fetched.
-
-    Where none of these dispatchers runs, if there are any, a machine is left out.
-    """
-    from hpcgym.benchmarks.cp.configurations import MACHINES
-    from hpcgym.workload.archive import find
-
-    run = {
-        name: of
-        for name, of in MACHINES.items()
-        if not dispatchers or set(dispatchers) & set(of.dispatchers)
-    }
-    run = run or MACHINES  # of none it is said what is wrong with the names
-    for name in [name for name in MACHINES if name not in run]:
-        note(f"{name} is left out: none of these dispatchers runs there")
-    generated = [name for name, of in run.items() if ":" in of.workload]
-    traces = [name for name, of in run.items() if ":" not in of.workload]
-    missing = [name for name in traces if find(MACHINES[name].workload) is None]
-    for name in missing:
-        note(f"{name} is left out: hpcgym traces fetch {MACHINES[name].workload}")
-    return generated + [name for name in traces if name not in missing]
 
 
 def at_hand(traces: Sequence[str]) -> list[str]:

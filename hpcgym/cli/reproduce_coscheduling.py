@@ -44,18 +44,33 @@ def coscheduling(
             metavar="FILE",
             help="Measured speedups of codes with their processes and run times, as ELiSE's.",
             show_default="lm-aris.compute-NAS.json of HPCGYM_DATA; without it parts are left out",
+            rich_help_panel="Experiment",
         ),
     ] = None,
     heatmaps: Annotated[
-        int, typer.Option(metavar="N", help="Generated heatmaps of each mean and reading.")
+        int,
+        typer.Option(
+            metavar="N",
+            help="Generated heatmaps of each mean and reading.",
+            rich_help_panel="Experiment",
+        ),
     ] = 20,
     shuffles: Annotated[
-        int, typer.Option(metavar="N", help="Shuffles of each set of measured codes.")
+        int,
+        typer.Option(
+            metavar="N",
+            help="Shuffles of each set of measured codes.",
+            rich_help_panel="Experiment",
+        ),
     ] = 100,
     folder: FolderOption = Path("coscheduling"),
     quick: Annotated[
         bool,
-        typer.Option("--quick", help="A small cut that takes seconds: few jobs and heatmaps."),
+        typer.Option(
+            "--quick",
+            help="A small cut that takes seconds: few jobs and heatmaps.",
+            rich_help_panel="Experiment",
+        ),
     ] = False,
     executor: executors.ExecutorOptions,
     format: options.FormatOption = Format.table,

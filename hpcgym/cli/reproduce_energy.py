@@ -51,7 +51,11 @@ def energy_fairshare(
     folder: FolderOption = Path("energy-fairshare"),
     quick: Annotated[
         bool,
-        typer.Option("--quick", help="A small cut that takes seconds: few jobs and users."),
+        typer.Option(
+            "--quick",
+            help="A small cut that takes seconds: few jobs and users.",
+            rich_help_panel="Experiment",
+        ),
     ] = False,
     executor: executors.ExecutorOptions,
     format: options.FormatOption = Format.table,
@@ -115,6 +119,7 @@ def powercap(
             help="A trace of the archive, a file or a generator in place of the substitute;"
             " several times for several.",
             show_default="a generated substitute for the trace of Curie",
+            rich_help_panel="Workload",
         ),
     ] = None,
     cluster: Annotated[
@@ -122,15 +127,23 @@ def powercap(
         typer.Option(
             metavar="NAME|FILE",
             help="The machine: nodes that are all alike, with a power (hpcgym machines).",
+            rich_help_panel="Machine",
         ),
     ] = "curie",
     seeds: Annotated[
-        int, typer.Option(metavar="N", help="How many substitutes are generated.")
+        int,
+        typer.Option(
+            metavar="N", help="How many substitutes are generated.", rich_help_panel="Experiment"
+        ),
     ] = 10,
     folder: FolderOption = Path("powercap"),
     quick: Annotated[
         bool,
-        typer.Option("--quick", help="A small cut that takes seconds: one workload, one cap."),
+        typer.Option(
+            "--quick",
+            help="A small cut that takes seconds: one workload, one cap.",
+            rich_help_panel="Experiment",
+        ),
     ] = False,
     executor: executors.ExecutorOptions,
     format: options.FormatOption = Format.table,
@@ -193,6 +206,7 @@ def energy_budget(
             metavar="WORKLOAD",
             help="A trace of the archive, a file or a generator; several times for several.",
             show_default="traces of the thesis and others on this machine, and a generated one",
+            rich_help_panel="Workload",
         ),
     ] = None,
     weeks: Annotated[
@@ -201,13 +215,21 @@ def energy_budget(
             metavar="N",
             help="Number of busy weeks of each trace, drawn at random; the thesis has five.",
             show_default="all of the upper quarter by the log",
+            rich_help_panel="Experiment",
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(metavar="N", help="Seed of the draw of weeks.")] = 0,
+    seed: Annotated[
+        int,
+        typer.Option(metavar="N", help="Seed of the draw of weeks.", rich_help_panel="Experiment"),
+    ] = 0,
     folder: FolderOption = Path("energy-budget"),
     quick: Annotated[
         bool,
-        typer.Option("--quick", help="A small cut that takes seconds: a week, three budgets."),
+        typer.Option(
+            "--quick",
+            help="A small cut that takes seconds: a week, three budgets.",
+            rich_help_panel="Experiment",
+        ),
     ] = False,
     executor: executors.ExecutorOptions,
     format: options.FormatOption = Format.table,

@@ -39,7 +39,11 @@ def frontier(
     folder: FolderOption = Path("frontier"),
     quick: Annotated[
         bool,
-        typer.Option("--quick", help="A small cut that takes seconds: few jobs, few rules."),
+        typer.Option(
+            "--quick",
+            help="A small cut that takes seconds: few jobs, few rules.",
+            rich_help_panel="Experiment",
+        ),
     ] = False,
     executor: executors.ExecutorOptions,
     format: options.FormatOption = Format.table,

@@ -47,6 +47,7 @@ def items(
             metavar="FILE",
             help="Write a page too, as Markdown, such as documents.md.",
             show_default=False,
+            rich_help_panel="Output",
         ),
         Written("page", (".md",)),
     ] = None,

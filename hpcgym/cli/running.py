@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator
@@ -74,10 +75,20 @@ def _fail(message: str) -> NoReturn:
     raise typer.Exit(1)
 
 
+#: Headings of options in help, in their order; those of a command alone stand above, as "Options".
+PANELS = (
+    *("Workload", "Scheduler", "Machine", "Experiment", "Output", "Power", "Shared nodes"),
+    "Running",
+)
+_FIRST = 2  # examples at the top of help
+
+
 class ExplainedCommand(TyperCommand):
     """A command whose help has examples, and lists of names that are looked up only then.
 
-    The files that it is to write are checked before it runs.
+    Help is plain text, which pipes and old terminals show as well: typer's panels by rich are off,
+    and options stand below plain headings instead (:data:`PANELS`). The files that a command is to
+    write are checked before it runs.
     """
 
     examples: ClassVar[tuple[str, ...]] = ()
@@ -90,14 +101,56 @@ class ExplainedCommand(TyperCommand):
         with commanded(Command(ctx.meta.get(_ARGUMENTS, ()), find_files, date_text())):
             return super().invoke(ctx)
 
+    def format_help_text(self, ctx: Any, formatter: Any) -> None:
+        """Write what the command does, with examples behind the first sentence."""
+        short, _, rest = inspect.cleandoc(self.help or "").partition("\n\n")
+        formatter.write_paragraph()
+        with formatter.indentation():
+            formatter.write_text(short)
+            formatter.write_paragraph()
+            with formatter.indentation():
+                _write_lines(formatter, self.examples[:_FIRST])
+            if rest:
+                formatter.write_paragraph()
+                formatter.write_text(rest)
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write arguments and options below their headings."""
+        found: dict[str, list[tuple[str, str]]] = {
+            heading: [] for heading in ("Arguments", "Options", *PANELS)
+        }
+        for one in self.get_params(ctx):
+            record = one.get_help_record(ctx)
+            if record is not None:
+                found[_heading(one)].append(record)
+        for heading, records in found.items():
+            if records:
+                with formatter.section(heading):
+                    formatter.write_dl(records)
+
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
-        """Write examples and lists below the options."""
-        with formatter.section("Examples"):
-            for example in self.examples:
-                formatter.write(f"{'':{formatter.current_indent}}{example}\n")
+        """Write more examples and lists below the options."""
+        if more := self.examples[_FIRST:]:
+            with formatter.section("More examples"):
+                _write_lines(formatter, more)
         for title, entries in self.lists.items():
             with formatter.section(title):
                 formatter.write_dl(list(entries()), col_max=28)
+
+
+def _heading(parameter: Any) -> str:
+    """Return the heading of an argument or option in help; that of --help itself is the last."""
+    if parameter.param_type_name == "argument":
+        return "Arguments"
+    if parameter.name == "help":
+        return "Running"
+    return parameter.rich_help_panel or "Options"
+
+
+def _write_lines(formatter: Any, lines: Iterable[str]) -> None:
+    """Write lines as they are, to be copied."""
+    for line in lines:
+        formatter.write(f"{'':{formatter.current_indent}}{line}\n")
 
 
 def note(text: str) -> None:

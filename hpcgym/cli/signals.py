@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import typer
 
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class SignalOptions:
     """What energy costs, and how much carbon it stands for, over time."""
+
+    panel: ClassVar[str] = "Power"
 
     carbon: Annotated[
         Path | None,

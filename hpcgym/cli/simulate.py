@@ -67,6 +67,7 @@ def simulate(
             metavar="NAME",
             help="Scheduler to begin with, or a dispatcher; see the lists below. Or a file: TOML,"
             " or a slurm.conf.",
+            rich_help_panel="Scheduler",
         ),
     ] = "easy",
     rules: options.SimulatedRules,
@@ -81,6 +82,7 @@ def simulate(
             " the nodes of jobs on a machine with nodes: 3:2 4:1 are two units on node 3, one on"
             " 4.",
             show_default=False,
+            rich_help_panel="Output",
         ),
         SCHEDULE,
     ] = None,
@@ -92,6 +94,7 @@ def simulate(
             " 0), time and repaired (seconds of the workload). Jobs on a node that fails"
             " wait again and start from the beginning.",
             show_default=False,
+            rich_help_panel="Machine",
         ),
     ] = None,
     picture: options.PictureOption = None,

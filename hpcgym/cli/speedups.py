@@ -45,13 +45,17 @@ def speedups(
             metavar="FILE",
             help="Write the speedups as .csv (pairs only) or .json (all that is known).",
             show_default=False,
+            rich_help_panel="Output",
         ),
         Written("file of speedups", (".csv", ".json")),
     ] = None,
     picture: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="Draw the heatmap: .png, .svg or .pdf.", show_default=False
+            metavar="FILE",
+            help="Draw the heatmap: .png, .svg or .pdf.",
+            show_default=False,
+            rich_help_panel="Output",
         ),
         Written("picture", (".png", ".svg", ".pdf"), drawn=True),
     ] = None,

@@ -107,7 +107,10 @@ def run_agent(
     folder: Annotated[
         Path,
         typer.Option(
-            "--output", metavar="FOLDER", help="Of the submission; a run goes on with what it has."
+            "--output",
+            metavar="FOLDER",
+            help="Of the submission; a run goes on with what it has.",
+            rich_help_panel="Output",
         ),
     ],
 ) -> None:
@@ -153,7 +156,8 @@ def verify_submissions(folders: Folders) -> None:
 def report_submissions(
     folders: Folders,
     format: Annotated[
-        BoardFormat, typer.Option(help="latex: a tabular for the package booktabs.")
+        BoardFormat,
+        typer.Option(help="latex: a tabular for the package booktabs.", rich_help_panel="Output"),
     ] = BoardFormat.table,
     curves: Annotated[
         Path | None,
@@ -161,6 +165,7 @@ def report_submissions(
             metavar="FILE",
             help="Draw how the trainings went (.png, .svg, .pdf).",
             show_default=False,
+            rich_help_panel="Output",
         ),
         _CURVES,
     ] = None,

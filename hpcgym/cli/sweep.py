@@ -154,6 +154,8 @@ FolderArgument = Annotated[
 class SweepExecutor(executors.ExecutorOptions):
     """Where the tasks of a sweep are done."""
 
+    panel: ClassVar[str] = "Running"
+
     chunk: Annotated[
         int | None,
         typer.Option(
@@ -184,6 +186,7 @@ def run(
             metavar="FOLDER",
             help="Folder of the sweep.",
             show_default="FILE's name, ending in .sweep",
+            rich_help_panel="Output",
         ),
     ] = None,
     executor: SweepExecutor,
@@ -267,7 +270,8 @@ def table(
     folder: FolderArgument,
     asked: Asked,
     format: Annotated[
-        TableFormat, typer.Option(help="latex: a tabular for the package booktabs.")
+        TableFormat,
+        typer.Option(help="latex: a tabular for the package booktabs.", rich_help_panel="Output"),
     ] = TableFormat.table,
     page: pages.PageOptions,
     paper: FigureOptions,

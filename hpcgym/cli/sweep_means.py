@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
 
 import typer
 
@@ -56,6 +56,8 @@ class TableFormat(StrEnum):
 @dataclass(frozen=True)
 class Asked:
     """What a table of means has."""
+
+    panel: ClassVar[str] = "Experiment"
 
     metric: Annotated[
         list[str] | None,

@@ -150,11 +150,17 @@ def train_maskable_ppo(
             help="Whether a selected job that does not fit may be exchanged for another until"
             " it starts.",
             show_default="revised",
+            rich_help_panel="Experiment",
         ),
     ] = None,
     window: Annotated[
         int | None,
-        typer.Option(metavar="N", help="Number of jobs that are visible.", show_default="128"),
+        typer.Option(
+            metavar="N",
+            help="Number of jobs that are visible.",
+            show_default="128",
+            rich_help_panel="Experiment",
+        ),
     ] = None,
     reward: RewardOption = None,
     reading: PoolReading,
@@ -184,6 +190,7 @@ def train_ppo(
             metavar="pass|N|hour|6h|day|week|episode",
             help="How long weights hold; a number means submissions.",
             show_default="day",
+            rich_help_panel="Experiment",
         ),
     ] = None,
     policy_features: Annotated[
@@ -192,6 +199,7 @@ def train_ppo(
             metavar="NAME,NAME",
             help="Features to weigh.",
             show_default="processors,requested,wait,ratio,expansion,area",
+            rich_help_panel="Experiment",
         ),
     ] = None,
     rules: options.WeighedRules,
@@ -236,7 +244,12 @@ def train_clone(
     ] = None,
     workload: Annotated[
         str | None,
-        typer.Option(metavar="WORKLOAD", help="The workload to record on.", show_default=False),
+        typer.Option(
+            metavar="WORKLOAD",
+            help="The workload to record on.",
+            show_default=False,
+            rich_help_panel="Workload",
+        ),
     ] = None,
     recording: Annotated[
         Path | None,
@@ -244,6 +257,7 @@ def train_clone(
             metavar="FILE|FOLDER",
             help="A recording of hpcgym train record, in place of an order and a workload.",
             show_default=False,
+            rich_help_panel="Experiment",
         ),
     ] = None,
     output: NetworkOption = Path("clone.pt"),
@@ -279,7 +293,10 @@ def train_cql(
     recording: Annotated[
         Path,
         typer.Option(
-            metavar="FILE|FOLDER", help="A recording of hpcgym train record.", show_default=False
+            metavar="FILE|FOLDER",
+            help="A recording of hpcgym train record.",
+            show_default=False,
+            rich_help_panel="Experiment",
         ),
     ],
     output: NetworkOption = Path("cql.pt"),
@@ -316,17 +333,22 @@ def record(
             metavar="npz|minari",
             help="A file of arrays, or a folder that Minari reads, which needs pyarrow: the extra"
             ' "parquet".',
+            rich_help_panel="Output",
         ),
     ] = "npz",
     output: Annotated[
         Path,
-        typer.Option(metavar="FILE|FOLDER", help="File to write: NAME.npz, or for Minari NAME-v0."),
+        typer.Option(
+            metavar="FILE|FOLDER",
+            help="File to write: NAME.npz, or for Minari NAME-v0.",
+            rich_help_panel="Output",
+        ),
         Written("recording", (".npz", *(f"-v{version}" for version in range(100)))),
     ] = Path("recording.npz"),
     force: ForceOption = False,
-    env: Annotated[str, typer.Option(metavar="ID", help="The environment.")] = (
-        "hpcgym/JobSelection-v0"
-    ),
+    env: Annotated[
+        str, typer.Option(metavar="ID", help="The environment.", rich_help_panel="Experiment")
+    ] = ("hpcgym/JobSelection-v0"),
     settings: RecordSettings,
     backfill: options.BackfillOption = None,
     reading: MachineReading,

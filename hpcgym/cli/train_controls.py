@@ -45,23 +45,31 @@ def train_controls(
     output: WeightsOption = Path("controls.json"),
     force: ForceOption = False,
     env: Annotated[
-        str, typer.Option(metavar="EnergyBudget|PowerCap", help="The environment.")
+        str,
+        typer.Option(
+            metavar="EnergyBudget|PowerCap", help="The environment.", rich_help_panel="Experiment"
+        ),
     ] = "EnergyBudget",
     share: Annotated[
         float,
         typer.Option(
             metavar="S",
             help="The budget or the cap, as a share of the energy or power with all nodes busy.",
+            rich_help_panel="Power",
         ),
     ] = 0.6,
     shutdown: Annotated[
-        bool, typer.Option("--shutdown", help="Let EnergyBudget switch idle nodes off.")
+        bool,
+        typer.Option(
+            "--shutdown", help="Let EnergyBudget switch idle nodes off.", rich_help_panel="Power"
+        ),
     ] = False,
     controls: Annotated[
         str,
         typer.Option(
             metavar="frequency,nodes,power",
             help="The controls that the agent sets, beside the queue.",
+            rich_help_panel="Experiment",
         ),
     ] = "power",
     features: Annotated[
@@ -72,14 +80,22 @@ def train_controls(
             help="Features to weigh in the order of the queue; see the list. Empty: the queue"
             " is FCFS.",
             show_default="area,requested,processors,wait,expansion",
+            rich_help_panel="Scheduler",
         ),
     ] = None,
     interval: Annotated[
-        str, typer.Option(metavar="hour|day|...", help="How long controls hold.")
+        str,
+        typer.Option(
+            metavar="hour|day|...", help="How long controls hold.", rich_help_panel="Experiment"
+        ),
     ] = "hour",
     joules: Annotated[
         float,
-        typer.Option(metavar="W", help="Weight of the energy in the reward; bounded slowdown: 1."),
+        typer.Option(
+            metavar="W",
+            help="Weight of the energy in the reward; bounded slowdown: 1.",
+            rich_help_panel="Power",
+        ),
     ] = 0.0,
     search: ControlsSettings,
     rules: options.BackfillRules,

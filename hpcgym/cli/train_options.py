@@ -16,18 +16,23 @@ from hpcgym.progress import say
 #: File of an agent that is a network.
 NetworkOption = Annotated[
     Path,
-    typer.Option(metavar="FILE", help="File of the agent."),
+    typer.Option(metavar="FILE", help="File of the agent.", rich_help_panel="Output"),
     Written("file of an agent", (".pt",)),
 ]
 #: File of an agent that is a few weights.
 WeightsOption = Annotated[
     Path,
-    typer.Option(metavar="FILE", help="File of the agent."),
+    typer.Option(metavar="FILE", help="File of the agent.", rich_help_panel="Output"),
     Written("file of an agent", (".json",)),
 ]
 RewardOption = Annotated[
     str | None,
-    typer.Option(metavar="bsld|wait|energy", help="The reward to learn from.", show_default="bsld"),
+    typer.Option(
+        metavar="bsld|wait|energy",
+        help="The reward to learn from.",
+        show_default="bsld",
+        rich_help_panel="Experiment",
+    ),
 ]
 
 
@@ -40,6 +45,7 @@ NumberOption = Annotated[
         metavar="N",
         help="Number of slices, chosen at random.",
         show_default="100 windows, all weeks or months",
+        rich_help_panel="Experiment",
     ),
 ]
 
@@ -47,6 +53,8 @@ NumberOption = Annotated[
 @dataclass(frozen=True)
 class TrainingOptions:
     """How long a network is trained, and what becomes of it on the way."""
+
+    panel: ClassVar[str] = "Experiment"
 
     minutes: Annotated[
         float | None,
@@ -70,7 +78,12 @@ class TrainingOptions:
     ] = None
     tensorboard: Annotated[
         Path | None,
-        typer.Option(metavar="FOLDER", help="Write TensorBoard's logs there.", show_default=False),
+        typer.Option(
+            metavar="FOLDER",
+            help="Write TensorBoard's logs there.",
+            show_default=False,
+            rich_help_panel="Output",
+        ),
     ] = None
 
     #: How long by default.

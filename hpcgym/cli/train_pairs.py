@@ -49,25 +49,45 @@ def train_pairs(
             metavar="FILE|generated:...",
             help="How fast codes run beside each other.",
             show_default="generated",
+            rich_help_panel="Shared nodes",
         ),
     ] = None,
     cluster: Annotated[
         str | None,
         typer.Option(
-            metavar="NAME|FILE|NxSxC", help="A machine of equal nodes.", show_default="16x2x24"
+            metavar="NAME|FILE|NxSxC",
+            help="A machine of equal nodes.",
+            show_default="16x2x24",
+            rich_help_panel="Machine",
         ),
     ] = None,
     allocation: Annotated[
-        str, typer.Option(metavar="half-socket|part:K", help="Which part of its nodes a job takes.")
+        str,
+        typer.Option(
+            metavar="half-socket|part:K",
+            help="Which part of its nodes a job takes.",
+            rich_help_panel="Machine",
+        ),
     ] = "half-socket",
     reward: Annotated[
-        str, typer.Option(metavar="bsld|wait|throughput|energy", help="The reward to maximise.")
+        str,
+        typer.Option(
+            metavar="bsld|wait|throughput|energy",
+            help="The reward to maximise.",
+            rich_help_panel="Experiment",
+        ),
     ] = "bsld",
     window: Annotated[
-        int, typer.Option(metavar="N", help="How many waiting jobs the agent sees.")
+        int,
+        typer.Option(
+            metavar="N", help="How many waiting jobs the agent sees.", rich_help_panel="Experiment"
+        ),
     ] = 64,
     neighbours: Annotated[
-        int, typer.Option(metavar="N", help="How many running jobs it can name.")
+        int,
+        typer.Option(
+            metavar="N", help="How many running jobs it can name.", rich_help_panel="Experiment"
+        ),
     ] = 16,
     search: PairsSettings,
     reading: Reading,

@@ -63,6 +63,8 @@ class TrainRuleEs(ExplainedCommand):
 class Logs:
     """Where the numbers of a training go."""
 
+    panel: ClassVar[str] = "Output"
+
     log: Annotated[
         Path | None,
         typer.Option(
@@ -107,7 +109,12 @@ def train_job_ppo(
     output: NetworkOption = Path("job-ppo.pt"),
     force: ForceOption = False,
     env: Annotated[
-        str, typer.Option(metavar="JobSelection|QueueOrdering", help="The environment, its v1.")
+        str,
+        typer.Option(
+            metavar="JobSelection|QueueOrdering",
+            help="The environment, its v1.",
+            rich_help_panel="Experiment",
+        ),
     ] = "JobSelection",
     practice: PracticeSettings,
     settings: JobPpoSettings,
@@ -154,7 +161,9 @@ def train_rule_es(
     env: Annotated[
         str,
         typer.Option(
-            metavar="MixedPolicy|QueueOrdering|JobSelection", help="The environment, its v1."
+            metavar="MixedPolicy|QueueOrdering|JobSelection",
+            help="The environment, its v1.",
+            rich_help_panel="Experiment",
         ),
     ] = "MixedPolicy",
     practice: PracticeSettings,

@@ -46,6 +46,8 @@ class TrainXnes(ExplainedCommand):
 class _Slices(EpisodeSettings):
     """What vectors are tried on."""
 
+    panel: ClassVar[str] = "Experiment"
+
     episodes: Annotated[
         str,
         typer.Option(
@@ -64,7 +66,12 @@ def train_xnes(
     output: WeightsOption = Path("xnes.json"),
     force: ForceOption = False,
     features: Annotated[
-        str, typer.Option(metavar="xnes3|xnes6|NAME,NAME", help="Features to weigh; see the list.")
+        str,
+        typer.Option(
+            metavar="xnes3|xnes6|NAME,NAME",
+            help="Features to weigh; see the list.",
+            rich_help_panel="Experiment",
+        ),
     ] = "xnes6",
     search: XnesSettings,
     episodes: _Slices,

@@ -65,6 +65,8 @@ class Tune(ExplainedCommand):
 class _Searched:
     """What is searched, for what, and how long."""
 
+    panel: ClassVar[str] = "Experiment"
+
     objective: Annotated[
         str,
         typer.Option(
@@ -107,6 +109,8 @@ class _Searched:
 @dataclass(frozen=True)
 class _Rules:
     """Which rules are searched."""
+
+    panel: ClassVar[str] = "Scheduler"
 
     orders: Annotated[
         str | None,
@@ -172,6 +176,8 @@ class _Rules:
 @dataclass(frozen=True)
 class _Shared:
     """What jobs run that share nodes, and which rules of that are searched."""
+
+    panel: ClassVar[str] = "Shared nodes"
 
     cluster: Annotated[
         str | None,
@@ -278,6 +284,7 @@ def tune(
             "--output",
             metavar="FOLDER",
             help="Folder for scheduler.toml, tables and tuned.png.",
+            rich_help_panel="Output",
         ),
     ] = Path("tuned"),
     searched: _Searched,
@@ -289,6 +296,7 @@ def tune(
             " and saf (with --speedups easy and all co-schedulers). A name, a variant such"
             " as saf:threshold=288000, or a file.",
             show_default=False,
+            rich_help_panel="Scheduler",
         ),
     ] = None,
     rules: _Rules,

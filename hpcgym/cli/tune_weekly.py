@@ -36,13 +36,22 @@ def tune_weekly(
     features: Annotated[
         str,
         typer.Option(
-            metavar="xnes3|xnes6|NAME,...", help="Features to weigh; area must be among them."
+            metavar="xnes3|xnes6|NAME,...",
+            help="Features to weigh; area must be among them.",
+            rich_help_panel="Experiment",
         ),
     ] = "xnes6",
     vectors: Annotated[
-        int, typer.Option(metavar="N", help="Number of weight vectors to choose from.")
+        int,
+        typer.Option(
+            metavar="N",
+            help="Number of weight vectors to choose from.",
+            rich_help_panel="Experiment",
+        ),
     ] = 3000,
-    seed: Annotated[int, typer.Option(metavar="N", help="Seed of these vectors.")] = 0,
+    seed: Annotated[
+        int, typer.Option(metavar="N", help="Seed of these vectors.", rich_help_panel="Experiment")
+    ] = 0,
     reading: PoolReading,
     format: options.FormatOption = Format.table,
 ) -> None:

@@ -38,7 +38,10 @@ def test_help_lists_all_names():
     for name in (*SCHEDULERS, *POLICIES, *ESTIMATES, *RECIPES, *FILTERS):
         assert f"\n  {name} " in text or f"\n  {name}\n" in text, name
     for command in ("simulate", "compare", "generate"):
-        assert "Examples:\n  hpcgym" in succeed(command, "--help").stdout
+        usage, short, examples = succeed(command, "--help").stdout.split("\n\n")[:3]
+        assert usage.startswith(f"Usage: hpcgym {command} ")
+        assert short.endswith(".")
+        assert examples.startswith(f"    hpcgym {command} ")
 
 
 def test_help_loads_nothing_heavy():

@@ -273,7 +273,7 @@ def test_a_search_needs_no_extra() -> None:
 @pytest.mark.parametrize("agent", ["maskable-ppo", "ppo", "clone", "record", "xnes"])
 def test_help_teaches(agent: str) -> None:
     text = succeed("train", agent, "--help").stdout
-    assert f"Examples:\n  hpcgym train {agent}" in text
+    assert f".\n\n    hpcgym train {agent} " in text
     assert "\n  glesser " in text
     assert agent in succeed("train", "--help").stdout
 

@@ -1,0 +1,76 @@
+"""Help: what stands at the top, and under which headings options stand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import typer
+from commands import succeed
+
+from hpcgym.cli import app
+from hpcgym.cli.running import PANELS
+
+pytestmark = pytest.mark.cli
+
+
+def commands(group: Any, *before: str) -> dict[tuple[str, ...], Any]:
+    """All commands of the program, by their words."""
+    found = {}
+    for name, command in group.commands.items():
+        words = (*before, name)
+        found |= commands(command, *words) if hasattr(command, "commands") else {words: command}
+    return found
+
+
+COMMANDS = commands(typer.main.get_command(app))
+#: Those with many options: each has a heading.
+LARGE = [words for words, command in COMMANDS.items() if len(command.params) > 10]
+#: What only one command has, and stands first in its help.
+OWN = {
+    ("explain",): {"job", "by", "most"},
+    ("replay",): {"on"},
+}
+
+
+def test_every_heading_is_a_known_one() -> None:
+    used = {one.rich_help_panel for command in COMMANDS.values() for one in command.params}
+    assert used == {None, *PANELS}
+
+
+@pytest.mark.parametrize("words", LARGE, ids=" ".join)
+def test_options_of_large_commands_have_headings(words: tuple[str, ...]) -> None:
+    params = COMMANDS[words].params
+    bare = {
+        one.name
+        for one in params
+        if one.param_type_name == "option" and one.rich_help_panel is None
+    }
+    assert bare == OWN.get(words, set())
+
+
+def test_an_option_stands_under_one_heading_everywhere() -> None:
+    headings: dict[tuple[str, str], set[str | None]] = {}
+    for command in COMMANDS.values():
+        for one in command.params:
+            if one.param_type_name == "option":
+                told = headings.setdefault((one.opts[0], one.help), set())
+                told.add(one.rich_help_panel)
+    assert len(headings) > 100
+    assert [name for name, told in headings.items() if len(told) > 1] == []
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+@pytest.mark.parametrize("width", [80, 120])
+def test_help_fits_and_begins_with_an_example(
+    words: tuple[str, ...], width: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    text = succeed(*words, "-h").stdout
+    assert text == succeed(*words, "--help").stdout
+    top, _, rest = text.partition("\n\n    hpcgym ")
+    assert top.startswith(f"Usage: hpcgym {' '.join(words)} ")
+    assert len(top.splitlines()) < 10
+    body = rest.partition("\n\n")[2].partition("\nRunning:\n")[0]
+    wide = [line for line in body.splitlines() if len(line) > width and " " in line.strip()]
+    assert [line for line in wide if not line.lstrip().startswith(("-", "hpcgym"))] == []
