@@ -11,7 +11,7 @@ from pathlib import Path
 from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any
 
-from hpcgym.benchmarks.cp.configurations import MACHINES, Machine, Run
+from hpcgym.benchmarks.cp.configurations import MACHINES, QUICK_SHARE, Machine, Run
 from hpcgym.benchmarks.cp.simulations import hash_of, load_jobs, simulate_one
 from hpcgym.benchmarks.studies.progress import Progress
 from hpcgym.benchmarks.studies.spread import run_all
@@ -140,7 +140,11 @@ class Findings:
 
 
 def load_machines(
-    names: Sequence[str], days: float | None, full: bool, dispatchers: Sequence[str] = ()
+    names: Sequence[str],
+    days: float | None,
+    full: bool,
+    dispatchers: Sequence[str] = (),
+    quick: bool = False,
 ) -> list[Load]:
     """Return what is submitted to some machines.
 
@@ -154,7 +158,8 @@ def load_machines(
         machine = MACHINES[name]
         if dispatchers and not set(dispatchers) & set(machine.dispatchers):
             raise HpcgymError(f"{', '.join(dispatchers)}: not in the study of {name}")
-        of = days or (machine.full_days if full else machine.usual_days)
+        usual = machine.usual_days * (QUICK_SHARE if quick else 1)
+        of = days or (machine.full_days if full else usual)
         jobs = [load_jobs(name, of, seed) for seed in machine.seeds_of(full)]
         workloads = [workload for workload, _ in jobs]
         found.append(Load(machine, jobs[0][1], workloads, of, full, tuple(dispatchers)))

@@ -42,6 +42,10 @@ SOLVERS = (*CPH, *PURE_CP, *LATER)
 #: All of the study.
 DISPATCHERS = (*HEURISTICS, *SOLVERS, *PLANS, AS_PUBLISHED)
 
+#: Of a quick cut, unless others are named: machines, and the part of their usual days.
+QUICK_MACHINES = ("eurora",)
+QUICK_SHARE = 0.1
+
 #: Dispatchers that start jobs in an order that durations do not enter.
 WITHOUT_DURATIONS = ("fcfs-list",)
 

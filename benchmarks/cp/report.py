@@ -159,6 +159,7 @@ def report_text(
     made: Mapping[str, Mapping[str, pd.DataFrame]],
     common: Mapping[str, pd.DataFrame],
     pictures: Mapping[str, Path],
+    quick: bool,
 ) -> str:
     """Return the report as Markdown.
 
@@ -168,9 +169,13 @@ def report_text(
     made : machine -> its tables by name.
     common : tables of all machines by name.
     pictures : heading -> file, of all machines.
+    quick : whether this is a small cut.
     """
     months = " and ".join(map(str, sorted(MONTHS.values()))) + " months"
-    parts = [HEAD.format(version=__version__, months=months), _loads(findings)]
+    parts = [HEAD.format(version=__version__, months=months)]
+    if quick:
+        parts.append("**A quick cut: few days. Not to be compared.**\n")
+    parts.append(_loads(findings))
     for found in findings:
         parts.append(f"## {found.machine}\n")
         parts += _tables(made[found.machine], _TEXTS, "###")

@@ -79,6 +79,7 @@ def reproduce(
     *,
     days: float | None = None,
     full: bool = False,
+    quick: bool = False,
     dispatchers: Sequence[str] = (),
     executor: str = "processes",
     workers: int | None = None,
@@ -93,9 +94,10 @@ def reproduce(
         ``growth`` and ``known``.
     days : how much of each workload, of each seed; None: see :data:`configurations.MACHINES`.
     full : a month of Eurora and of KTH-SP2, a week of KIT ForHLR II, of one seed.
+    quick : a small cut, which is compared with nothing published.
     dispatchers : those that are run and measured, of :data:`configurations.DISPATCHERS`; by default
-        all. What they are compared with is to be among them. Tables and pictures of before that are
-        not made of these are removed.
+        all, of a quick cut the heuristics. What they are compared with is to be among them. Tables
+        and pictures of before that are not made of these are removed.
     executor, workers : where tasks run; see :func:`hpcgym.sweep.run_tasks`.
     progress : told of each step.
 
@@ -106,9 +108,9 @@ def reproduce(
     Raises
     ------
     HpcgymError : an unknown machine or dispatcher, a machine with none of the dispatchers, days
-        that are no positive number or given with ``full``, a workload that cannot be read, a file
-        that cannot be written, a task that fails, or no matplotlib,
-        or no OR-Tools where a dispatcher solves models.
+        that are no positive number, two of ``days``, ``full`` and ``quick``, a workload that
+        cannot be read, a file that cannot be written, a task that fails, or no matplotlib, or no
+        OR-Tools where a dispatcher solves models.
     """
     for name in machines:
         check_choice("machine of the study", name, MACHINES)
@@ -116,14 +118,17 @@ def reproduce(
         check_choice("dispatcher of the study", name, DISPATCHERS)
     if days is not None and not days > 0:
         raise HpcgymError(f"days must be a number above 0, not {days!r}")
-    if full and days is not None:
-        raise HpcgymError("full and days: a study is one or the other")
+    lengths = {"full": full, "quick": quick, "days": days is not None}
+    if len(given := [name for name, one in lengths.items() if one]) > 1:
+        raise HpcgymError(f"{' and '.join(given)}: a study is one or the other")
+    if quick:
+        dispatchers = dispatchers or HEURISTICS
     require_matplotlib()
     for name in [name for name in dispatchers or DISPATCHERS if name not in HEURISTICS][:1]:
         find_dispatcher(model_of(name))  # no OR-Tools is said before the work
     path = folder / "report.md"
     check_report(path, HEAD)  # that it cannot be written, too
-    loads = load_machines(machines, days, full, dispatchers)
+    loads = load_machines(machines, days, full, dispatchers, quick)
     spread: dict[str, Any] = {"executor": executor, "workers": workers, "progress": progress}
     findings = run_campaign(loads, folder / "runs", **spread)
     _compare(findings, folder / "instances", **spread)
@@ -135,7 +140,7 @@ def reproduce(
     pictures = _draw(findings, grown, folder)
     written |= {folder / file for one in findings for file in one.pictures.values()}
     _remove_others(findings, folder, written | {folder / file for file in pictures.values()})
-    write_text(report_text(findings, made, common, pictures), path)
+    write_text(report_text(findings, made, common, pictures, quick), path)
     return path, {machine: of["slowdown"] for machine, of in made.items() if "slowdown" in of}
 
 

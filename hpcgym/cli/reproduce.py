@@ -39,19 +39,8 @@ WorkloadsOption = Annotated[
     ),
 ]
 
-#: Where studies that are simulations alone write; the default is the study's own.
+#: Where a study writes; the default is the study's own.
 FolderOption = Annotated[
-    Path,
-    typer.Option(
-        "--output",
-        metavar="FOLDER",
-        help="Folder for tables, pictures and report.md. Earlier simulations are kept there and"
-        " not repeated.",
-        rich_help_panel="Output",
-    ),
-]
-#: The same of studies that also compute something else.
-ComputedOption = Annotated[
     Path,
     typer.Option(
         "--output",
@@ -59,6 +48,14 @@ ComputedOption = Annotated[
         help="Folder for tables, pictures and report.md. Earlier results are kept there and not"
         " computed again.",
         rich_help_panel="Output",
+    ),
+]
+QuickOption = Annotated[
+    bool,
+    typer.Option(
+        "--quick",
+        help="A small cut that takes seconds, to see what the study writes.",
+        rich_help_panel="Experiment",
     ),
 ]
 
@@ -93,7 +90,7 @@ class _MixedPolicies(ExplainedCommand):
 def mixed_policies(
     *,
     workload: WorkloadsOption = None,
-    folder: ComputedOption = Path("mixed-policies"),
+    folder: FolderOption = Path("mixed-policies"),
     reading: Annotated[
         str,
         typer.Option(
@@ -102,14 +99,7 @@ def mixed_policies(
             rich_help_panel="Experiment",
         ),
     ] = "numbers",
-    quick: Annotated[
-        bool,
-        typer.Option(
-            "--quick",
-            help="A small cut that takes seconds: six weeks, a coarse grid.",
-            rich_help_panel="Experiment",
-        ),
-    ] = False,
+    quick: QuickOption = False,
     executor: executors.ExecutorOptions,
     format: options.FormatOption = Format.table,
     page: pages.PageOptions,
@@ -169,14 +159,7 @@ def prediction(
             rich_help_panel="Experiment",
         ),
     ] = False,
-    quick: Annotated[
-        bool,
-        typer.Option(
-            "--quick",
-            help="A small cut that takes seconds: few jobs, few losses.",
-            rich_help_panel="Experiment",
-        ),
-    ] = False,
+    quick: QuickOption = False,
     executor: executors.ExecutorOptions,
     format: options.FormatOption = Format.table,
     page: pages.PageOptions,

@@ -10,7 +10,7 @@ import typer
 from hpcgym.cli import executors, options, pages
 from hpcgym.cli.groups import grouped
 from hpcgym.cli.options import Format
-from hpcgym.cli.reproduce import FolderOption, print_tables, shown
+from hpcgym.cli.reproduce import FolderOption, QuickOption, print_tables, shown
 from hpcgym.cli.running import ExplainedCommand, Lists, note
 from hpcgym.errors import HpcgymError
 
@@ -64,14 +64,7 @@ def coscheduling(
         ),
     ] = 100,
     folder: FolderOption = Path("coscheduling"),
-    quick: Annotated[
-        bool,
-        typer.Option(
-            "--quick",
-            help="A small cut that takes seconds: few jobs and heatmaps.",
-            rich_help_panel="Experiment",
-        ),
-    ] = False,
+    quick: QuickOption = False,
     executor: executors.ExecutorOptions,
     format: options.FormatOption = Format.table,
     page: pages.PageOptions,

@@ -10,7 +10,7 @@ import typer
 from hpcgym.cli import executors, options, pages
 from hpcgym.cli.groups import grouped
 from hpcgym.cli.options import Format
-from hpcgym.cli.reproduce import ComputedOption, print_tables, shown
+from hpcgym.cli.reproduce import FolderOption, QuickOption, print_tables, shown
 from hpcgym.cli.running import ExplainedCommand, Lists, note
 
 
@@ -33,6 +33,7 @@ class CpStudy(ExplainedCommand):
     """The command with lists of names in its help."""
 
     examples = (
+        "hpcgym reproduce cp --quick",
         "hpcgym reproduce cp",
         "hpcgym reproduce cp --machine eurora --days 7",
         "hpcgym reproduce cp --machine eurora --dispatcher easy --dispatcher pcp20",
@@ -71,7 +72,7 @@ def cp(
             rich_help_panel="Experiment",
         ),
     ] = None,
-    folder: ComputedOption = Path("cp"),
+    folder: FolderOption = Path("cp"),
     days: Annotated[
         float | None,
         typer.Option(
@@ -89,6 +90,7 @@ def cp(
             rich_help_panel="Experiment",
         ),
     ] = False,
+    quick: QuickOption = False,
     executor: executors.ExecutorOptions,
     format: options.FormatOption = Format.table,
     page: pages.PageOptions,
@@ -98,14 +100,17 @@ def cp(
     It compares heuristics and EASY with CPH-0 to 3, pure CP 0 to 3, HCP'19, PCP'19 and PCP'20, by
     requested, predicted and real run times: slowdown, waits, queues, times of a dispatch, sizes of
     the models, beside the published values. It takes about an hour on two cores, and the same
-    command goes on after an interruption.
+    command goes on after an interruption. --quick has the heuristics on Eurora, which need no
+    OR-Tools.
     """
+    from hpcgym.benchmarks.cp.configurations import QUICK_MACHINES
     from hpcgym.benchmarks.cp.run import reproduce as run
 
     executor.become_mpi()
     chosen = tuple(dict.fromkeys(dispatcher or ()))
-    names = list(dict.fromkeys(machine or _with_workloads(chosen)))
-    rules = {"days": days, "full": full, "dispatchers": chosen}
+    usual = QUICK_MACHINES if quick and not chosen else _with_workloads(chosen)
+    names = list(dict.fromkeys(machine or usual))
+    rules = {"days": days, "full": full, "quick": quick, "dispatchers": chosen}
     path, tables = shown(run, names, folder, **rules, **vars(executor))
     print_tables(tables, "slowdown by class of jobs", format)
     page.write_study(path)

@@ -12,6 +12,7 @@ from hpcgym.cli.groups import grouped
 from hpcgym.cli.options import Format
 from hpcgym.cli.reproduce import (
     FolderOption,
+    QuickOption,
     WorkloadsOption,
     at_hand,
     print_tables,
@@ -49,14 +50,7 @@ def energy_fairshare(
     *,
     workload: WorkloadsOption = None,
     folder: FolderOption = Path("energy-fairshare"),
-    quick: Annotated[
-        bool,
-        typer.Option(
-            "--quick",
-            help="A small cut that takes seconds: few jobs and users.",
-            rich_help_panel="Experiment",
-        ),
-    ] = False,
+    quick: QuickOption = False,
     executor: executors.ExecutorOptions,
     format: options.FormatOption = Format.table,
     page: pages.PageOptions,
@@ -137,14 +131,7 @@ def powercap(
         ),
     ] = 10,
     folder: FolderOption = Path("powercap"),
-    quick: Annotated[
-        bool,
-        typer.Option(
-            "--quick",
-            help="A small cut that takes seconds: one workload, one cap.",
-            rich_help_panel="Experiment",
-        ),
-    ] = False,
+    quick: QuickOption = False,
     executor: executors.ExecutorOptions,
     format: options.FormatOption = Format.table,
     page: pages.PageOptions,
@@ -223,14 +210,7 @@ def energy_budget(
         typer.Option(metavar="N", help="Seed of the draw of weeks.", rich_help_panel="Experiment"),
     ] = 0,
     folder: FolderOption = Path("energy-budget"),
-    quick: Annotated[
-        bool,
-        typer.Option(
-            "--quick",
-            help="A small cut that takes seconds: a week, three budgets.",
-            rich_help_panel="Experiment",
-        ),
-    ] = False,
+    quick: QuickOption = False,
     executor: executors.ExecutorOptions,
     format: options.FormatOption = Format.table,
     page: pages.PageOptions,

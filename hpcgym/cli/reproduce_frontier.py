@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, ClassVar
-
-import typer
+from typing import ClassVar
 
 from hpcgym.cli import executors, options, pages
 from hpcgym.cli.groups import grouped
@@ -13,6 +11,7 @@ from hpcgym.cli.options import Format
 from hpcgym.cli.reproduce import (
     TRACES,
     FolderOption,
+    QuickOption,
     WorkloadsOption,
     at_hand,
     print_tables,
@@ -37,14 +36,7 @@ def frontier(
     *,
     workload: WorkloadsOption = None,
     folder: FolderOption = Path("frontier"),
-    quick: Annotated[
-        bool,
-        typer.Option(
-            "--quick",
-            help="A small cut that takes seconds: few jobs, few rules.",
-            rich_help_panel="Experiment",
-        ),
-    ] = False,
+    quick: QuickOption = False,
     executor: executors.ExecutorOptions,
     format: options.FormatOption = Format.table,
     page: pages.PageOptions,

@@ -25,7 +25,7 @@ from hpcgym.benchmarks.cp import (
     simulations,
 )
 from hpcgym.benchmarks.cp import run as whole
-from hpcgym.benchmarks.cp.configurations import MACHINES, Machine, Run
+from hpcgym.benchmarks.cp.configurations import HEURISTICS, MACHINES, Machine, Run
 from hpcgym.benchmarks.cp.published import (
     STATEMENTS,
     TIMES,
@@ -305,6 +305,26 @@ def test_the_command_prints_slowdowns(tmp_path: Path) -> None:
     assert steps[: runs + 1] == [f"simulations: {done} of {runs}" for done in range(runs + 1)]
     for what in ("the same instances: 1 of 1", "growth: 2 of 2", "small states: 1 of 1"):
         assert what in steps
+
+
+def test_a_quick_cut_needs_no_solver_and_says_what_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def missing_solver(name: str) -> Any:
+        raise HpcgymError("no OR-Tools")
+
+    monkeypatch.setattr(whole, "find_dispatcher", missing_solver)
+    which = ["--quick", "--executor", "serial", "--format", "json", "--output", str(tmp_path)]
+    found = CliRunner().invoke(app, ["reproduce", "cp", *which])
+    assert found.exit_code == 0, found.output
+    rows = json.loads(found.stdout)["rows"]
+    assert {row["workload"] for row in rows} == {"eurora"}
+    assert {row["run"].split()[0].rstrip(",") for row in rows} == set(HEURISTICS)
+    assert "**A quick cut" in (tmp_path / "report.md").read_text()
+    for more in (["--full"], ["--days", "1"]):
+        refused = CliRunner().invoke(app, ["reproduce", "cp", *which, *more])
+        assert "quick" in refused.stderr
+        assert "a study is one or the other" in refused.stderr
 
 
 @pytest.mark.usefixtures("small")

@@ -174,7 +174,7 @@ def test_the_text_has_what_is_published() -> None:
     low, high = SECONDS_BETWEEN
     assert f"below {VARIABLES_BELOW:g} on all instances" in texts["sizes"]
     assert f"between {low:g} and {high:g} on almost all" in texts["sizes"]
-    text = report.report_text([], {}, {}, {})
+    text = report.report_text([], {}, {}, {}, quick=False)
     for months in MONTHS.values():
         assert str(months) in text
 

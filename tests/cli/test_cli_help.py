@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 import typer
 from commands import succeed
 
+from hpcgym.benchmarks.studies.documents import all_items
 from hpcgym.cli import app
 from hpcgym.cli.running import PANELS
 
@@ -74,3 +76,30 @@ def test_help_fits_and_begins_with_an_example(
     body = rest.partition("\n\n")[2].partition("\nRunning:\n")[0]
     wide = [line for line in body.splitlines() if len(line) > width and " " in line.strip()]
     assert [line for line in wide if not line.lstrip().startswith(("-", "hpcgym"))] == []
+
+
+#: What every study takes.
+OF_STUDIES = ("folder", "quick", "executor", "workers", "format", "html", "force")
+STUDIES = [
+    words for words in COMMANDS if words[0] == "reproduce" and words != ("reproduce", "items")
+]
+
+
+def test_all_studies_are_known() -> None:
+    named = {one.command.split()[2] for one in all_items(None) if one.command}
+    assert named <= {words[1] for words in STUDIES}
+    assert len(named) > 4
+
+
+@pytest.mark.parametrize("words", STUDIES, ids=" ".join)
+def test_studies_have_the_same_options(words: tuple[str, ...]) -> None:
+    told = {}
+    for studied in (words, STUDIES[0]):
+        params = {one.name: one for one in COMMANDS[studied].params}
+        assert params["folder"].default == Path(studied[1])  # which alone differs
+        told[studied] = [
+            (params[name].opts, params[name].help, params[name].metavar) for name in OF_STUDIES
+        ]
+        defaults = [params[name].default for name in OF_STUDIES[1:]]
+        assert defaults == [False, "processes", None, "table", None, False]
+    assert told[words] == told[STUDIES[0]]
