@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
 
 import typer
 
-from hpcgym.cli import coscheduling, limits, loading, names, options, output, signals
+from hpcgym.cli import completion, coscheduling, limits, loading, names, options, output, signals
 from hpcgym.cli.figures import FigureOptions
 from hpcgym.cli.files import ForceOption
 from hpcgym.cli.groups import Several, grouped
@@ -101,6 +101,7 @@ def compare(
             show_default=f"{','.join(DEFAULT)}; with --policy EASY with each; with --speedups easy,"
             " fcfs, conservative and all co-schedulers",
             rich_help_panel="Scheduler",
+            autocompletion=completion.schedulers,
         ),
     ] = None,
     rules: Several[options.SimulatedRules],

@@ -10,7 +10,7 @@ from typing import IO, TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
-from hpcgym.cli import names, options, output
+from hpcgym.cli import completion, names, options, output
 from hpcgym.cli.files import ForceOption, Written
 from hpcgym.cli.groups import grouped
 from hpcgym.cli.options import Format
@@ -44,6 +44,7 @@ def drive(
             metavar="NAME|EXPRESSION|FILE",
             help="What orders the queue: a policy, an expression, a scheduler, or an agent that has"
             " learned weights, such as agent.json of hpcgym train xnes.",
+            autocompletion=completion.policies,
         ),
     ],
     every: Annotated[

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
-from hpcgym.cli import limits, loading, names, options, output, pages, prequential
+from hpcgym.cli import completion, limits, loading, names, options, output, pages, prequential
 from hpcgym.cli.boards import notes_of, page_of, setting_of
 from hpcgym.cli.evaluated_slices import Slices
 from hpcgym.cli.groups import grouped
@@ -91,6 +91,7 @@ def evaluate(
             " Behind -- if the first has a minus."
             " NAME=FILE,FILE,... is one row of several trainings of one agent.",
             show_default=False,
+            autocompletion=completion.schedulers,
         ),
     ] = None,
     env: Annotated[
@@ -157,6 +158,7 @@ def evaluate(
             metavar="NAME",
             help="The metric that ranks policies, one of those below, as a mean over the slices.",
             rich_help_panel="Experiment",
+            autocompletion=completion.metrics,
         ),
     ] = _METRIC,
     reference: Annotated[
@@ -167,6 +169,7 @@ def evaluate(
             " it, with p-values.",
             show_default="easy, without backfilling fcfs",
             rich_help_panel="Experiment",
+            autocompletion=completion.schedulers,
         ),
     ] = None,
     rules: options.EvaluatedRules,

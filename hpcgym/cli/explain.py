@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import numpy as np
 import typer
 
-from hpcgym.cli import loading, names, options, output
+from hpcgym.cli import completion, loading, names, options, output
 from hpcgym.cli.explained_waits import show
 from hpcgym.cli.files import ForceOption, Written
 from hpcgym.cli.groups import grouped
@@ -74,6 +74,7 @@ def explain(
             " the same job is shown.",
             show_default="easy",
             rich_help_panel="Scheduler",
+            autocompletion=completion.schedulers,
         ),
     ] = None,
     most: Annotated[

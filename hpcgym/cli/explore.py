@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import typer
 
-from hpcgym.cli import loading, names, options, output
+from hpcgym.cli import completion, loading, names, options, output
 from hpcgym.cli.files import ForceOption, Written
 from hpcgym.cli.groups import grouped
 from hpcgym.cli.lineup import scheduler_names
@@ -54,6 +54,7 @@ def explore(
             " app has one or two, and the second changes.",
             show_default="easy",
             rich_help_panel="Scheduler",
+            autocompletion=completion.schedulers,
         ),
     ] = None,
     rules: options.SimulatedRules,

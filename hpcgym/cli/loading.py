@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, cast
 
 import typer
 
-from hpcgym.cli import coscheduling
+from hpcgym.cli import completion, coscheduling
 from hpcgym.errors import HpcgymError
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ WorkloadArgument = Annotated[
         " or a generator (lublin:jobs=10000,seed=1; eurora:days=30; kit:days=7;"
         " light-esp:processors=180; codes:jobs=500,processes=256).",
         show_default=False,
+        autocompletion=completion.traces,
     ),
 ]
 WorkloadOption = Annotated[
@@ -36,6 +37,7 @@ WorkloadOption = Annotated[
         help="A file, a trace of the archive or a generator, as for hpcgym simulate.",
         show_default=False,
         rich_help_panel="Workload",
+        autocompletion=completion.traces,
     ),
 ]
 
@@ -51,6 +53,7 @@ class Reading:
         typer.Option(
             metavar="RECIPE",
             help="Cleaning recipe or filter, several joined by '+'; see the list below.",
+            autocompletion=completion.recipes,
         ),
     ] = "default"
     errors: Annotated[
@@ -117,6 +120,7 @@ class MachineReading(PoolReading):
             " processors. Cleaning goes by its size; jobs that the empty machine does not hold for"
             " another reason: see --unfit.",
             show_default=False,
+            autocompletion=completion.machines,
         ),
     ] = None
     allocation: Annotated[

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hpcgym.cli import options, output
+from hpcgym.cli import completion, options, output
 from hpcgym.cli.options import Format
 from hpcgym.cli.running import ExplainedCommand
 
@@ -34,6 +34,7 @@ def machines(
             help="The machine to print: a ready-made one, a TOML file, a slurm.conf, or a"
             " description such as 100x2x24.",
             show_default=False,
+            autocompletion=completion.machines,
         ),
     ] = None,
     of: Annotated[

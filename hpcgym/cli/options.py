@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
+from hpcgym.cli import completion
 from hpcgym.cli.files import PAGE, PICTURE
 from hpcgym.cli.groups import OWN_COMMAS
 from hpcgym.errors import HpcgymError
@@ -110,7 +111,12 @@ class BackfillRules:
     backfill: BackfillOption = None
     backfill_order: Annotated[
         str | None,
-        typer.Option(metavar="fcfs|sjbf|NAME", help="Order of backfilling.", show_default=False),
+        typer.Option(
+            metavar="fcfs|sjbf|NAME",
+            help="Order of backfilling.",
+            show_default=False,
+            autocompletion=completion.policies,
+        ),
         OWN_COMMAS,
     ] = None
 
@@ -130,6 +136,7 @@ class PredictedRules(BackfillRules):
             help="What run times are predicted to be, for backfilling; hpcgym simulate --help lists"
             " the names.",
             show_default=False,
+            autocompletion=completion.estimates,
         ),
         OWN_COMMAS,
     ] = None
@@ -139,6 +146,7 @@ class PredictedRules(BackfillRules):
             metavar="NAME",
             help="What policies look at in place of requested times; as --estimate.",
             show_default=False,
+            autocompletion=completion.estimates,
         ),
         OWN_COMMAS,
     ] = None
@@ -200,6 +208,7 @@ class _Order:
             " first, such as '20 * wait - requested * processors'; or six weights such as"
             " 0.1,-0.2,0,0,0,0.7 of processors, requested time, wait, ratio, expansion and area.",
             show_default=False,
+            autocompletion=completion.policies,
         ),
         OWN_COMMAS,
     ] = None
@@ -227,6 +236,7 @@ class SimulatedRules(_AllRules, _Order):
             help="Order in which jobs are tried for backfilling: submission, shortest predicted"
             " run time first, or a policy.",
             show_default=False,
+            autocompletion=completion.policies,
         ),
         OWN_COMMAS,
     ] = None
@@ -294,6 +304,7 @@ class EvaluatedRules(_AllRules):
             metavar="fcfs|sjbf|NAME",
             help="Order of backfilling in environments and of policies by name.",
             show_default="as agents were trained, or spf",
+            autocompletion=completion.policies,
         ),
     ] = None
     estimate: Annotated[
@@ -304,6 +315,7 @@ class EvaluatedRules(_AllRules):
             " policies by name; names as for hpcgym simulate. Schedulers that have one of their"
             " own, as easy++ does, keep it and its correction.",
             show_default="as agents were trained, or requested",
+            autocompletion=completion.estimates,
         ),
     ] = None
     policy_estimate: Annotated[
@@ -312,6 +324,7 @@ class EvaluatedRules(_AllRules):
             metavar="NAME",
             help="What policies look at in place of requested times, likewise.",
             show_default="as agents were trained, or requested",
+            autocompletion=completion.estimates,
         ),
     ] = None
 

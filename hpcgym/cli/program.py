@@ -48,7 +48,6 @@ app = typer.Typer(
     name="hpcgym",
     cls=Commands,
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={  # commands have them from here

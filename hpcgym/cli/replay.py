@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
-from hpcgym.cli import loading, names, options, output
+from hpcgym.cli import completion, loading, names, options, output
 from hpcgym.cli.files import SCHEDULE, ForceOption, Written
 from hpcgym.cli.groups import grouped
 from hpcgym.cli.options import Format
@@ -56,6 +56,7 @@ def replay(
             " easy:backfill=slurm:bf_interval=60. Another policy drives it, as in"
             " saf:backfill=none: it sets the priorities at each event.",
             rich_help_panel="Scheduler",
+            autocompletion=completion.schedulers,
         ),
     ] = "fcfs",
     reading: loading.PeriodReading,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
-from hpcgym.cli import executors, options, output, pages
+from hpcgym.cli import completion, executors, options, output, pages
 from hpcgym.cli.groups import grouped
 from hpcgym.cli.options import Format
 from hpcgym.cli.running import ExplainedCommand, Lists, note
@@ -36,6 +36,7 @@ WorkloadsOption = Annotated[
         help="A trace of the archive, a file or a generator; several times for several.",
         show_default="those of the study's traces that are on this machine",
         rich_help_panel="Workload",
+        autocompletion=completion.traces,
     ),
 ]
 

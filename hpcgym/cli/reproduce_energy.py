@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar
 
 import typer
 
-from hpcgym.cli import executors, options, pages
+from hpcgym.cli import completion, executors, options, pages
 from hpcgym.cli.groups import grouped
 from hpcgym.cli.options import Format
 from hpcgym.cli.reproduce import (
@@ -114,6 +114,7 @@ def powercap(
             " several times for several.",
             show_default="a generated substitute for the trace of Curie",
             rich_help_panel="Workload",
+            autocompletion=completion.traces,
         ),
     ] = None,
     cluster: Annotated[
@@ -122,6 +123,7 @@ def powercap(
             metavar="NAME|FILE",
             help="The machine: nodes that are all alike, with a power (hpcgym machines).",
             rich_help_panel="Machine",
+            autocompletion=completion.machines,
         ),
     ] = "curie",
     seeds: Annotated[
@@ -194,6 +196,7 @@ def energy_budget(
             help="A trace of the archive, a file or a generator; several times for several.",
             show_default="traces of the thesis and others on this machine, and a generated one",
             rich_help_panel="Workload",
+            autocompletion=completion.traces,
         ),
     ] = None,
     weeks: Annotated[

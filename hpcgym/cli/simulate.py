@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
-from hpcgym.cli import coscheduling, limits, loading, names, options, output, signals
+from hpcgym.cli import completion, coscheduling, limits, loading, names, options, output, signals
 from hpcgym.cli.figures import FigureOptions
 from hpcgym.cli.files import SCHEDULE, ForceOption
 from hpcgym.cli.groups import grouped
@@ -68,6 +68,7 @@ def simulate(
             help="Scheduler to begin with, or a dispatcher; see the lists below. Or a file: TOML,"
             " or a slurm.conf.",
             rich_help_panel="Scheduler",
+            autocompletion=completion.schedulers,
         ),
     ] = "easy",
     rules: options.SimulatedRules,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
 
 import typer
 
+from hpcgym.cli import completion
 from hpcgym.errors import check_choice, check_each_once
 from hpcgym.sweep.source import OF_GROUPS, OF_JOBS
 
@@ -65,6 +66,7 @@ class Asked:
             metavar="NAME...",
             help="Metrics, also joined by commas.",
             show_default="some of the main ones; the first of these with the options below",
+            autocompletion=completion.metrics,
         ),
     ] = None
     ci: Annotated[

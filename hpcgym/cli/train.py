@@ -17,7 +17,7 @@ from hpcgym.agents.settings import (
     PpoSettings,
     RecordSettings,
 )
-from hpcgym.cli import names, options
+from hpcgym.cli import completion, names, options
 from hpcgym.cli.files import ForceOption, Written
 from hpcgym.cli.groups import grouped
 from hpcgym.cli.loading import MachineReading, PoolReading, WorkloadOption
@@ -239,7 +239,10 @@ def train_clone(
     order: Annotated[
         str | None,
         typer.Argument(
-            metavar="ORDER", help="The order to clone; see the list.", show_default=False
+            metavar="ORDER",
+            help="The order to clone; see the list.",
+            show_default=False,
+            autocompletion=completion.policies,
         ),
     ] = None,
     workload: Annotated[
@@ -323,6 +326,7 @@ def record(
             help="The orders to record; see the lists. Several play the same episodes one after"
             " the other.",
             show_default=False,
+            autocompletion=completion.policies,
         ),
     ],
     workload: WorkloadOption,

@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar
 
 import typer
 
-from hpcgym.cli import coscheduling, executors, names, options
+from hpcgym.cli import completion, coscheduling, executors, names, options
 from hpcgym.cli.groups import grouped
 from hpcgym.cli.loading import PoolReading, WorkloadArgument
 from hpcgym.cli.options import Format
@@ -185,6 +185,7 @@ class _Shared:
             metavar="NAME|FILE",
             help="The machine whose nodes jobs share, with --speedups; see the list.",
             show_default=False,
+            autocompletion=completion.machines,
         ),
     ] = None
     speedups: Annotated[
@@ -297,6 +298,7 @@ def tune(
             " as saf:threshold=288000, or a file.",
             show_default=False,
             rich_help_panel="Scheduler",
+            autocompletion=completion.schedulers,
         ),
     ] = None,
     rules: _Rules,

@@ -1,0 +1,66 @@
+"""Names that a shell completes at TAB. Nothing here imports numba, which takes half a second."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from hpcgym.cli import names
+from hpcgym.errors import HpcgymError
+
+#: Schedulers, dispatchers and estimates are written out: the modules that have them import numba.
+#: Schedulers named after policies are left out. A test compares.
+SCHEDULERS = (
+    *("easy", "conservative", "easy-sjbf", "easy++", "easy-e-loss"),
+    *("saf-typical", "saf-typical-20h-hold", "saf-typical-80h"),
+)
+DISPATCHERS = (
+    *("fcfs-list", "sjf-list", "ljf-list", "prb", "sdprb"),
+    *("cph-0", "cph-1", "cph-2", "cph-3", "cp-0", "cp-1", "cp-2", "cp-3"),
+    *("hcp19", "pcp19", "pcp20"),
+)
+ESTIMATES = (
+    *("requested", "double-requested", "clairvoyant", "ave2", "user-ratio", "typical-ratio"),
+    *("data-driven", "e-loss", "regression"),
+)
+
+
+def _completing(found: Callable[[], Iterable[str]]) -> Callable[[str], list[str]]:
+    """Return what completes one of these names, or the last of several that commas join."""
+
+    def complete(incomplete: str) -> list[str]:
+        before = incomplete[: incomplete.rfind(",") + 1]
+        return [before + name for name in found()]
+
+    return complete
+
+
+def _of(pairs: Iterable[tuple[str, str]]) -> list[str]:
+    return [name for name, _ in pairs]
+
+
+def _policies() -> list[str]:
+    return _of(names.policies())
+
+
+def _traces() -> list[str]:
+    from hpcgym.workload.archive import TRACES, own_traces
+
+    try:
+        return [*TRACES, *own_traces()]
+    except HpcgymError:  # a wrong HPCGYM_DATA is said by commands, not between the letters of one
+        return [*TRACES]
+
+
+def _machines() -> list[str]:
+    from hpcgym.cluster import machine_names
+
+    return list(machine_names())
+
+
+policies = _completing(_policies)
+schedulers = _completing(lambda: [*SCHEDULERS, *_policies(), *DISPATCHERS, *names.COSCHEDULERS])
+estimates = _completing(lambda: ESTIMATES)
+traces = _completing(_traces)
+machines = _completing(_machines)
+metrics = _completing(lambda: _of(names.ranking_metrics()))
+recipes = _completing(lambda: _of(names.recipes()))

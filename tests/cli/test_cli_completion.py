@@ -1,0 +1,96 @@
+"""Completion at TAB: what shells ask of the program, and what it answers."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+import typer
+from commands import succeed
+
+from hpcgym.baselines import SCHEDULERS
+from hpcgym.baselines.coschedulers import COSCHEDULERS
+from hpcgym.baselines.dispatchers import DISPATCHERS
+from hpcgym.cli import app, completion
+from hpcgym.cluster import machine_names
+from hpcgym.schedule.metrics import ranking_metrics
+from hpcgym.scheduler.estimates import ESTIMATES
+from hpcgym.scheduler.policies import POLICIES
+from hpcgym.workload.archive import TRACES
+
+pytestmark = pytest.mark.cli
+
+OF_S = [f"wfp3,{one}" for one in POLICIES if one.startswith("s")]
+
+
+def completed(line: str) -> list[str]:
+    """What bash is told at the end of a line."""
+    words = line.split(" ")
+    asked = {"_HPCGYM_COMPLETE": "complete_bash", "COMP_WORDS": line}
+    asked["COMP_CWORD"] = str(len(words) - 1)
+    code = (
+        "import sys\nfrom hpcgym.cli import main\n"
+        "try:\n    main()\nfinally:\n"
+        "    print({'numba', 'pandas', 'matplotlib', 'torch'} & set(sys.modules), file=sys.stderr)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True, text=True, check=True, env={**os.environ, **asked},
+    )  # fmt: skip
+    assert done.stderr == "set()\n"
+    return done.stdout.split()
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("hpcgym ex", ["explain", "explore"]),
+        ("hpcgym sweep re", ["resume"]),
+        ("hpcgym simulate lublin --fo", ["--format", "--force"]),
+        ("hpcgym simulate lublin --format ", ["table", "json", "csv"]),
+        ("hpcgym simulate KTH", ["KTH-SP2"]),
+        ("hpcgym simulate lublin --scheduler easy-s", ["easy-sjbf", "easy-spread"]),
+        ("hpcgym compare lublin --scheduler easy,pcp", ["easy,pcp19", "easy,pcp20"]),
+        ("hpcgym compare lublin --policy wfp3,s", OF_S),
+        ("hpcgym evaluate easy --metric p99_w", ["p99_wait_s"]),
+        ("hpcgym tune lublin --clean le", ["legrand"]),
+        ("hpcgym simulate lublin --cluster eur", ["eurora"]),
+        ("hpcgym simulate my-log", []),  # the shell then completes files
+    ],
+)  # fmt: skip
+def test_a_shell_is_told_names(line: str, told: list[str]) -> None:
+    assert completed(line) == told
+
+
+def test_a_wrong_folder_of_traces_is_no_error_while_one_types(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("HPCGYM_DATA", "nowhere")
+    assert completed("hpcgym simulate KTH") == ["KTH-SP2"]
+
+
+def test_all_names_are_completed() -> None:
+    offered = completion.schedulers("")
+    assert len(set(offered)) == len(offered)
+    assert set(offered) == {*SCHEDULERS, *DISPATCHERS, *COSCHEDULERS}
+    assert set(completion.policies("")) == set(POLICIES)
+    assert set(completion.estimates("")) == set(ESTIMATES)
+    assert set(completion.metrics("")) == set(ranking_metrics())
+    assert set(completion.machines("")) == set(machine_names())
+    assert set(TRACES) <= set(completion.traces(""))
+
+
+def test_options_that_take_names_complete_them() -> None:
+    commands = typer.main.get_command(app).commands
+    for words in ("simulate", "compare", "explain", "explore"):
+        for one in commands[words].params:
+            if one.name in ("workload", "scheduler", "policy", "backfill_order", "estimate"):
+                assert one._custom_shell_complete is not None, (words, one.name)
+
+
+def test_completion_can_be_installed() -> None:
+    shown = " ".join(succeed("--help").stdout.split())
+    assert "--install-completion Install completion" in shown
+    assert "--show-completion Show completion" in shown
