@@ -5,11 +5,13 @@ from __future__ import annotations
 import io
 import sys
 from contextlib import suppress
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from hpcgym.cli.compare import Compare, compare
+from hpcgym.cli.config import follow
 from hpcgym.cli.drive import Drive, drive
 from hpcgym.cli.evaluate import Evaluate, evaluate
 from hpcgym.cli.explain import Explain, explain
@@ -92,6 +94,16 @@ def _print_version(wanted: bool) -> None:
 
 @app.callback(epilog="hpcgym COMMAND --help explains a command, with examples.")
 def _options(
+    context: typer.Context,
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Take options of commands from a TOML file, such as [simulate] with scheduler ="
+            ' "saf" below it. What stands behind COMMAND wins. No file is read unless named here.',
+            show_default=False,
+        ),
+    ] = None,
     version: Annotated[
         bool,
         typer.Option(
@@ -100,6 +112,8 @@ def _options(
     ] = False,
 ) -> None:
     """Exact simulation of batch scheduling on HPC machines: real traces in, schedules out."""
+    if config is not None:
+        follow(context, config)
 
 
 def main() -> None:

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, NoReturn
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from hpcgym.cli.config import arguments_of, wrong_in_file
 from hpcgym.cli.files import check_files, digests_of_read
 from hpcgym.errors import HpcgymError, HpcgymWarning
 from hpcgym.files.origin import Command, commanded, date_text
@@ -43,6 +44,10 @@ class Commands(TyperGroup):
             raise  # the reader, such as head, has gone: typer ends quietly, with 1
         except HpcgymError as error:
             _fail(str(error))
+        except typer.BadParameter as error:
+            if (said := wrong_in_file(error)) is None:
+                raise
+            _fail(said)
         except OSError as error:
             _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))
         except MemoryError:
@@ -98,7 +103,8 @@ class ExplainedCommand(TyperCommand):
         """Run the command, if it can write the files that it is to write."""
         check_files(self.callback, ctx.params)
         find_files = partial(digests_of_read, self.callback, ctx.params)
-        with commanded(Command(ctx.meta.get(_ARGUMENTS, ()), find_files, date_text())):
+        arguments = arguments_of(ctx, ctx.meta.get(_ARGUMENTS, ()))
+        with commanded(Command(arguments, find_files, date_text())):
             return super().invoke(ctx)
 
     def format_help_text(self, ctx: Any, formatter: Any) -> None:
