@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from html import escape
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -88,6 +89,20 @@ def page_of(
         f"{workload.name}: policies compared", about, "\n".join(sections),
         provenance_of_workloads([workload]),
     )  # fmt: skip
+
+
+def save_figures(workload: Workload, board: Leaderboard, where: Path, width: float) -> list[Path]:
+    """Write a performance profile and average ranks of what policies are ranked by."""
+    from hpcgym.evaluation.figures import slice_figures
+    from hpcgym.report.figures import write_figures
+    from hpcgym.schedule.provenance import provenance_of_workloads
+
+    grid = board.by_slice.rename(columns=board.labels)
+    grid = grid.loc[:, grid.notna().any()]  # who failed everywhere has no place
+    metric = board.ranked_by
+    drawn = slice_figures({metric.name: grid}, {metric.name: metric}, width)
+    record = provenance_of_workloads([workload])
+    return write_figures(drawn, where, lambda _: record)
 
 
 def _called(workload: Workload, machine: Cluster | None) -> str:

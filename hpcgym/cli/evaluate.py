@@ -6,13 +6,15 @@ import os
 import sys
 import warnings
 from enum import StrEnum
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
 from hpcgym.cli import completion, limits, loading, names, options, output, pages, prequential
-from hpcgym.cli.boards import notes_of, page_of, setting_of
+from hpcgym.cli.boards import notes_of, page_of, save_figures, setting_of
 from hpcgym.cli.evaluated_slices import Slices
+from hpcgym.cli.figures import FigureOptions
 from hpcgym.cli.groups import grouped
 from hpcgym.cli.options import Format
 from hpcgym.cli.running import ExplainedCommand, Lists, note
@@ -49,7 +51,7 @@ class Evaluate(ExplainedCommand):
         "hpcgym evaluate ppo=ppo-seed0.pt,ppo-seed1.pt,ppo-seed2.pt --workload KTH-SP2",
         "hpcgym evaluate wfp3 --workload KTH-SP2 --metric p99_wait_s --reference saf",
         "hpcgym evaluate wfp3 --workload KTH-SP2 --format latex > board.tex",
-        "hpcgym evaluate wfp3 --workload KTH-SP2 --html board.html",
+        "hpcgym evaluate wfp3 --workload KTH-SP2 --html board.html --figures figures",
         "hpcgym evaluate lookahead --workload KTH-SP2 --episodes weeks",
         "hpcgym evaluate agent.pt cph-3 pcp20 --workload KTH-SP2 --number 10",
         "hpcgym evaluate agent.pt sjf --workload trace.swf.gz --backfill none --format json",
@@ -179,6 +181,7 @@ def evaluate(
         typer.Option(help="latex: a tabular for the package booktabs.", rich_help_panel="Output"),
     ] = BoardFormat.table,
     page: pages.PageOptions,
+    paper: FigureOptions,
 ) -> None:
     """Compare agents and schedulers on unseen slices of a workload.
 
@@ -219,6 +222,7 @@ def evaluate(
             raise HpcgymError("--format latex is for leaderboards, not for --protocol prequential")
         others |= {
             "--html": page.html,
+            "--figures": paper.figures,
             "--reference": reference,
             "--metric": None if metric == _METRIC else metric,
         }
@@ -259,6 +263,7 @@ def evaluate(
         sys.stdout.write(board.to_latex() or "")
     else:
         _print_table(source, machine, board, settings)
+    paper.write(partial(save_figures, source, board))  # what it refuses takes no table away
 
 
 def _env(name: str | None) -> str | None:

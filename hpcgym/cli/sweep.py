@@ -23,7 +23,7 @@ from hpcgym.cli.sweep_means import (
     means_of,
     page_of,
     rich_means,
-    save_profiles,
+    save_of_slices,
 )
 from hpcgym.errors import HpcgymError
 from hpcgym.progress import measuring
@@ -280,7 +280,8 @@ def table(
 
     csv and json have a row for each simulation, the others means over slices, seeds and shuffles.
     With --ci, --paired, --normalise or --by csv and json have these means too, in full. A page has
-    both. Figures are performance profiles, one for each metric of --metric.
+    both. Figures are performance profiles and, of three schedulers or more, average
+    ranks with critical differences, for each metric of --metric.
     """
     from hpcgym.sweep import read_table
     from hpcgym.sweep import status as find
@@ -291,7 +292,7 @@ def table(
         note(f"{found.done:,} of {found.tasks:,} tasks are done: hpcgym sweep status {folder}")
     means = means_of(rows, next(iter(read_manifest(folder)["schedulers"])), asked)
     page.write(lambda: page_of(folder, means, rows, found))
-    paper.write(lambda where, width: save_profiles(folder, rows, asked, where, width))
+    paper.write(lambda where, width: save_of_slices(folder, rows, asked, where, width))
     if format in (TableFormat.json, TableFormat.csv):
         show = output.print_json if format is TableFormat.json else output.print_csv
         show(_plain_rows(asked.numbers(rows) if asked.statistics else rows))

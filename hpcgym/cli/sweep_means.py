@@ -316,22 +316,23 @@ def _each(rows: pd.DataFrame) -> str:
     return table(heading, lines, words=range(len(keys)), sortable=True)
 
 
-def save_profiles(
+def save_of_slices(
     folder: Path, rows: pd.DataFrame, asked: Asked, where: Path, width: float
 ) -> list[Path]:
-    """Write a performance profile of each metric that is asked for, over all simulations."""
-    from hpcgym.evaluation.profiles import draw_profiles
-    from hpcgym.report.figures import bare_figure, write_figures
+    """Write profiles and ranks of each metric that is asked for, over all simulations."""
+    from hpcgym.evaluation.figures import slice_figures
+    from hpcgym.report.figures import write_figures
 
     jobs = [name for name in (*OF_GROUPS, *OF_JOBS) if name in rows]
     unit = rows.groupby(jobs, sort=False, dropna=False).ngroup()
-    figures = {}
-    for metric in asked.metrics_of(rows) if asked.metric else asked.metrics_of(rows)[:1]:
+    chosen = asked.metrics_of(rows) if asked.metric else asked.metrics_of(rows)[:1]
+    grids = {}
+    for metric in chosen:
         grid = rows.assign(unit=unit).pivot(index="unit", columns="scheduler", values=metric.name)
-        grid = grid[rows["scheduler"].unique()]  # in the order of the experiment
-        figures[f"profile-{metric.name}"] = bare_figure(partial(draw_profiles, grid, metric), width)
+        grids[metric.name] = grid[rows["scheduler"].unique()]  # in the order of the experiment
     record = _record(folder)
-    return write_figures(figures, where, lambda _: record)
+    drawn = slice_figures(grids, {one.name: one for one in chosen}, width)
+    return write_figures(drawn, where, lambda _: record)
 
 
 def _record(folder: Path) -> dict[str, Any]:

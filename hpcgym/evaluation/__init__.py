@@ -3,6 +3,7 @@
 from hpcgym.evaluation.leaderboard import Leaderboard
 from hpcgym.evaluation.online import prequential
 from hpcgym.evaluation.profiles import draw_profiles
+from hpcgym.evaluation.ranks import average_ranks, draw_ranks
 from hpcgym.evaluation.regret import Prequential
 from hpcgym.evaluation.run import evaluate
 from hpcgym.evaluation.shuffles import compare_shuffles
@@ -11,8 +12,10 @@ from hpcgym.evaluation.summary import summary
 __all__ = [
     "Leaderboard",
     "Prequential",
+    "average_ranks",
     "compare_shuffles",
     "draw_profiles",
+    "draw_ranks",
     "evaluate",
     "prequential",
     "summary",

@@ -6,6 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from hpcgym.cli import app
+from hpcgym.files.recorded import record_of_file
 
 pytest.importorskip("matplotlib", reason="pictures need matplotlib")
 
@@ -41,3 +42,26 @@ def test_figures_are_written_once_and_verify(
     assert "file is there already, and is no folder" in refused.stderr
     refused = run(app, [*command, "--figures", "none/of/these"])
     assert "there is no folder none/of" in refused.stderr
+
+
+@pytest.mark.cli
+def test_figures_of_leaderboards(tmp_path: Path) -> None:
+    run, folder = CliRunner().invoke, tmp_path / "paper"
+    words = ["evaluate", "wfp3", "--workload", "lublin:jobs=1500,processors=64,load=1.2"]
+    words += ["--jobs", "60", "--number", "6", "--budget", "0", "--figures", str(folder)]
+    made = run(app, words)
+    assert made.exit_code == 0, made.output
+    names = {path.name for path in folder.iterdir()}
+    both = ("profile-mean_bsld", "ranks-mean_bsld")
+    assert names == {f"{name}{ending}" for name in both for ending in (".pdf", ".svg")}
+    text = (folder / "ranks-mean_bsld.svg").read_text()
+    assert record_of_file(folder / "ranks-mean_bsld.svg")["command"][0] == "evaluate"
+    assert "<!-- CD = " in text
+    assert "<!-- 6 slices" in text
+    one_pass = [*words[:4], "--protocol", "prequential", "--force", *words[-2:]]
+    refused = run(app, one_pass)
+    assert "--figures" in refused.stderr
+    assert "is not for --protocol prequential" in refused.stderr
+    few = run(app, [*words, "--number", "4", "--figures", str(tmp_path / "few")])
+    assert few.exit_code == 0, few.output
+    assert {path.stem for path in (tmp_path / "few").iterdir()} == {"profile-mean_bsld"}
