@@ -24,11 +24,13 @@ class Written:
     what : the file is, in words.
     endings : of names it may have.
     drawn : whether it needs matplotlib.
+    stream : whether ``-`` stands for standard output.
     """
 
     what: str
     endings: tuple[str, ...]
     drawn: bool = False
+    stream: bool = False
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,9 @@ ForceOption = Annotated[
     ),
 ]
 
-SCHEDULE = Written("schedule", (".swf", ".swf.gz", ".csv", ".csv.gz", ".json", ".parquet"))
+SCHEDULE = Written(
+    "schedule", (".swf", ".swf.gz", ".csv", ".csv.gz", ".json", ".parquet"), stream=True
+)
 PICTURE = Written("picture", (".png", ".svg", ".pdf", ".html"), drawn=True)
 PAGE = Written("page", (".html",), drawn=True)
 
@@ -68,7 +72,7 @@ def check_files(command: Callable[..., Any] | None, values: Mapping[str, Any]) -
         written; one that is another one to write, or one that is read; one that is there already,
         or a folder with files in it, without --force. No file is changed.
     """
-    marks = _marks(command)
+    marks = marks_of(command)
     named = [(Path(values[name]), mark) for name, mark in marks.items() if values[name] is not None]
     outputs = [(path, mark) for path, mark in named if isinstance(mark, Written)]
     for path, mark in outputs:
@@ -117,7 +121,7 @@ def check_regular(command: Callable[..., Any] | None, values: Mapping[str, Any])
 
 def _read(command: Callable[..., Any] | None, values: Mapping[str, Any]) -> list[Path]:
     """Return all that a command may read, by name."""
-    marks = _marks(command)
+    marks = marks_of(command)
     others = [value for name, value in values.items() if name not in marks]
     return sorted({path for value in others for path in _files_of(value)})
 
@@ -201,7 +205,7 @@ def _files_of_trace(name: str) -> Iterator[Path]:
             yield own
 
 
-def _marks(command: Callable[..., Any] | None) -> dict[str, Written | WrittenFolder | Resumed]:
+def marks_of(command: Callable[..., Any] | None) -> dict[str, Written | WrittenFolder | Resumed]:
     """Return what marks the parameters of a command that name what to write or go on with."""
     hints = {} if command is None else get_type_hints(command, include_extras=True)
     return {

@@ -13,6 +13,7 @@ import typer
 
 from hpcgym.cli.files import ForceOption, Written
 from hpcgym.cli.running import ExplainedCommand, Lists, note
+from hpcgym.cli.streams import called
 from hpcgym.errors import HpcgymError
 from hpcgym.files.recorded import ending_of, note_of, write_beside
 from hpcgym.files.writing import is_stream
@@ -87,11 +88,13 @@ def generate(
         Path,
         typer.Argument(
             metavar="OUTPUT",
-            help="File to write: .swf, .csv or .json, also with .gz, or .parquet.",
+            help="File to write: .swf, .csv or .json, also with .gz, or .parquet; - prints SWF.",
             show_default=False,
         ),
         Written(
-            "workload", (".swf", ".swf.gz", ".csv", ".csv.gz", ".parquet", ".json", ".json.gz")
+            "workload",
+            (".swf", ".swf.gz", ".csv", ".csv.gz", ".parquet", ".json", ".json.gz"),
+            stream=True,
         ),
     ],
     force: ForceOption = False,
@@ -123,4 +126,5 @@ def generate(
             write_table(workload, output)
             if not is_stream(output):
                 write_beside(output, record)
-    note(f"wrote {len(workload):,} jobs for {workload.processors:,} processors to {output}")
+    where = called(output).removeprefix("to ")
+    note(f"wrote {len(workload):,} jobs for {workload.processors:,} processors to {where}")

@@ -23,7 +23,7 @@ WorkloadArgument = Annotated[
     typer.Argument(
         metavar="WORKLOAD",
         help="A file (.swf, .swf.gz, .csv, .parquet, .json, or a site's own log: what sacct -P"
-        " prints, accounting of PBS), a trace (see hpcgym traces list)"
+        " prints, accounting of PBS; - is standard input), a trace (see hpcgym traces list)"
         " or a generator (lublin:jobs=10000,seed=1; eurora:days=30; kit:days=7;"
         " light-esp:processors=180; codes:jobs=500,processes=256).",
         show_default=False,

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hpcgym.cli.running import note
+from hpcgym.cli.streams import called
 from hpcgym.files.plain import csv_text, json_text, plain
 from hpcgym.files.recorded import NAME, ending_of, origin_columns, record_text, write_beside
 from hpcgym.files.writing import is_stream, whole, whole_text
@@ -173,7 +174,7 @@ def save_schedule(name: str, result: Result, path: Path | None) -> None:
         return
     with working(f"writing {path}"):
         write_schedule(name, result, path)
-    note(f"wrote {path}")
+    note(f"wrote {called(path)}")
 
 
 def write_schedule(name: str, result: Result, path: Path) -> None:

@@ -12,6 +12,7 @@ from hpcgym.cli.files import SCHEDULE, ForceOption, Written
 from hpcgym.cli.groups import grouped
 from hpcgym.cli.options import Format
 from hpcgym.cli.running import ExplainedCommand, Lists, note
+from hpcgym.cli.streams import is_standard_output
 from hpcgym.errors import check_choice
 from hpcgym.files.recorded import KEY, write_beside
 from hpcgym.files.writing import is_stream
@@ -105,6 +106,8 @@ def replay(
     output.save_schedule(on, found.replayed, output_file)
     if jobs is not None:
         _write_jobs(found, jobs)
+    if is_standard_output(output_file):
+        return
     if format is Format.table:
         _print_table(found)
         return

@@ -15,6 +15,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from hpcgym.cli.config import arguments_of, wrong_in_file
 from hpcgym.cli.files import check_files, digests_of_read
+from hpcgym.cli.streams import standard_streams
 from hpcgym.errors import HpcgymError, HpcgymWarning
 from hpcgym.files.origin import Command, commanded, date_text
 
@@ -101,11 +102,12 @@ class ExplainedCommand(TyperCommand):
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command, if it can write the files that it is to write."""
-        check_files(self.callback, ctx.params)
-        find_files = partial(digests_of_read, self.callback, ctx.params)
-        arguments = arguments_of(ctx, ctx.meta.get(_ARGUMENTS, ()))
-        with commanded(Command(arguments, find_files, date_text())):
-            return super().invoke(ctx)
+        with standard_streams(self.callback, ctx.params):
+            check_files(self.callback, ctx.params)
+            find_files = partial(digests_of_read, self.callback, ctx.params)
+            arguments = arguments_of(ctx, ctx.meta.get(_ARGUMENTS, ()))
+            with commanded(Command(arguments, find_files, date_text())):
+                return super().invoke(ctx)
 
     def format_help_text(self, ctx: Any, formatter: Any) -> None:
         """Write what the command does, with examples behind the first sentence."""

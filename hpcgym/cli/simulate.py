@@ -14,6 +14,7 @@ from hpcgym.cli.files import SCHEDULE, ForceOption
 from hpcgym.cli.groups import grouped
 from hpcgym.cli.options import Format
 from hpcgym.cli.running import ExplainedCommand, Lists
+from hpcgym.cli.streams import is_standard_output
 from hpcgym.files.recorded import KEY
 from hpcgym.progress import working
 
@@ -81,7 +82,7 @@ def simulate(
             metavar="FILE",
             help="Write the schedule: .swf, .swf.gz, .csv, .json or .parquet. The last three have"
             " the nodes of jobs on a machine with nodes: 3:2 4:1 are two units on node 3, one on"
-            " 4.",
+            " 4. - prints it alone, in the form of --format; a table is SWF.",
             show_default=False,
             rich_help_panel="Output",
         ),
@@ -113,6 +114,8 @@ def simulate(
     for path in (picture, html):
         output.picture(outcome.results, path)
     paper.write(partial(output.save_figures, outcome.results))
+    if is_standard_output(output_file):
+        return
     if format is Format.json:
         output.print_json(outcome.facts())
     elif format is Format.csv:

@@ -1,0 +1,106 @@
+"""``-``: logs from standard input, schedules to standard output."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from commands import JOBS, succeed
+
+from hpcgym.cli import streams
+from hpcgym.errors import HpcgymError
+from hpcgym.simulation.run import simulate
+from hpcgym.workload import load_workload, write_swf, write_table
+from hpcgym.workload.fingerprint import workload_digest
+
+pytestmark = pytest.mark.cli
+
+
+def piped(data: bytes, *words: str, code: int = 0) -> subprocess.CompletedProcess[bytes]:
+    """Run the program as a shell does behind a pipe."""
+    command = [sys.executable, "-m", "hpcgym", *words]
+    done = subprocess.run(command, input=data, capture_output=True, check=False)
+    assert done.returncode == code, done.stderr.decode()
+    return done
+
+
+@pytest.mark.parametrize("ending", [".swf", ".swf.gz", ".csv", ".csv.gz", ".json", ".parquet"])
+def test_logs_of_all_forms_come_from_standard_input(ending: str, tmp_path: Path) -> None:
+    if ending == ".parquet":
+        pytest.importorskip("pyarrow", reason="needs pyarrow")
+    jobs, path = load_workload(JOBS), tmp_path / f"jobs{ending}"
+    (write_swf if ".swf" in ending else write_table)(jobs, path)
+    words = ["--processors", "32", "--scheduler", "saf", "--format", "json"]
+    told = json.loads(piped(path.read_bytes(), "simulate", "-", *words).stdout)
+    plain = json.loads(succeed("simulate", path, *words).stdout)
+    schedules = [one["provenance"]["schedules"][0]["sha256"] for one in (told, plain)]
+    assert schedules[0] == schedules[1]
+    assert told["workload"] == "stdin"
+    (digest,) = told["provenance"]["files"].values()
+    assert digest == plain["provenance"]["files"][path.name]
+
+
+def test_what_sacct_prints_comes_from_standard_input() -> None:
+    text = "JobIDRaw|User|Submit|Start|End|Timelimit|NCPUS|State\n7|ann|2024-03-01T08:00:00|"
+    text += "2024-03-01T08:00:00|2024-03-01T09:00:00|02:00:00|4|COMPLETED\n"
+    told = json.loads(piped(text.encode(), "traces", "show", "-", "--format", "json").stdout)
+    assert told["jobs"] == 1
+
+
+@pytest.mark.parametrize("form", ["table", "csv", "json"])
+def test_schedules_go_to_standard_output_alone(form: str, tmp_path: Path) -> None:
+    done = piped(b"", "simulate", JOBS, "--output", "-", "--format", form)
+    result = simulate(load_workload(JOBS), "easy")
+    if form == "table":
+        (path := tmp_path / "a.swf").write_bytes(done.stdout)
+        jobs = load_workload(path, "none")
+        starts = jobs.submit_time + jobs.wait_time
+        assert sorted(starts.tolist()) == sorted(result.start.tolist())
+    else:
+        text = done.stdout.decode()
+        rows = json.loads(text) if form == "json" else list(csv.DictReader(io.StringIO(text)))
+        assert [int(row["start"]) for row in rows] == result.start.tolist()
+    assert done.stderr.decode().splitlines()[-1] == "wrote to standard output"
+
+
+def test_a_pipe_of_two_commands() -> None:
+    made = piped(b"", "generate", JOBS, "-").stdout
+    told = json.loads(piped(made, "compare", "-", "--scheduler", "saf", "--format", "json").stdout)
+    (jobs,) = told["provenance"]["workloads"]
+    assert jobs["sha256"] == workload_digest(load_workload(JOBS))
+
+
+def test_an_empty_pipe_and_broken_gzip_are_said_in_a_line() -> None:
+    for data in (b"", gzip.compress(b"1 2 3")[:-9]):
+        (line,) = piped(data, "simulate", "-", code=1).stderr.decode().splitlines()
+        assert line.startswith("hpcgym: ")
+        assert "stdin" in line
+
+
+def test_a_terminal_is_no_log(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setattr(sys, "stdin", Terminal())
+    with (
+        pytest.raises(HpcgymError, match="this terminal: pipe a log into it"),
+        streams.standard_streams(None, {"workload": "-"}),
+    ):
+        pass
+
+
+def test_nothing_is_left_behind(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "hpcgym", "simulate", "-", "--output", "-"]
+    made = piped(b"", "generate", JOBS, "-").stdout
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    done = subprocess.run(command, input=made, capture_output=True, check=True, env=environment)
+    assert done.stdout.startswith(b";")
+    assert os.listdir(tmp_path) == []
