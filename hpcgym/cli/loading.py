@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, cast
 import typer
 
 from hpcgym.cli import completion, coscheduling
-from hpcgym.errors import HpcgymError
+from hpcgym.errors import HpcgymError, WorkloadWarning
 
 if TYPE_CHECKING:
     from hpcgym.cluster import Cluster
@@ -80,11 +81,24 @@ class Reading:
         with working(f"reading {source}"):
             return self._read(source)
 
-    def _read(self, source: str, **where: Any) -> Workload:
+    def read_raw(self, source: str, **where: Any) -> Workload:
+        """Return the jobs before cleaning, by a recipe whose name is right."""
         from hpcgym.workload import load_workload
+        from hpcgym.workload.cleaning import filter_names
 
+        filter_names(self.clean)  # a wrong recipe is said before a large file is read
         errors = cast("Errors", self.errors)
-        return load_workload(source, self.clean, errors=errors, tz=self.tz, **where)
+        return load_workload(source, "none", errors=errors, tz=self.tz, **where)
+
+    def _read(self, source: str, **where: Any) -> Workload:
+        from hpcgym.workload.cleaning import clean
+        from hpcgym.workload.load import GENERATORS
+
+        raw = self.read_raw(source, **where)
+        jobs = clean(raw, self.clean)
+        if source.partition(":")[0] not in GENERATORS:  # which do what they were told
+            _warn_of_doubts(jobs, raw)
+        return jobs
 
 
 @dataclass(frozen=True)
@@ -188,6 +202,14 @@ class MachineReading(PoolReading):
             raise HpcgymError(f"--unfit must be 'raise' or 'drop', not {self.unfit!r}")
         workload = super()._read(source, cluster=self.machine, **where)
         return _fitting(workload, self.machine, self.unfit == "drop")
+
+
+def _warn_of_doubts(jobs: Workload, raw: Workload) -> None:
+    """Say in a line each what of a log's data makes results doubtful."""
+    from hpcgym.workload.summary import doubts
+
+    for text in doubts(jobs, raw):
+        warnings.warn(f"{jobs.name}: {text}", WorkloadWarning, stacklevel=2)
 
 
 def whole_seconds(text: str) -> int:

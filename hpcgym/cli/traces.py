@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,6 +12,7 @@ from hpcgym.cli.groups import grouped
 from hpcgym.cli.options import Format
 from hpcgym.cli.running import ExplainedCommand, note
 from hpcgym.errors import HpcgymError
+from hpcgym.progress import working
 
 if TYPE_CHECKING:
     from hpcgym.workload import Workload
@@ -109,15 +109,15 @@ def _summarised(source: str, reading: loading.PoolReading) -> tuple[Workload, di
     import warnings
 
     from hpcgym.errors import WorkloadWarning
-    from hpcgym.workload.cleaning import clean, filter_names
+    from hpcgym.workload.cleaning import clean
     from hpcgym.workload.fingerprint import workload_digest
     from hpcgym.workload.summary import oddities, summary
 
-    filter_names(reading.clean)  # a wrong recipe is said before a large file is read
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", WorkloadWarning)
-        raw = replace(reading, clean="none").load(source)
-        jobs = clean(raw, reading.clean, reading.processors)
+        with working(f"reading {source}"):
+            raw = reading.read_raw(source, processors=reading.processors)
+        jobs = clean(raw, reading.clean)
     said = [str(one.message) for one in caught if issubclass(one.category, WorkloadWarning)]
     odd = [*said, *oddities(jobs, raw)]
     told = {**summary(jobs), "sha256_of_jobs": workload_digest(jobs)}

@@ -87,20 +87,7 @@ def oddities(workload: Workload, raw: Workload) -> list[str]:
     workload : the cleaned jobs.
     raw : the same before cleaning, as the file has them.
     """
-    found = []
-    for reason, number in workload.cleaning.items():
-        of_reader = raw.cleaning.get(reason, 0)
-        if reason == REORDERED or (reason.startswith("dropped: ") and of_reader == number):
-            continue  # no harm; lines that are no jobs
-        if not reason.startswith("not used: ") and number > _TOUCHED * len(raw):
-            found.append(f"{_percent(number / len(raw))} of the jobs were {reason}")
-    requested, run = workload.requested_time, workload.run_time
-    exact = float((requested == run).mean())
-    if exact >= _EXACT:
-        found.append(
-            f"{_percent(exact)} of the requested times are the run times: schedulers know the"
-            " future, and predictions are worth nothing"
-        )
+    found = doubts(workload, raw)
     busy = most_busy(workload.columns)
     if busy > workload.processors:
         found.append(
@@ -115,6 +102,29 @@ def oddities(workload: Workload, raw: Workload) -> list[str]:
         found.append(f"of {_percent(untold)} of the jobs it does not tell when they ran")
     if _began(workload.header) is None:
         found.append("it does not tell when it began: nothing is known of hours and weekdays")
+    return found
+
+
+def doubts(workload: Workload, raw: Workload) -> list[str]:
+    """Return those of :func:`oddities` that whoever simulates a log must know, a line for each.
+
+    They are cleaning that touches many jobs, and requested times that are the run times. Parameters
+    are those of that function.
+    """
+    found = []
+    for reason, number in workload.cleaning.items():
+        of_reader = raw.cleaning.get(reason, 0)
+        if reason == REORDERED or (reason.startswith("dropped: ") and of_reader == number):
+            continue  # no harm; lines that are no jobs
+        if not reason.startswith("not used: ") and number > _TOUCHED * len(raw):
+            found.append(f"{_percent(number / len(raw))} of the jobs were {reason}")
+    requested, run = workload.requested_time, workload.run_time
+    exact = float((requested == run).mean())
+    if exact >= _EXACT:
+        found.append(
+            f"{_percent(exact)} of the requested times are the run times: schedulers know the"
+            " future, and predictions are worth nothing"
+        )
     return found
 
 

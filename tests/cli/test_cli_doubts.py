@@ -1,0 +1,65 @@
+"""Warnings of logs: a line each, once, on the error stream."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from commands import succeed
+
+pytestmark = pytest.mark.cli
+
+COMMANDS = [
+    ("simulate", "LOG"),
+    ("compare", "LOG", "--scheduler", "easy,saf", "--processors", "8,9"),
+    ("evaluate", "spf", "--workload", "LOG", "--jobs", "20", "--number", "2", "--budget", "0"),
+]
+
+
+def log(path: Path, *, exact: int, without: int, jobs: int = 100) -> str:
+    """Write jobs, of which some request their run times, and others have no run time."""
+    lines = ["; MaxProcs: 8"]
+    for number in range(jobs):
+        run = 0 if number < without else 60
+        requested = 60 if number < exact + without else 120
+        lines.append(
+            f"{number + 1} {50 * number} 0 {run} 2 -1 -1 2 {requested} -1 1 1 1 1 1 1 -1 -1"
+        )
+    path.write_text("\n".join(lines) + "\n")
+    return str(path)
+
+
+def said(command: tuple[str, ...], file: str) -> list[str]:
+    """What a command says beside its result, which is still one."""
+    words = [file if word == "LOG" else word for word in command]
+    done = succeed(*words, "--format", "json")
+    json.loads(done.stdout)
+    return [line for line in done.stderr.splitlines() if line.startswith("hpcgym: log: ")]
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda words: words[0])
+def test_each_doubt_is_a_line(command: tuple[str, ...], tmp_path: Path) -> None:
+    file = tmp_path / "log.swf"
+    assert said(command, log(file, exact=90, without=3)) == []
+    assert said(command, log(file, exact=96, without=4)) == [
+        "hpcgym: log: 4 % of the jobs were dropped: no run time",
+        "hpcgym: log: 100 % of the requested times are the run times: schedulers know the future,"
+        " and predictions are worth nothing",
+    ]
+    (line,) = said(command, log(file, exact=0, without=50))
+    assert line == "hpcgym: log: 50 % of the jobs were dropped: no run time"
+
+
+def test_what_traces_show_says_is_the_same_and_not_said_twice(tmp_path: Path) -> None:
+    file = log(tmp_path / "log.swf", exact=96, without=4)
+    done = succeed("traces", "show", file, "--format", "json")
+    told = json.loads(done.stdout)["warnings"]
+    assert [f"hpcgym: log: {one}" for one in told[:2]] == said(COMMANDS[0], file)
+    assert len(set(told)) == len(told)
+    assert done.stderr == ""
+
+
+def test_generators_do_what_they_were_told() -> None:
+    done = succeed("simulate", "light-esp:processors=60", "--format", "csv")
+    assert done.stderr == ""
