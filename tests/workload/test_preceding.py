@@ -124,6 +124,8 @@ def test_runs_of_one_job_all_follow_the_last_run_of_another() -> None:
     [
         (["-1", "1 x"], "row 2: column preceding_job is '1 x', not a number"),
         (["-1", "1 2.5"], "row 2: column preceding_job is '1 2.5', not a number"),
+        (["-1", "1 0"], "row 2: column preceding_job is '1 0', not a number"),
+        (["-1", "1 -1"], "row 2: column preceding_job is '1 -1', not a number"),
     ],
 )
 def test_what_is_no_list(column: list[str], message: str) -> None:

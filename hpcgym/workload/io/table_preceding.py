@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 #: A column of a table while it is read: from 0 on, also where rows have been dropped.
 _ROW = "row of the table"
 
-_SEVERAL = re.compile(r"\s*-?\d{1,18}(\s+\d{1,18})+\s*")
+_SEVERAL = re.compile(r"\s*-?[0-9]{1,18}(\s+[1-9][0-9]{0,17})+\s*")
 
 
 def without_several(frame: pd.DataFrame) -> tuple[pd.DataFrame, dict[int, list[int]]]:
