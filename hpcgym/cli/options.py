@@ -247,7 +247,8 @@ class SimulatedRules(_AllRules, _Order):
             help="How many jobs or processors may run at once: of each user, group, queue,"
             " partition or array (user:jobs=10), of some (queue=normal:processors=512), of each"
             " user of some (queue=normal/user:jobs=10+processors=64), of all (all:jobs=100);"
-            " several between ';'. Or a file that sacctmgr -P show qos printed.",
+            " several between ';'. Or a file that sacctmgr -P show qos printed, or one of sacct for"
+            " the throttles of its arrays.",
             show_default=False,
         ),
     ] = None

@@ -150,7 +150,7 @@ def quota_text(value: Any) -> str | None:
 
     Raises
     ------
-    HpcgymError : what is no quota, or a file that does not hold Slurm's QOS.
+    HpcgymError : what is no quota, or a file that holds neither Slurm's QOS nor throttles.
     """
     if value is None:
         return None

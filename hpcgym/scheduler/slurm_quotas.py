@@ -1,12 +1,16 @@
-"""Limits of Slurm's QOS as quotas."""
+"""Limits of Slurm's QOS, and throttles of its arrays, as quotas."""
 
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 from hpcgym.cluster.slurm import Qos, read_qos
-from hpcgym.errors import HpcgymWarning, warn_caller
+from hpcgym.errors import HpcgymError, HpcgymWarning, warn_caller
+from hpcgym.files import head_of
+from hpcgym.naming import ARRAY
 from hpcgym.scheduler.quotas import Quota
+from hpcgym.workload.io.sacct import is_sacct, throttles
 
 #: What no simulation follows, in the words of sacctmgr.
 _LEFT = {
@@ -25,11 +29,19 @@ def quotas_of_slurm(path: str | os.PathLike[str]) -> list[Quota]:
 
     MaxJobsPU and MaxTRESPU are of each user of a QOS, GrpJobs and GrpTRES of all of it; of TRES
     processors count (``cpu=256``). Logs have QOS as queues. A warning names what is not followed.
+    A dump of ``sacct`` stands for the throttles of its arrays, such as ``7_[5-9%2]``.
 
     Raises
     ------
-    HpcgymError : what :func:`hpcgym.cluster.slurm.read_qos` raises.
+    HpcgymError : what :func:`hpcgym.cluster.slurm.read_qos` raises; a dump without throttles.
     """
+    if is_sacct(head_of(Path(path))):
+        most = throttles(Path(path))
+        if not most:
+            raise HpcgymError(
+                f"{path}: no line tells how many tasks of an array may run at once, as 7_[5-9%2]"
+            )
+        return [Quota((), ((ARRAY, str(array)),), jobs=jobs) for array, jobs in most.items()]
     found, left = [], []
     for qos in read_qos(path):
         where = (("queue", qos.name),)

@@ -217,6 +217,24 @@ def test_usage_is_counted_over_time() -> None:
         assert max(most) == 3
 
 
+def test_throttles_of_a_dump(tmp_path: Path) -> None:
+    """By hand: two of the four tasks of array 7 that ran may run at once."""
+    file = tmp_path / "jobs.txt"
+    ran = "2024-03-01T12:00:00|2024-03-01T12:00:00|2024-03-01T12:00:10|1"
+    rows = [f"7_{task}|{8 + task}|COMPLETED|{ran}" for task in range(1, 5)]
+    rows += [f"6|6|COMPLETED|{ran}", f"7_[5-9%2]|7|PENDING|{ran}", f"9_[1,3]|9|PENDING|{ran}"]
+    file.write_text("\n".join(["JobID|JobIDRaw|State|Submit|Start|End|AllocCPUS", *rows]) + "\n")
+    scheduler = hpcgym.Scheduler(quota=str(file))
+    assert scheduler.quota == "array=7:jobs=2"
+    jobs = hpcgym.load_workload(file, processors=8)
+    result = hpcgym.simulate(jobs, scheduler)
+    by_number = dict(zip(jobs.job_number.tolist(), result.start.tolist(), strict=True))
+    assert by_number == {9: 0, 10: 0, 11: 10, 12: 10, 6: 0}
+    file.write_text(file.read_text().replace("%2", ""))
+    with pytest.raises(HpcgymError, match="no line tells how many tasks of an array may run at"):
+        hpcgym.Scheduler(quota=str(file))
+
+
 def test_limits_of_qos(tmp_path: Path) -> None:
     file = tmp_path / "qos.txt"
     file.write_text(

@@ -46,6 +46,7 @@ from hpcgym.workload.io.sacct_fields import (
     per_what,
     state_of,
     task_of_id,
+    throttle_of_id,
     time_limit,
     tres,
 )
@@ -117,6 +118,19 @@ def read_sacct(path: Path, how: Reading) -> Workload:
         given = [text not in _NOTHING for text in log.texts(name.casefold())]
         log.count(f"not used: {name}", np.array(given, np.bool_))
     return workload_of(log, columns, clock)
+
+
+def throttles(path: Path) -> dict[int, int]:
+    """Return how many tasks of arrays may run at once, by array, as far as a dump tells.
+
+    It tells of arrays that had tasks which had not started.
+
+    Raises
+    ------
+    WorkloadError : as :func:`read_sacct`, of the lines alone.
+    """
+    told = map(throttle_of_id, _read(path, Reading()).texts("jobid"))
+    return dict(one for one in told if one is not None)
 
 
 def _separator(first: str) -> str:
@@ -193,7 +207,7 @@ def _refuse(log: Log, line: int, again: bool, found: int, wanted: int, ended: bo
 def _drop_no_jobs(log: Log) -> None:
     """Drop tasks of arrays that did not start, and jobs that did not start or end."""
     kinds = log.parsed(_id(log), parts_of_id)
-    throttled = ["%" in text for text in log.texts("jobid")]
+    throttled = [throttle_of_id(text) is not None for text in log.texts("jobid")]
     log.count(f"not used: {THROTTLE}", np.array(throttled, np.bool_))
     log.drop({place: kind for place, kind in enumerate(kinds) if kind == ARRAY_TASKS})
     states = log.parsed("State", state_of, "")

@@ -18,6 +18,8 @@ THROTTLE = "how many tasks of an array may run at once, %"
 
 _ID = re.compile(r"(?P<number>\d{1,18})(?:_(?:(?P<task>\d+)|(?P<tasks>\[.*\]?)))?(?P<part>\+\d+)?")
 
+_MOST_TASKS = re.compile(r"%([1-9]\d{0,8})\]")
+
 #: State of a job that ended -> status of the Standard Workload Format: 1 completed, 5 cancelled, 0
 #: failed. REQUEUED and RESIZING are runs of jobs that went on: in another run, or at another size.
 STATES = {
@@ -59,6 +61,13 @@ def task_of_id(text: str) -> tuple[int, int] | None:
     """Return the array and the task of an id such as ``123_4``; None of all others."""
     found = _ID.fullmatch(text)
     return (int(found["number"]), int(found["task"])) if found and found["task"] else None
+
+
+def throttle_of_id(text: str) -> tuple[int, int] | None:
+    """Return the array, and how many of its tasks may run at once, of ``123_[5-9%2]``, or None."""
+    found = _ID.fullmatch(text)
+    most = _MOST_TASKS.search(found["tasks"] or "") if found else None
+    return (int(found["number"]), int(most[1])) if found and most else None
 
 
 def parts_of_id(text: str) -> str | tuple[int, str]:
