@@ -8,10 +8,12 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 CLOCK = "HPCGYM_CLOCK"  # the variable by which the processes of a replay are known
@@ -39,6 +41,24 @@ def sweep(folder: Path) -> None:
                 os.kill(pid, signal.SIGKILL)
         time.sleep(0.01)  # they may have begun others meanwhile
     shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def swept_folder() -> Iterator[Path]:
+    """Yield a new folder for temporary files; when the block ends, however it does, it is swept.
+
+    A process of its own waits for the end of this one, and sweeps if it was killed.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="hpcgym-replay-"))
+    command = [sys.executable, "-I", "-S", __file__, str(folder)]
+    guard = None
+    try:
+        guard = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)
+        yield folder
+    finally:
+        sweep(folder)
+        if guard is not None:
+            guard.communicate()  # closes its input, at whose end it sweeps, and ends
 
 
 def main() -> None:

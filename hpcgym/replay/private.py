@@ -2,123 +2,30 @@
 
 from __future__ import annotations
 
-import calendar
 import os
 import pwd
-import random
-import re
-import shutil
-import socket
 import subprocess
-import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import NamedTuple
 
 from hpcgym.drive.driving import VARIABLES, Driver
 from hpcgym.errors import HpcgymError
 from hpcgym.replay import cleanup
 from hpcgym.replay.configuration import MINUTE_S, RECORDS, Machine, slurm_conf
 from hpcgym.replay.native import Conductor, library
+from hpcgym.replay.ports import kept_ports
+from hpcgym.replay.programs import SYSTEM, Programs, find_programs, version_of
+from hpcgym.replay.records import Record, read_records
 from hpcgym.scheduler.rules import Scheduler
 
-INSTALL = "apt-get install slurmctld slurmd slurm-client"
 #: 2026-01-01, when the clock begins. Slurm looks around each second from then on: in the middle of
 #: the seconds at whose beginnings jobs are submitted, so that a job which fits starts in the same.
 _BEGIN_S = 1_767_225_600.5
 _READY_S = 300  # of the clock in which all nodes must be there
 _DAY_S = 86_400
 _LAST_S = 120  # of the clock for what is to be done after the last job
-_PORTS = range(12_000, 30_000)  # below those that systems give to clients
-_SYSTEM = "/usr/sbin:/usr/bin:/sbin:/bin"
-_FIELD = re.compile(r"(\w+)=(\S*)")
-
-
-class Programs(NamedTuple):
-    """The programs of Slurm, by their paths; ``stepd`` may be where slurmd looks by itself."""
-
-    slurmctld: str
-    slurmd: str
-    stepd: str | None
-    sbatch: str
-    sinfo: str
-    squeue: str
-    scontrol: str
-    sleep: str
-
-
-class Record(NamedTuple):
-    """What Slurm tells of a job that has ended; times are those of the jobs.
-
-    Attributes
-    ----------
-    name : the job's.
-    state : such as ``COMPLETED``.
-    submit, start, end : [s].
-    nodes : list of nodes, such as ``n[1-3,7]``.
-    """
-
-    name: str
-    state: str
-    submit: int
-    start: int
-    end: int
-    nodes: str
-
-
-def find_programs() -> Programs:
-    """Return where Slurm is installed.
-
-    Raises
-    ------
-    HpcgymError : it is not, or not all of it; the message says how to install it.
-    """
-    if sys.platform != "linux":
-        raise HpcgymError("a replay on Slurm needs Linux")
-    path = os.pathsep.join((os.environ.get("PATH", ""), _SYSTEM))
-
-    def find(name: str) -> str | None:
-        # Debian has the usual build under this name, also beside that for emulation
-        return shutil.which(f"{name}-wlm", path=path) or shutil.which(name, path=path)
-
-    names = ("slurmctld", "slurmd", "sbatch", "sinfo", "squeue", "scontrol", "sleep")
-    found = {name: find(name) for name in names}
-    missing = [name for name, place in found.items() if place is None]
-    if missing:
-        raise HpcgymError(f"a replay needs Slurm, and {missing[0]} is not installed: {INSTALL}")
-    return Programs(stepd=find("slurmstepd"), **found)  # type: ignore[arg-type]
-
-
-def version_of(programs: Programs) -> str:
-    """Return which Slurm it is, such as ``Slurm 22.05.8``."""
-    said = subprocess.run([programs.slurmctld, "-V"], capture_output=True, text=True).stdout
-    return f"Slurm {said.split()[-1]}" if said.split() else "Slurm"
-
-
-def free_ports(number: int) -> int:
-    """Return the first of so many ports in a row on loopback that nobody has.
-
-    Raises
-    ------
-    HpcgymError : there are none.
-    """
-    for _ in range(100):
-        first = random.randrange(_PORTS.start, _PORTS.stop - number)
-        if all(map(_is_free, range(first, first + number))):
-            return first
-    raise HpcgymError(f"there are no {number} free ports in a row on loopback")
-
-
-def _is_free(port: int) -> bool:
-    with closing(socket.socket()) as one:
-        try:
-            one.bind(("127.0.0.1", port))
-        except OSError:
-            return False
-    return True
 
 
 @contextmanager
@@ -141,21 +48,13 @@ def private_slurm(
     """
     programs = find_programs()
     library("clock"), library("conductor")  # what is missing is said before anything runs
-    folder = Path(tempfile.mkdtemp(prefix="hpcgym-replay-"))
-    command = [sys.executable, "-I", "-S", cleanup.__file__, str(folder)]
-    guard = None
-    try:
-        guard = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)
-        slurm = PrivateSlurm(programs, folder, cores, scheduling, every_s)
+    with cleanup.swept_folder() as folder, kept_ports(len(cores) + 1) as port:
+        slurm = PrivateSlurm(programs, folder, Machine(cores, port), scheduling, every_s)
         try:
             slurm.wait_until_ready()
             yield slurm
         finally:
             slurm.stop()
-    finally:
-        cleanup.sweep(folder)
-        if guard is not None:
-            guard.communicate()  # closes its input, at whose end it sweeps, and ends
 
 
 class PrivateSlurm:
@@ -172,7 +71,7 @@ class PrivateSlurm:
         self,
         programs: Programs,
         folder: Path,
-        cores: tuple[int, ...],
+        machine: Machine,
         scheduling: dict[str, str],
         every_s: int,
     ) -> None:
@@ -181,14 +80,14 @@ class PrivateSlurm:
         self.ends: Callable[[], None] | None = None
         self._every_s = every_s
         self._programs, self._folder = programs, folder
-        self._machine = Machine(cores, free_ports(len(cores) + 1))
+        self._machine = machine
         self._clock = Conductor(folder / cleanup.CLOCK_FILE, _BEGIN_S)
         user = pwd.getpwuid(os.geteuid()).pw_name
         (folder / "state").mkdir()
         conf = folder / "slurm.conf"
         conf.write_text(slurm_conf(folder, self._machine, user, scheduling))
         self._environment = {
-            "PATH": _SYSTEM,
+            "PATH": SYSTEM,
             "LC_ALL": "C",
             "TZ": "UTC",
             "SLURM_CONF": str(conf),
@@ -364,34 +263,3 @@ class PrivateSlurm:
                 if lines:
                     return f": {lines[-1]}"
         return ""
-
-
-def read_records(text: str, zero_s: int) -> list[Record]:
-    """Return the jobs in a file of Slurm's plugin ``jobcomp/filetxt``, in its order.
-
-    ``zero_s`` is the time since 1970 from which times are counted.
-
-    Raises
-    ------
-    HpcgymError : a line without a field that it must have, or a time that is none.
-    """
-    found = []
-    for line in text.splitlines():
-        fields = dict(_FIELD.findall(line))
-        try:
-            submit, start, end = (_seconds(fields[name]) - zero_s for name in _TIMES)
-            told = Record(
-                fields["Name"], fields["JobState"], submit, start, end, fields["NodeList"]
-            )
-            found.append(told)
-        except (KeyError, ValueError) as error:
-            raise HpcgymError(f"Slurm's record of a job is not understood: {line}") from error
-    return found
-
-
-_TIMES = ("SubmitTime", "StartTime", "EndTime")
-
-
-def _seconds(text: str) -> int:
-    """Return a time of Slurm in seconds since 1970."""
-    return calendar.timegm(time.strptime(text, "%Y-%m-%dT%H:%M:%S"))

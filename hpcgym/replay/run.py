@@ -14,7 +14,8 @@ from hpcgym.cluster.slurm.hostlists import hosts
 from hpcgym.drive.order import order_rules
 from hpcgym.errors import HpcgymError, WorkloadError
 from hpcgym.replay.configuration import MINUTE_S, cores_of, is_driven, scheduling_of
-from hpcgym.replay.private import PrivateSlurm, Record, private_slurm
+from hpcgym.replay.private import PrivateSlurm, private_slurm
+from hpcgym.replay.records import Record
 from hpcgym.schedule.places import Allocation
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.rules import Scheduler

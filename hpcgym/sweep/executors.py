@@ -348,7 +348,8 @@ def _mpi() -> Iterator[Executor]:
     if MPI.COMM_WORLD.Get_size() < 2:
         raise HpcgymError(
             "executor 'mpi' has no workers: start hpcgym with mpiexec -n 3 or more, of which one"
-            " leads and the others work"
+            " leads and the others work, or with an srun that can start ranks of this MPI library:"
+            " srun --mpi=list"
         )
     warm()
     with MPIPoolExecutor(initializer=_use_one_thread) as pool:
