@@ -35,6 +35,7 @@ class Replayed(ExplainedCommand):
         "hpcgym replay KTH-SP2 --week 33 --on slurm --scheduler easy:backfill=slurm --cluster"
         " 100x1x1 --jobs jobs.csv",
         "hpcgym replay KTH-SP2 --week 33 --on slurm --scheduler saf:backfill=none",
+        "hpcgym replay jobs.swf --on slurm --scheduler slurm.conf --cluster slurm.conf",
     )
     lists: ClassVar[Lists] = {"Cleaning recipes and filters (--clean)": names.recipes}
 
@@ -55,7 +56,8 @@ def replay(
             metavar="NAME",
             help="What Slurm is set to: fcfs, or easy with backfill until-shadow or slurm, as in"
             " easy:backfill=slurm:bf_interval=60. Another policy drives it, as in"
-            " saf:backfill=none: it sets the priorities at each event.",
+            " saf:backfill=none: it sets the priorities at each event. A slurm.conf says all that,"
+            " and which partitions there are; it is --cluster then, too.",
             rich_help_panel="Scheduler",
             autocompletion=completion.schedulers,
         ),
@@ -96,13 +98,17 @@ def replay(
     --cluster 100x1x1 has a node for each of 100 processors.
     """
     check_choice("--on", on, _SYSTEMS)
-    chosen = options.rules(scheduler, reading.given())
+    given = reading.given()
+    chosen = options.rules(scheduler, given)
     loaded = reading.load(workload)
 
     from hpcgym.replay import facts_of, replay_on_slurm, table_of
+    from hpcgym.scheduler.slurm_conf import ENDING
 
     with counting("replaying", len(loaded) + 1) as step:
-        found = replay_on_slurm(loaded, chosen, cluster=reading.machine, step=step)
+        # a file of Slurm is given to it as it is
+        rules = scheduler if scheduler.endswith(ENDING) and not given else chosen
+        found = replay_on_slurm(loaded, rules, cluster=reading.machine, step=step)
     output.save_schedule(on, found.replayed, output_file)
     if jobs is not None:
         _write_jobs(found, jobs)

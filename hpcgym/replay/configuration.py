@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from hpcgym.cluster import Cluster
+from hpcgym.cluster import Cluster, Partition
+from hpcgym.cluster.partitions import text_of_nodes
 from hpcgym.errors import HpcgymError
 from hpcgym.naming import CORE
 from hpcgym.scheduler.rules import Scheduler
@@ -16,17 +19,19 @@ RECORDS = "jobs.txt"  # in the folder: what Slurm tells of jobs that have ended
 MINUTE_S = 60  # Slurm's time limits are whole minutes
 
 #: Plans in steps of a second, and ends of running jobs to half a minute: as exact as Slurm can be.
-_EXACT = "bf_resolution=1,bf_window_linear=1"
+EXACT = "bf_resolution=1,bf_window_linear=1"
 #: Who waits is looked at in the second in which something happens, not up to 3 s later.
-_SOON = "batch_sched_delay=0"
+SOON = "batch_sched_delay=0"
 #: EASY with one reservation: passes each second, which look at all jobs.
-_ONE_RESERVATION = f"bf_interval=1,{_EXACT},bf_max_job_test=100000,bf_job_part_count_reserve=1"
-_AT_ONCE = f"{_SOON},default_queue_depth=100000"
+_ONE_RESERVATION = f"bf_interval=1,{EXACT},bf_max_job_test=100000,bf_job_part_count_reserve=1"
+_AT_ONCE = f"{SOON},default_queue_depth=100000"
 
 #: sched/builtin looks each 30 s when jobs might start, which changes nothing: once a day will do.
 _NO_FORECAST = "interval=86400"
 #: sched/backfill that only serves in the order of priorities.
 _NO_BACKFILL = "bf_interval=-1"
+#: What a partition may be called that is written into a slurm.conf.
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 
 
 @dataclass(frozen=True)
@@ -37,10 +42,12 @@ class Machine:
     ----------
     cores : of each node.
     controller : port of slurmctld; that of node K is this plus K.
+    partitions : beside that of all nodes, which is the default.
     """
 
     cores: tuple[int, ...]
     controller: int
+    partitions: tuple[Partition, ...] = ()
 
     @property
     def names(self) -> list[str]:
@@ -53,10 +60,14 @@ def cores_of(cluster: Cluster) -> tuple[int, ...]:
 
     Raises
     ------
-    HpcgymError : nodes that have more than one core, or partitions.
+    HpcgymError : nodes that have more than one core, or a partition whose name Slurm cannot have.
     """
-    if cluster.partitions:
-        raise HpcgymError("a replay on Slurm has one partition with all nodes, and no others yet")
+    for one in cluster.partitions:
+        if not _NAME.fullmatch(one.name) or one.name.casefold() in (PARTITION, "default"):
+            raise HpcgymError(
+                f"a replay on Slurm cannot call a partition {one.name!r}: letters, digits, _ . and"
+                f" - are possible, but not {PARTITION!r} and 'default'"
+            )
     if not cluster.groups:
         return (cluster.processors,)
     for group in cluster.groups:
@@ -119,7 +130,7 @@ def _ways(scheduler: Scheduler) -> dict[str, str]:
 def _of_slurm(rules: SlurmBackfill) -> str:
     """Return the parameters of Slurm's own way to back-fill."""
     given = [f"{name}={value}" for name, value in vars(rules).items()]
-    return ",".join([*given, _EXACT, _SOON])
+    return ",".join([*given, EXACT, SOON])
 
 
 def slurm_conf(folder: Path, machine: Machine, user: str, scheduling: dict[str, str]) -> str:
@@ -177,10 +188,27 @@ def slurm_conf(folder: Path, machine: Machine, user: str, scheduling: dict[str, 
     lines = [f"{name}={value}" for name, value in settings.items()]
     for number, (name, cores) in enumerate(zip(machine.names, machine.cores, strict=True), 1):
         port = machine.controller + number
+        # of nodes with weights the least is taken first, as the simulator's first-fit does
         lines.append(
             f"NodeName={name} NodeHostname=localhost NodeAddr=127.0.0.1 Port={port} CPUs={cores}"
-            " RealMemory=1000000 State=UNKNOWN"
+            f" RealMemory=1000000 Weight={number} State=UNKNOWN"
         )
-    nodes = f"n[1-{len(machine.cores)}]"
-    lines.append(f"PartitionName={PARTITION} Nodes={nodes} Default=YES MaxTime=INFINITE State=UP")
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, *_partitions(machine)]) + "\n"
+
+
+def _partitions(machine: Machine) -> list[str]:
+    """Return the lines of the partitions; that of all nodes comes after all others."""
+    lowest = min((one.priority_tier for one in machine.partitions), default=1)
+    everything = Partition(
+        PARTITION, (*range(len(machine.cores)),), priority_tier=lowest, priority_factor=0
+    )
+    return [
+        f"PartitionName={one.name} Nodes={_names(one.nodes)} MaxTime=INFINITE State=UP"
+        f" PriorityTier={one.priority_tier} PriorityJobFactor={one.priority_factor}"
+        f" Default={'YES' if one is everything else 'NO'}"
+        for one in (*machine.partitions, everything)
+    ]
+
+
+def _names(nodes: Sequence[int]) -> str:
+    return f"n[{text_of_nodes(node + 1 for node in nodes)}]"

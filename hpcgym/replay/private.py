@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from hpcgym.cluster import Partition
 from hpcgym.drive.driving import VARIABLES, Driver
 from hpcgym.errors import HpcgymError
 from hpcgym.replay import cleanup
-from hpcgym.replay.configuration import MINUTE_S, RECORDS, Machine, slurm_conf
+from hpcgym.replay.configuration import MINUTE_S, PARTITION, RECORDS, Machine, slurm_conf
 from hpcgym.replay.native import Conductor, library
 from hpcgym.replay.ports import kept_ports
 from hpcgym.replay.programs import SYSTEM, Programs, find_programs, version_of
@@ -30,7 +31,10 @@ _LAST_S = 120  # of the clock for what is to be done after the last job
 
 @contextmanager
 def private_slurm(
-    cores: tuple[int, ...], scheduling: dict[str, str], every_s: int
+    cores: tuple[int, ...],
+    scheduling: dict[str, str],
+    every_s: int,
+    partitions: tuple[Partition, ...] = (),
 ) -> Iterator[PrivateSlurm]:
     """Run a private Slurm; when the block ends, however it does, nothing is left of it.
 
@@ -41,6 +45,7 @@ def private_slurm(
     cores : of each node.
     scheduling : settings, as :func:`hpcgym.replay.configuration.scheduling_of` returns them.
     every_s : how often Slurm back-fills [s]: so it does at multiples of this in the jobs' times.
+    partitions : beside that of all nodes.
 
     Raises
     ------
@@ -49,7 +54,8 @@ def private_slurm(
     programs = find_programs()
     library("clock"), library("conductor")  # what is missing is said before anything runs
     with cleanup.swept_folder() as folder, kept_ports(len(cores) + 1) as port:
-        slurm = PrivateSlurm(programs, folder, Machine(cores, port), scheduling, every_s)
+        machine = Machine(cores, port, partitions)
+        slurm = PrivateSlurm(programs, folder, machine, scheduling, every_s)
         try:
             slurm.wait_until_ready()
             yield slurm
@@ -179,7 +185,9 @@ class PrivateSlurm:
             self._clock.advance(until_s)
         self._check_daemons()
 
-    def submit(self, name: str, processors: int, requested_s: int, run_s: int) -> None:
+    def submit(
+        self, name: str, processors: int, requested_s: int, run_s: int, partition: str = PARTITION
+    ) -> None:
         """Submit a job now.
 
         Parameters
@@ -188,6 +196,7 @@ class PrivateSlurm:
         processors : it asks for.
         requested_s : its requested time [s], whole minutes.
         run_s : how long it runs [s].
+        partition : it is in.
 
         Raises
         ------
@@ -195,7 +204,8 @@ class PrivateSlurm:
         """
         limit = str(requested_s // MINUTE_S)
         command = [self._programs.sbatch, "-Q", "-J", name, "-n", str(processors), "-t", limit]
-        command += ["-o", "/dev/null", "-D", "/", f"--wrap=exec {self._programs.sleep} {run_s}"]
+        command += ["-p", partition, "-o", "/dev/null", "-D", "/"]
+        command += [f"--wrap=exec {self._programs.sleep} {run_s}"]
         self._clock.submitted(1)
         self.run(*command)
         self._jobs += 1

@@ -4,24 +4,34 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeGuard
 
 import numpy as np
 
 from hpcgym.baselines.schedulers import find_scheduler
-from hpcgym.cluster import Cluster, find_cluster
+from hpcgym.cluster import Cluster, Partition, find_cluster
+from hpcgym.cluster.slurm import SlurmConf, read_slurm_conf
 from hpcgym.cluster.slurm.hostlists import hosts
 from hpcgym.drive.order import order_rules
 from hpcgym.errors import HpcgymError, WorkloadError
-from hpcgym.replay.configuration import MINUTE_S, cores_of, is_driven, scheduling_of
+from hpcgym.replay.configuration import (
+    MINUTE_S,
+    PARTITION,
+    cores_of,
+    is_driven,
+    scheduling_of,
+)
+from hpcgym.replay.configured import is_aged, settings_of
 from hpcgym.replay.private import PrivateSlurm, private_slurm
 from hpcgym.replay.records import Record
 from hpcgym.schedule.places import Allocation
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.rules import Scheduler
+from hpcgym.scheduler.slurm_conf import ENDING as CONF
 from hpcgym.simulation.run import simulate
 from hpcgym.validation.validate import validate_schedule
 from hpcgym.workload import Workload
+from hpcgym.workload.partitions import partitions_of
 
 _ROUNDED = "repaired: requested time rounded up to whole minutes, as Slurm has it"
 
@@ -57,10 +67,13 @@ def replay_on_slurm(
     ----------
     workload : the jobs; requested times are rounded up to whole minutes for both, and counted.
     scheduler : rules that Slurm can be set to: ``backfill`` is "none", "until-shadow" or "slurm".
+        Or a slurm.conf, by its path: then Slurm has its partitions, priorities and parameters. A
+        weight of age Slurm ignores without a database: then it is driven in the order of the file.
         Under another policy than "fcfs", or a threshold, Slurm is driven: at each submission and
         end, while the clock stands still, the policy sets the priorities of the jobs that wait, as
         :class:`hpcgym.drive.Driver` does.
-    cluster : nodes of one core each; None, or a pool: one node with all processors.
+    cluster : nodes of one core each, with partitions perhaps; None, or a pool: one node with all
+        processors. Of a slurm.conf it is the same file, or None.
     step : is told what is done next, once for each job.
 
     Raises
@@ -72,23 +85,57 @@ def replay_on_slurm(
     ScheduleError : Slurm's schedule is none, such as one that uses too many processors.
     """
     rules = find_scheduler(scheduler) if isinstance(scheduler, str) else scheduler
-    settings = scheduling_of(rules)
-    machine = Cluster(workload.processors) if cluster is None else find_cluster(cluster)
+    conf = read_slurm_conf(scheduler) if _is_conf(scheduler) else None
+    settings = scheduling_of(rules) if conf is None else settings_of(conf)
+    machine = _machine(workload, conf, cluster)
     cores = cores_of(machine)
     jobs = _in_minutes(workload)
     _check(jobs)
     simulated = simulate(jobs, rules, cluster=machine)  # which says what does not fit
     every_s = MINUTE_S if rules.slurm is None else rules.slurm.bf_interval
-    if is_driven(rules):
+    drives = is_driven(rules) if conf is None else is_aged(conf)
+    if drives:
         order_rules(rules)  # which says why it is none that Slurm can be driven by
-    with private_slurm(cores, settings, every_s) as slurm:
-        ask = _asking(slurm, rules) if is_driven(rules) else None
-        _submit(slurm, jobs, step, ask)
+    with private_slurm(cores, settings, every_s, _partitions(machine, conf)) as slurm:
+        ask = _asking(slurm, rules) if drives else None
+        _submit(slurm, jobs, _named(jobs, machine), step, ask)
         records = slurm.records()
         version = slurm.version
     replayed = result_of(jobs, machine, rules, records, version)
     validate_schedule(replayed)
     return Replay(replayed, simulated)
+
+
+def _is_conf(scheduler: Scheduler | str) -> TypeGuard[str]:
+    """Return whether a scheduler is a slurm.conf, which Slurm itself can be given."""
+    return isinstance(scheduler, str) and scheduler.endswith(CONF)
+
+
+def _machine(
+    workload: Workload, conf: SlurmConf | None, cluster: Cluster | str | os.PathLike[str] | None
+) -> Cluster:
+    """Return the machine of a replay."""
+    if cluster is None:
+        return Cluster(workload.processors) if conf is None else conf.cluster
+    machine = find_cluster(cluster)
+    if conf is not None and machine != conf.cluster:
+        raise HpcgymError(
+            "a replay by a slurm.conf is on the machine of that file: name the same as the cluster"
+        )
+    return machine
+
+
+def _partitions(machine: Cluster, conf: SlurmConf | None) -> tuple[Partition, ...]:
+    """Return the partitions that Slurm has; without a slurm.conf all are of the same rank."""
+    if conf is not None:
+        return machine.partitions
+    return tuple(Partition(one.name, one.nodes) for one in machine.partitions)
+
+
+def _named(jobs: Workload, machine: Cluster) -> list[str]:
+    """Return the partition of each job; that of all nodes where the machine lacks the job's own."""
+    known = {one.name for one in machine.partitions}
+    return [name if name in known else PARTITION for name in partitions_of(jobs).tolist()]
 
 
 def _in_minutes(workload: Workload) -> Workload:
@@ -129,10 +176,11 @@ def _asking(slurm: PrivateSlurm, rules: Scheduler) -> Callable[[], None]:
 def _submit(
     slurm: PrivateSlurm,
     jobs: Workload,
+    partitions: Sequence[str],
     step: Callable[[str], None],
     ask: Callable[[], None] | None,
 ) -> None:
-    """Submit all jobs at their times, and wait until they have ended.
+    """Submit all jobs to their partitions at their times, and wait until they have ended.
 
     ``ask`` is called after each time at which jobs have been submitted or have ended; or None.
     """
@@ -143,14 +191,15 @@ def _submit(
         jobs.requested_processors.tolist(),
         jobs.requested_time.tolist(),
         run_time,
+        partitions,
         strict=True,
     )
     slurm.begin(int(jobs.submit_time[0]))
     later = np.diff(jobs.submit_time, append=jobs.submit_time[-1:] + 1) > 0
-    for row, (submit, processors, requested, run) in enumerate(rows):
+    for row, (submit, *asked) in enumerate(rows):
         step(f"submitting {jobs.called(row)}")
         slurm.advance(submit)
-        slurm.submit(_name(row), processors, requested, run)
+        slurm.submit(_name(row), *asked)
         if ask is not None and later[row]:
             ask()
     step("waiting for the last jobs")

@@ -61,6 +61,20 @@ def test_nodes_of_slurm_are_told() -> None:
 
 
 @needs_slurm
+def test_slurm_takes_nodes_by_number_as_first_fit_does() -> None:
+    """By itself it takes the smallest run of free neighbours: here for half of the jobs another."""
+    jobs = hpcgym.load_workload("lublin:jobs=30,processors=16,load=0.8,seed=5")
+    found = replay_on_slurm(jobs, hpcgym.Scheduler(backfill="slurm"), cluster="16x1x1")
+    assert facts_of(found)["close_starts"] == 1
+    had, wanted = (one.allocation for one in found)
+    assert had is not None
+    assert wanted is not None
+    spans = zip(had.first[:-1].tolist(), had.first[1:].tolist(), strict=True)
+    same = [{*had.node[a:b].tolist()} == {*wanted.node[a:b].tolist()} for a, b in spans]
+    assert sum(same) >= 27  # one that ended in the second before may still hold its nodes
+
+
+@needs_slurm
 @pytest.mark.parametrize(("signal", "times"), [("SIGKILL", 30), ("SIGINT", 3), ("SIGTERM", 3)])
 def test_whatever_ends_a_replay_nothing_is_left(signal: str, times: int, tmp_path: Path) -> None:
     """No process, no port that listens, no folder, which the shared memory is in."""

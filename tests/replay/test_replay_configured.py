@@ -1,0 +1,148 @@
+"""Replays by a slurm.conf of the user: partitions, priorities, parameters."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import hpcgym
+from hpcgym.cli import app
+from hpcgym.cluster import Cluster, NodeGroup, Partition
+from hpcgym.cluster.slurm import read_slurm_conf
+from hpcgym.errors import HpcgymError
+from hpcgym.replay import facts_of, replay_on_slurm
+from hpcgym.replay.configuration import Machine, cores_of, slurm_conf
+from hpcgym.replay.configured import is_aged, settings_of
+from hpcgym.replay.programs import find_programs
+from hpcgym.workload import Workload
+
+#: Partitions overlap; "2" comes first, and has a factor.
+CONF = """
+NodeName=n[01-08] CPUs=1
+PartitionName=1 Nodes=n[01-06] Default=YES
+PartitionName=2 Nodes=n[05-08] PriorityTier=3 PriorityJobFactor=5
+SchedulerType=sched/backfill
+SchedulerParameters=bf_interval=60,bf_resolution=120
+PriorityType=priority/multifactor
+PriorityWeightJobSize=300
+PriorityWeightPartition=200
+"""
+AGE = "PriorityWeightAge=1000\nPriorityMaxAge=1-0\n"
+
+
+def why_not() -> str:
+    """Why no Slurm can be started; empty if one can."""
+    try:
+        find_programs()
+    except HpcgymError as error:
+        return str(error)
+    return ""
+
+
+needs_slurm = pytest.mark.skipif(bool(why_not()), reason=why_not() or "Slurm is installed")
+
+
+def written(folder: Path, text: str = CONF) -> Path:
+    path = folder / "site.conf"
+    path.write_text(text)
+    return path
+
+
+def in_partitions() -> Workload:
+    """Jobs of which the short ones are in partition 2."""
+    jobs = hpcgym.load_workload("lublin:jobs=60,processors=8,load=3,seed=2")
+    jobs = jobs.take(jobs.requested_processors <= 6)
+    short = (jobs.requested_time <= 3600) & (jobs.requested_processors <= 4)
+    return jobs.with_columns(partition=1 + short)
+
+
+def test_slurm_is_given_what_the_file_says(tmp_path: Path) -> None:
+    settings = settings_of(read_slurm_conf(written(tmp_path)))
+    parameters = settings.pop("SchedulerParameters").split(",")
+    assert {"bf_interval=60", "bf_resolution=120", "batch_sched_delay=0"} <= {*parameters}
+    assert len(parameters) == len({one.partition("=")[0] for one in parameters})
+    told = {name.casefold(): value for name, value in settings.items()}
+    # Slurm takes half of the share of nodes, and jobs ask for none
+    assert told.pop("priorityweightjobsize") == "600"
+    assert told == {
+        "prioritytype": "priority/multifactor",
+        "schedulertype": "sched/backfill",
+        "priorityweightpartition": "200",
+    }
+
+
+def test_slurm_ignores_ages_and_is_driven_by_them(tmp_path: Path) -> None:
+    assert not is_aged(read_slurm_conf(written(tmp_path)))
+    conf = read_slurm_conf(written(tmp_path, CONF + AGE))
+    assert is_aged(conf)
+    settings = settings_of(conf)
+    assert "defer" in settings["SchedulerParameters"].split(",")
+    assert settings["PriorityType"] == "priority/basic"
+    assert not [name for name in settings if "weight" in name.casefold()]
+
+
+def test_fair_share_needs_a_database(tmp_path: Path) -> None:
+    conf = read_slurm_conf(written(tmp_path, f"{CONF}PriorityWeightFairshare=5\n"))
+    with pytest.raises(HpcgymError, match="no database"):
+        settings_of(conf)
+
+
+def test_partitions_are_written_as_they_were_read(tmp_path: Path) -> None:
+    conf = read_slurm_conf(written(tmp_path))
+    machine = Machine(cores_of(conf.cluster), 12_345, conf.cluster.partitions)
+    text = slurm_conf(tmp_path, machine, "me", settings_of(conf))
+    found = read_slurm_conf(written(tmp_path, text)).cluster.partitions
+    own = [(one.nodes, one.priority_tier, one.priority_factor) for one in found]
+    assert own == [((*range(6),), 1, 1), ((4, 5, 6, 7), 3, 5), ((*range(8),), 1, 0)]
+    assert [one.name for one in found[:2]] == ["1", "2"]
+    assert [one.default for one in found] == [False, False, True]
+
+
+@pytest.mark.parametrize("name", ["a b", "x Nodes=ALL", "a\nb", "DEFAULT", "replay", "-a", "é"])
+def test_a_name_that_slurm_cannot_have_is_refused(name: str) -> None:
+    nodes = NodeGroup("thin", 2, {"core": 1})
+    machine = Cluster(groups=(nodes,), partitions=(Partition(name, (0,)),))
+    with pytest.raises(HpcgymError, match="cannot call a partition"):
+        cores_of(machine)
+
+
+@pytest.mark.filterwarnings("ignore:.*follow")
+def test_the_machine_is_that_of_the_file(tmp_path: Path) -> None:
+    with pytest.raises(HpcgymError, match="on the machine of that file"):
+        replay_on_slurm(in_partitions(), str(written(tmp_path)), cluster="8x1x1")
+
+
+@pytest.mark.cli
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [(["--allocation", "best-fit"], "all other rules as usual"), ([], "on the machine of that")],
+)
+def test_the_command_refuses_what_is_not_of_the_file(
+    more: list[str], message: str, tmp_path: Path
+) -> None:
+    words = ["lublin:jobs=9,processors=8", "--scheduler", str(written(tmp_path)), "--on", "slurm"]
+    result = CliRunner().invoke(app, ["replay", *words, "--cluster", "8x1x1", *more])
+    assert result.exit_code == 1
+    assert message in result.stderr
+
+
+@needs_slurm
+@pytest.mark.filterwarnings("ignore:.*follow")
+@pytest.mark.parametrize("more", ["", AGE], ids=["Slurm's own", "driven"])
+def test_partitions_and_priorities_are_those_of_the_simulator(more: str, tmp_path: Path) -> None:
+    path = str(written(tmp_path, CONF.replace(",bf_resolution=120", "") + more))
+    jobs = in_partitions()
+    found = replay_on_slurm(jobs, path)
+    facts = facts_of(found)
+    assert facts["close_starts"] >= 0.95, facts
+    assert abs(facts["mean_bsld_ratio"] - 1) <= 0.03
+    had = found.replayed.allocation
+    assert had is not None
+    for row, partition in enumerate(jobs.partition):
+        nodes = {*had.node[had.first[row] : had.first[row + 1]].tolist()}
+        assert nodes <= ({*range(6)} if partition == 1 else {4, 5, 6, 7})
+        assert len(nodes) == jobs.requested_processors[row]
+    unordered = hpcgym.simulate(jobs, backfill="slurm", cluster=path)
+    assert (unordered.start != found.simulated.start).mean() > 0.1  # priorities do matter here
