@@ -158,7 +158,7 @@ class Conductor:
                     break
                 except subprocess.TimeoutExpired:
                     told = None  # what is left of it is sent all the same
-                    _check(self._c.conductor_nudge(self._self))
+                    _check(self._c.conductor_nudge(self._self, ctypes.c_int64(_LIMIT_NS)))
         finally:
             if process.poll() is None:
                 process.kill()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -92,6 +93,36 @@ def test_a_process_ends_without_who_moves_the_clock(tmp_path: Path) -> None:
         wait_until(lambda: len(list(processes_of(tmp_path))) >= 2)
         process.kill()
     wait_until(lambda: not list(processes_of(tmp_path)))
+
+
+@needs_compiler
+def test_whoever_waits_for_a_process_without_rest_can_be_interrupted(tmp_path: Path) -> None:
+    (tmp_path / "run.py").write_text(
+        "import subprocess\nfrom pathlib import Path\n"
+        "from hpcgym.replay.native import Conductor\n"
+        f"c = Conductor(Path({str(tmp_path / CLOCK_FILE)!r}), 0)\n"
+        "busy = subprocess.Popen(['/bin/sh', '-c', 'echo; while :; do :; done'], env="
+        f"{environment(tmp_path)!r}, stdout=subprocess.PIPE)\nbusy.stdout.readline()\n"
+        "print('ready', flush=True)\nc.advance(1000)\n"
+    )
+    process = subprocess.Popen(
+        [sys.executable, str(tmp_path / "run.py")],
+        stdout=subprocess.PIPE,
+        stderr=(tmp_path / "errors").open("wb"),
+    )
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n"
+        time.sleep(1)
+        assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+        process.wait(60)  # it would go on for two minutes
+        assert "KeyboardInterrupt" in (tmp_path / "errors").read_text()
+    finally:
+        process.kill()
+        process.communicate()
+        for pid in processes_of(tmp_path):
+            os.kill(pid, signal.SIGKILL)
 
 
 def wait_until(holds: object) -> None:

@@ -35,6 +35,8 @@ struct conductor {
     int n_carriers;
     int64_t fine;      /* until then every wait is heeded */
     int64_t submitted; /* jobs */
+    int64_t restless;  /* real time since when all have not come to rest; 0: they have */
+    int64_t awake;     /* real time at which somebody was last seen awake */
 };
 
 static int64_t real(void) {
@@ -176,24 +178,28 @@ static int look(struct conductor *self, uint64_t *ran) {
     return naps ? NAPS : ASLEEP;
 }
 
-/* Waits until all were asleep at two looks, and nobody has run between them; 1 if that does not
-   happen. Who only naps, again and again, may wait for the time. */
-static int settle(struct conductor *self) {
+/* Waits until all were asleep at two looks, and nobody has run between them, for at most `limit` of
+   real time: then who called may be interrupted, and calls again. Who only naps, again and again,
+   may wait for the time. */
+static enum answer settle(struct conductor *self, int64_t limit) {
     uint64_t ran = 0, before = 0;
-    int64_t begin = real(), since = begin;
+    int64_t begin = real();
+    if (!self->restless) self->restless = self->awake = begin;
     mark_jobs(self->shared);
     for (int quiet = 0; quiet < 2;) {
         int found = look(self, &ran);
         int64_t at = real();
-        if (found == AWAKE) since = at;
-        int asleep = found == ASLEEP || (found == NAPS && at - since > PATIENCE);
+        if (found == AWAKE) self->awake = at;
+        int asleep = found == ASLEEP || (found == NAPS && at - self->awake > PATIENCE);
         quiet = !asleep ? 0 : found == NAPS || !quiet || ran == before ? quiet + 1 : 1;
         before = ran;
-        if (at - begin > STUCK) return 1;
+        if (at - self->restless > STUCK) return STALLED;
+        if (quiet < 2 && at - begin > limit) return AGAIN;
         if (quiet < 2) pause_for(PAUSE);
     }
     for (int i = 0; i < self->shared->top_slot; i++) self->shared->slots[i].settled = 1;
-    return 0;
+    self->restless = 0;
+    return REACHED;
 }
 
 /* --- Moving the clock -------------------------------------------------------------------------- */
@@ -218,21 +224,22 @@ static struct slot *first_due(struct shared *shared) {
 }
 
 /* Lets all go on whose time has come, one after the other. */
-static int release(struct conductor *self) {
+static enum answer release(struct conductor *self, int64_t limit) {
     struct slot *slot;
     while ((slot = first_due(self->shared))) {
         __atomic_store_n(&slot->over, 1, 5);
         __atomic_add_fetch(&self->shared->tick, 1, 5);
         syscall(SYS_futex, &self->shared->tick, FUTEX_WAKE, INT_MAX, 0, 0, 0);
-        if (settle(self)) return 1;
+        enum answer found = settle(self, limit);
+        if (found) return found;
     }
-    return 0;
+    return REACHED;
 }
 
 /* Moves the clock to the next wait, at most to `target`. Once nothing has happened for a while,
    waits of seconds, in which Slurm only looks around, are passed over; without a waiting job all
    but the ends of jobs are. */
-static int step(struct conductor *self, int64_t target) {
+static enum answer step(struct conductor *self, int64_t target, int64_t limit) {
     struct shared *shared = self->shared;
     int64_t job = NEVER, any = NEVER, long_one = NEVER;
     for (int i = 0; i < shared->top_slot; i++) {
@@ -247,34 +254,37 @@ static int step(struct conductor *self, int64_t target) {
     int64_t heeded = fine ? any : waiting ? long_one : NEVER;
     int64_t next = job < heeded ? job : heeded;
     if (next > target) next = target;
-    if (next == NEVER) return release(self); /* nobody waits */
+    if (next == NEVER) return release(self, limit); /* nobody waits */
     if (next > shared->now) __atomic_store_n(&shared->now, next, 5);
     if (self->fine != NEVER && (next == job || (waiting && next == long_one)))
         self->fine = next + FINE;
-    return release(self);
+    return release(self, limit);
 }
 
 /* Moves the clock to `target`, or until so many jobs have ended; for at most `limit` of real
    time. Returns an enum answer. */
 int conductor_advance(struct conductor *self, int64_t target, int64_t ended, int64_t limit) {
     int64_t begin = real();
-    if (settle(self)) return STALLED;
-    while (self->shared->now < target && self->shared->ended < ended) {
+    enum answer found = settle(self, limit);
+    if (!found) found = release(self, limit); /* who was due at the end of the last call */
+    while (!found && self->shared->now < target && self->shared->ended < ended) {
         if (self->shared->full) return FULL;
-        if (step(self, target)) return STALLED;
-        if (real() - begin > limit) return AGAIN;
+        found = step(self, target, limit);
+        if (!found && real() - begin > limit) return AGAIN;
     }
-    return REACHED;
+    return found;
 }
 
-/* While a command runs: once all sleep, moves the clock to the next time that anybody waits for. */
-int conductor_nudge(struct conductor *self) {
+/* While a command runs: once all sleep, moves the clock to the next time that anybody waits for;
+   for about `limit` of real time. */
+int conductor_nudge(struct conductor *self, int64_t limit) {
+    enum answer found = settle(self, limit);
+    if (found) return found;
     int64_t fine = self->fine;
-    if (settle(self)) return STALLED;
     self->fine = NEVER;
-    int stuck = step(self, NEVER);
+    found = step(self, NEVER, limit);
     self->fine = fine;
-    return stuck ? STALLED : REACHED;
+    return found;
 }
 
 /* Something happens now: `jobs` more are submitted, or everything is watched (-1). */
