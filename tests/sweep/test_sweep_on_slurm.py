@@ -16,7 +16,6 @@ from slurm_node import real_slurm, said
 
 from hpcgym.errors import HpcgymError
 from hpcgym.replay.programs import find_programs
-from hpcgym.sweep import run_experiment
 
 PAGE = Path(__file__).parents[2] / "docs" / "sweeps.md"
 #: Where scripts/test installs Intel MPI, whose ranks srun starts with Slurm's own plugin.
@@ -138,7 +137,9 @@ def test_the_script_goes_on_where_it_was_killed(
     now = SIMULATIONS - len(before)
     assert f"{SIMULATIONS} of {SIMULATIONS} simulations are done, {now} of them now" in told
     assert results()[: len(before)] == before
-    run_experiment("weeks.toml", "serial.sweep", "serial")
+    # in a process of its own: a module that is imported once is that of the first test
+    serial = ["sweep", "run", "weeks.toml", "--output", "serial.sweep", "--executor", "serial"]
+    subprocess.run([sys.executable, "-m", "hpcgym", *serial], check=True)
     wanted = Path("serial.sweep/results.jsonl").read_bytes().splitlines()
     assert len(wanted) == SIMULATIONS
     assert sorted(results()) == sorted(wanted)
