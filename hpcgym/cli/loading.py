@@ -81,21 +81,17 @@ class Reading:
         with working(f"reading {source}"):
             return self._read(source)
 
-    def read_raw(self, source: str, **where: Any) -> Workload:
-        """Return the jobs before cleaning, by a recipe whose name is right."""
-        from hpcgym.workload import load_workload
-        from hpcgym.workload.cleaning import filter_names
+    def read(self, source: str, **where: Any) -> tuple[Workload, Workload]:
+        """Return the jobs, and all that there are before cleaning."""
+        from hpcgym.workload.load import load_with_raw
 
-        filter_names(self.clean)  # a wrong recipe is said before a large file is read
         errors = cast("Errors", self.errors)
-        return load_workload(source, "none", errors=errors, tz=self.tz, **where)
+        return load_with_raw(source, self.clean, errors=errors, tz=self.tz, **where)
 
     def _read(self, source: str, **where: Any) -> Workload:
-        from hpcgym.workload.cleaning import clean
         from hpcgym.workload.load import GENERATORS
 
-        raw = self.read_raw(source, **where)
-        jobs = clean(raw, self.clean)
+        jobs, raw = self.read(source, **where)
         if source.partition(":")[0] not in GENERATORS:  # which do what they were told
             _warn_of_doubts(jobs, raw)
         return jobs
@@ -205,7 +201,7 @@ class MachineReading(PoolReading):
 
 
 def _warn_of_doubts(jobs: Workload, raw: Workload) -> None:
-    """Say in a line each what of a log's data makes results doubtful."""
+    """Warn of each thing in a log that makes results doubtful."""
     from hpcgym.workload.summary import doubts
 
     for text in doubts(jobs, raw):

@@ -100,7 +100,7 @@ def _slurm_text(path: str) -> str:
     lines = [cluster_toml(conf.cluster)]
     if conf.cluster.partitions:
         lines.append(
-            "# Partitions; a job gets nodes of its own one, whose limits are not followed:"
+            "# Partitions; a job gets nodes of its own one, and must keep to its MaxTime, MaxNodes:"
         )
         lines += [f"# {one.name}: {_limits(one)}" for one in conf.cluster.partitions]
         lines.append("")

@@ -109,15 +109,13 @@ def _summarised(source: str, reading: loading.PoolReading) -> tuple[Workload, di
     import warnings
 
     from hpcgym.errors import WorkloadWarning
-    from hpcgym.workload.cleaning import clean
     from hpcgym.workload.fingerprint import workload_digest
     from hpcgym.workload.summary import oddities, summary
 
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", WorkloadWarning)
         with working(f"reading {source}"):
-            raw = reading.read_raw(source, processors=reading.processors)
-        jobs = clean(raw, reading.clean)
+            jobs, raw = reading.read(source, processors=reading.processors)
     said = [str(one.message) for one in caught if issubclass(one.category, WorkloadWarning)]
     odd = [*said, *oddities(jobs, raw)]
     told = {**summary(jobs), "sha256_of_jobs": workload_digest(jobs)}

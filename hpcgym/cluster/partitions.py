@@ -17,10 +17,10 @@ class Partition:
     """A set of nodes with a name, which jobs ask for; partitions may overlap.
 
     A job gets nodes of its partition alone, and must not ask for more time, or need more nodes,
-    than it lets a job have (:mod:`hpcgym.workload.partition_limits`). ``priority_tier`` and
-    ``priority_factor`` count where a slurm.conf is the scheduler
-    (:mod:`hpcgym.scheduler.slurm_conf`). The others are read from it (its man page, "PARTITION
-    CONFIGURATION"), and no simulation goes by them yet.
+    than it lets a job have: ``max_time_s``, ``default_time_s`` and ``max_nodes``
+    (:mod:`hpcgym.workload.partition_limits`). ``priority_tier`` and ``priority_factor`` count where
+    a slurm.conf is the scheduler (:mod:`hpcgym.scheduler.slurm_conf`). The others are read from it
+    (its man page, "PARTITION CONFIGURATION"), and no simulation goes by them yet.
 
     Attributes
     ----------

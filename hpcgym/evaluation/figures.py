@@ -38,9 +38,11 @@ def slice_figures(
     found = {}
     for name, grid in grids.items():
         metric = metrics[name]
-        found[f"profile-{name}"] = bare_figure(partial(draw_profiles, grid, metric), width)
         slices, schedulers = grid.dropna().shape
-        if slices >= FEWEST and schedulers >= LEAST_SCHEDULERS:
+        ranks = slices >= FEWEST and schedulers >= LEAST_SCHEDULERS
+        if not ranks or (grid.dropna() > 0).all(axis=1).any():  # ratios need values above 0
+            found[f"profile-{name}"] = bare_figure(partial(draw_profiles, grid, metric), width)
+        if ranks:
             draw = partial(draw_ranks, grid, metric)
             found[f"ranks-{name}"] = bare_figure(draw, width, inches_of(schedulers))
     return found

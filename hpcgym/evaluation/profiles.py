@@ -9,7 +9,6 @@ import numpy as np
 from hpcgym.errors import HpcgymError
 from hpcgym.evaluation.intervals import Floats
 from hpcgym.report.canvas import axes_or_new, legend_above, line_style, plain, title
-from hpcgym.report.numbers import shown
 from hpcgym.schedule.metrics import MORE, NEITHER, Metric
 
 if TYPE_CHECKING:
@@ -69,7 +68,7 @@ def draw_profiles(values: pd.DataFrame, metric: Metric, axes: Axes | None = None
     for place, (name, column) in enumerate(zip(values.columns, ratios.T, strict=True)):
         x = np.sort(column)
         share = 100 * np.arange(1, len(x) + 1) / len(x)
-        best = f"best on {shown(100 * float((column == 1).mean()))} %"
+        best = f"best on {100 * float((column == 1).mean()):.0f} %"
         steps = np.concatenate(([1.0], x, [farthest])), np.concatenate(([0.0], share, [100.0]))
         axes.step(*steps, where="post", label=f"{name}: {best}", linewidth=1.2, **line_style(place))
     axes.set_xscale("log")

@@ -24,10 +24,13 @@ _LONGEST = 200  # bytes of a file's name that the name of its part begins with: 
 def writing(path: Path, hint: str = "") -> Iterator[None]:
     """Turn what the system says when a file cannot be written into a WorkloadError.
 
-    What it says of another file, which is read meanwhile perhaps, is said of that.
+    What it says of another file, which is read meanwhile perhaps, is said of that. That the reader
+    of a pipe has gone is no error of a file.
     """
     try:
         yield
+    except BrokenPipeError:
+        raise
     except OSError as error:
         reason = error.strerror or error
         if isinstance(error.filename, str) and not _is_on_the_way(Path(error.filename), path):

@@ -29,7 +29,7 @@ _AT_ONCE = f"{SOON},default_queue_depth=100000"
 #: sched/builtin looks each 30 s when jobs might start, which changes nothing: once a day will do.
 _NO_FORECAST = "interval=86400"
 #: sched/backfill that only serves in the order of priorities.
-_NO_BACKFILL = "bf_interval=-1"
+NO_BACKFILL = "bf_interval=-1"
 #: What a partition may be called that is written into a slurm.conf.
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 
@@ -102,7 +102,7 @@ def scheduling_of(scheduler: Scheduler) -> dict[str, str]:
         settings["SchedulerParameters"] += ",defer"
         if scheduler.backfill == "none":  # sched/builtin serves by submission, whatever priorities
             settings["SchedulerType"] = "sched/backfill"
-            settings["SchedulerParameters"] += f",{_NO_BACKFILL}"
+            settings["SchedulerParameters"] += f",{NO_BACKFILL}"
     return settings
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hpcgym.cluster.slurm import SlurmConf
 from hpcgym.errors import HpcgymError
-from hpcgym.replay.configuration import EXACT, SOON
+from hpcgym.replay.configuration import EXACT, NO_BACKFILL, SOON
 
 #: Settings of the file that the private Slurm has, in lower case; others may not matter here.
 _TAKEN = ("schedulertype",)
@@ -44,6 +44,10 @@ def settings_of(conf: SlurmConf) -> dict[str, str]:
     if is_aged(conf):
         parameters["defer"] = ""  # no job starts before it has its place in the queue
         settings["PriorityType"] = "priority/basic"
+        if settings.get("schedulertype", "").casefold() == "sched/builtin":
+            # which serves by submission, whatever priorities
+            settings["schedulertype"] = "sched/backfill"
+            parameters |= dict(one.partition("=")[::2] for one in NO_BACKFILL.split(","))
     else:
         settings["PriorityType"] = said.get("prioritytype", "priority/multifactor")
         settings |= {name: said[name] for name in _OF_PRIORITIES if name in said}

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import random
 import socket
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 
 from hpcgym.errors import HpcgymError
 
@@ -22,13 +23,18 @@ def kept_ports(number: int) -> Iterator[int]:
 
     Raises
     ------
-    HpcgymError : there are none.
+    HpcgymError : there are none, or a process may not have so many.
     """
-    for _ in range(_TRIES):
+    for _ in range(_TRIES if number < len(_PORTS) else 0):
         first = random.randrange(_PORTS.start, _PORTS.stop - number)
-        with ExitStack() as stack, suppress(OSError):
-            for port in range(first, first + number):
-                _keep(stack.enter_context(socket.socket()), port)
+        with ExitStack() as stack:
+            try:
+                for port in range(first, first + number):
+                    _keep(stack.enter_context(socket.socket()), port)
+            except OSError as error:
+                if error.errno == errno.EADDRINUSE:
+                    continue
+                raise HpcgymError(f"{number} ports on loopback: {error.strerror}") from None
             kept = stack.pop_all()
             break
     else:

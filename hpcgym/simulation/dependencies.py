@@ -124,8 +124,8 @@ def _following(workload: Workload) -> Following:
     if number := int(np.count_nonzero(following.missing)):
         who = "1 job follows" if number == 1 else f"{number:,} jobs follow"
         warn_caller(
-            f"{workload.name}: {who} jobs that are not there: without others that are, a job is"
-            " submitted when the log says",
+            f"{workload.name}: {who} jobs that are not there. A job is submitted when the log"
+            " says if none of those that it follows is there",
             WorkloadWarning,
         )
     elif not len(following.job):

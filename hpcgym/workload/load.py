@@ -82,6 +82,22 @@ def load_workload(
     WorkloadWarning : the source does not tell the machine's size; it tells of partial executions,
         jobs that follow others or partitions, which are not simulated.
     """
+    return load_with_raw(
+        source, clean, processors=processors, cluster=cluster, errors=errors, format=format, tz=tz
+    )[0]
+
+
+def load_with_raw(
+    source: str | os.PathLike[str] | pd.DataFrame | Workload,
+    clean: str | Sequence[str] = "default",
+    *,
+    processors: int | None = None,
+    cluster: Cluster | str | os.PathLike[str] | None = None,
+    errors: Errors = "raise",
+    format: str | None = None,
+    tz: str | None = None,
+) -> tuple[Workload, Workload]:
+    """Return the jobs of :func:`load_workload`, and all that the source has, before cleaning."""
     check_errors(errors)
     filter_names(clean)  # a wrong recipe is said before a large file is read
     queues: tuple[str, ...] = ()
@@ -100,7 +116,7 @@ def load_workload(
     workload = clean_workload(timed, clean, processors)
     if loaded is not source:  # a workload has been warned of when it was loaded
         warn_of_ignored(workload, bool(partitions))
-    return workload
+    return workload, loaded
 
 
 def _is_file(source: Any) -> bool:

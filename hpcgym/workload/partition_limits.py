@@ -19,7 +19,7 @@ from hpcgym.workload.partitions import partitions_of
 
 #: The reason by which :func:`within_limits` counts the jobs that it drops.
 OVER_LIMITS = "dropped: asks for more than its partition lets a job have"
-_BY_DEFAULT = "repaired: requested_time taken from the DefaultTime of its partition"
+_BY_DEFAULT = "repaired: requested_time taken from the DefaultTime or MaxTime of its partition"
 
 Mask = NDArray[np.bool_]
 
@@ -64,8 +64,9 @@ def within_limits(workload: Workload, cluster: Cluster) -> Workload:
 def with_default_times(workload: Workload, partitions: Sequence[Partition]) -> Workload:
     """Return jobs with the DefaultTime of their partition where no requested time is told.
 
-    Where there is none, MaxTime counts, as in Slurm. Jobs that ran for longer must have asked for
-    something else; nothing is known of them as before.
+    Where there is none, MaxTime counts, as in Slurm. A job that ran for longer must have asked for
+    more, and its requested time stays unknown. But no job was allowed more than MaxTime: one that
+    ran for longer was killed somewhat late, and MaxTime is what it asked for.
     """
     requested = workload.requested_time
     if not partitions or (requested > 0).all():
@@ -74,9 +75,12 @@ def with_default_times(workload: Workload, partitions: Sequence[Partition]) -> W
     given = np.array(requested)
     for one in partitions:
         usual = one.max_time_s if one.default_time_s is None else one.default_time_s
-        if usual is not None:
-            at = (named == one.name) & (requested <= 0) & (workload.run_time <= usual)
-            given[at] = usual
+        if usual is None:
+            continue
+        unknown = (named == one.name) & (requested <= 0)
+        given[unknown & (workload.run_time <= usual)] = usual
+        if one.max_time_s is not None:
+            given[unknown & (workload.run_time > one.max_time_s)] = one.max_time_s
     changed = int(np.count_nonzero(given != requested))
     if not changed:
         return workload

@@ -104,3 +104,17 @@ def test_nothing_is_left_behind(tmp_path: Path) -> None:
     done = subprocess.run(command, input=made, capture_output=True, check=True, env=environment)
     assert done.stdout.startswith(b";")
     assert os.listdir(tmp_path) == []
+
+
+def test_a_reader_that_has_gone_is_no_error(tmp_path: Path) -> None:
+    """As in ``| head``: more is written than a pipe holds."""
+    words = ["simulate", "lublin:jobs=20000", "--format", "csv", "--output", "-"]
+    command = [sys.executable, "-m", "hpcgym", *words]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
+        assert running.stdout is not None
+        assert running.stderr is not None
+        running.stdout.readline()
+        running.stdout.close()
+        said = running.stderr.read().decode()
+    assert "cannot be written" not in said
+    assert "Traceback" not in said

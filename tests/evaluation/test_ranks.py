@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hpcgym.errors import HpcgymError
+from hpcgym.evaluation.figures import slice_figures
 from hpcgym.evaluation.ranks import Ranks, average_ranks, critical_difference, draw_ranks
 from hpcgym.schedule.metrics import LESS, MORE, NEITHER, Metric
 
@@ -136,3 +137,12 @@ def test_the_picture_has_each_name_at_its_rank_and_a_bar_over_each_group() -> No
         low, high = bar.get_xdata()
         inside = (low < found.mean) & (found.mean < high)
         assert np.flatnonzero(inside).tolist() == list(range(first, last + 1))
+
+
+def test_ranks_are_drawn_where_ratios_are_not() -> None:
+    """Nobody waits on any slice under the first: so no ratio to it."""
+    grid = pd.DataFrame({"a": [0.0] * 6, "b": [1.0] * 6, "c": [2.0] * 6})
+    assert list(slice_figures({"bsld": grid}, {"bsld": BSLD}, 3.5)) == ["ranks-bsld"]
+    assert len(slice_figures({"bsld": grid + 1}, {"bsld": BSLD}, 3.5)) == 2
+    with pytest.raises(HpcgymError, match="on no slice"):
+        slice_figures({"bsld": grid[["a", "b"]]}, {"bsld": BSLD}, 3.5)

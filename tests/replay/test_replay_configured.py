@@ -146,3 +146,12 @@ def test_partitions_and_priorities_are_those_of_the_simulator(more: str, tmp_pat
         assert len(nodes) == jobs.requested_processors[row]
     unordered = hpcgym.simulate(jobs, backfill="slurm", cluster=path)
     assert (unordered.start != found.simulated.start).mean() > 0.1  # priorities do matter here
+
+
+def test_strict_order_that_is_driven_is_not_by_submission(tmp_path: Path) -> None:
+    strict = CONF.replace("sched/backfill", "sched/builtin")
+    of_slurm = settings_of(read_slurm_conf(written(tmp_path, strict)))
+    driven = settings_of(read_slurm_conf(written(tmp_path, strict + AGE)))
+    assert of_slurm["schedulertype"] == "sched/builtin"
+    assert driven["schedulertype"] == "sched/backfill"
+    assert "bf_interval=-1" in driven["SchedulerParameters"]

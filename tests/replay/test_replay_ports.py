@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import socket
 from contextlib import closing
 
@@ -36,3 +37,15 @@ def test_a_daemon_may_listen_where_nobody_else_may_look_for_ports(
     assert all(bound(port, shares=False) for port in taken)
     with kept_ports(2) as again:
         assert again == first
+
+
+def test_more_than_a_process_or_a_machine_can_have(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(HpcgymError, match="no 100000 free ports in a row"), kept_ports(100_000):
+        pass
+
+    def too_many(*_: object) -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(ports, "_keep", too_many)
+    with pytest.raises(HpcgymError, match="3 ports on loopback: Too many"), kept_ports(3):
+        pass

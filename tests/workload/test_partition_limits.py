@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from typer.testing import CliRunner
 
 import hpcgym
+from hpcgym.cli import app
 from hpcgym.cluster import Cluster, NodeGroup, Partition
 from hpcgym.errors import HpcgymError, WorkloadError
 from hpcgym.workload import within_limits
@@ -22,7 +24,7 @@ PartitionName=batch Nodes=a[1-4] MaxTime=60 DefaultTime=10 MaxNodes=2
 PartitionName=long Nodes=a[1-4] MaxTime=100
 PartitionName=free Nodes=a[1-4]
 """
-_REPAIRED = "repaired: requested_time taken from the DefaultTime of its partition"
+_REPAIRED = "repaired: requested_time taken from the DefaultTime or MaxTime of its partition"
 
 
 def table(folder: Path, *rows: tuple[str, int, int, int]) -> tuple[str, str]:
@@ -87,6 +89,27 @@ def test_unknown_times_are_those_of_the_partition(tmp_path: Path) -> None:
     assert hpcgym.load_workload(jobs, "none", cluster=machine).requested_time[0] == -1
     pool = hpcgym.load_workload(jobs, processors=16)
     assert pool.requested_time.tolist() == [60, 700, 60, 60, 90]
+
+
+def test_a_job_that_was_killed_late_asked_for_no_more_than_its_partition_allows(
+    tmp_path: Path,
+) -> None:
+    jobs, machine = table(tmp_path, ("batch", 1, 3610, -1), ("batch", 1, 700, -1))
+    workload = hpcgym.load_workload(jobs, cluster=machine)
+    assert workload.requested_time.tolist() == [3600, 700]
+    assert workload.cleaning[_REPAIRED] == 1
+    assert hpcgym.simulate(workload, "easy", cluster=machine).end[0] == 3600
+
+
+@pytest.mark.cli
+def test_unknown_times_on_the_command_line(tmp_path: Path) -> None:
+    """As in Python: before the recipe takes run times for them."""
+    jobs, machine = table(tmp_path, ("batch", 1, 60, -1))
+    schedule = tmp_path / "schedule.swf"
+    words = ["simulate", jobs, "--cluster", machine, "--output", str(schedule)]
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 0, done.output
+    assert hpcgym.load_workload(schedule, "none").requested_time.tolist() == [600]
 
 
 @given(

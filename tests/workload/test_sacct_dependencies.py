@@ -144,3 +144,11 @@ def test_a_dump_is_simulated_in_closed_loop(tmp_path: Path) -> None:
     # in the log job 13 ended at 60 s + 40 s + 10 s, 10 s before; here it does not wait
     assert slower.workload.submit_time.tolist() == [0, 60, 80]
     validate_schedule(slower)
+
+
+def test_a_job_to_run_by_itself_that_was_requeued_came_when_it_first_did(tmp_path: Path) -> None:
+    """It follows none that came between its runs, which would follow it in turn."""
+    first = ("5|5|ann|fit|REQUEUED", "singleton")
+    jobs = read(tmp_path, first, ("6|6|ann|fit|COMPLETED", "singleton"), COMPLETED, first)
+    assert others_of(jobs, 5) == set()
+    assert others_of(jobs, 6) == {5}

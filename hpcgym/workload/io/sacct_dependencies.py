@@ -150,18 +150,24 @@ class _Jobs:
 def _of_one_name(log: Log, number: Ints, submit: Ints, single: list[bool]) -> dict[int, list[int]]:
     """Return place -> numbers of the earlier jobs of its user and name, of those to run by itself.
 
-    Up to the last of these that is to run by itself: it has waited for those before. Nothing where
-    the log does not tell names and users.
+    Up to the last of these that is to run by itself: it has waited for those before. A job that was
+    requeued came when it first did. Nothing where the log does not tell names and users.
     """
     if not any(single) or not {"jobname", "user"} <= {*log.fields}:
         return {}
     found: dict[int, list[int]] = {}
     before: dict[tuple[str, str], list[int]] = {}
     keys = list(zip(log.texts("user"), log.texts("jobname"), strict=True))
+    first: dict[int, int] = {}  # number -> place of its first run
     for place in np.lexsort([number, submit]).tolist():
+        one = int(number[place])
         earlier = before.setdefault(keys[place], [])
+        if first.setdefault(one, place) != place:
+            if first[one] in found:
+                found[place] = found[first[one]]
+            continue
         if single[place]:
             found[place] = list(earlier)
             earlier.clear()
-        earlier.append(int(number[place]))
+        earlier.append(one)
     return found

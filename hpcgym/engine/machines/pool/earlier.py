@@ -26,8 +26,12 @@ _CLASS = 54  # bits of a key below the class
 
 
 @jit_part
-def class_of(width):
-    """Return the class of a width: 1, 2 and 3, 4 to 7, and so on; the last has all others."""
+def width_class(width):
+    """Return the class of a width: 1, 2 and 3, 4 to 7, and so on; the last has all others.
+
+    Not that of :mod:`hpcgym.engine.orders.narrow`: widths are mostly powers of two, and a hole is
+    looked for that the narrowest of a class needs.
+    """
     c = 0
     while c < CLASSES - 1 and (2 << c) <= width:
         c += 1
@@ -37,7 +41,7 @@ def class_of(width):
 @jit_part
 def key_of(jobs, progress, job):
     """Return the place of a job in BY_LENGTH."""
-    return (class_of(jobs[job].processors) << _CLASS) + progress[job].predicted
+    return (width_class(jobs[job].processors) << _CLASS) + progress[job].predicted
 
 
 @jit
@@ -45,7 +49,7 @@ def list_job(jobs, progress, blocks, entries, narrow, job):
     """List a job that waits now."""
     width, length = jobs[job].processors, progress[job].predicted
     insert(blocks, entries, BY_LENGTH, key_of(jobs, progress, job), job, length, width)
-    least = BY_LENGTH * CLASSES + class_of(width)
+    least = BY_LENGTH * CLASSES + width_class(width)
     narrow[least] = min(narrow[least], length)
 
 
@@ -75,8 +79,8 @@ def note_given_back(sim, jobs, blocks, entries, profile, line, narrow, begin, en
     least = max(least - width + 1, 1)
     if most < least:
         return
-    last = class_of(most)
-    for c in range(class_of(least), last + 1):
+    last = width_class(most)
+    for c in range(width_class(least), last + 1):
         narrowest = max(1 << c, least)
         widest = most if c == last else (2 << c) - 1
         first, length = find_hole(sim, profile, begin, end, narrowest, widest, width)

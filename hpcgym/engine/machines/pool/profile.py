@@ -3,6 +3,17 @@
 A step function as a linked list of steps, from ``sim.profile_first``, which lasts now, to the one
 that lasts for ever. So a step is added or dropped without moving others, and a job that knows its
 steps changes the profile without looking for them. Steps that are dropped are used again.
+
+Under conservative backfilling:
+
+- ``uses`` of a step counts the reservations and predicted runs that begin or end there, but not
+  those of jobs whose beginning is past. A step that none uses has as many processors free as the
+  one before, and is dropped; the first is not, for time begins there.
+- ``job`` is the first of a list of the queued jobs whose reservations begin at a step. The first
+  step has none: its jobs start now or have missed their time, and never leave it.
+- A job that remembers a step, as a hole, must look whether it still begins at the same time.
+
+Where reservations are made anew at each pass, nothing is dropped, and these fields are not used.
 """
 
 from __future__ import annotations
@@ -120,8 +131,8 @@ def free_until(sim, profile, width):
 def earliest(profile, step, width, length, latest):
     """Return the first step, from ``step`` on, with ``width`` processors free for ``length`` [s].
 
-    That is one before ``latest``, or NO_STEP. What a job that holds a reservation of that size at
-    ``latest`` holds itself does not stand in its way, for a start before ends before that does.
+    It begins before ``latest``; NO_STEP if there is none. The job may hold a reservation of that
+    size at ``latest``. From then on nothing is looked at, for there it has its own processors.
     """
     begin = step
     until = min(profile[begin].time + length, latest)
