@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.errors import WorkloadError, WorkloadWarning
+from hpcgym.errors import WorkloadError, WorkloadWarning, warn_caller
 from hpcgym.naming import MOST_AMOUNT
 from hpcgym.workload.model import MISSING, Workload
 
@@ -131,4 +131,4 @@ def warn_of_ignored(workload: Workload, partitioned: bool = False) -> None:
     }
     for text, applies in found.items():
         if applies:
-            warnings.warn(f"{workload.name}: {text}", WorkloadWarning, stacklevel=3)
+            warn_caller(f"{workload.name}: {text}", WorkloadWarning)
