@@ -22,6 +22,11 @@ from hpcgym.files.origin import Command, commanded, date_text
 #: Title of a list in the help of a command -> function that returns (name, what it is).
 Lists = dict[str, Callable[[], Iterable[tuple[str, str]]]]
 
+#: What typer says of a value that is no number -> what is said.
+_NO_NUMBER = {
+    "Input should be a valid integer, unable to parse string as an integer": "no whole number",
+    "Input should be a valid number, unable to parse string as a number": "no number",
+}
 _ARGUMENTS = "hpcgym.arguments"  # of the command line, in what contexts keep
 
 
@@ -46,6 +51,7 @@ class Commands(TyperGroup):
         except HpcgymError as error:
             _fail(str(error))
         except typer.BadParameter as error:
+            error.message = _NO_NUMBER.get(error.message, error.message)
             if (said := wrong_in_file(error)) is None:
                 raise
             _fail(said)

@@ -32,6 +32,15 @@ def test_version():
     assert succeed("--version").stdout == f"hpcgym {__version__}\n"
 
 
+@pytest.mark.parametrize(
+    ("given", "said"), [("64.5", "no whole number"), ("many", "no whole number")]
+)
+def test_a_value_that_is_no_number(given, said):
+    done = run("simulate", JOBS, "--processors", given)
+    assert done.exit_code == 2
+    assert f"Invalid value for '--processors': {said}" in done.stderr
+
+
 def test_help_lists_all_names():
     text = succeed("simulate", "--help").stdout
     assert set(DESCRIBED_RECIPES) == set(RECIPES)
