@@ -46,9 +46,13 @@ def _traces() -> list[str]:
     from hpcgym.workload.archive import TRACES, own_traces
 
     try:
-        return [*TRACES, *own_traces()]
+        own = own_traces()
     except HpcgymError:  # a wrong HPCGYM_DATA is said by commands, not between the letters of one
-        return [*TRACES]
+        own = {}
+    copies = {
+        name for name, path in own.items() for t in TRACES.values() if t.is_archive_file(path)
+    }
+    return [*TRACES, *(name for name in own if name not in copies)]
 
 
 def _machines() -> list[str]:

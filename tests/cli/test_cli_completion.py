@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import typer
@@ -62,6 +63,15 @@ def completed(line: str) -> list[str]:
 )  # fmt: skip
 def test_a_shell_is_told_names(line: str, told: list[str]) -> None:
     assert completed(line) == told
+
+
+def test_files_of_the_archive_are_offered_by_their_short_names_alone(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for name in ("KTH-SP2-1996-2.swf.gz", "KTHULHU.swf"):
+        (tmp_path / name).touch()
+    monkeypatch.setenv("HPCGYM_DATA", str(tmp_path))
+    assert completed("hpcgym simulate KTH") == ["KTH-SP2", "KTHULHU"]
 
 
 def test_a_wrong_folder_of_traces_is_no_error_while_one_types(
