@@ -41,7 +41,9 @@ Rules
     lifted, in primary order, and made again if that is earlier, or if its time has passed; else it
     is put back as it was. A job whose time is now starts on its reserved nodes. After an expired
     prediction all are dropped and made again as in `oracle.py`. depth:K: rule 22 there, of nodes;
-    a job that starts does so on what it was given so.
+    a job that starts does so on what it was given so. slurm: rule 23, and of what it fits at that
+    time a job is allocated on what is free too if the running jobs end one after the other, by
+    their predicted ends, and all others go on: on what is free then when it first fits.
  8. Where every unit of the workload is one core and nothing else, a core is as good as any other:
     the schedule is that of `oracle.py` on as many processors, and a job gets its nodes when it
     starts. But not under slurm, whose reservations are of nodes by name there too.
@@ -418,13 +420,28 @@ class NodeSimulation(Simulation):
         for first, (start, _) in enumerate(steps):
             end = start + job.predicted + (self.slurm is not None)
             throughout = [free for time, free in steps[first:] if time < end]
-            nodes = self.allocated(job, least_of(throughout))
+            room = least_of(throughout)
+            if self.slurm is not None:
+                room = self.first_to_come(job, room, now)
+            nodes = self.allocated(job, room)
             if nodes is not None:
                 if start != before:
                     job.nodes = tuple(nodes)
                 job.reservation = start
                 return
         raise AssertionError("the job is larger than the machine")
+
+    def first_to_come(self, job: NodeJob, room: Nodes, now: int) -> Nodes:
+        """What is in ``room`` of what running jobs leave until the job fits, rule 7."""
+        for moment in sorted({now} | {other.predicted_end for other in self.running}):
+            free = [list(node) for node in self.capacity]
+            for other in self.running:
+                if other.predicted_end > moment:
+                    take(free, other.nodes, other.demand)
+            both = least_of([free, room])
+            if room_for(job, both) >= job.units:
+                return both
+        return room
 
     def planned(self, now: int) -> list[tuple[int, Nodes]]:
         """Return (time, what each node has free from then on until the next), from now on."""

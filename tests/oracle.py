@@ -67,8 +67,10 @@ Backfilling
     reservation, until there are K. Then the other queued jobs, in backfill order: who can start
     now, beside all that, starts; the rest have none. Rule 16 holds of the first reservation.
 23. slurm, per-timestamp passes only: a pass at an event starts jobs in primary order until one does
-    not fit. If jobs wait after that, a second kind of pass is due at the next multiple of
-    bf_interval, that second included, where it follows the one at an event. It drops all
+    not fit. A second kind of pass comes bf_interval after the last of its kind if anything has
+    happened since, that very second included, or if jobs waited at that last one; else it comes
+    at the next event, and the first with the first event. With an event it follows the one there.
+    It drops all
     reservations and takes the first bf_max_job_test jobs in primary order. Each is given the
     earliest time as in rule 22, at which it also fits in the second in which it ends: it starts if
     that is now; it has a reservation if that is at most 60 bf_window from now, and fewer than
@@ -329,6 +331,8 @@ class Simulation:
         self.due: int | None = None  # when a pass is due, whatever happens
         self.slurm = settings_of_slurm(self.backfill)
         self.plan_due: int | None = None  # when one of the second kind is, rule 23
+        self.last_planned: int | None = None  # when the last one was
+        self.happened = False  # whether a pass has another reason, too
         for order in (rules["policy"], rules["backfill_order"]):
             if hasattr(order, "begin"):  # it looks at what has terminated
                 order.begin(self)
@@ -375,7 +379,7 @@ class Simulation:
         ):
             now = self.next_time()
             due, self.due = self.due is not None, None
-            due = due or self.plan_due == now or now in self.reopenings()
+            due = due or now in self.reopenings()
             self.reopened = now
             self.expire(now)
             ended = [job for job in self.running if job.end == now]
@@ -388,7 +392,8 @@ class Simulation:
                 self.renew(now)
                 for job in submitted:
                     self.submit(job, now)
-                if ended or submitted or due:
+                self.happened = bool(ended or submitted or due)
+                if self.happened or self.plan_due == now:
                     self.schedule(now)
             else:
                 for job in self.take_submitted(now):
@@ -612,11 +617,13 @@ class Simulation:
         every = self.slurm["bf_interval"]
         self.drop_reservations()
         self.start_in_order(now)
-        if self.plan_due is None and self.queue:
-            self.plan_due = next(t for t in range(now, now + every) if t % every == 0)
+        if self.plan_due is None:
+            last = self.last_planned
+            self.plan_due = now if last is None else max(now, last + every)
         if self.plan_due != now:
             return
-        self.plan_due = None
+        happened = self.happened or self.queue
+        self.last_planned, self.plan_due = now, now + every if happened else None
         most = self.slurm["bf_job_part_count_reserve"] or math.inf
         kept, head = 0, None
         for job in self.primary_order(now)[: self.slurm["bf_max_job_test"]]:

@@ -105,7 +105,11 @@ _PRESENT = (
     # of a depth between one reservation and all
     "reserved",  # reservations that the last pass made
     "last_reserved",  # the last job in primary order that has one, -1 if none
-    "due",  # [s] when the next pass makes reservations, FOREVER if it is not known
+    # where that is done at times of its own
+    "due",  # [s] when the next pass makes reservations, FOREVER if nothing is to be done then
+    "look",  # [s] the same, whether or not there is anything to be done; -1 before the first event
+    "waited",  # 1 if jobs waited after the last pass
+    "beyond",  # [s] the first place that was not reserved as it was too late, FOREVER if none was
 )
 SIM = whole_numbers(*RULES, *_PRESENT)
 
@@ -233,8 +237,8 @@ def make_state(
     for name, value in rules.items():
         sim[name] = value
     sim.free = sim.capacity = processors
-    sim.head = sim.last_reserved = sim.shadow = sim.selected = -1
-    sim.first_reserved = sim.due = FOREVER
+    sim.head = sim.last_reserved = sim.shadow = sim.selected = sim.look = -1
+    sim.first_reserved = sim.due = sim.beyond = FOREVER
     progress = np.empty(n_jobs, PROGRESS)
     progress["start"] = -1
     progress["promised"] = -1

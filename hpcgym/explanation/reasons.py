@@ -81,7 +81,7 @@ def reasons_at(
         tests.append(("nodes", ~have_room(result, rows, at.time, anywhere)))
         tests.append(("partition", ~have_room(result, rows, at.time, needs)))
     if slurm is not None:
-        tests.append(("clock", np.full(len(rows), at.time % slurm.bf_interval != 0)))
+        tests.append(("clock", np.full(len(rows), not at.looked)))
         tests.append(("unseen", before >= slurm.bf_max_job_test))
     if scheduler.backfill == "conservative" or scheduler.plans_anew:
         return _first(tests, "plan")

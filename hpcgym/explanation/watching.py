@@ -33,6 +33,8 @@ class Moment(NamedTuple):
     shadow : [s] when it can start by predicted ends; -1 if it had no reservation.
     extra : processors that it leaves free then; 0 under quotas, which do not count them.
     free : processors.
+    looked : whether the pass looked at all that it looks at, and not only from the first job to
+        one that did not fit, as most of Slurm's do.
     """
 
     time: int
@@ -40,6 +42,7 @@ class Moment(NamedTuple):
     shadow: int
     extra: int
     free: int
+    looked: bool
 
 
 class Pass(NamedTuple):
@@ -123,6 +126,7 @@ def moment_of(arrays: state.Prepared) -> Moment:
         int(sim.shadow) if promised else -1,
         int(sim.extra) if promised else 0,
         int(sim.free) if sim.free >= 0 else 0,
+        bool(sim.every == 0 or sim.look == sim.time + sim.every),
     )
 
 

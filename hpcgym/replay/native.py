@@ -165,6 +165,10 @@ class Conductor:
                 process.communicate()
         return process.returncode, out, wrong
 
+    def linger(self, length_s: int) -> None:
+        """Heed waits of several seconds for so long after a job came, began or ended [s]."""
+        self._c.conductor_linger(self._self, ctypes.c_int64(length_s * _SECOND))
+
     def submitted(self, jobs: int) -> None:
         """Say that so many jobs have been submitted: what happens then is watched closely."""
         self._c.conductor_happens(self._self, ctypes.c_int64(jobs))

@@ -44,7 +44,7 @@ def private_slurm(
     ----------
     cores : of each node.
     scheduling : settings, as :func:`hpcgym.replay.configuration.scheduling_of` returns them.
-    every_s : how often Slurm back-fills [s]: so it does at multiples of this in the jobs' times.
+    every_s : how often Slurm back-fills [s]; 0 where nothing depends on when it does.
     partitions : beside that of all nodes.
 
     Raises
@@ -148,8 +148,10 @@ class PrivateSlurm:
 
     def begin(self, time_s: int) -> None:
         """Let jobs' times go on from this one [s], a minute from now or somewhat later."""
-        first = int(self._clock.now_s) - int(_BEGIN_S) + MINUTE_S - time_s
-        self.zero_s = int(_BEGIN_S) + -(-first // self._every_s) * self._every_s
+        looks_s = 2 * self._every_s  # by then Slurm has looked at its queue, whatever happened
+        self._clock.advance(self._clock.now_s + looks_s)
+        self.zero_s = int(self._clock.now_s) + MINUTE_S - time_s
+        self._clock.linger(looks_s + 4)
         self._clock.submitted(0)
 
     def run(self, *command: str) -> str:

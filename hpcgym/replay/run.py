@@ -92,7 +92,7 @@ def replay_on_slurm(
     jobs = _in_minutes(workload)
     _check(jobs)
     simulated = simulate(jobs, rules, cluster=machine)  # which says what does not fit
-    every_s = MINUTE_S if rules.slurm is None else rules.slurm.bf_interval
+    every_s = 0 if rules.slurm is None else rules.slurm.bf_interval
     drives = is_driven(rules) if conf is None else is_aged(conf)
     if drives:
         order_rules(rules)  # which says why it is none that Slurm can be driven by

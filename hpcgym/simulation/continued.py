@@ -85,7 +85,7 @@ def continued(result: Result, start: float, end: float | None = None) -> Workloa
         promised=arrays.progress["promised"],
         reserved=reserved,
         cells=_cells(result, nodes, held),
-        due=None if arrays.sim.due == state.FOREVER else int(arrays.sim.due),
+        looks=(int(arrays.sim.due), int(arrays.sim.look)) if arrays.sim.every else None,
     )
     bare = replace(workload, initial=None, cleaning={})
     past = bare.with_columns(wait_time=result.wait, run_time=result.run_time).take(begun & ~runs)

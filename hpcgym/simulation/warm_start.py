@@ -70,8 +70,9 @@ def begin_with(
             a.narrow, a.freed, a.idle, a.ended, number, initial.begin, due,
         )  # fmt: skip
     ongoing = going_on(initial, scheduler, cluster)
-    if ongoing is not None and ongoing.due is not None:
-        a.sim.due = ongoing.due
+    if ongoing is not None and ongoing.looks is not None:
+        a.sim.due, a.sim.look = ongoing.looks
+        a.sim.waited = int(a.blocks["count"][state.QUEUE] > 0)
     if ongoing is not None and ongoing.reserved is not None:
         engine.hold(
             a.jobs,

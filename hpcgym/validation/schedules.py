@@ -172,15 +172,39 @@ def check_capacity(result: Result, line: Timeline) -> list[str]:
 
 def check_events(result: Result, line: Timeline, delays: tuple[int, int]) -> list[str]:
     """Find jobs that start when nothing is submitted and nothing ends, nor did before the delay."""
-    start, events = line.time[line.start], line.time[line.submission | line.termination]
-    slurm, initial = result.scheduler.slurm, result.workload.initial
-    if slurm is not None:  # it may start at the next pass by the clock as well
-        begin = [] if initial is None else [initial.begin]
-        due = -(-np.append(events, begin) // slurm.bf_interval) * slurm.bf_interval
-        events = np.union1d(events, due.astype(np.int64))
+    start, happens = line.time[line.start], line.submission | line.termination
+    if result.scheduler.slurm is not None:
+        happens = happens | _looked_at(result, line)
+    events = line.time[happens]
     by_event = started_by_event(start, events, delays)
     wrong = decided(result.workload) & ~by_event
     return cases(wrong, "job {} starts at {} s, when no job is submitted or ends", start)
+
+
+def _looked_at(result: Result, line: Timeline) -> Mask:
+    """Return at which times Slurm's rules look at the jobs that wait, (n_times,).
+
+    That is so many seconds after the last look if jobs waited then or something has happened since,
+    else at the next event.
+    """
+    slurm, initial = result.scheduler.slurm, result.workload.initial
+    assert slurm is not None
+    every, look, waits = slurm.bf_interval, -1, False
+    if initial is not None and initial.ongoing is not None and initial.ongoing.looks is not None:
+        look, waits = initial.ongoing.looks[1], bool((~initial.running).any())
+    happens, waiting = (line.submission | line.termination).tolist(), (line.waiting > 0).tolist()
+    looked = np.zeros(line.time.size, np.bool_)
+    for k, time in enumerate(line.time.tolist()):
+        due = look
+        if look < 0:
+            due = time
+        elif time > look:
+            due = look + -(-(time - look) // every) * every if waits else max(time, look + every)
+        looked[k] = due == time and (waits or happens[k])
+        if looked[k] or happens[k]:
+            look = due + every * (due == time)
+        waits = waiting[k]
+    return looked
 
 
 def check_progress(

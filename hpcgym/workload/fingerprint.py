@@ -69,7 +69,7 @@ def _add_read_by_some(digest: Any, workload: Workload) -> None:
 
 def _add_ongoing(digest: Any, ongoing: Ongoing) -> None:
     rules = sorted((rule, str(value)) for rule, value in ongoing.rules.items())
-    digest.update(f"ongoing {rules} {ongoing.due} ".encode())
+    digest.update(f"ongoing {rules} {ongoing.looks} ".encode())
     for name in ("order", "predicted", "promised", "reserved"):
         values = getattr(ongoing, name)
         if values is not None:

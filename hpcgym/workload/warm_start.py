@@ -59,7 +59,8 @@ class Ongoing:
     reserved : (n_jobs,) int64 [s] start times that conservative backfilling has reserved for jobs
         that wait; None where there are none, or where they are to be made anew at the next pass.
     cells : nodes of running jobs, and those reserved; None on a pool.
-    due : [s] when the next pass by the clock is, as Slurm makes them; None if none is due.
+    looks : [s] where passes come by the clock, as Slurm makes them: when the next one has something
+        to do, and when the next one is at all, as the engine has both; else None.
     """
 
     rules: Mapping[str, Any]
@@ -69,7 +70,7 @@ class Ongoing:
     promised: Ints
     reserved: Ints | None = None
     cells: Cells | None = None
-    due: int | None = None
+    looks: tuple[int, int] | None = None
 
     def __post_init__(self) -> None:
         for name in ("order", "predicted", "promised", "reserved"):

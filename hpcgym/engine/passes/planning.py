@@ -9,9 +9,9 @@ at which the plan frees processors is the predicted end of a running job. So at 
 the plan still holds, and a job that comes after all who have reservations is judged alone.
 
 Where ``sim.every`` says so, as in Slurm, jobs start at an event in primary order until one does not
-fit now; and a pass as above is made at multiples of so many seconds only, after something has
-happened and if jobs wait. It looks at the first ``sim.tested`` of them, and reserves nothing that
-begins later than ``sim.window`` seconds from now.
+fit now. A pass as above is made only so many seconds after the last one: see :func:`is_looked_at`.
+It looks at the first ``sim.tested`` jobs, and reserves nothing that begins later than
+``sim.window`` seconds from now.
 
 A machine gives what it does differently, which is compiled in.
 """
@@ -39,6 +39,7 @@ from hpcgym.engine.state import (
     QUEUE,
     SCORED,
     SUBMISSION,
+    UNCORRECTED,
 )
 
 
@@ -85,6 +86,8 @@ def planning_of(
                 sim.head, sim.shadow = job, -1
             if reserves and line[job].reserved <= last:
                 keep_reservation(sim, progress, line, job)
+            elif reserves:
+                sim.beyond = min(sim.beyond, line[job].reserved)
             return
         if sim.head >= 0:
             progress[job].marks += BACKFILLED
@@ -153,6 +156,7 @@ def planning_of(
         """Make all reservations anew, and start what can start."""
         sim.changed = sim.expired = sim.reserved = 0
         sim.head = sim.last_reserved = -1
+        sim.beyond = FOREVER
         # under restrictions the first that waits may be another than the first that may start
         if not bars and none_fits(sim, progress, blocks, entries):
             sim.changed = 1  # nothing has been planned
@@ -217,8 +221,9 @@ def planning_of(
             )  # fmt: skip
         if sim.depth == 0:  # strict order, only under restrictions: nothing is planned
             return
-        waits = blocks[QUEUE].count > 0
-        if is_planned_later(sim, waits):
+        queued = blocks[QUEUE].count
+        waits = queued > 0
+        if sim.every > 0 and not is_looked_at(sim, waits):
             return
         # under quotas a job with a reservation may be passed over now, since another has started
         if arrived == 1 and not bars and plan_holds(sim, keys, job):
@@ -227,6 +232,9 @@ def planning_of(
             plan(
                 sim, jobs, keys, scores, progress, blocks, entries, profile, line, idle, machine
             )  # fmt: skip
+            if sim.every > 0 and blocks[QUEUE].count > 0:
+                look_again(sim, queued, blocks[QUEUE].count)
+        sim.waited = np.int64(blocks[QUEUE].count > 0)
 
     return do_pass
 
@@ -272,15 +280,42 @@ def keep_reservation(sim, progress, line, job):
 
 
 @jit_part
-def is_planned_later(sim, waits):
-    """Return whether jobs wait for a later pass that makes reservations, and note when that is."""
-    if sim.every == 0:
-        return False
-    sim.due = min(sim.due, -(-sim.time // sim.every) * sim.every)
-    later = waits and sim.due > sim.time
-    if not later:
-        sim.due = FOREVER
-    return later
+def is_looked_at(sim, waits):
+    """Return whether the jobs that wait are looked at now; if not, note when they are.
+
+    Slurm looks at the queue ``sim.every`` seconds after it last did, as long as jobs wait or
+    something has happened since. Else it looks at the next event. Looks at which nobody can start
+    are only counted, later.
+    """
+    late = sim.time - sim.look
+    if sim.look < 0:
+        sim.look = sim.time
+    elif late > 0 and sim.waited == 0:
+        sim.look = max(sim.time, sim.look + sim.every)
+    elif late > 0:
+        sim.look += -(-late // sim.every) * sim.every
+    now = sim.look == sim.time
+    if now:
+        sim.look += sim.every
+    sim.due = sim.look if waits and not now else FOREVER
+    sim.waited = np.int64(waits)
+    return now
+
+
+@jit_part
+def look_again(sim, queued, left):
+    """After a look, note when jobs that wait may be able to start though nothing happens.
+
+    They may if their order or a predicted end changes, if jobs come among the first that were not
+    among them, or once a reservation that was too late is near enough. Else the next look would
+    find what this one did. ``queued`` jobs waited before the look, ``left`` do after it.
+    """
+    moves = sim.primary >= SCORED or sim.threshold != NO_THRESHOLD
+    if moves or sim.correction != UNCORRECTED or left < queued > sim.tested:
+        sim.due = sim.look
+    elif sim.beyond < FOREVER:
+        late = max(sim.beyond - sim.window - sim.look, 0)
+        sim.due = sim.look + -(-late // sim.every) * sim.every
 
 
 @jit_part

@@ -34,6 +34,9 @@ struct conductor {
     int32_t carriers[MOST_CPUS]; /* threads of the kernel that carry messages, when much is to do */
     int n_carriers;
     int64_t fine;      /* until then every wait is heeded */
+    int64_t linger;    /* so long after a job came, began or ended long waits are heeded */
+    int64_t lively;    /* until then they are */
+    int64_t begun;     /* jobs, at the last step */
     int64_t submitted; /* jobs */
     int64_t restless;  /* real time since when all have not come to rest; 0: they have */
     int64_t awake;     /* real time at which somebody was last seen awake */
@@ -236,9 +239,14 @@ static enum answer release(struct conductor *self, int64_t limit) {
     return REACHED;
 }
 
+static void happens(struct conductor *self) {
+    self->fine = self->shared->now + FINE;
+    self->lively = self->shared->now + self->linger;
+}
+
 /* Moves the clock to the next wait, at most to `target`. Once nothing has happened for a while,
    waits of seconds, in which Slurm only looks around, are passed over; without a waiting job all
-   but the ends of jobs are. */
+   but the ends of jobs are, once it has looked at its queue. */
 static enum answer step(struct conductor *self, int64_t target, int64_t limit) {
     struct shared *shared = self->shared;
     int64_t job = NEVER, any = NEVER, long_one = NEVER;
@@ -250,14 +258,17 @@ static enum answer step(struct conductor *self, int64_t target, int64_t limit) {
         if (one->kind == WAIT && at < any) any = at;
         if (one->kind == WAIT && one->length >= LONG && at < long_one) long_one = at;
     }
-    int fine = shared->now < self->fine, waiting = self->submitted > shared->begun;
+    if (shared->begun != self->begun) self->lively = shared->now + self->linger;
+    self->begun = shared->begun;
+    int fine = shared->now < self->fine;
+    int waiting = self->submitted > shared->begun || shared->now < self->lively;
     int64_t heeded = fine ? any : waiting ? long_one : NEVER;
     int64_t next = job < heeded ? job : heeded;
     if (next > target) next = target;
     if (next == NEVER) return release(self, limit); /* nobody waits */
     if (next > shared->now) __atomic_store_n(&shared->now, next, 5);
-    if (self->fine != NEVER && (next == job || (waiting && next == long_one)))
-        self->fine = next + FINE;
+    if (self->fine != NEVER && next == job) happens(self);
+    if (self->fine != NEVER && waiting && next == long_one) self->fine = next + FINE;
     return release(self, limit);
 }
 
@@ -294,5 +305,8 @@ void conductor_happens(struct conductor *self, int64_t jobs) {
         return;
     }
     self->submitted += jobs;
-    self->fine = self->shared->now + FINE;
+    happens(self);
 }
+
+/* Slurm looks at its queue so long after something has happened. */
+void conductor_linger(struct conductor *self, int64_t length) { self->linger = length; }
