@@ -191,7 +191,9 @@ class Baseline:
     # the window is in order of submission, so that the first of equals is the one to take
 
     def _select(self, info: Mapping[str, Any]) -> int:
-        return int(np.argmax(self._scores(_visible(info), info["time"])))
+        rows = _visible(info)
+        allowed = info["action_mask"][: len(rows)] > 0  # quotas may keep some back
+        return int(np.argmax(np.where(allowed, self._scores(rows, info["time"]), -np.inf)))
 
     def _order(self, info: Mapping[str, Any]) -> NDArray[np.float32]:
         places = np.argsort(-self._scores(_visible(info), info["time"]), kind="stable")

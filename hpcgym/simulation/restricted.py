@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hpcgym.engine import state
 from hpcgym.engine.machines.kinds import NODES_RESTRICTED, POOL_RESTRICTED, Kind
+from hpcgym.engine.passes import quotas as engine_quotas
+from hpcgym.engine.passes import windows as engine_windows
 from hpcgym.engine.passes.restricted import Restricted
+from hpcgym.engine.passes.restricted_rows import RestrictedRows
+from hpcgym.engine.rows import Rows, names_of
 from hpcgym.errors import HpcgymError, HpcgymWarning, warn_caller
 from hpcgym.scheduler.capabilities import check_scheduler
 from hpcgym.simulation.dependencies import make_dependencies, submit_none
@@ -25,7 +31,7 @@ if TYPE_CHECKING:
 def check_restricted(
     workload: Workload, scheduler: Scheduler, arrays: state.Prepared, on_nodes: bool
 ) -> state.Prepared:
-    """Return the arrays of a simulation with room for plans around windows.
+    """Return the arrays of a simulation with room for plans around windows; check its rules.
 
     Raises
     ------
@@ -36,6 +42,12 @@ def check_restricted(
     -----
     HpcgymWarning : EASY on nodes, whose reservation is another then.
     """
+    check_rules(workload, scheduler, arrays.sim, on_nodes)
+    return arrays._replace(profile=profile_for(scheduler, arrays.profile))
+
+
+def check_rules(workload: Workload, scheduler: Scheduler, sim: Any, on_nodes: bool) -> None:
+    """Raise or warn as :func:`check_restricted` does, by the SIM of a simulation."""
     extract = () if workload.initial is None else ("extract",)
     check_scheduler(scheduler, "nodes" if on_nodes else "pool", *extract)
     if on_nodes and scheduler.reserves_one:
@@ -44,15 +56,17 @@ def check_restricted(
             " promise of room: compare with a quota that bounds nothing, such as all:jobs=1000000",
             HpcgymWarning,
         )
-    if not scheduler.windows:
-        return arrays
-    if arrays.sim.correction not in (state.UNCORRECTED, state.KILL):
+    if scheduler.windows and sim.correction not in (state.UNCORRECTED, state.KILL):
         raise HpcgymError(
             f"estimate={scheduler.describe()['estimate']!r} may be too short, and a job would run"
             " into a window: take 'requested', or correction='kill', which ends it in time"
         )
-    more = np.empty(4 * len(scheduler.windows), state.PROFILE)
-    return arrays._replace(profile=np.concatenate([arrays.profile, more]))
+
+
+def profile_for(scheduler: Scheduler, profile: NDArray[np.void]) -> NDArray[np.void]:
+    """Return the profile of a simulation with room for windows."""
+    more = np.zeros(4 * len(scheduler.windows), state.PROFILE)
+    return np.concatenate([profile, more]) if len(more) else profile
 
 
 def restricted(
@@ -94,3 +108,61 @@ def restricted(
     if scheduler.dependencies != "none":
         submit_none(arrays)
     return (POOL_RESTRICTED if nodes is None else NODES_RESTRICTED), kept
+
+
+def restricted_rows(
+    slices: Sequence[Workload],
+    scheduler: Scheduler,
+    cluster: Cluster,
+    number: int,
+    place: str,
+) -> RestrictedRows | None:
+    """Return the quotas and windows of that many simulations of slices; None without any.
+
+    Their table has the jobs of one slice after the other.
+
+    Parameters
+    ----------
+    place : "batches" or "environments".
+
+    Raises
+    ------
+    HpcgymError : windows that the machine cannot have, or of nodes by name.
+    WorkloadError : a job that exceeds a quota by itself.
+
+    Warns
+    -----
+    WorkloadWarning : as :func:`restricted` does, of each slice.
+    """
+    if not scheduler.restricts:
+        return None
+    if any(window.nodes for window in scheduler.windows):
+        check_scheduler(scheduler, f"{place} on nodes")
+    quotas = [make_quotas(one, scheduler.quotas) for one in slices]
+    windows = [make_windows(one, closings(one, scheduler, cluster), False) for one in slices]
+    most = max(len(one.left) for one in quotas)
+    begin_left = np.zeros((len(slices), most, 2), np.int64)
+    for rows, one in zip(begin_left, quotas, strict=True):
+        rows[: len(one.left)] = one.left
+    nobody = make_dependencies(slices[0], scheduler)
+    return RestrictedRows(
+        counts=np.concatenate([one.counts for one in quotas]),
+        processors=np.concatenate([one.processors for one in quotas]),
+        begin_left=begin_left,
+        window_begin=np.stack([one.begin for one in windows]),
+        window_end=np.stack([one.end for one in windows]),
+        taken=np.stack([one.taken for one in windows]),
+        none=nobody.first,
+        coming=nobody.coming,
+        no_scalars=nobody.scalars,
+        left=np.zeros((number, most, 2), np.int64),
+        settled=np.zeros((number, 1), engine_quotas.SCALARS),
+        over=np.zeros((number, 1), engine_windows.SCALARS),
+    )
+
+
+def with_rows(kept: RestrictedRows, number: int) -> RestrictedRows:
+    """Return the same quotas and windows with rows for that many simulations."""
+    names = names_of(Rows, RestrictedRows)
+    rows = {name: np.repeat(getattr(kept, name)[:1], number, axis=0) for name in names}
+    return kept._replace(**rows)

@@ -1,0 +1,63 @@
+"""Quotas and windows of many simulations, a row for each; what they share stands once."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from hpcgym.compilation import jit, jit_part
+from hpcgym.engine.passes.dependencies import Dependencies
+from hpcgym.engine.passes.quotas import Quotas
+from hpcgym.engine.passes.restricted import Restricted
+from hpcgym.engine.passes.windows import Windows
+from hpcgym.engine.rows import Rows, Shared
+
+
+class RestrictedRows(NamedTuple):
+    """Rows of the :class:`~hpcgym.engine.passes.restricted.Restricted` of simulations.
+
+    Jobs are those of a table. C counts of K quotas, W windows; slices may differ in how many of
+    them there are jobs of.
+    """
+
+    counts: Shared  # (n_rows, K)
+    processors: Shared  # (n_rows,)
+    begin_left: Shared  # (n_slices, C, 2) how many jobs, and processors, may start at first
+    window_begin: Shared  # (n_slices, W) [s]
+    window_end: Shared  # (n_slices, W) [s]
+    taken: Shared  # (n_slices, W) processors
+    # Dependencies of jobs that follow none
+    none: Shared  # (0,) int64
+    coming: Shared  # (0,) COMING
+    no_scalars: Shared  # (1,) never changed
+    left: Rows  # (n, C, 2)
+    settled: Rows  # (n, 1) SCALARS of quotas
+    over: Rows  # (n, 1) SCALARS of windows
+
+
+@jit
+def begin_restricted(kept, e, s, sim, line, n):
+    """Let nothing run in simulation ``e``, of slice ``s`` with ``n`` jobs, and no window be over.
+
+    What was planned in a simulation before says nothing.
+    """
+    for c in range(kept.left.shape[1]):
+        kept.left[e, c, 0], kept.left[e, c, 1] = kept.begin_left[s, c, 0], kept.begin_left[s, c, 1]
+    kept.settled[e, 0].settled = 0
+    kept.over[e, 0].over = 0
+    sim.changed = 1
+    for job in range(n):
+        line[job].reserved_at = line[job].reserved = 0
+
+
+@jit_part
+def restricted_of(kept, machine, e, s, start, stop):
+    """Return a machine of simulation ``e`` with its quotas and windows, for these rows of jobs."""
+    return Restricted(
+        machine,
+        Quotas(kept.counts[start:stop], kept.processors[start:stop], kept.left[e], kept.settled[e]),
+        Windows(kept.window_begin[s], kept.window_end[s], kept.taken[s], kept.over[e]),
+        Dependencies(
+            kept.none, kept.none, kept.none, kept.none, kept.none, kept.coming, kept.none,
+            kept.no_scalars,
+        ),
+    )  # fmt: skip
