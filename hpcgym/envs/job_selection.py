@@ -84,7 +84,7 @@ class JobSelection(SchedulingEnv):
     that a policy puts first. If reservations are revised and no more jobs wait than the window
     shows, it makes the same schedule as `hpcgym.simulate` with this policy and the same rules.
 
-    ## Quotas and windows
+    ### Quotas and windows
 
     {restricted}
 

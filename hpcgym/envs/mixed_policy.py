@@ -88,7 +88,7 @@ class MixedPolicy(SchedulingEnv):
     time is made at that time. A decision by submissions sees the state after the last event before
     the next of them. New weights apply to all waiting jobs.
 
-    ## Quotas and windows
+    ### Quotas and windows
 
     {restricted}
 

@@ -49,7 +49,7 @@ class QueueOrdering(SchedulingEnv):
     scores put the jobs into the order of a policy. If no more jobs wait than the window shows, it
     makes the same schedule as `hpcgym.simulate` with this policy and the same rules.
 
-    ## Quotas and windows
+    ### Quotas and windows
 
     {restricted}
 

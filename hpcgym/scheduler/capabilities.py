@@ -78,9 +78,7 @@ _NO_QUOTA = "not built yet: simulate() keeps quotas"
 _NO_FOLLOWING = "not built yet: simulate() lets jobs follow others"
 _OF_THE_LOG = "not built yet: it goes by submissions that are known before"
 _NO_WINDOW = "not built yet: simulate() plans around them"
-_NO_WINDOW_ON_NODES = (
-    "not built yet: simulate() plans around closed nodes, and pools around windows"
-)
+_NO_WINDOW_ON_NODES = "not built yet: simulate() and batches plan around nodes that are closed"
 _OTHER_PLAN = "not built yet: under quotas reservations are made anew at each pass"
 _OTHER_SUBMISSIONS = "not built yet: there jobs are submitted when the log says"
 _AROUND = "not built yet: around windows reservations are made anew at each pass"
@@ -211,7 +209,6 @@ APART: dict[tuple[str, str], str] = {
         for place in ("failures", "whole nodes", "shared nodes", "coverage")
     },
     ("maintenance", "environments on nodes"): _NO_WINDOW_ON_NODES,
-    ("maintenance", "batches on nodes"): _NO_WINDOW_ON_NODES,
     ("maintenance", "look-ahead"): _NO_WINDOW,
     ("maintenance", "shutdown"): "reservations reckon with processors that are on",
     (

@@ -115,19 +115,15 @@ def restricted_rows(
     scheduler: Scheduler,
     cluster: Cluster,
     number: int,
-    place: str,
+    on_nodes: bool,
 ) -> RestrictedRows | None:
     """Return the quotas and windows of that many simulations of slices; None without any.
 
     Their table has the jobs of one slice after the other.
 
-    Parameters
-    ----------
-    place : "batches" or "environments".
-
     Raises
     ------
-    HpcgymError : windows that the machine cannot have, or of nodes by name.
+    HpcgymError : windows that the machine cannot have.
     WorkloadError : a job that exceeds a quota by itself.
 
     Warns
@@ -136,10 +132,11 @@ def restricted_rows(
     """
     if not scheduler.restricts:
         return None
-    if any(window.nodes for window in scheduler.windows):
-        check_scheduler(scheduler, f"{place} on nodes")
     quotas = [make_quotas(one, scheduler.quotas) for one in slices]
-    windows = [make_windows(one, closings(one, scheduler, cluster), False) for one in slices]
+    closed = [closings(one, scheduler, cluster) for one in slices]
+    windows = [make_windows(*pair, on_nodes) for pair in zip(slices, closed, strict=True)]
+    held = [[len(one.nodes) for one in some] if on_nodes else [] for some in closed]
+    nodes = [[node for one in some for node in one.nodes] if on_nodes else [] for some in closed]
     most = max(len(one.left) for one in quotas)
     begin_left = np.zeros((len(slices), most, 2), np.int64)
     for rows, one in zip(begin_left, quotas, strict=True):
@@ -152,6 +149,8 @@ def restricted_rows(
         window_begin=np.stack([one.begin for one in windows]),
         window_end=np.stack([one.end for one in windows]),
         taken=np.stack([one.taken for one in windows]),
+        closed_first=np.array([np.cumsum([0, *some]) for some in held], np.int64),
+        closed=np.array(nodes, np.int64),
         none=nobody.first,
         coming=nobody.coming,
         no_scalars=nobody.scalars,

@@ -28,10 +28,10 @@ from hpcgym.simulation.fair_share import (
     rows_of_beginnings,
 )
 from hpcgym.simulation.idle_shares import warn_of_weights
-from hpcgym.simulation.nodes import needs_on, rooms_for, single_cores
+from hpcgym.simulation.nodes import rooms_for
 from hpcgym.simulation.prepare import check_allocation, machine_of
 from hpcgym.simulation.restricted import restricted_rows, with_rows
-from hpcgym.sweep.batch_table import make_workers, table_of
+from hpcgym.sweep.batch_table import make_workers, node_rows, table_of
 from hpcgym.workload.model import Workload
 
 #: Metric -> its code in the engine; each is what :func:`hpcgym.schedule.metrics.compute_metrics`
@@ -112,14 +112,14 @@ class BatchSimulator:
         rules = scheduler if isinstance(scheduler, Scheduler) else find_scheduler(scheduler)
         machine = machine_of(parts[0], cluster, processors)
         _check_rules(rules, machine)
-        self._needs = _needs(parts, rules, machine)
+        self._nodes = node_rows(parts, rules, machine)
         self._machine = machine
         self.scheduler, self.processors = rules, machine.processors
         self.names = [part.name for part in parts]
         self.sizes = np.array([len(part) for part in parts])
         self.settings = np.array([machine.processors, check_tau(tau)], np.float64)
         self.table, self.empty, self.learner = table_of(
-            parts, self.sizes, self.features, rules, machine, self._needs is not None
+            parts, self.sizes, self.features, rules, machine, self._nodes is not None
         )
         warn_of_weights(parts, rules, self.features)
         self._beginnings = (
@@ -132,8 +132,8 @@ class BatchSimulator:
             parts, rules, machine, self.table, rows, self.empty, self.learner
         )
         # how extracts begin on nodes is told for each number of workers
-        self._parts = parts if self._needs is not None and self._before is not None else []
-        self._kept = restricted_rows(parts, rules, machine, 1, "batches")
+        self._parts = parts if self._nodes is not None and self._before is not None else []
+        self._kept = restricted_rows(parts, rules, machine, 1, self._nodes is not None)
         self._workers, self._rooms, self._fair = self._rows(1)
 
     def __len__(self) -> int:
@@ -210,11 +210,12 @@ class BatchSimulator:
         workers = make_workers(self.empty, self.learner, longest, number)
         if self._beginnings:
             fair = rows_of_beginnings(self._beginnings, self.features, number, longest)
-        if self._needs is None:
+        if self._nodes is None:
             return workers, None, fair
-        rules, machine, requested = self.scheduler, self._machine, self.table.jobs["requested"]
+        rules, machine = self.scheduler, self._machine
         behind = 0 if self._before is None else len(self)
-        rooms = rooms_for(self._needs, requested, machine, rules, number + behind, longest)
+        needs, requested, holders = self._nodes
+        rooms = rooms_for(needs, requested, machine, rules, number + behind, longest + holders)
         if behind:
             fill_rooms(self._parts, rules, machine, self.table.slices, rooms, number)
         return workers, rooms, fair
@@ -288,20 +289,6 @@ def _check_rules(rules: Scheduler, machine: Cluster) -> None:
         raise HpcgymError("scheduler: the batch takes estimates by name, not arrays")
     if machine.shutdown_after_s is not None:
         check("batches", "shutdown")
-
-
-def _needs(parts: list[Workload], rules: Scheduler, machine: Cluster) -> NDArray[np.int64] | None:
-    """Return what all jobs ask of nodes, (n_rows, 1 + R); None on a pool of processors.
-
-    So it is where jobs ask for single cores.
-    """
-    if not machine.groups:
-        return None
-    needs = np.concatenate([needs_on(part, machine) for part in parts])
-    if single_cores(needs):
-        return None
-    check_scheduler(rules, "nodes", "batches on nodes")
-    return needs
 
 
 def thread_count(threads: int | None) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,8 @@ from hpcgym.engine import state
 from hpcgym.engine.answers import online
 from hpcgym.engine.many import search
 from hpcgym.engine.rows import empty_rows
+from hpcgym.errors import HpcgymError
+from hpcgym.scheduler.capabilities import check_scheduler
 from hpcgym.scheduler.estimates.by_name import learns, predicted_run_times
 from hpcgym.scheduler.estimates.learning import (
     asks_for_predictions,
@@ -25,8 +28,10 @@ from hpcgym.scheduler.policies.features import JobColumns
 from hpcgym.scheduler.policies.mixed import Weighed, weighed
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.scheduler.usage import check_fair_share, counts_usage
+from hpcgym.simulation.nodes import as_on_pool, needs_on
 from hpcgym.simulation.prepare import check_jobs, engine_rules, job_records, numbered, orders
 from hpcgym.simulation.restricted import check_rules, profile_for
+from hpcgym.simulation.windows import closings, holders_of
 from hpcgym.workload.model import Workload
 
 _JOINED = ("jobs", "users", "keys", "scores", "static", "serial", "predicted", "ordered_by")
@@ -82,6 +87,45 @@ def table_of(
         **estimators._asdict(),
     )
     return table, empty, make_learner(rules, longest, n_users, estimators.classes)
+
+
+class NodeRows(NamedTuple):
+    """Who may be on nodes: the jobs of each slice, and behind them who holds nodes in windows."""
+
+    needs: NDArray[np.int64]  # (n_rows, 1 + R) what they ask of nodes
+    requested: NDArray[np.int64]  # (n_rows,) [s]
+    holders: int  # of each slice
+
+
+def node_rows(parts: list[Workload], rules: Scheduler, machine: Cluster) -> NodeRows | None:
+    """Return who may be on the nodes of a machine; None where it is a pool of processors.
+
+    So it is where jobs ask for single cores.
+
+    Raises
+    ------
+    HpcgymError : rules that batches on nodes do not know, or under quotas and windows slices of
+        which some are on nodes and some are not: simulated alone they would be on a pool.
+    """
+    if not machine.groups:
+        return None
+    asked = [needs_on(part, machine) for part in parts]
+    pools = [as_on_pool(needs, rules) for needs in asked]
+    if all(pools):
+        return None
+    check_scheduler(rules, "nodes", "batches on nodes")
+    if rules.restricts and any(pools):
+        raise HpcgymError(
+            f"slices: {parts[pools.index(True)].name} asks for single cores alone, and others do"
+            " not: with quotas and windows put such slices into batches of their own"
+        )
+    rows, requested, holders = [], [], np.zeros((0, asked[0].shape[1]), np.int64)
+    for part, needs in zip(parts, asked, strict=True):
+        if rules.windows:
+            holders = holders_of(closings(part, rules, machine), machine)
+        rows += [needs, holders]
+        requested += [part.requested_time, np.zeros(len(holders), np.int64)]
+    return NodeRows(np.concatenate(rows), np.concatenate(requested), len(holders))
 
 
 @dataclass(frozen=True)

@@ -182,6 +182,28 @@ def test_a_baseline_makes_the_schedule_of_simulate(
         hpcgym.validate_schedule(env.result())
 
 
+@pytest.mark.parametrize("policy", ["saf", "fcfs"])
+def test_later_jobs_come_and_time_ends_episodes(policy: str) -> None:
+    """As newer versions have it, but for the machine, which is empty at the beginning."""
+    kept = {"quota": "user:jobs=1", "maintenance": f"{BEGIN}/{BEGIN + 90_000}:processors=30"}
+    arguments = {"arrivals": "continue", "horizon": "2h", "warmup": "1h", "window": 300, **kept}
+    env = JobSelection(BUSY, jobs=40, **arguments)
+    truncated = started = 0
+    for seed in range(4):
+        baseline = find_baseline(policy)
+        env.reset(seed=seed)
+        baseline.begin(env)
+        steps = play(env, lambda _, o, info, act=baseline.act: act(o, info), seed=seed)
+        truncated += steps[-1].truncated
+        found = env.result().start
+        rules = {**env.scheduler_rules, "policy": policy}
+        expected = hpcgym.simulate(env.episode_workload, **rules).start
+        started += (found >= 0).sum()
+        assert found[found >= 0].tolist() == expected[found >= 0].tolist()
+    assert truncated > 0
+    assert started > 40
+
+
 def four(**columns: list[int]) -> Workload:
     """Return four jobs of 10 s on 2 of 8 processors each, all submitted at once."""
     given = {
@@ -360,13 +382,13 @@ def test_a_quota_that_bounds_nothing_changes_no_schedule(workload: Workload, pol
         ({"quota": "all:processors=1"}, WorkloadError, "more than the quota all:processors=1"),
         ({"maintenance": "soon"}, HpcgymError, "window 'soon' is neither a file nor BEGIN/END"),
         ({"maintenance": "0/10:processors=99"}, HpcgymError, "the machine has 8 processors"),
-        ({"maintenance": "0/10:nodes=0"}, HpcgymError, "environments on nodes do not go together"),
+        ({"maintenance": "0/10:nodes=0"}, HpcgymError, "a pool of processors has no nodes"),
         ({"maintenance": "0/10", "estimate": "ave2"}, HpcgymError, "may be too short"),
         ({"quota": "user:jobs=1", "hold": 0.1}, HpcgymError, "hold and quota="),
         ({"quota": "user:jobs=1", "passes": "per-event"}, HpcgymError, "passes='per-event'"),
         ({"quota": "user:jobs=1", "backfill": "until-shadow"}, HpcgymError, "until-shadow"),
         ({"quota": "user:jobs=1", "reservation": "kept"}, HpcgymError, "reservation='kept'"),
-        ({"quota": "user:jobs=1", "start": "warm"}, HpcgymError, "start, warmup, arrivals"),
+        ({"quota": "user:jobs=1", "start": "warm"}, HpcgymError, "start: with quota or mainten"),
         ({"quota": "user:jobs=1", "shutdown_action": True}, HpcgymError, "processors that are on"),
     ],
 )

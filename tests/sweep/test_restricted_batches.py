@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from node_oracle import node_jobs_of, simulate_nodes_slowly
 from node_strategies import machines, node_schedulers, workloads_for
@@ -16,10 +16,11 @@ from strategies import SEVERAL, WEIGHTS, schedulers, workloads
 from worth import worth
 
 import hpcgym
-from hpcgym.cluster import find_cluster
+from hpcgym.cluster import Cluster, NodeGroup, find_cluster
 from hpcgym.errors import HpcgymError, WorkloadError
 from hpcgym.scheduler.policies import WEIGHTED_FEATURES
 from hpcgym.scheduler.rules import Scheduler
+from hpcgym.simulation.nodes import needs_on, single_cores
 from hpcgym.sweep import BatchSimulator
 from hpcgym.sweep.batch import METRICS
 from hpcgym.workload.model import Workload
@@ -31,6 +32,13 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:.*EASY's reservation is of nodes by name"),
 ]
 VECTORS = st.lists(st.tuples(*[WEIGHTS] * 6).filter(any), min_size=1, max_size=3)
+#: Times one after the other.
+TIMES = st.lists(st.tuples(st.integers(0, 3000), st.integers(1, 3000)), max_size=3).map(
+    lambda gaps: [
+        (sum(map(sum, gaps[:k])) + gap, sum(map(sum, gaps[:k])) + gap + length)
+        for k, (gap, length) in enumerate(gaps)
+    ]
+)
 ENGINE = settings(deadline=None, suppress_health_check=list(HealthCheck), max_examples=200)
 NAMES = list(METRICS)
 
@@ -67,12 +75,8 @@ def test_pools(data: st.DataObject, first: Workload, vectors: list[Any]) -> None
     windows: list[tuple[int, int, int]] = []
     if data.draw(st.booleans()):
         rules["estimate"] = "requested"  # never too short
-        end = 0
-        for length, gap in data.draw(
-            st.lists(st.tuples(st.integers(1, 3000), st.integers(0, 3000)), max_size=3)
-        ):
-            windows.append((end + gap, end + gap + length, data.draw(st.integers(1, most))))
-            end += gap + length
+        widths = st.integers(1, most)
+        windows = [(begin, end, data.draw(widths)) for begin, end in data.draw(TIMES)]
     closed = "; ".join(f"{a}/{b}:processors={w}" for a, b, w in windows) or None
     scheduler = Scheduler(**{**rules, "policy": "fcfs", "quota": text, "maintenance": closed})
     batch = BatchSimulator(parts, WEIGHTED_FEATURES, scheduler)
@@ -90,9 +94,19 @@ def test_pools(data: st.DataObject, first: Workload, vectors: list[Any]) -> None
 def test_nodes(data: st.DataObject, cluster: Any, vectors: list[Any]) -> None:
     drawn = data.draw(st.lists(workloads_for(cluster), min_size=1, max_size=3))
     parts = [with_queues(part, [1, 2]) for part in drawn]
+    alone = [single_cores(needs_on(part, cluster)) for part in parts]
     rules = known(data.draw(node_schedulers(parts[0])))
     text, quotas = data.draw(shared_quotas(parts))
-    scheduler = Scheduler(**{**rules, "policy": "fcfs", "quota": text})
+    windows: list[tuple[int, int, list[int]]] = []
+    if data.draw(st.booleans()):
+        rules["estimate"] = "requested"  # never too short
+        some = st.lists(st.integers(0, cluster.nodes - 1), min_size=1, unique=True).map(sorted)
+        windows = [(begin, end, data.draw(some)) for begin, end in data.draw(TIMES)]
+    closed = "; ".join(f"{a}/{b}:nodes={','.join(map(str, of))}" for a, b, of in windows)
+    assume(all(alone) == any(alone) or windows)
+    scheduler = Scheduler(
+        **{**rules, "policy": "fcfs", "quota": text, "maintenance": closed or None}
+    )
     values = BatchSimulator(parts, WEIGHTED_FEATURES, scheduler, cluster=cluster).run(
         vectors, NAMES, threads=1
     )
@@ -103,6 +117,7 @@ def test_nodes(data: st.DataObject, cluster: Any, vectors: list[Any]) -> None:
                 node_jobs_of(part, cluster.resources),
                 cluster.capacity.tolist(),
                 quotas=quotas[s],
+                windows=windows,
                 **own,
             )
             same(values[v, s], jobs, cluster.processors)
@@ -138,6 +153,39 @@ def test_metrics_are_those_of_simulate(
             assert values[v, s].tolist() == pytest.approx(expected, rel=1e-12)
 
 
+def test_windows_of_nodes_are_those_of_simulate() -> None:
+    """Jobs with GPUs on nodes that differ; another week has another clock of its own."""
+    trace = hpcgym.load_workload("eurora:jobs=1200,seed=1,load=2")
+    cluster = find_cluster("eurora")
+    parts = [trace.take(slice(k, k + 300), name=f"part {k}") for k in (0, 400, 900)]
+    begin = int(parts[1].submit_time[20])
+    closed = f"{begin}/{begin + 40_000}:nodes=0-20; {begin + 90_000}/{begin + 99_000}"
+    for allocation in ("first-fit", "balanced", "random"):
+        rules = Scheduler(quota="user:jobs=5", maintenance=closed, allocation=allocation)
+        batch = BatchSimulator(parts, ("area", "wait"), rules, cluster=cluster)
+        values = batch.run([[-1.0, 0.0], [-0.5, 0.5]], NAMES)
+        assert (values == batch.run([[-1.0, 0.0], [-0.5, 0.5]], NAMES, threads=1)).all()
+        for v, (area, wait) in enumerate([(-1.0, 0.0), (-0.5, 0.5)]):
+            for s, part in enumerate(parts):
+                own = rules.but(policy={"area": area, "wait": wait})
+                result = hpcgym.simulate(part, own, cluster=cluster)
+                hpcgym.validate_schedule(result)
+                expected = [result.metrics[name] for name in NAMES]
+                assert values[v, s].tolist() == pytest.approx(expected, rel=1e-12)
+
+
+def test_slices_must_be_alike() -> None:
+    """One asks for single cores alone: by itself it would be simulated on a pool."""
+    cluster = Cluster(groups=(NodeGroup("thin", 4, {"core": 4}),))
+    single = hpcgym.load_workload("lublin:jobs=20,processors=16,seed=1")
+    columns = {**single.columns, "requested_processors": [4] * 20}
+    units = Workload.from_columns(columns, processors=16, per_unit={"core": [4] * 20})
+    for parts in ([single], [units]):
+        BatchSimulator(parts, scheduler=Scheduler(quota="user:jobs=3"), cluster=cluster)
+    with pytest.raises(HpcgymError, match="asks for single cores alone, and others do not"):
+        BatchSimulator([units, single], scheduler=Scheduler(quota="user:jobs=3"), cluster=cluster)
+
+
 def test_by_hand() -> None:
     """Three jobs of 10 s of one user: two at once, and none from 15 s to 20 s."""
     jobs = Workload.from_columns(
@@ -167,7 +215,7 @@ def test_by_hand() -> None:
     [
         ({"quota": "all:processors=1"}, WorkloadError, "more than the quota all:processors=1"),
         ({"dependencies": "after"}, HpcgymError, "dependencies='after' and a batch do not go tog"),
-        ({"maintenance": "0/10:nodes=0"}, HpcgymError, "a batch on nodes do not go together"),
+        ({"maintenance": "0/10:nodes=0"}, HpcgymError, "a pool of processors has no nodes"),
         ({"maintenance": "0/10", "estimate": "ave2"}, HpcgymError, "may be too short"),
         ({"quota": "user:jobs=1", "hold": 0.1}, HpcgymError, "hold and quota="),
         ({"quota": "user:jobs=1", "passes": "per-event"}, HpcgymError, "passes='per-event'"),

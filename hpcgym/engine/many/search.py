@@ -15,6 +15,7 @@ from hpcgym.compilation import jit, jit_entry, jit_part
 from hpcgym.engine.answers.online import FOR_ORDERING, KNOWN
 from hpcgym.engine.answers.share_rows import begin_shares, weigh_usage
 from hpcgym.engine.machines.nodes.rows import (
+    close_nodes,
     copy_nodes,
     empty_nodes,
     run_on_nodes,
@@ -170,9 +171,12 @@ def run_restricted_slice(worker, table, workers, pool, rooms, kept, learns, fair
     if pool is not None:
         run_restricted_on_pool(table, start, n, workers, kept, s, worker, learns, fair, end)
     if rooms is not None:
-        empty_nodes(rooms, worker, start, stop)
+        closings = kept.closed_first.shape[1] - 1
+        first = start + s * closings
+        empty_nodes(rooms, worker, first, first + n + closings)
+        close_nodes(rooms, kept, worker, s, first, n)
         run_restricted_on_nodes(
-            table, start, n, workers, rooms, kept, s, worker, learns, fair, end
+            table, start, n, workers, rooms, first, kept, s, worker, learns, fair, end
         )  # fmt: skip
 
 
@@ -237,7 +241,8 @@ def search_share(
     before : how slices begin, None if all do with an empty machine.
     pool : not None on a pool of processors, where ``rooms`` is None.
     rooms : hpcgym.engine.machines.nodes.rows.Rooms of the workers, and behind them those with which
-        slices begin, if ``before`` says how.
+        slices begin, if ``before`` says how. Their jobs are those of the table; behind those of
+        each slice stand the ones who hold nodes in windows.
     kept : RestrictedRows of the workers; None without quotas and windows.
     learns : None where no run times are learned.
     fair : ShareRows of the workers, and behind them those with which slices begin; None where no

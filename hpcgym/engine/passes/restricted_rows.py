@@ -24,7 +24,12 @@ class RestrictedRows(NamedTuple):
     begin_left: Shared  # (n_slices, C, 2) how many jobs, and processors, may start at first
     window_begin: Shared  # (n_slices, W) [s]
     window_end: Shared  # (n_slices, W) [s]
-    taken: Shared  # (n_slices, W) processors
+    # (n_slices, W) processors; on nodes who holds those that are closed: a number behind the jobs
+    taken: Shared
+    # (n_slices, W + 1) and (n_slices, M): the nodes of each window are from one place to the next;
+    # (n_slices, 1) and (n_slices, 0) on a pool
+    closed_first: Shared
+    closed: Shared
     # Dependencies of jobs that follow none
     none: Shared  # (0,) int64
     coming: Shared  # (0,) COMING

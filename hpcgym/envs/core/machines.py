@@ -18,6 +18,7 @@ from hpcgym.envs.core.options import Options
 from hpcgym.envs.core.tables import Common
 from hpcgym.envs.core.told import State
 from hpcgym.schedule.result import Result
+from hpcgym.scheduler.capabilities import check_scheduler
 from hpcgym.scheduler.limits import Limit
 from hpcgym.simulation.nodes import (
     allocation_of,
@@ -90,7 +91,9 @@ class Machines:
             requested = workload.requested_time
             self.rows = rooms_for(needs, requested, cluster, options.scheduler, rows, longest)
         pool = () if self.rows is None else None
-        self.kept = restricted_rows([workload], options.scheduler, cluster, number, "environments")
+        if cluster.groups and any(window.nodes for window in options.scheduler.windows):
+            check_scheduler(options.scheduler, "environments on nodes")
+        self.kept = restricted_rows([workload], options.scheduler, cluster, number, False)
         self.parts = MachineParts(alone=(), pool=pool, rooms=self.rows, kept=self.kept)
 
     @property

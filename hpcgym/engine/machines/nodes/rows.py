@@ -164,14 +164,31 @@ def run_on_nodes(table, start, n, rows, rooms, e, learns, fair, stop_time):
     return _run_row(jobs, table, start, rows, e, nodes, learns, fair, stop_time, np.int64(FOREVER))
 
 
-@jit_inline
-def run_restricted_on_nodes(table, start, n, rows, rooms, kept, s, e, learns, fair, stop_time):
-    """Simulate ``n`` jobs of a table, of slice ``s``, in row ``e`` under quotas.
+@jit
+def close_nodes(rooms, kept, e, s, first, n):
+    """Let those hold the nodes of windows who stand behind the ``n`` jobs from row ``first`` on."""
+    closings = kept.closed_first.shape[1] - 1
+    nodes = nodes_of(rooms, e, first, first + n + closings)
+    for k in range(closings):
+        begin, stop = kept.closed_first[s, k], kept.closed_first[s, k + 1]
+        cell = nodes.held[n + k].first
+        for i in range(begin, stop):
+            nodes.cells[cell + i - begin].node = kept.closed[s, i]
+            nodes.cells[cell + i - begin].units = 1
+        nodes.held[n + k].count = stop - begin
 
-    As :func:`hpcgym.engine.machines.pool.rows.run_restricted_on_pool` does on a pool.
+
+@jit_inline
+def run_restricted_on_nodes(
+    table, start, n, rows, rooms, first, kept, s, e, learns, fair, stop_time
+):  # fmt: skip
+    """Simulate ``n`` jobs of a table, of slice ``s``, in row ``e`` under quotas and around windows.
+
+    ``first``: where the jobs begin in ``rooms``, with those who hold nodes in windows behind them.
+    Else as :func:`hpcgym.engine.machines.pool.rows.run_restricted_on_pool` does on a pool.
     """
     jobs, most = table.jobs[start : start + n], np.int64(FOREVER)
-    nodes = nodes_of(rooms, e, start, start + n)
+    nodes = nodes_of(rooms, e, first, first + n + kept.closed_first.shape[1] - 1)
     machine = restricted_of(kept, nodes, e, s, start, start + n)
     return _run_restricted(jobs, table, start, rows, e, machine, learns, fair, stop_time, most)
 
