@@ -18,8 +18,8 @@ from hpcgym.engine.rows import Rows, names_of
 from hpcgym.errors import HpcgymError, HpcgymWarning, warn_caller
 from hpcgym.scheduler.capabilities import check_scheduler
 from hpcgym.simulation.dependencies import make_dependencies, submit_none
-from hpcgym.simulation.quotas import make_quotas
-from hpcgym.simulation.windows import closings, make_windows
+from hpcgym.simulation.quotas import make_quotas, warn_of_none
+from hpcgym.simulation.windows import closings, make_windows, warn_of_unmet
 
 if TYPE_CHECKING:
     from hpcgym.cluster.pool import Cluster
@@ -98,13 +98,12 @@ def restricted(
         jobs that follow jobs that are not there.
     """
     machine: Any = () if nodes is None else nodes
+    quotas = make_quotas(workload, scheduler.quotas)
+    warn_of_none([workload], scheduler.quotas, [quotas])
     closed = closings(workload, scheduler, cluster)
-    kept = Restricted(
-        machine,
-        make_quotas(workload, scheduler.quotas),
-        make_windows(workload, closed, nodes is not None),
-        make_dependencies(workload, scheduler),
-    )
+    windows = make_windows(workload, closed, nodes is not None)
+    warn_of_unmet([workload], [windows])
+    kept = Restricted(machine, quotas, windows, make_dependencies(workload, scheduler))
     if scheduler.dependencies != "none":
         submit_none(arrays)
     return (POOL_RESTRICTED if nodes is None else NODES_RESTRICTED), kept
@@ -128,13 +127,15 @@ def restricted_rows(
 
     Warns
     -----
-    WorkloadWarning : as :func:`restricted` does, of each slice.
+    WorkloadWarning : quotas that are of no job of any slice, or windows that none meets.
     """
     if not scheduler.restricts:
         return None
     quotas = [make_quotas(one, scheduler.quotas) for one in slices]
     closed = [closings(one, scheduler, cluster) for one in slices]
     windows = [make_windows(*pair, on_nodes) for pair in zip(slices, closed, strict=True)]
+    warn_of_none(slices, scheduler.quotas, quotas)
+    warn_of_unmet(slices, windows)
     held = [[len(one.nodes) for one in some] if on_nodes else [] for some in closed]
     nodes = [[node for one in some for node in one.nodes] if on_nodes else [] for some in closed]
     most = max(len(one.left) for one in quotas)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from worth import worth
 
 import hpcgym
 from hpcgym.cluster import Cluster, NodeGroup, find_cluster
-from hpcgym.errors import HpcgymError, WorkloadError
+from hpcgym.errors import HpcgymError, WorkloadError, WorkloadWarning
 from hpcgym.scheduler.policies import WEIGHTED_FEATURES
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.nodes import needs_on, single_cores
@@ -232,3 +233,16 @@ def test_what_goes_not_with_extracts(slices: list[Workload]) -> None:
     part = hpcgym.simulate(slices[0]).as_workload().extract(int(slices[0].submit_time[200]))
     with pytest.raises(HpcgymError, match="an extract, which begins with jobs that run"):
         BatchSimulator([slices[1], part], scheduler=Scheduler(quota="user:jobs=3"))
+
+
+def test_what_no_slice_has_is_told_once(slices: list[Workload]) -> None:
+    """A window of one slice is no mistake of the others; a quota of nobody is one."""
+    begin = int(slices[2].submit_time[20])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        BatchSimulator(slices, scheduler=Scheduler(maintenance=f"{begin}/{begin + 60}"))
+    with pytest.warns(WorkloadWarning) as told:
+        BatchSimulator(slices, scheduler=Scheduler(quota="queue=77:jobs=1", maintenance="1/2"))
+    texts = [str(one.message) for one in told]
+    assert "part 0 to part 1200: quotas of no job: queue=77:jobs=1" in texts
+    assert sum("no window is between" in text for text in texts) == 1
