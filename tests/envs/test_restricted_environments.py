@@ -204,6 +204,48 @@ def test_later_jobs_come_and_time_ends_episodes(policy: str) -> None:
     assert started > 40
 
 
+@pytest.mark.parametrize(
+    ("workload", "kept"),
+    [
+        (BUSY, KEPT),
+        (BUSY, {"quota": "user:jobs=1; all:jobs=9"}),
+        (EURORA, {"cluster": "eurora", "quota": "user:jobs=3; queue:processors=300"}),
+    ],
+    ids=["windows", "quotas", "nodes"],
+)
+@pytest.mark.parametrize("name", NAMES)
+def test_episodes_go_on_with_the_schedule_that_they_begin_in(
+    name: str, workload: Workload, kept: dict[str, Any]
+) -> None:
+    """By EASY, from wherever it begins, all starts are those of EASY on the whole log."""
+    expected = hpcgym.simulate(workload, "easy", **kept)
+    starts = dict(zip(workload.job_number.tolist(), expected.start.tolist(), strict=True))
+    around = {"start": "warm", "arrivals": "continue", "horizon": "300d"}
+    rules = {"backfill": "easy", "backfill_order": "fcfs"}
+    more = {"interval": "pass"} if name == "MixedPolicy" else {"window": 300}
+    env = SINGLE[name](workload, jobs=40, **around, **rules, **more, **kept)
+    ran = 0
+    for seed in range(3):
+        env.reset(seed=seed)
+        baseline = find_baseline("fcfs")
+        baseline.begin(env)
+        play(env, lambda _, o, info, act=baseline.act: act(o, info), seed=seed)
+        found, jobs = env.result().start, env.episode_workload
+        ran += int((found < env.episode_workload.submit_time.max()).sum())
+        for number, start in zip(jobs.job_number.tolist(), found.tolist(), strict=True):
+            assert start in (-1, starts[number])
+        assert (found >= 0).sum() >= 40
+    assert ran > 0
+
+
+def test_newer_versions_take_them() -> None:
+    for name, more in (("QueueOrdering", {}), ("JobSelection", {"reservation": "revised"})):
+        env = gymnasium.make(f"hpcgym/{name}-v1", workload=BUSY, jobs=40, **more, **KEPT)
+        env.reset(seed=1)
+        *_, info = env.step(env.action_space.sample())
+        assert info["time"] > 0
+
+
 def four(**columns: list[int]) -> Workload:
     """Return four jobs of 10 s on 2 of 8 processors each, all submitted at once."""
     given = {
@@ -388,7 +430,11 @@ def test_a_quota_that_bounds_nothing_changes_no_schedule(workload: Workload, pol
         ({"quota": "user:jobs=1", "passes": "per-event"}, HpcgymError, "passes='per-event'"),
         ({"quota": "user:jobs=1", "backfill": "until-shadow"}, HpcgymError, "until-shadow"),
         ({"quota": "user:jobs=1", "reservation": "kept"}, HpcgymError, "reservation='kept'"),
-        ({"quota": "user:jobs=1", "start": "warm"}, HpcgymError, "start: with quota or mainten"),
+        (
+            {"quota": "user:jobs=1", "start": "conservative", "arrivals": "stop"},
+            HpcgymError,
+            "backfill='conservative' and quota='user:jobs=1' do not go together",
+        ),
         ({"quota": "user:jobs=1", "shutdown_action": True}, HpcgymError, "processors that are on"),
     ],
 )

@@ -166,7 +166,10 @@ def run_restricted_slice(worker, table, workers, pool, rooms, kept, learns, fair
     """Simulate a slice to its end under quotas and around windows."""
     start, stop = table.slices[s, 0], table.slices[s, 1]
     n = stop - start
-    begin_restricted(kept, worker, s, workers.sim[worker], workers.line[worker], n)
+    begin_restricted(
+        kept, worker, s, workers.sim[worker], workers.blocks[worker], workers.entries[worker],
+        workers.line[worker], start, n,
+    )  # fmt: skip
     end = np.int64(FOREVER)
     if pool is not None:
         run_restricted_on_pool(table, start, n, workers, kept, s, worker, learns, fair, end)

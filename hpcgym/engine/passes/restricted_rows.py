@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import numpy as np
+
 from hpcgym.compilation import jit, jit_part
+from hpcgym.engine.ordered import BLOCK, block_at
 from hpcgym.engine.passes.dependencies import Dependencies
-from hpcgym.engine.passes.quotas import Quotas
+from hpcgym.engine.passes.quotas import Quotas, note
 from hpcgym.engine.passes.restricted import Restricted
 from hpcgym.engine.passes.windows import Windows
 from hpcgym.engine.rows import Rows, Shared
+from hpcgym.engine.state import RUNNING
 
 
 class RestrictedRows(NamedTuple):
@@ -40,16 +44,22 @@ class RestrictedRows(NamedTuple):
 
 
 @jit
-def begin_restricted(kept, e, s, sim, line, n):
-    """Let nothing run in simulation ``e``, of slice ``s`` with ``n`` jobs, and no window be over.
+def begin_restricted(kept, e, s, sim, blocks, entries, line, start, n):
+    """Let the jobs count that run at the beginning of simulation ``e``, and no window be over.
 
-    What was planned in a simulation before says nothing.
+    It is of slice ``s``, with ``n`` jobs from row ``start`` on. What was planned in a simulation
+    before says nothing.
     """
     for c in range(kept.left.shape[1]):
         kept.left[e, c, 0], kept.left[e, c, 1] = kept.begin_left[s, c, 0], kept.begin_left[s, c, 1]
-    kept.settled[e, 0].settled = 0
+    kept.settled[e, 0].settled = sim.ended
     kept.over[e, 0].over = 0
     sim.changed = 1
+    quotas = restricted_of(kept, (), e, s, start, start + n).quotas
+    for k in range(blocks[RUNNING].in_use):
+        block = block_at(blocks, RUNNING, k)
+        for i in range(block * BLOCK, block * BLOCK + blocks[block].count):
+            note(quotas, entries[i].job, np.int64(-1))
     for job in range(n):
         line[job].reserved_at = line[job].reserved = 0
 

@@ -62,11 +62,6 @@ def check_episodes(
     if not episodes.alone and (limited is not None or corun is not None):
         where = "under limits or on whole nodes" if corun is None else "where jobs share nodes"
         raise HpcgymError(f"start, warmup, arrivals and horizon are not known {where}")
-    if options.scheduler.restricts and workload.initial is None and episodes.beginnings:
-        raise HpcgymError(
-            "start: with quota or maintenance episodes begin with an empty machine: not built yet,"
-            " for jobs that run at the beginning would have to count; start='empty' has it so"
-        )
     places = ["whole nodes"] * (limited is not None) + ["shared nodes"] * (corun is not None)
     check_extract(workload, *places)
     if limited is not None or corun is not None:

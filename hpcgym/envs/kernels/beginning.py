@@ -63,7 +63,10 @@ def begin(e, table, batch, before, rooms, kept, limited, corun, fair):
             place = episode.beginning
             copy_nodes(rooms, len(batch.sim) + place, e, start, start + n, before.number[place])
     if kept is not None:
-        begin_restricted(kept, e, np.int64(0), batch.sim[e], batch.line[e], n)
+        begin_restricted(
+            kept, e, np.int64(0), batch.sim[e], batch.blocks[e], batch.entries[e], batch.line[e],
+            start, n,
+        )  # fmt: skip
     if limited is not None:
         begin_machine(limited, e, start, start + n, table.jobs)
     begin_scores(e, table, batch, fair, start, n)

@@ -99,10 +99,10 @@ counts from its start to its end. No job starts that would run into a window, as
 either, a pass asks as long as some waiting job fits the free processors that no quota keeps back;
 and a pass follows the end of a window. The schedules are those of `hpcgym.simulate` with the same
 `quota` and `maintenance`. (On nodes they are, unless all jobs of an episode ask for single cores
-and others of the workload do not.) They go with a machine that is empty at the beginning
-(`start="empty"`, which newer versions must be told), with `backfill` `"easy"` and `"none"`, and
-windows with pools of processors; `docs/combinations.md` says what else is refused. What is observed
-does not tell of quotas and windows, except `mask` in JobSelection."""
+and others of the workload do not.) The scheduler of `start` keeps the same quotas and windows. They
+go with `backfill` `"easy"` and `"none"`, and windows with pools of processors;
+`docs/combinations.md` says what else is refused. What is observed does not tell of quotas and
+windows, except `mask` in JobSelection."""
 
 _OBSERVATION = """\
 By default a `Dict`. With `observation="flat"` it is one `Box(-1, 1, ({size},), float32)`, the
