@@ -111,9 +111,8 @@ class Episodes:
     ) -> None:
         self.kind = check_choice("episodes", episodes, KINDS)
         self._around = read_surroundings(start, warmup, arrivals, horizon, rules or {})
-        self.around: dict[str, Any] = {
-            "start": start, "warmup": warmup, "arrivals": arrivals, "horizon": horizon,
-        }  # fmt: skip
+        around = {"start": start, "warmup": warmup, "arrivals": arrivals, "horizon": horizon}
+        self.around: dict[str, Any] = around
         self.part = check_choice("part", part, PARTS)
         self.jobs = check_whole("jobs", jobs, 1)
         self.sampler = check_choice("sampler", sampler, SAMPLERS)
