@@ -187,8 +187,7 @@ class JobAgent:
         tensors = {n: torch.as_tensor(np.asarray(observation[n])[None]).float() for n in names}
         with torch.no_grad():
             scores = self.network.forward_actor(tensors)[0].numpy()
-        visible = int(np.sum(observation["mask"]))
-        return int(np.argmax(scores[:visible]))
+        return int(np.argmax(np.where(observation["mask"] > 0, scores, -np.inf)))
 
 
 def load(contents: Mapping[str, Any]) -> JobAgent:

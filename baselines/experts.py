@@ -79,6 +79,10 @@ class Expert:
             raise HpcgymError(f"expert {self.name!r} says what starts, and this action is weights")
         if env.scheduler_rules["backfill"] != "none":
             raise HpcgymError(f"expert {self.name!r} needs an environment with backfill='none'")
+        if env.scheduler_rules["quota"] is not None:
+            raise HpcgymError(
+                f"expert {self.name!r} is not told of quotas, and this environment has some"
+            )
         if env.keeps_selected:
             needed = "an environment with reservation='revised'"
             raise HpcgymError(f"expert {self.name!r} needs {needed}")

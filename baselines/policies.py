@@ -191,7 +191,11 @@ class Baseline:
     # the window is in order of submission, so that the first of equals is the one to take
 
     def _select(self, info: Mapping[str, Any]) -> int:
-        return int(np.argmax(self._scores(_visible(info), info["time"])))
+        rows, mask = _visible(info), info.get("action_mask")
+        scores = self._scores(rows, info["time"])
+        if mask is not None:  # quotas may keep some back
+            scores = np.where(mask[: len(rows)] > 0, scores, -np.inf)
+        return int(np.argmax(scores))
 
     def _order(self, info: Mapping[str, Any]) -> NDArray[np.float32]:
         places = np.argsort(-self._scores(_visible(info), info["time"]), kind="stable")

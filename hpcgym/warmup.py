@@ -287,6 +287,14 @@ def _lookahead() -> None:
     look.act(observation, info)
 
 
+def _restricted_many() -> None:
+    jobs, quota = _jobs(), "user:jobs=9"
+    batch = BatchSimulator([jobs], ["area", "wait"], find_scheduler("spf").but(quota=quota))
+    for threads in (1, _threads()):
+        batch.run([[-1.0, 0.0]], threads=threads)
+    _steps("JobSelection", workload=jobs, quota=quota)
+
+
 # --- Environments ---------------------------------------------------------------------------------
 
 
@@ -338,6 +346,7 @@ PARTS: dict[str, Callable[[], None]] = {
     "nodes": _simulator_of_nodes,
     "failures": _failures,
     "restricted": _restricted,
+    "restricted-many": _restricted_many,
     "learning": _learning,
     "fair-share": _fair_share,
     "expressions": _expressions,

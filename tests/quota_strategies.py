@@ -58,3 +58,22 @@ def fitted(rules: dict[str, Any]) -> dict[str, Any]:
     known = backfill in KNOWN or backfill.startswith(("depth:", "slurm"))
     changes = {"backfill": backfill if known else "easy", "hold": None}
     return {**rules, **changes} | ({"passes": "per-timestamp"} if "passes" in rules else {})
+
+
+@st.composite
+def shared_quotas(draw: st.DrawFn, parts: list[Workload]) -> tuple[str, list[list[Slow]]]:
+    """Quotas that no job of any slice exceeds by itself: a text, and those of each slice slowly."""
+    texts: list[str] = []
+    slow: list[list[Slow]] = [[] for _ in parts]
+    most = max(int(part.requested_processors.max()) for part in parts)
+    for each in draw(st.lists(st.sampled_from(["", *COLUMNS]), min_size=1, max_size=3)):
+        jobs = draw(st.sampled_from([None, 1, 2, 3]))
+        processors = None if jobs else draw(st.integers(most, 2 * most))
+        bound = f"jobs={jobs}" if jobs else f"processors={processors}"
+        texts.append(f"{each or 'all'}:{bound}")
+        for part, found in zip(parts, slow, strict=True):
+            keys = part.columns[COLUMNS[each]].tolist() if each else [0] * len(part)
+            if each == "array":
+                keys = [None if key < 0 else key for key in keys]
+            found.append((keys, jobs or math.inf, processors or math.inf))
+    return "; ".join(texts), slow

@@ -192,6 +192,30 @@ class _AllRules(WeighedRules):
         ),
     ] = None
     passes: PassesOption = None
+    quota: Annotated[
+        str | None,
+        typer.Option(
+            metavar="user:jobs=10|...|FILE",
+            help="How many jobs or processors may run at once: of each user, group, queue,"
+            " partition or array (user:jobs=10), of some (queue=normal:processors=512), of each"
+            " user of some (queue=normal/user:jobs=10+processors=64), of all (all:jobs=100);"
+            " several between ';'. Or a file that sacctmgr -P show qos printed, or one of sacct for"
+            " the throttles of its arrays.",
+            show_default=False,
+        ),
+    ] = None
+    maintenance: Annotated[
+        str | None,
+        typer.Option(
+            metavar="BEGIN/END|...|FILE",
+            help="When the machine is closed to jobs, which is known from the beginning: dates or"
+            " seconds of the log (2026-03-01T08:00/2026-03-02T08:00); a part of it with"
+            " :processors=32 or :nodes=gpu,0-3 behind; several between ';'. Or a file as of"
+            " --failures.",
+            show_default=False,
+        ),
+        OWN_COMMAS,
+    ] = None
 
 
 @dataclass(frozen=True)
@@ -237,30 +261,6 @@ class SimulatedRules(_AllRules, _Order):
             " run time first, or a policy.",
             show_default=False,
             autocompletion=completion.policies,
-        ),
-        OWN_COMMAS,
-    ] = None
-    quota: Annotated[
-        str | None,
-        typer.Option(
-            metavar="user:jobs=10|...|FILE",
-            help="How many jobs or processors may run at once: of each user, group, queue,"
-            " partition or array (user:jobs=10), of some (queue=normal:processors=512), of each"
-            " user of some (queue=normal/user:jobs=10+processors=64), of all (all:jobs=100);"
-            " several between ';'. Or a file that sacctmgr -P show qos printed, or one of sacct for"
-            " the throttles of its arrays.",
-            show_default=False,
-        ),
-    ] = None
-    maintenance: Annotated[
-        str | None,
-        typer.Option(
-            metavar="BEGIN/END|...|FILE",
-            help="When the machine is closed to jobs, which is known from the beginning: dates or"
-            " seconds of the log (2026-03-01T08:00/2026-03-02T08:00); a part of it with"
-            " :processors=32 or :nodes=gpu,0-3 behind; several between ';'. Or a file as of"
-            " --failures.",
-            show_default=False,
         ),
         OWN_COMMAS,
     ] = None

@@ -58,6 +58,12 @@ PARTS = {
     "restricted": Part(
         "the simulator of quotas, windows and dependencies", 40, (f"{_ENGINE}.passes.restricted",)
     ),
+    "restricted-many": Part(
+        "environments and batches with quotas and windows",
+        90,
+        (_MANY, *_STEPS),
+        f"{_ENGINE}.passes.restricted_rows",
+    ),
     "learning": Part(
         "run times that are learned", 40, (_ANSWERS, f"{_ENGINE}.warm_start.list_running")
     ),

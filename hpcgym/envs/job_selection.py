@@ -34,6 +34,11 @@ def read_job_selection(
     if not isinstance(skip_forced, bool):
         raise HpcgymError(f"skip_forced must be True or False, not {skip_forced!r}")
     options = read_options(workload, **arguments)
+    if keeps and options.scheduler.restricts:
+        raise HpcgymError(
+            "reservation='kept' does not go with quota or maintenance: not built yet, for the"
+            " selected job may come to exceed its quota"
+        )
     return Definition(
         arrays.SELECTION_KIND,
         options,
@@ -79,12 +84,20 @@ class JobSelection(SchedulingEnv):
     that a policy puts first. If reservations are revised and no more jobs wait than the window
     shows, it makes the same schedule as `hpcgym.simulate` with this policy and the same rules.
 
+    ### Quotas and windows
+
+    {restricted}
+
     ## Action Space
 
     `Discrete(window)`: a place in the window. `info["action_mask"]`, (window,) int8, is 1 where
     there is a job; these are the first places. `env.unwrapped.action_masks()` is the same as bool,
     under the name that sb3-contrib expects. A masked action means the job that was submitted first.
     A number beyond the space raises `HpcgymError`.
+
+    With `quota`, the mask is 0 for jobs that would exceed one now, in the observation too, and a
+    masked action means the first job by submission that would not. If the mask would be 0 for all
+    visible jobs, the first place stands for the first job behind the window that may start.
 
     With `shutdown_action=True` the space is `Discrete(window + 1)`, and the last action begins to
     switch all idle processors off. It is masked if there are none. No time passes, and the same

@@ -88,6 +88,10 @@ class MixedPolicy(SchedulingEnv):
     time is made at that time. A decision by submissions sees the state after the last event before
     the next of them. New weights apply to all waiting jobs.
 
+    ### Quotas and windows
+
+    {restricted}
+
     ## Action Space
 
     `Box(-1, 1, (n_features,), float32)`: a weight for each of `policy_features`. Weights are

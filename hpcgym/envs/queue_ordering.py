@@ -49,6 +49,10 @@ class QueueOrdering(SchedulingEnv):
     scores put the jobs into the order of a policy. If no more jobs wait than the window shows, it
     makes the same schedule as `hpcgym.simulate` with this policy and the same rules.
 
+    ### Quotas and windows
+
+    {restricted}
+
     ## Action Space
 
     `Box(-1, 1, (window,), float32)`: entry i is the score of visible job i. The highest comes

@@ -57,6 +57,8 @@ _SIMULATED = tuple(dict.fromkeys([*SCHEDULERS, *DISPATCHERS]))
 
 #: Rules that dispatchers heed, beside those that they stand for.
 _OF_DISPATCHERS = ("estimate", "correction", "passes", "allocation")
+# what they would break: it is refused, and not left out
+_BROKEN_BY_DISPATCHERS = ("quota", "maintenance")
 
 #: Policies that act, by name -> module of hpcgym.agents and class; they need no file.
 ACTING = {"lookahead": ("lookahead", "Lookahead")}
@@ -297,7 +299,8 @@ def under_limits(scheduler: Scheduler, limits: limited.Limits | None) -> Schedul
 def scheduler_of(name: Any, rules: Mapping[str, Any]) -> Scheduler:
     """Return the scheduler of a name, of weights or of a dispatcher under these rules."""
     if not isinstance(name, str) or name in DISPATCHERS:
-        theirs = {rule: rules[rule] for rule in _OF_DISPATCHERS if rule in rules}
+        known = (*_OF_DISPATCHERS, *_BROKEN_BY_DISPATCHERS)
+        theirs = {rule: rules[rule] for rule in known if rule in rules}
         return Scheduler(dispatcher=name, **theirs)
     if is_file(name):
         return find_scheduler(name)

@@ -35,6 +35,8 @@ RULES = (
     "threshold",
     "hold",
     "fair_share",
+    "quota",
+    "maintenance",
 )
 
 _BACKFILLING = ("backfill", "backfill_order")

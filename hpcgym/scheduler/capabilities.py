@@ -78,6 +78,7 @@ _NO_QUOTA = "not built yet: simulate() keeps quotas"
 _NO_FOLLOWING = "not built yet: simulate() lets jobs follow others"
 _OF_THE_LOG = "not built yet: it goes by submissions that are known before"
 _NO_WINDOW = "not built yet: simulate() plans around them"
+_NO_WINDOW_ON_NODES = "not built yet: simulate() and batches plan around nodes that are closed"
 _OTHER_PLAN = "not built yet: under quotas reservations are made anew at each pass"
 _OTHER_SUBMISSIONS = "not built yet: there jobs are submitted when the log says"
 _AROUND = "not built yet: around windows reservations are made anew at each pass"
@@ -193,7 +194,7 @@ APART: dict[tuple[str, str], str] = {
     ("limits", "batches"): "a batch keeps none",
     **{
         ("quota", place): _NO_QUOTA
-        for place in ("failures", "whole nodes", "shared nodes", "environments", "batches")
+        for place in ("failures", "whole nodes", "shared nodes", "coverage")
     },
     ("quota", "look-ahead"): _NO_QUOTA,
     ("quota", "shutdown"): "reservations reckon with processors that are on",
@@ -205,8 +206,9 @@ APART: dict[tuple[str, str], str] = {
     ("per-event", "quota"): _OTHER_PLAN,
     **{
         ("maintenance", place): _NO_WINDOW
-        for place in ("failures", "whole nodes", "shared nodes", "environments", "batches")
+        for place in ("failures", "whole nodes", "shared nodes", "coverage")
     },
+    ("maintenance", "environments on nodes"): _NO_WINDOW_ON_NODES,
     ("maintenance", "look-ahead"): _NO_WINDOW,
     ("maintenance", "shutdown"): "reservations reckon with processors that are on",
     (

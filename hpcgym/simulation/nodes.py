@@ -221,7 +221,8 @@ def rooms_for(
     ``needs`` (n_jobs, 1 + R) and ``requested`` (n_jobs,) [s] are of their jobs.
     """
     asks = demand_of(needs, requested, scheduler)
-    return make_rooms(needs, cluster.capacity, *allocation_code(scheduler), number, longest, asks)
+    code, plans = allocation_code(scheduler), scheduler.restricts
+    return make_rooms(needs, cluster.capacity, *code, number, longest, asks, plans)
 
 
 def demand_of(

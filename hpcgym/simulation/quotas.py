@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,19 +24,14 @@ def make_quotas(workload: Workload, quotas: tuple[Quota, ...]) -> Quotas:
     Raises
     ------
     WorkloadError : a job that exceeds a quota by itself, and would wait for ever.
-
-    Warns
-    -----
-    WorkloadWarning : quotas that are of no job.
     """
     width = np.array(workload.requested_processors)
     counts: list[NDArray[np.int64]] = [np.zeros((len(width), 0), np.int64)]
     left: list[NDArray[np.int64]] = [np.zeros((0, 2), np.int64)]
-    n_counts, of_none = 0, []
+    n_counts = 0
     for quota in quotas:
         count = quota.counted(workload)
         bound = _NO_BOUND if quota.processors is None else quota.processors
-        of_none += [] if (count >= 0).any() else [str(quota)]
         wide = (count >= 0) & (width > bound)
         if wide.any():
             job = int(wide.argmax())
@@ -48,11 +44,33 @@ def make_quotas(workload: Workload, quotas: tuple[Quota, ...]) -> Quotas:
         most = np.array([_NO_BOUND if quota.jobs is None else quota.jobs, bound])
         left.append(np.tile(most, (int(count.max(initial=-1)) + 1, 1)))
         n_counts += len(left[-1])
-    if of_none:
-        warn_caller(f"{workload.name}: quotas of no job: {'; '.join(of_none)}", WorkloadWarning)
     return Quotas(
         np.ascontiguousarray(np.concatenate(counts, axis=1), np.int64),
         width,
         np.concatenate(left).astype(np.int64),
         np.zeros(1, SCALARS),
     )
+
+
+def warn_of_none(
+    slices: Sequence[Workload], quotas: tuple[Quota, ...], made: Sequence[Quotas]
+) -> None:
+    """Warn of quotas that are of no job of any slice; ``made`` are those of each of them.
+
+    Warns
+    -----
+    WorkloadWarning : there are such.
+    """
+    of_none = [
+        str(quota)
+        for k, quota in enumerate(quotas)
+        if not any((one.counts[:, k] >= 0).any() for one in made)
+    ]
+    if of_none:
+        name = called_together(slices)
+        warn_caller(f"{name}: quotas of no job: {'; '.join(of_none)}", WorkloadWarning)
+
+
+def called_together(slices: Sequence[Workload]) -> str:
+    """Return what slices are called in messages about all of them."""
+    return slices[0].name if len(slices) == 1 else f"{slices[0].name} to {slices[-1].name}"

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hpcgym.engine import state
 from hpcgym.engine.machines.kinds import NODES_RESTRICTED, POOL_RESTRICTED, Kind
+from hpcgym.engine.passes import quotas as engine_quotas
+from hpcgym.engine.passes import windows as engine_windows
 from hpcgym.engine.passes.restricted import Restricted
+from hpcgym.engine.passes.restricted_rows import RestrictedRows
+from hpcgym.engine.rows import Rows, names_of
 from hpcgym.errors import HpcgymError, HpcgymWarning, warn_caller
 from hpcgym.scheduler.capabilities import check_scheduler
 from hpcgym.simulation.dependencies import make_dependencies, submit_none
-from hpcgym.simulation.quotas import make_quotas
-from hpcgym.simulation.windows import closings, make_windows
+from hpcgym.simulation.quotas import make_quotas, warn_of_none
+from hpcgym.simulation.windows import closings, make_windows, warn_of_unmet
 
 if TYPE_CHECKING:
     from hpcgym.cluster.pool import Cluster
@@ -25,7 +31,7 @@ if TYPE_CHECKING:
 def check_restricted(
     workload: Workload, scheduler: Scheduler, arrays: state.Prepared, on_nodes: bool
 ) -> state.Prepared:
-    """Return the arrays of a simulation with room for plans around windows.
+    """Return the arrays of a simulation with room for plans around windows; check its rules.
 
     Raises
     ------
@@ -36,6 +42,12 @@ def check_restricted(
     -----
     HpcgymWarning : EASY on nodes, whose reservation is another then.
     """
+    check_rules(workload, scheduler, arrays.sim, on_nodes)
+    return arrays._replace(profile=profile_for(scheduler, arrays.profile))
+
+
+def check_rules(workload: Workload, scheduler: Scheduler, sim: Any, on_nodes: bool) -> None:
+    """Raise or warn as :func:`check_restricted` does, by the SIM of a simulation."""
     extract = () if workload.initial is None else ("extract",)
     check_scheduler(scheduler, "nodes" if on_nodes else "pool", *extract)
     if on_nodes and scheduler.reserves_one:
@@ -44,15 +56,17 @@ def check_restricted(
             " promise of room: compare with a quota that bounds nothing, such as all:jobs=1000000",
             HpcgymWarning,
         )
-    if not scheduler.windows:
-        return arrays
-    if arrays.sim.correction not in (state.UNCORRECTED, state.KILL):
+    if scheduler.windows and sim.correction not in (state.UNCORRECTED, state.KILL):
         raise HpcgymError(
             f"estimate={scheduler.describe()['estimate']!r} may be too short, and a job would run"
             " into a window: take 'requested', or correction='kill', which ends it in time"
         )
-    more = np.empty(4 * len(scheduler.windows), state.PROFILE)
-    return arrays._replace(profile=np.concatenate([arrays.profile, more]))
+
+
+def profile_for(scheduler: Scheduler, profile: NDArray[np.void]) -> NDArray[np.void]:
+    """Return the profile of a simulation with room for windows."""
+    more = np.zeros(4 * len(scheduler.windows), state.PROFILE)
+    return np.concatenate([profile, more]) if len(more) else profile
 
 
 def restricted(
@@ -84,13 +98,71 @@ def restricted(
         jobs that follow jobs that are not there.
     """
     machine: Any = () if nodes is None else nodes
+    quotas = make_quotas(workload, scheduler.quotas)
+    warn_of_none([workload], scheduler.quotas, [quotas])
     closed = closings(workload, scheduler, cluster)
-    kept = Restricted(
-        machine,
-        make_quotas(workload, scheduler.quotas),
-        make_windows(workload, closed, nodes is not None),
-        make_dependencies(workload, scheduler),
-    )
+    windows = make_windows(workload, closed, nodes is not None)
+    warn_of_unmet([workload], [windows])
+    kept = Restricted(machine, quotas, windows, make_dependencies(workload, scheduler))
     if scheduler.dependencies != "none":
         submit_none(arrays)
     return (POOL_RESTRICTED if nodes is None else NODES_RESTRICTED), kept
+
+
+def restricted_rows(
+    slices: Sequence[Workload],
+    scheduler: Scheduler,
+    cluster: Cluster,
+    number: int,
+    on_nodes: bool,
+) -> RestrictedRows | None:
+    """Return the quotas and windows of that many simulations of slices; None without any.
+
+    Their table has the jobs of one slice after the other.
+
+    Raises
+    ------
+    HpcgymError : windows that the machine cannot have.
+    WorkloadError : a job that exceeds a quota by itself.
+
+    Warns
+    -----
+    WorkloadWarning : quotas that are of no job of any slice, or windows that none meets.
+    """
+    if not scheduler.restricts:
+        return None
+    quotas = [make_quotas(one, scheduler.quotas) for one in slices]
+    closed = [closings(one, scheduler, cluster) for one in slices]
+    windows = [make_windows(*pair, on_nodes) for pair in zip(slices, closed, strict=True)]
+    warn_of_none(slices, scheduler.quotas, quotas)
+    warn_of_unmet(slices, windows)
+    held = [[len(one.nodes) for one in some] if on_nodes else [] for some in closed]
+    nodes = [[node for one in some for node in one.nodes] if on_nodes else [] for some in closed]
+    most = max(len(one.left) for one in quotas)
+    begin_left = np.zeros((len(slices), most, 2), np.int64)
+    for rows, one in zip(begin_left, quotas, strict=True):
+        rows[: len(one.left)] = one.left
+    nobody = make_dependencies(slices[0], scheduler)
+    return RestrictedRows(
+        counts=np.concatenate([one.counts for one in quotas]),
+        processors=np.concatenate([one.processors for one in quotas]),
+        begin_left=begin_left,
+        window_begin=np.stack([one.begin for one in windows]),
+        window_end=np.stack([one.end for one in windows]),
+        taken=np.stack([one.taken for one in windows]),
+        closed_first=np.array([np.cumsum([0, *some]) for some in held], np.int64),
+        closed=np.array(nodes, np.int64),
+        none=nobody.first,
+        coming=nobody.coming,
+        no_scalars=nobody.scalars,
+        left=np.zeros((number, most, 2), np.int64),
+        settled=np.zeros((number, 1), engine_quotas.SCALARS),
+        over=np.zeros((number, 1), engine_windows.SCALARS),
+    )
+
+
+def with_rows(kept: RestrictedRows, number: int) -> RestrictedRows:
+    """Return the same quotas and windows with rows for that many simulations."""
+    names = names_of(Rows, RestrictedRows)
+    rows = {name: np.repeat(getattr(kept, name)[:1], number, axis=0) for name in names}
+    return kept._replace(**rows)

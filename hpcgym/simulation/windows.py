@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 from hpcgym.cluster.partitions import nodes_of_text
 from hpcgym.engine.passes.windows import SCALARS, Windows
 from hpcgym.errors import HpcgymError, WorkloadWarning, warn_caller
+from hpcgym.simulation.quotas import called_together
 
 if TYPE_CHECKING:
     from hpcgym.cluster.pool import Cluster
@@ -87,26 +89,37 @@ def _check_room(found: list[Closing], cluster: Cluster) -> None:
 
 
 def make_windows(workload: Workload, closings: list[Closing], on_nodes: bool) -> Windows:
-    """Return windows that are to come.
+    """Return windows that are to come."""
+    table = np.array([one[:3] for one in closings], np.int64).reshape(-1, 3)
+    begin, end, taken = np.ascontiguousarray(table.T)
+    if on_nodes:  # who holds the nodes stands behind the jobs
+        taken = len(workload) + np.arange(len(closings), dtype=np.int64)
+    return Windows(begin, end, taken, np.zeros(1, SCALARS))
+
+
+def warn_of_unmet(slices: Sequence[Workload], windows: Sequence[Windows]) -> None:
+    """Warn of windows that no job of any slice meets; ``windows`` are those of each of them.
 
     Warns
     -----
     WorkloadWarning : all are before the first submission, or after the latest and its request.
     """
-    table = np.array([one[:3] for one in closings], np.int64).reshape(-1, 3)
-    begin, end, taken = np.ascontiguousarray(table.T)
-    if on_nodes:  # who holds the nodes stands behind the jobs
-        taken = len(workload) + np.arange(len(closings), dtype=np.int64)
-    if len(end) and len(workload):
-        first = int(workload.submit_time[0])
-        last = int((workload.submit_time + workload.requested_time).max())
-        if not ((end > first) & (begin <= last)).any():
-            warn_caller(
-                f"{workload.name}: no window is between the first submission ({first} s) and"
-                f" {last} s, when the last job may have ended: no job meets one",
-                WorkloadWarning,
-            )
-    return Windows(begin, end, taken, np.zeros(1, SCALARS))
+    pairs = [(one, other) for one, other in zip(slices, windows, strict=True) if len(one)]
+    if not any(len(of.end) for _, of in pairs):
+        return
+    spans = [
+        (int(jobs.submit_time[0]), int((jobs.submit_time + jobs.requested_time).max()))
+        for jobs, _ in pairs
+    ]
+    for (first, last), (_, of) in zip(spans, pairs, strict=True):
+        if ((of.end > first) & (of.begin <= last)).any():
+            return
+    first, last = min(one for one, _ in spans), max(one for _, one in spans)
+    warn_caller(
+        f"{called_together(slices)}: no window is between the first submission ({first} s) and"
+        f" {last} s, when the last job may have ended: no job meets one",
+        WorkloadWarning,
+    )
 
 
 def holders_of(closings: list[Closing], cluster: Cluster) -> NDArray[np.int64]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numba import get_num_threads
@@ -13,44 +12,26 @@ from hpcgym.baselines.schedulers import find_scheduler
 from hpcgym.cluster.pool import Cluster
 from hpcgym.compilation import compiling
 from hpcgym.compilation.threads import OnThreads
-from hpcgym.engine import state
-from hpcgym.engine.answers import online
 from hpcgym.engine.answers.shares import ShareRows
 from hpcgym.engine.machines.nodes.rows import Rooms
 from hpcgym.engine.many import search
-from hpcgym.engine.rows import empty_rows
 from hpcgym.errors import HpcgymError, check_choice
 from hpcgym.schedule.bounded_slowdown import TAU_S, check_tau
 from hpcgym.scheduler.capabilities import check, check_scheduler
-from hpcgym.scheduler.estimates.by_name import learns, predicted_run_times
-from hpcgym.scheduler.estimates.learning import (
-    asks_for_predictions,
-    average_in_kernel,
-    learner_rows,
-    learning_rules,
-    make_estimators,
-    make_learner,
-)
-from hpcgym.scheduler.policies.features import WEIGHTED_FEATURES, JobColumns, check_features
-from hpcgym.scheduler.policies.mixed import Weighed, weighed
+from hpcgym.scheduler.estimates.learning import asks_for_predictions
+from hpcgym.scheduler.policies.features import WEIGHTED_FEATURES, check_features
 from hpcgym.scheduler.rules import Scheduler
-from hpcgym.scheduler.usage import check_fair_share, counts_usage
+from hpcgym.scheduler.usage import counts_usage
 from hpcgym.simulation.beginnings import fill_rooms, states_before
 from hpcgym.simulation.fair_share import (
     beginning_of,
     rows_of_beginnings,
 )
 from hpcgym.simulation.idle_shares import warn_of_weights
-from hpcgym.simulation.nodes import needs_on, rooms_for, single_cores
-from hpcgym.simulation.prepare import (
-    check_allocation,
-    check_jobs,
-    engine_rules,
-    job_records,
-    machine_of,
-    numbered,
-    orders,
-)
+from hpcgym.simulation.nodes import rooms_for
+from hpcgym.simulation.prepare import check_allocation, machine_of
+from hpcgym.simulation.restricted import restricted_rows, with_rows
+from hpcgym.sweep.batch_table import make_workers, node_rows, table_of
 from hpcgym.workload.model import Workload
 
 #: Metric -> its code in the engine; each is what :func:`hpcgym.schedule.metrics.compute_metrics`
@@ -102,7 +83,8 @@ class BatchSimulator:
     Raises
     ------
     HpcgymError : no slice, slices of different machines, or rules that the batch does not know:
-        conservative backfilling, an order of nodes on a pool, or processors that are switched off.
+        conservative backfilling, jobs that follow others, an order of nodes on a pool, or
+        processors that are switched off.
     WorkloadError : a job that cannot be simulated.
 
     Examples
@@ -130,14 +112,14 @@ class BatchSimulator:
         rules = scheduler if isinstance(scheduler, Scheduler) else find_scheduler(scheduler)
         machine = machine_of(parts[0], cluster, processors)
         _check_rules(rules, machine)
-        self._needs = _needs(parts, rules, machine)
+        self._nodes = node_rows(parts, rules, machine)
         self._machine = machine
         self.scheduler, self.processors = rules, machine.processors
         self.names = [part.name for part in parts]
         self.sizes = np.array([len(part) for part in parts])
         self.settings = np.array([machine.processors, check_tau(tau)], np.float64)
-        self.table, self.empty, self.learner = _table_of(
-            parts, self.sizes, self.features, rules, machine, self._needs is not None
+        self.table, self.empty, self.learner = table_of(
+            parts, self.sizes, self.features, rules, machine, self._nodes is not None
         )
         warn_of_weights(parts, rules, self.features)
         self._beginnings = (
@@ -150,7 +132,8 @@ class BatchSimulator:
             parts, rules, machine, self.table, rows, self.empty, self.learner
         )
         # how extracts begin on nodes is told for each number of workers
-        self._parts = parts if self._needs is not None and self._before is not None else []
+        self._parts = parts if self._nodes is not None and self._before is not None else []
+        self._kept = restricted_rows(parts, rules, machine, 1, self._nodes is not None)
         self._workers, self._rooms, self._fair = self._rows(1)
 
     def __len__(self) -> int:
@@ -206,12 +189,13 @@ class BatchSimulator:
         """Write the metrics of all simulations, some at a time."""
         if len(self._workers.sim) != threads:
             self._workers, self._rooms, self._fair = self._rows(threads)
+            self._kept = None if self._kept is None else with_rows(self._kept, threads)
         tasks = values.shape[0] * values.shape[1]
         at_once = max(threads, int(_JOBS_A_CALL / self.sizes.mean()))
         learns = True if asks_for_predictions(self.scheduler) else None
         pool = () if self._rooms is None else None
-        machine = self.table, self._workers, self._before, pool, self._rooms, learns, self._fair
-        rest = vectors, codes, self.settings, values
+        machine = self.table, self._workers, self._before, pool, self._rooms, self._kept
+        rest = learns, self._fair, vectors, codes, self.settings, values
         search_on_threads = OnThreads(search.search_share)
         with compiling(search.search_share):
             for first in range(0, tasks, at_once):
@@ -226,11 +210,12 @@ class BatchSimulator:
         workers = make_workers(self.empty, self.learner, longest, number)
         if self._beginnings:
             fair = rows_of_beginnings(self._beginnings, self.features, number, longest)
-        if self._needs is None:
+        if self._nodes is None:
             return workers, None, fair
-        rules, machine, requested = self.scheduler, self._machine, self.table.jobs["requested"]
+        rules, machine = self.scheduler, self._machine
         behind = 0 if self._before is None else len(self)
-        rooms = rooms_for(self._needs, requested, machine, rules, number + behind, longest)
+        needs, requested, holders = self._nodes
+        rooms = rooms_for(needs, requested, machine, rules, number + behind, longest + holders)
         if behind:
             fill_rooms(self._parts, rules, machine, self.table.slices, rooms, number)
         return workers, rooms, fair
@@ -306,20 +291,6 @@ def _check_rules(rules: Scheduler, machine: Cluster) -> None:
         check("batches", "shutdown")
 
 
-def _needs(parts: list[Workload], rules: Scheduler, machine: Cluster) -> NDArray[np.int64] | None:
-    """Return what all jobs ask of nodes, (n_rows, 1 + R); None on a pool of processors.
-
-    So it is where jobs ask for single cores.
-    """
-    if not machine.groups:
-        return None
-    needs = np.concatenate([needs_on(part, machine) for part in parts])
-    if single_cores(needs):
-        return None
-    check_scheduler(rules, "nodes", "batches on nodes")
-    return needs
-
-
 def thread_count(threads: int | None) -> int:
     """Return how many threads to use, at most those of numba."""
     if threads is None:
@@ -327,112 +298,3 @@ def thread_count(threads: int | None) -> int:
     if not isinstance(threads, int | np.integer) or threads < 1:
         raise HpcgymError(f"threads must be a whole number of at least 1, not {threads!r}")
     return min(int(threads), get_num_threads())
-
-
-_JOINED = ("jobs", "users", "keys", "scores", "static", "serial", "predicted", "ordered_by")
-
-
-def _table_of(
-    parts: list[Workload],
-    sizes: NDArray[np.int64],
-    features: tuple[str, ...],
-    rules: Scheduler,
-    machine: Cluster,
-    on_nodes: bool,
-) -> tuple[search.Table, state.State, online.Learner]:
-    """Return what all simulations share, and one before it begins, with room for any slice."""
-    pieces = [_piece(part, features, rules, machine.processors) for part in parts]
-    joined = {name: np.concatenate([getattr(piece, name) for piece in pieces]) for name in _JOINED}
-    last = average_in_kernel(rules)
-    known = None if learns(rules.estimate) else joined["predicted"]
-    engine = engine_rules(
-        rules, state.SCORED, pieces[0].secondary, known, joined["jobs"]["run"], last
-    )
-    longest, n_users = int(sizes.max()), max(piece.n_users for piece in pieces)
-    counts = counts_usage(rules, features)
-    check_fair_share(rules.fair_share, counts)
-    engine |= {
-        "asks": state.NOBODY,
-        **learning_rules(rules, asks_for_predictions(rules), on_nodes, counts),
-    }
-    empty = state.make_state(engine, None, longest, machine.processors, n_users, last)
-    processors = joined["jobs"]["processors"]
-    estimators = make_estimators(rules, joined["users"], processors, processors, machine.processors)
-    estimators.looks[0] = 1
-    keys, ends = joined["keys"], np.cumsum(sizes)
-    table = search.Table(
-        jobs=joined["jobs"],
-        slices=np.stack([ends - sizes, ends], axis=1),
-        users=joined["users"],
-        keys=np.concatenate([np.zeros(longest, np.int64), keys]) if len(keys) else keys,
-        second_scores=joined["scores"],
-        static=joined["static"],
-        waiting=pieces[0].mixed.waiting,
-        places=pieces[0].mixed.places,
-        formulas=pieces[0].mixed.formulas,
-        serial=joined["serial"],
-        predicted=joined["predicted"],
-        ordered_by=joined["ordered_by"],
-        sim=empty.sim.reshape(1),
-        blocks=empty.blocks,
-        **estimators._asdict(),
-    )
-    return table, empty, make_learner(rules, longest, n_users, estimators.classes)
-
-
-@dataclass(frozen=True)
-class _Piece:
-    """What one slice adds to what all simulations share, an entry for each of its jobs."""
-
-    jobs: NDArray[np.void]
-    users: NDArray[np.int64]
-    n_users: int
-    secondary: int
-    keys: NDArray[np.int64]
-    scores: NDArray[np.void]
-    mixed: Weighed
-    predicted: NDArray[np.int64]
-    ordered_by: NDArray[np.int64]
-
-    @property
-    def static(self) -> NDArray[np.float64]:
-        return self.mixed.static
-
-    @property
-    def serial(self) -> NDArray[np.float64]:
-        return self.mixed.serial
-
-
-def _piece(part: Workload, features: tuple[str, ...], rules: Scheduler, processors: int) -> _Piece:
-    """Return the arrays of one slice."""
-    check_jobs(part, processors)
-    n, jobs = len(part), job_records(part)
-    predicted = predicted_run_times(rules.estimate, jobs["run"], part)
-    ordered_by = predicted_run_times(rules.policy_estimate, jobs["run"], part, "policy_estimate")
-    ordered_by = jobs["requested"] if ordered_by is None else ordered_by
-    learning = average_in_kernel(rules) or asks_for_predictions(rules)
-    users, n_users = numbered(part.user_id) if learning else (_NONE, 0)
-    _, secondary, keys, scores = orders(part, rules, shares=True)
-    return _Piece(
-        jobs=jobs,
-        users=users,
-        n_users=n_users,
-        secondary=secondary,
-        keys=keys[n:] if secondary == state.KEYED else keys[:0],
-        scores=scores[n:] if secondary >= state.SCORED else scores[:0],
-        mixed=weighed(JobColumns(part, ordered_by), features, n),
-        predicted=jobs["requested"] if predicted is None else predicted,
-        ordered_by=ordered_by,
-    )
-
-
-_NONE = np.zeros(0, np.int64)
-
-
-def make_workers(
-    empty: state.State, learner: online.Learner, longest: int, number: int
-) -> search.Workers:
-    """Return arrays for that many workers, each with rows like those of an empty machine."""
-    scores = np.zeros((number, 2 * longest), state.SCORES)
-    learned = learner_rows(learner, number)
-    return search.Workers(**empty_rows(empty, number, empty._fields), **learned, scores=scores)

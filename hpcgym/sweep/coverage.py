@@ -19,7 +19,8 @@ from hpcgym.scheduler.capabilities import check_scheduler
 from hpcgym.scheduler.policies.features import FEATURES, check_features
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.warm_start import check_extract
-from hpcgym.sweep.batch import METRICS, BatchSimulator, make_workers, thread_count
+from hpcgym.sweep.batch import METRICS, BatchSimulator, thread_count
+from hpcgym.sweep.batch_table import make_workers
 from hpcgym.workload.model import Workload
 
 Floats = NDArray[np.float64]

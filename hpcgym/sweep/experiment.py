@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -15,8 +16,10 @@ from hpcgym.files import MOST_TOML, bytes_of, toml_of
 from hpcgym.schedule.metrics import known_metrics
 from hpcgym.scheduler.capabilities import check
 from hpcgym.scheduler.own_code import names_code, own_rule
+from hpcgym.scheduler.rule_values import quota_text
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.scheduler.usage import check_fair_share
+from hpcgym.scheduler.windows import window_text
 from hpcgym.sweep.corun import at, believed, check_sharing
 from hpcgym.sweep.limits import LimitSet, check_limited
 from hpcgym.sweep.simulations import OWN_RULES
@@ -33,6 +36,8 @@ def _names(kind: type[Any]) -> tuple[str, ...]:
 
 
 _RULES = _names(Scheduler)
+#: Rules that are texts, or files that hold such: what the manifest has are texts.
+_IN_TEXTS = {"quota": quota_text, "maintenance": window_text}
 _NOT_KEYS = ("path", "sha256", "own")  # of an experiment's file
 
 
@@ -78,7 +83,8 @@ def load_experiment(path: str | Path) -> Experiment:
 
     The file has ``schedulers``, a list of names and of tables (a ``name`` of one's own, a
     ``scheduler`` to begin with, and rules that differ, a ``dispatcher`` or a ``policy`` also by
-    ``module:name``, in the folder of the file first); ``[[workloads]]``, tables with the keys of
+    ``module:name``, in the folder of the file first; ``quota`` and ``maintenance`` as on the
+    command line, their files relative to that folder); ``[[workloads]]``, tables with the keys of
     :class:`Source`; and, if wanted, ``seeds``, ``metrics``, ``speedups``, one or a list,
     ``shuffles``, a list of seeds or how many, from 0 on, and ``[[limits]]``, tables with the keys
     of :class:`LimitSet`.
@@ -178,6 +184,9 @@ def _scheduler(where: str, entry: str | dict[str, Any], folder: Path) -> tuple[s
     rules |= {
         rule: at(f"{where}.{rule}", own_rule, text, folder) for rule, text in _own(entry).items()
     }
+    for rule, read in _IN_TEXTS.items():
+        if rule in rules:
+            rules[rule] = at(f"{where}.{rule}", read, _beside(rules[rule], folder))
     shares = rules.get("fair_share")
     if isinstance(shares, str) and shares.endswith(".toml"):
         rules["fair_share"] = str(folder / shares)
@@ -187,6 +196,12 @@ def _scheduler(where: str, entry: str | dict[str, Any], folder: Path) -> tuple[s
     scheduler = at(where, begin.but, **rules)
     at(where, check_fair_share, rules.get("fair_share"), any(scheduler.usage_orders))
     return name, scheduler
+
+
+def _beside(text: Any, folder: Path) -> Any:
+    """Return the path of a file in a folder, if there is one of that name; else what is given."""
+    path = folder / os.path.expanduser(text) if isinstance(text, str) else folder
+    return str(path) if os.path.isfile(path) else text
 
 
 def _own(entry: Mapping[str, Any]) -> dict[str, str]:

@@ -299,6 +299,8 @@ def test_the_state_in_plain_terms() -> None:
         "threshold": None,
         "hold": None,
         "fair_share": None,
+        "quota": None,
+        "maintenance": None,
     }
     assert (
         hpcgym.simulate(jobs, **env.scheduler_rules).start.tolist() == env.result().start.tolist()

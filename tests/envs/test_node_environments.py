@@ -35,6 +35,7 @@ import hpcgym
 from hpcgym import Cluster, HpcgymError, simulate
 from hpcgym.baselines.policies import Baseline, find_baseline
 from hpcgym.envs.core.options import USUAL_FEATURES
+from hpcgym.envs.job_selection import JobSelection
 from hpcgym.workload import Workload
 
 POLICIES = st.sampled_from(["fcfs", "sjf", "saf", "f1", "wfp3", "lexp", "unicef"])
@@ -271,3 +272,16 @@ def test_jobs_that_have_not_started_have_no_nodes() -> None:
         result = env.result()
         assert (result.start < 0).any()
         assert [bool(held) for held in units_on_nodes(result)] == (result.start >= 0).tolist()
+
+
+def test_weeks_have_the_units_of_their_jobs() -> None:
+    trace = hpcgym.load_workload("eurora:days=20,seed=1")
+    env = JobSelection(trace, episodes="weeks", cluster="eurora")
+    env.reset(seed=0)
+    week = env.episode_workload
+    rows = np.searchsorted(trace.job_number, week.job_number)
+    assert 0 < len(week) < len(trace)
+    assert week.units is not None
+    assert trace.units is not None
+    assert week.units.tolist() == trace.units[rows].tolist()
+    assert week.per_unit["mem"].tolist() == trace.per_unit["mem"][rows].tolist()

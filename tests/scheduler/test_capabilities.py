@@ -130,7 +130,7 @@ OTHERWISE: dict[tuple[str, str], str] = {
     **{
         (place, feature): "unexpected keyword argument"
         for place in PLACES
-        for feature in ("dispatcher", "dispatch time", "function", *RESTRICTIONS)
+        for feature in ("dispatcher", "dispatch time", "function", "dependencies")
         if "env" in place
     },
     ("shared nodes", "contiguous"): "^allocation: with speedups",
@@ -147,8 +147,6 @@ for feature, words in (
     ("changing levels", "unexpected keyword"),
     ("conservative", "unknown backfill"),
     ("depth", "unknown backfill"),
-    ("quota", "unexpected keyword"),
-    ("maintenance", "unexpected keyword"),
     ("dependencies", "unexpected keyword"),
     ("dispatcher", "unexpected keyword"),
     ("dispatch time", "unexpected keyword"),

@@ -14,8 +14,14 @@ from numpy.typing import NDArray
 from hpcgym.compilation import jit, jit_entry, jit_part
 from hpcgym.engine.answers.online import FOR_ORDERING, KNOWN
 from hpcgym.engine.answers.share_rows import begin_shares, weigh_usage
-from hpcgym.engine.machines.nodes.rows import copy_nodes, empty_nodes, run_on_nodes
-from hpcgym.engine.machines.pool.rows import run_on_pool
+from hpcgym.engine.machines.nodes.rows import (
+    close_nodes,
+    copy_nodes,
+    empty_nodes,
+    run_on_nodes,
+    run_restricted_on_nodes,
+)
+from hpcgym.engine.machines.pool.rows import run_on_pool, run_restricted_on_pool
 from hpcgym.engine.many.beginnings import (
     begin_learning,
     line_up_rows,
@@ -25,6 +31,7 @@ from hpcgym.engine.many.beginnings import (
     set_weights,
 )
 from hpcgym.engine.orders.mixing import mix
+from hpcgym.engine.passes.restricted_rows import begin_restricted
 from hpcgym.engine.slowdown import bounded_slowdown
 from hpcgym.engine.state import ALL_PASSES, FOREVER
 
@@ -154,6 +161,28 @@ def run_slice_on_nodes(worker, table, workers, before, rooms, learns, fair, s):
     run_on_nodes(table, start, n, workers, rooms, worker, learns, fair, end)
 
 
+@jit_part
+def run_restricted_slice(worker, table, workers, pool, rooms, kept, learns, fair, s):
+    """Simulate a slice to its end under quotas and around windows."""
+    start, stop = table.slices[s, 0], table.slices[s, 1]
+    n = stop - start
+    begin_restricted(
+        kept, worker, s, workers.sim[worker], workers.blocks[worker], workers.entries[worker],
+        workers.line[worker], start, n,
+    )  # fmt: skip
+    end = np.int64(FOREVER)
+    if pool is not None:
+        run_restricted_on_pool(table, start, n, workers, kept, s, worker, learns, fair, end)
+    if rooms is not None:
+        closings = kept.closed_first.shape[1] - 1
+        first = start + s * closings
+        empty_nodes(rooms, worker, first, first + n + closings)
+        close_nodes(rooms, kept, worker, s, first, n)
+        run_restricted_on_nodes(
+            table, start, n, workers, rooms, first, kept, s, worker, learns, fair, end
+        )  # fmt: skip
+
+
 @jit
 def measure(metric, jobs, progress, begin, processors, tau):
     """Return a metric of a schedule that has ended, and begun at ``begin`` [s].
@@ -203,8 +232,8 @@ def measure(metric, jobs, progress, begin, processors, tau):
 
 @jit_entry
 def search_share(
-    worker, n_workers, first, stop, table, workers, before, pool, rooms, learns, fair, weights,
-    metrics, settings, out,
+    worker, n_workers, first, stop, table, workers, before, pool, rooms, kept, learns, fair,
+    weights, metrics, settings, out,
 ):  # fmt: skip
     """Simulate every ``n_workers``-th task from ``first`` to ``stop`` (exclusive).
 
@@ -215,7 +244,9 @@ def search_share(
     before : how slices begin, None if all do with an empty machine.
     pool : not None on a pool of processors, where ``rooms`` is None.
     rooms : hpcgym.engine.machines.nodes.rows.Rooms of the workers, and behind them those with which
-        slices begin, if ``before`` says how.
+        slices begin, if ``before`` says how. Their jobs are those of the table; behind those of
+        each slice stand the ones who hold nodes in windows.
+    kept : RestrictedRows of the workers; None without quotas and windows.
     learns : None where no run times are learned.
     fair : ShareRows of the workers, and behind them those with which slices begin; None where no
         order looks at usage.
@@ -230,10 +261,13 @@ def search_share(
         s, v = task // n_vectors, task % n_vectors
         own = s if weights.shape[1] > 1 else 0
         begin_slice(worker, table, workers, before, fair, weights[v, own], 1.0, s)
-        if pool is not None:
-            run_slice(worker, table, workers, learns, fair, s, np.int64(ALL_PASSES))
-        if rooms is not None:
-            run_slice_on_nodes(worker, table, workers, before, rooms, learns, fair, s)
+        if kept is not None:
+            run_restricted_slice(worker, table, workers, pool, rooms, kept, learns, fair, s)
+        if kept is None:
+            if pool is not None:
+                run_slice(worker, table, workers, learns, fair, s, np.int64(ALL_PASSES))
+            if rooms is not None:
+                run_slice_on_nodes(worker, table, workers, before, rooms, learns, fair, s)
         jobs = table.jobs[table.slices[s, 0] : table.slices[s, 1]]
         progress, begin = workers.progress[worker], jobs[0].submit
         if before is not None:

@@ -7,15 +7,19 @@ import numpy as np
 from hpcgym.compilation import jit, jit_part
 from hpcgym.engine.ordered import BLOCK, block_at
 from hpcgym.engine.orders.scores import score_now
-from hpcgym.engine.state import KEYED, PREDICTION, PRIMARY_QUEUE, QUEUE, SCORED
+from hpcgym.engine.state import KEYED, PREDICTION, PRIMARY_QUEUE, QUEUE, SCORED, SELECTION
 
 
 @jit
 def line_up(sim, jobs, scores, blocks, entries, line, most):
     """Write the queued jobs to ``line`` in primary order, or the first; return how many.
 
-    ``most``: of how many the caller has need. There may be more.
+    ``most``: of how many the caller has need. There may be more. Where an agent selects jobs, it is
+    the one that was selected.
     """
+    if sim.primary == SELECTION:
+        line[0].job = sim.selected
+        return 1
     starved = 0
     if sim.threshold >= 0 or sim.primary >= SCORED:
         starved = line_up_starved(sim, jobs, blocks, entries, line)

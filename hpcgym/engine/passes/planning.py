@@ -38,6 +38,7 @@ from hpcgym.engine.state import (
     PRIMARY_QUEUE,
     QUEUE,
     SCORED,
+    SELECTION,
     SUBMISSION,
     UNCORRECTED,
 )
@@ -275,7 +276,7 @@ def keep_reservation(sim, progress, line, job):
         return
     sim.shadow = line[job].reserved
     # where the order changes as jobs wait, the next pass may have another head: no promise
-    if progress[job].promised < 0 and sim.primary < SCORED:
+    if progress[job].promised < 0 and sim.primary < SELECTION:
         progress[job].promised = line[job].reserved
 
 

@@ -3,6 +3,9 @@
 They are those of :mod:`hpcgym.engine.passes.planning`, with what a machine gives to them; here is
 added who may start, that plans are made around windows, and when jobs come that follow others. A
 pass follows the end of each window at which jobs wait.
+
+Where an agent says what is served, a pass asks as long as a queued job that may start finds room
+beside those that run: for an order of the queue once, or for one job after the other.
 """
 
 from __future__ import annotations
@@ -11,14 +14,23 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hpcgym.compilation import jit_part
+from hpcgym.compilation import jit, jit_part
 from hpcgym.engine.events import enqueue
 from hpcgym.engine.loop import loop_of
+from hpcgym.engine.ordered import BLOCK, block_at
 from hpcgym.engine.passes.dependencies import Dependencies, follow, next_coming, pop
 from hpcgym.engine.passes.planning import next_planned_pass, planning_of
 from hpcgym.engine.passes.quotas import Quotas, exceeds, note, settle
 from hpcgym.engine.passes.windows import Windows, are_left, forget_over, next_over
-from hpcgym.engine.state import A_RENEWAL, EACH_TIME, FOREVER, QUEUE
+from hpcgym.engine.state import (
+    A_RENEWAL,
+    AN_ORDER,
+    EACH_JOB,
+    EACH_TIME,
+    FOREVER,
+    NOBODY,
+    QUEUE,
+)
 
 
 class Restricted(NamedTuple):
@@ -68,6 +80,7 @@ def loop_restricted(
     fits_now: Any,
     free_until: Any,
     begin: Any,
+    has_room: Any,
 ) -> Any:
     """Return the loop of a machine under quotas and around windows.
 
@@ -78,6 +91,7 @@ def loop_restricted(
     close : takes from the plan what a window takes, from a time to its end.
     plan_running, reserve, place_now, fits_now, free_until, begin : as
         :func:`hpcgym.engine.passes.planning.planning_of` takes them.
+    has_room : returns whether a job finds room beside those that run, and changes nothing.
     """
 
     @jit_part
@@ -129,6 +143,17 @@ def loop_restricted(
             welcome(machine.machine, job)
             enqueue(sim, jobs, progress, keys, scores, blocks, entries, narrow, job)
 
+    @jit
+    def is_to_ask(sim, jobs, blocks, entries, machine):
+        """Return whether a queued job may start now, as far as quotas and free processors go."""
+        for k in range(blocks[QUEUE].in_use):
+            block = block_at(blocks, QUEUE, k)
+            for i in range(block * BLOCK, block * BLOCK + blocks[block].count):
+                job = entries[i].job
+                if not barred(machine, job) and has_room(sim, jobs, machine.machine, job):
+                    return True
+        return False
+
     @jit_part
     def do_pass(
         jobs, keys, scores, users,
@@ -136,15 +161,31 @@ def loop_restricted(
         ended, machine,
     ):  # fmt: skip
         """Start what may start, once what has ended counts no longer."""
-        settle(machine.quotas, sim, ended)
-        forget_over(machine.windows, sim.time)
-        before(sim, profile, ended, machine.machine)
-        come(sim, jobs, keys, scores, progress, blocks, entries, narrow, ended, machine)
+        if sim.asked == AN_ORDER:
+            sim.asked = 0  # it goes on, with the answer
+        else:
+            settle(machine.quotas, sim, ended)
+            forget_over(machine.windows, sim.time)
+            before(sim, profile, ended, machine.machine)
+            come(sim, jobs, keys, scores, progress, blocks, entries, narrow, ended, machine)
+            if sim.asks != NOBODY:
+                arrived, sim.arrived = sim.arrived, 0
+                for job in range(sim.next - arrived, sim.next):
+                    enqueue(sim, jobs, progress, keys, scores, blocks, entries, narrow, job)
+                if is_to_ask(sim, jobs, blocks, entries, machine):
+                    sim.asked = AN_ORDER
+                sim.changed = 1  # nothing has been planned
+                return
         # jobs that start in order, and not by a plan, need one of the windows all the same
         if are_left(machine.windows) and (sim.every > 0 or sim.depth == 0):
             plan_all(sim, blocks, entries, profile, machine)
         plan_and_start(
             jobs, keys, scores, sim, progress, blocks, entries, profile, line, narrow, idle, machine
         )  # fmt: skip
+        if sim.asks == EACH_JOB:
+            starts = progress[sim.selected].start >= 0
+            sim.selected = -1
+            if starts and is_to_ask(sim, jobs, blocks, entries, machine):
+                sim.asked = AN_ORDER
 
     return loop_of(advance, do_pass)

@@ -77,7 +77,11 @@ def joined(workload: Workload, parts: list[Workload]) -> Workload:
     The columns need no check and no sorting: they are rows of a checked workload, in its order.
     """
     columns = {c: _one_column([p.columns[c] for p in parts]) for c in workload.columns}
-    joined = replace(workload, columns=columns, killed=_one_column([p.killed for p in parts]))
+    asked = [p.units for p in parts if p.units is not None]
+    units = _one_column(asked) if asked else None
+    per_unit = {r: _one_column([p.per_unit[r] for p in parts]) for r in workload.per_unit}
+    killed = _one_column([p.killed for p in parts])
+    joined = replace(workload, columns=columns, killed=killed, units=units, per_unit=per_unit)
     for p in parts:
         joined = joined.counted(p.cleaning)
     return joined

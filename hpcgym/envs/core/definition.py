@@ -61,11 +61,14 @@ def episodes_of(definition: Definition, given: Mapping[str, Any]) -> Episodes:
     """Return the episodes of an environment, by its arguments for them."""
     options, features = definition.options, definition.rules.get("features", ())
     scheduler = options.scheduler
+    both = {"quota": scheduler.quota, "maintenance": scheduler.maintenance}
+    kept = {rule: value for rule, value in both.items() if value is not None}
     return Episodes(
         options.workload,
         **given,
         cluster=options.cluster,
         keeps_past=asks_for_predictions(scheduler) or counts_usage(scheduler, features),
+        rules=kept,
     )
 
 

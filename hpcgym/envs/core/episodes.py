@@ -75,6 +75,7 @@ class Episodes:
         :mod:`hpcgym.envs.core.samplers`. The slices themselves stay.
     cluster : the machine; None: a pool of the workload's processors.
     keeps_past : whether episodes that begin with jobs know those that had ended.
+    rules : rules that the scheduler has which left the machine, whatever it is: quotas and windows.
 
     Attributes
     ----------
@@ -106,12 +107,12 @@ class Episodes:
         sampler: str = "uniform",
         cluster: Cluster | None = None,
         keeps_past: bool = False,
+        rules: Mapping[str, Any] | None = None,
     ) -> None:
         self.kind = check_choice("episodes", episodes, KINDS)
-        self._around = read_surroundings(start, warmup, arrivals, horizon)
-        self.around: dict[str, Any] = {
-            "start": start, "warmup": warmup, "arrivals": arrivals, "horizon": horizon,
-        }  # fmt: skip
+        self._around = read_surroundings(start, warmup, arrivals, horizon, rules or {})
+        around = {"start": start, "warmup": warmup, "arrivals": arrivals, "horizon": horizon}
+        self.around: dict[str, Any] = around
         self.part = check_choice("part", part, PARTS)
         self.jobs = check_whole("jobs", jobs, 1)
         self.sampler = check_choice("sampler", sampler, SAMPLERS)

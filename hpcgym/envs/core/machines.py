@@ -11,12 +11,14 @@ from numpy.typing import NDArray
 
 from hpcgym.cluster.power_plans import greatest_w
 from hpcgym.engine.machines.nodes.rows import row_of
-from hpcgym.engine.rows import arrays_of_rows
+from hpcgym.engine.passes.restricted_rows import RestrictedRows
+from hpcgym.engine.rows import arrays_of_rows, shared_arrays
 from hpcgym.envs.core.node_books import keeps_books
 from hpcgym.envs.core.options import Options
 from hpcgym.envs.core.tables import Common
 from hpcgym.envs.core.told import State
 from hpcgym.schedule.result import Result
+from hpcgym.scheduler.capabilities import check_scheduler
 from hpcgym.scheduler.limits import Limit
 from hpcgym.simulation.nodes import (
     allocation_of,
@@ -26,6 +28,7 @@ from hpcgym.simulation.nodes import (
     node_needs,
     rooms_for,
 )
+from hpcgym.simulation.restricted import restricted_rows
 from hpcgym.simulation.run import idle_processor_seconds
 from hpcgym.workload.model import Workload
 
@@ -36,6 +39,7 @@ class MachineParts(NamedTuple):
     alone: Any = None
     pool: Any = None
     rooms: Any = None
+    kept: Any = None
     limited: Any = None
     corun: Any = None
 
@@ -51,6 +55,7 @@ class Machines:
     cluster : the machine, with what the simulations do of its rules.
     units : what the simulations count of a machine: here processors.
     counted : how many units, processors or nodes, energy and observations are divided by.
+    kept : quotas and windows, with rows for all simulations; None without any.
     parts : what compiled functions take of the machines.
     books : whether energy is what nodes draw, and what stands above them.
     n_booked : of how many nodes it is counted one by one.
@@ -68,6 +73,7 @@ class Machines:
     terms: ClassVar[tuple[str, ...]] = ("bsld", "wait_s", "energy_j")
     own_rules: ClassVar[tuple[str, ...]] = ()
     limits_of: Any = None
+    kept: RestrictedRows | None = None
     ticks = 1
     parts: MachineParts
 
@@ -85,7 +91,10 @@ class Machines:
             requested = workload.requested_time
             self.rows = rooms_for(needs, requested, cluster, options.scheduler, rows, longest)
         pool = () if self.rows is None else None
-        self.parts = MachineParts(alone=(), pool=pool, rooms=self.rows)
+        if cluster.groups and any(window.nodes for window in options.scheduler.windows):
+            check_scheduler(options.scheduler, "environments on nodes")
+        self.kept = restricted_rows([workload], options.scheduler, cluster, number, False)
+        self.parts = MachineParts(alone=(), pool=pool, rooms=self.rows, kept=self.kept)
 
     @property
     def is_pool(self) -> bool:
@@ -100,12 +109,14 @@ class Machines:
     @property
     def changing(self) -> tuple[NDArray[Any], ...]:
         """The arrays with a row for each simulation."""
-        return () if self.rows is None else arrays_of_rows(self.rows)
+        parts = (self.rows, self.kept)
+        return tuple(one for part in parts if part is not None for one in arrays_of_rows(part))
 
     @property
     def telling(self) -> tuple[NDArray[Any], ...]:
         """Constant arrays that tell one machine from another, for fingerprints."""
-        return () if self.rows is None else (self.rows.needs, self.rows.capacity, self.rows.begin)
+        told = () if self.rows is None else (self.rows.needs, self.rows.capacity, self.rows.begin)
+        return told if self.kept is None else (*told, *shared_arrays(self.kept))
 
     def prepared(self, common: Common) -> Common:
         """Return the jobs in the units and the clock of the simulations."""

@@ -78,6 +78,8 @@ def read_options(
     threshold: float | None = None,
     hold: Any = None,
     fair_share: Any = None,
+    quota: Any = None,
+    maintenance: Any = None,
     reward: Reward = "bsld",
     paid: str = "start",
     window: int | str = USUAL_WINDOW,
@@ -109,6 +111,8 @@ def read_options(
         threshold=threshold,
         hold=hold,
         fair_share=fair_share,
+        quota=quota,
+        maintenance=maintenance,
     )
     check_allocation(allocation, cluster)
     check_scheduler(scheduler, "environments")

@@ -47,6 +47,7 @@ from hpcgym.scheduler.estimates.learning import (
 )
 from hpcgym.simulation.nodes import check_limits_kept
 from hpcgym.simulation.prepare import power_rules
+from hpcgym.simulation.restricted import check_rules
 from hpcgym.workload.model import Workload
 
 
@@ -111,9 +112,11 @@ class Simulations:
         predicts = asks_for_predictions(scheduler)
         rules = {"asks": asks_when(kind, interval[0]), "keeps": int(keeps)}
         rules |= power_rules(machines.cluster, scheduler, shutdown_action)
-        on_nodes = not machines.is_pool
-        rules |= learning_rules(scheduler, predicts, on_nodes, self.usage is not None)
+        logs = not machines.is_pool or scheduler.restricts
+        rules |= learning_rules(scheduler, predicts, logs, self.usage is not None)
         first = empty_machine(options, longest, kind, rules, common, machines.units)
+        if scheduler.restricts:
+            check_rules(workload, scheduler, first.sim, not machines.is_pool)
         settings = settings_of(
             self.layout, features, interval, limited, kind=kind, by_action=shutdown_action,
             processors=machines.counted, ticks=machines.ticks, autoreset=autoreset,

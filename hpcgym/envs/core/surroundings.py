@@ -7,6 +7,7 @@ waited then, have a time in which nothing counts yet, let later jobs go on to co
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -55,8 +56,12 @@ class Surroundings(NamedTuple):
         return self == Surroundings(None, 0, False, FOREVER)
 
 
-def read_surroundings(start: Any, warmup: Any, arrivals: Any, horizon: Any) -> Surroundings:
+def read_surroundings(
+    start: Any, warmup: Any, arrivals: Any, horizon: Any, rules: Mapping[str, Any]
+) -> Surroundings:
     """Return what episodes have around their jobs, checked.
+
+    ``rules``: what the scheduler keeps that left the machine, whatever it is.
 
     Raises
     ------
@@ -64,7 +69,7 @@ def read_surroundings(start: Any, warmup: Any, arrivals: Any, horizon: Any) -> S
     """
     scheduler = None
     if start != "empty":
-        scheduler = find_scheduler(USUAL_START if start == "warm" else start)
+        scheduler = find_scheduler(USUAL_START if start == "warm" else start).but(**rules)
     check_choice("arrivals", arrivals, ARRIVALS)
     continues = arrivals == "continue"
     if continues and horizon is None:

@@ -26,6 +26,7 @@ from hpcgym.scheduler.estimates.learning import (
 from hpcgym.scheduler.policies.features import JobColumns
 from hpcgym.scheduler.policies.mixed import weighed
 from hpcgym.simulation.prepare import engine_rules, job_records, numbered, orders
+from hpcgym.simulation.restricted import profile_for
 from hpcgym.workload.model import Workload
 
 # kinds in which single jobs are started from outside
@@ -83,7 +84,8 @@ def empty_machine(
     rules = engine_rules(
         options.scheduler, primary, common.secondary, common.predicted, common.jobs["run"], last
     )
-    return state.make_state(rules | more_rules, None, longest, processors, common.n_users, last)
+    first = state.make_state(rules | more_rules, None, longest, processors, common.n_users, last)
+    return first._replace(profile=profile_for(options.scheduler, first.profile))
 
 
 def table_of(

@@ -8,6 +8,7 @@ What the functions take of a machine is not None where the environment has a mac
 
 - ``pool``: processors that are all alike; ``()``, since it has no arrays of its own.
 - ``rooms``: nodes.
+- ``kept``: quotas and windows of one of these two, if there are any, as RestrictedRows.
 - ``limited``: nodes of their own for jobs, under limits or not.
 - ``corun``: nodes that jobs share.
 
@@ -26,28 +27,16 @@ import numpy as np
 
 from hpcgym.compilation import jit_entry, jit_inline, jit_part
 from hpcgym.engine.answers.online import FOR_ORDERING, KNOWN
-from hpcgym.engine.answers.share_rows import begin_shares
-from hpcgym.engine.idle_power import rest, some_idle, switch_off
-from hpcgym.engine.machines.corun.rows import begin_corun
+from hpcgym.engine.idle_power import some_idle, switch_off
 from hpcgym.engine.machines.limited.controls import extend_control
-from hpcgym.engine.machines.limited.rows import begin_machine, machine_of, run_under_limits
-from hpcgym.engine.machines.nodes.rows import copy_nodes, empty_nodes, nodes_of, run_on_nodes
-from hpcgym.engine.machines.pool.rows import run_on_pool
-from hpcgym.engine.many.beginnings import (
-    begin_learning,
-    line_up_rows,
-    recall,
-    rewind,
-    set_second_scores,
-)
+from hpcgym.engine.machines.limited.rows import machine_of, run_under_limits
+from hpcgym.engine.machines.nodes.rows import nodes_of, run_on_nodes, run_restricted_on_nodes
+from hpcgym.engine.machines.pool.rows import run_on_pool, run_restricted_on_pool
 from hpcgym.engine.orders.scores import forget_bounds
 from hpcgym.engine.state import ALL_PASSES, AN_ORDER, FOREVER, NOBODY
 from hpcgym.envs.core.arrays import (
     BEGIN,
-    BSLD,
-    BUSY,
     ENERGY,
-    MAX_WAIT,
     N_TERMS,
     N_TOLD,
     ORDERING_KIND,
@@ -55,111 +44,43 @@ from hpcgym.envs.core.arrays import (
     SELECTION_KIND,
     SHOW,
     STEP,
-    WAIT,
     WEIGHTS_KIND,
 )
 from hpcgym.envs.core.rewards import LOG
 from hpcgym.envs.kernels.accounts import account
-from hpcgym.envs.kernels.corun import (
-    act_on_pairs,
-    begin_norms,
-    serve,
-    show_pairs,
-)
+from hpcgym.envs.kernels.allowed import count_allowed, mask_barred, nearest_allowed
+from hpcgym.envs.kernels.beginning import begin
+from hpcgym.envs.kernels.corun import act_on_pairs, serve, show_pairs
 from hpcgym.envs.kernels.intervals import interval_is_over, next_stop, weigh
 from hpcgym.envs.kernels.limited import control, observe_power
 from hpcgym.envs.kernels.observe import ON_AT, observe
 from hpcgym.envs.kernels.terms import step_of_log
 
 
-@jit_inline
-def begin(e, table, batch, before, rooms, limited, corun, fair):
-    """Begin the next episode of environment ``e``."""
-    episode = batch.episode_state[e]
-    start, n = episode.next_start, episode.next_jobs
-    episode.start, episode.jobs, episode.origin = start, n, start
-    episode.counting, episode.open = episode.next_counting, episode.next_open
-    episode.until, episode.of_slice = episode.next_until, episode.next_of_slice
-    episode.beginning, episode.truncated = episode.next_beginning, 0
-    episode.visible = episode.cursor = episode.counted = episode.new = episode.ended = 0
-    episode.noted = episode.unpaid = episode.gone = 0
-    batch.owed[e, BSLD] = batch.owed[e, WAIT] = 0.0
-    episode.begin = table.jobs[start].submit
-    episode.controls_hold = episode.hides = 0
-    if before is None:
-        rewind(
-            table.sim, table.blocks, table.jobs[start : start + n],
-            table.predicted[start : start + n],
-            batch.sim, e, batch.progress[e], batch.history[e], batch.blocks[e],
-        )  # fmt: skip
-        begin_learning(table, batch, e, start, n)
-    if before is not None:
-        recall(before, episode.beginning, table, start, n, batch, e)
-        episode.begin = max(episode.begin, before.time[episode.beginning])
-    episode.last_time = episode.stop = episode.begin
-    episode.counts_first = episode.next_counts_first
-    if rooms is not None:
-        if before is None:
-            empty_nodes(rooms, e, start, start + n)
-        if before is not None:
-            place = episode.beginning
-            copy_nodes(rooms, len(batch.sim) + place, e, start, start + n, before.number[place])
-    if limited is not None:
-        begin_machine(limited, e, start, start + n, table.jobs)
-    begin_scores(e, table, batch, fair, start, n)
-    if before is not None and before.time[episode.beginning] >= 0:
-        line_up_rows(table, start, n, batch, e, before, fair, episode.beginning)
-    batch.counted_j[e] = batch.begun_j[e] = 0.0
-    for node in range(len(batch.busy_until[e])):
-        batch.busy_until[e, node] = 0
-    if table.sim[0].managed == 1:
-        rest(batch.sim[e], batch.idle[e], table.settings[0].processors)
-    span = max(table.jobs[start + n - 1].submit - episode.begin, 0) + 1
-    full = table.watts[BUSY] * table.settings[0].processors
-    decided = episode.of_slice if episode.of_slice > 0 else n - batch.sim[e].started
-    batch.norms[e, BSLD] = -1.0 / decided
-    batch.norms[e, WAIT] = -1.0 / (3600.0 * decided)
-    batch.norms[e, MAX_WAIT] = -1.0 / 3600.0
-    for k in range(batch.scales.shape[1]):
-        batch.scales[e, k] = batch.next_scales[e, k]
-    batch.norms[e, ENERGY] = -1.0 / max(full * span, 1.0)
-    for term in range(N_TERMS):
-        batch.totals[e, term] = 0.0
-    if corun is not None:
-        begin_corun(corun, e, start, n)
-        begin_norms(e, table, batch, corun)
-
-
 @jit_part
-def begin_scores(e, table, batch, fair, start, n):
-    """Set the scores that do not depend on actions, without what usage adds."""
-    scores = batch.scores[e]
-    if fair is not None:
-        begin_shares(fair, len(batch.sim) + e, e, n)
-        scores = fair.rows.base[e]
-    if table.settings[0].kind == ORDERING_KIND:
-        # jobs outside the window come after those within, by submission
-        for job in range(n):
-            scores[job].score = -np.inf
-            scores[job].patience = np.inf
-    set_second_scores(scores, table.second_scores, start, n)
-
-
-@jit_part
-def simulate(e, table, batch, pool, rooms, limited, learns, fair, stop_time):
+def simulate(e, table, batch, pool, rooms, kept, limited, learns, fair, stop_time):
     """Run the simulator of environment ``e`` to its next question, its end or ``stop_time`` [s]."""
     start, n = batch.episode_state[e].start, batch.episode_state[e].jobs
-    if pool is not None:
-        run_on_pool(table, start, n, batch, e, learns, fair, stop_time, np.int64(ALL_PASSES))
-    if rooms is not None:
-        run_on_nodes(table, start, n, batch, rooms, e, learns, fair, stop_time)
+    s = np.int64(0)
+    if kept is not None:
+        if pool is not None:
+            run_restricted_on_pool(table, start, n, batch, kept, s, e, learns, fair, stop_time)
+        if rooms is not None:
+            run_restricted_on_nodes(
+                table, start, n, batch, rooms, start, kept, s, e, learns, fair, stop_time
+            )  # fmt: skip
+    if kept is None:
+        if pool is not None:
+            run_on_pool(table, start, n, batch, e, learns, fair, stop_time, np.int64(ALL_PASSES))
+        if rooms is not None:
+            run_on_nodes(table, start, n, batch, rooms, e, learns, fair, stop_time)
     if limited is not None:
         run_under_limits(table, start, n, batch, limited, e, learns, fair, stop_time)
 
 
 @jit_part
 def act(
-    e, begins, table, batch, alone, pool, rooms, limited, corun, learns, fair, chosen, numbers
+    e, begins, table, batch, alone, pool, rooms, kept, limited, corun, learns, fair, chosen, numbers
 ):  # fmt: skip
     """Go to the next decision, after what the action says; to the first if the episode begins."""
     if corun is not None:
@@ -169,11 +90,15 @@ def act(
             act_on_pairs(e, table, batch, corun, chosen[e], numbers[e])
         account(e, table, batch, pool, rooms, limited, corun)
     if alone is not None:
-        act_on_queue(e, begins, table, batch, pool, rooms, limited, learns, fair, chosen, numbers)
+        act_on_queue(
+            e, begins, table, batch, pool, rooms, kept, limited, learns, fair, chosen, numbers
+        )  # fmt: skip
 
 
 @jit_inline
-def act_on_queue(e, begins, table, batch, pool, rooms, limited, learns, fair, chosen, numbers):
+def act_on_queue(
+    e, begins, table, batch, pool, rooms, kept, limited, learns, fair, chosen, numbers
+):  # fmt: skip
     """Do what :func:`act` does where jobs have their processors alone.
 
     The simulator is called in one place: each more would be compiled once more.
@@ -191,6 +116,8 @@ def act_on_queue(e, begins, table, batch, pool, rooms, limited, learns, fair, ch
             # there is no job to select: the first is served
             first = i if 0 <= i < batch.episode_state[e].visible else 0
             batch.sim[e].selected = batch.window[e, first]
+            if kept is not None:
+                batch.sim[e].selected = nearest_allowed(e, batch, kept, batch.window[e, first])
         elif kind == ORDERING_KIND:
             for i in range(batch.episode_state[e].visible):
                 batch.scores[e, batch.window[e, i]].score = numbers[e, i]
@@ -205,7 +132,7 @@ def act_on_queue(e, begins, table, batch, pool, rooms, limited, learns, fair, ch
             weigh(e, table, batch, fair, numbers[e], stop)
         if limited is not None and not begins:
             control_machine(e, table, batch, limited, numbers[e], stop)
-        simulate(e, table, batch, pool, rooms, limited, learns, fair, stop)
+        simulate(e, table, batch, pool, rooms, kept, limited, learns, fair, stop)
         if limited is not None and limited.scalars[e, 0].full == 1 and not begins:
             return  # to be called again, with the same action, once there is room
         if stop == until and until < FOREVER and batch.sim[e].asked != AN_ORDER:
@@ -217,17 +144,22 @@ def act_on_queue(e, begins, table, batch, pool, rooms, limited, learns, fair, ch
             goes_on = last < FOREVER and not interval_is_over(e, table, batch, stop)
         if not goes_on:
             account(e, table, batch, pool, rooms, limited, None)
-            if table.settings[0].skips == 1 and not begins and is_forced(e, table, batch):
+            if table.settings[0].skips == 1 and not begins and is_forced(e, table, batch, kept):
                 goes_on = True
                 batch.sim[e].selected = batch.window[e, 0]
+                if kept is not None:
+                    batch.sim[e].selected = nearest_allowed(e, batch, kept, batch.window[e, 0])
     batch.episode_state[e].controls_hold = 0
 
 
 @jit_part
-def is_forced(e, table, batch):
+def is_forced(e, table, batch, kept):
     """Return whether there is one job to select, and nothing else that could be done."""
     episode = batch.episode_state[e]
-    if episode.ended == 1 or episode.visible != 1:
+    choices = episode.visible
+    if kept is not None:
+        choices = max(count_allowed(e, batch, kept), 1)
+    if episode.ended == 1 or choices != 1:
         return False
     return table.settings[0].by_action == 0 or not some_idle(batch.sim[e], batch.idle[e])
 
@@ -254,7 +186,7 @@ def control_machine(e, table, batch, limited, numbers, stop):
 
 
 @jit_inline
-def show(e, table, batch, pool, rooms, limited, corun, out):
+def show(e, table, batch, pool, rooms, kept, limited, corun, out):
     """Write what is to be seen of environment ``e``."""
     episode = batch.episode_state[e]
     start, stop = episode.start, episode.start + episode.jobs
@@ -264,6 +196,8 @@ def show(e, table, batch, pool, rooms, limited, corun, out):
         show_queue(e, table, batch, None, out)
     if rooms is not None:
         show_queue(e, table, batch, nodes_of(rooms, e, start, stop), out)
+    if kept is not None:
+        mask_barred(e, table, batch, kept, out)
     if limited is not None:
         show_queue(e, table, batch, None, out)
         machine = machine_of(limited, e, start, stop)
@@ -324,7 +258,7 @@ def reward(e, table, batch, out):
 
 @jit_part
 def step(
-    e, task, table, batch, before, alone, pool, rooms, limited, corun, learns, fair, chosen,
+    e, task, table, batch, before, alone, pool, rooms, kept, limited, corun, learns, fair, chosen,
     numbers, out,
 ):  # fmt: skip
     """Do one action in environment ``e``, begin its next episode, or do nothing."""
@@ -337,13 +271,13 @@ def step(
     for term in range(N_TERMS):
         batch.terms[e, term] = 0.0
     if begins:
-        begin(e, table, batch, before, rooms, limited, corun, fair)
+        begin(e, table, batch, before, rooms, kept, limited, corun, fair)
     elif before is not None:
         batch.terms[e, ENERGY], batch.begun_j[e] = batch.begun_j[e], 0.0
     waits = begins and table.sim[0].asks == NOBODY  # for the weights and controls of the first step
     if not waits:
         act(
-            e, begins, table, batch, alone, pool, rooms, limited, corun, learns, fair, chosen,
+            e, begins, table, batch, alone, pool, rooms, kept, limited, corun, learns, fair, chosen,
             numbers,
         )  # fmt: skip
     if before is not None and begins:
@@ -370,8 +304,8 @@ def leave_to_first_step(e, batch):
 
 @jit_entry
 def go_on(
-    worker, n_workers, first, stop, task, out, table, batch, before, alone, pool, rooms, limited,
-    corun, learns, fair, chosen, numbers,
+    worker, n_workers, first, stop, task, out, table, batch, before, alone, pool, rooms, kept,
+    limited, corun, learns, fair, chosen, numbers,
 ):  # fmt: skip
     """Step some environments, begin their next episodes, or only show where they are.
 
@@ -385,15 +319,15 @@ def go_on(
     out : hpcgym.envs.core.arrays.Outputs, written.
     table, batch : hpcgym.envs.core.arrays.Table and Batch.
     before : hpcgym.engine.many.beginnings.Before of what episodes begin with, or None.
-    alone, pool, rooms, limited, corun : the machine; see this module.
+    alone, pool, rooms, kept, limited, corun : the machine; see this module.
     learns, fair : see this module; ``fair`` is a ShareRows.
     chosen, numbers : (n,) int64 and (n, n_numbers) float64, the actions.
     """
     n = stop - first
     for e in range(first + n * worker // n_workers, first + n * (worker + 1) // n_workers):
         step(
-            e, task, table, batch, before, alone, pool, rooms, limited, corun, learns, fair, chosen,
-            numbers, out,
+            e, task, table, batch, before, alone, pool, rooms, kept, limited, corun, learns, fair,
+            chosen, numbers, out,
         )  # fmt: skip
-        show(e, table, batch, pool, rooms, limited, corun, out)
+        show(e, table, batch, pool, rooms, kept, limited, corun, out)
         tell(e, batch, out)

@@ -72,6 +72,10 @@ ARGUMENTS = {
     "fair_share": "shares of users, and how fast their usage is forgotten, if "
     "`backfill_order` or a weight looks at usage: a `hpcgym.scheduler.policies.FairShare`, or what "
     "its `parse` takes; `None`: equal shares, half in a week",
+    "quota": "how many jobs, or processors, may run at once, of each user or queue: the `quota` of "
+    "`hpcgym.simulate`; not under limits. See Quotas and windows",
+    "maintenance": "when the machine is closed to jobs, on pools: the `maintenance` of "
+    "`hpcgym.simulate`",
     "reward": "see Rewards",
     "paid": 'when slowdowns and waits are rewarded: at the `"start"` of a job, at its `"end"`, or '
     'while it is `"waiting"`; see Rewards',
@@ -87,6 +91,18 @@ _DESCRIPTION = """\
 Between two decisions the simulator of `hpcgym.simulate` runs; `docs/semantics.md` has its rules.
 *Waiting* jobs have been submitted and have not started. The *window* shows the first `window` of
 them in order of submission."""
+
+_RESTRICTED = """\
+`quota` and `maintenance` are rules of the machine that the agent cannot break; `docs/semantics.md`
+says how they work. A job that would exceed a quota is passed over, whatever the agent says, and
+counts from its start to its end. No job starts that would run into a window, as predicted. With
+either, a pass asks as long as some waiting job fits the free processors that no quota keeps back;
+and a pass follows the end of a window. The schedules are those of `hpcgym.simulate` with the same
+`quota` and `maintenance`. (On nodes they are, unless all jobs of an episode ask for single cores
+and others of the workload do not.) The scheduler of `start` keeps the same quotas and windows. They
+go with `backfill` `"easy"` and `"none"`, and windows with pools of processors;
+`docs/combinations.md` says what else is refused. What is observed does not tell of quotas and
+windows, except `mask` in JobSelection."""
 
 _OBSERVATION = """\
 By default a `Dict`. With `observation="flat"` it is one `Box(-1, 1, ({size},), float32)`, the
@@ -342,6 +358,7 @@ def _filled(text: str, **parts: object) -> str:
 #: Name in a docstring -> what comes in its place.
 PARTS: dict[str, Callable[[type], str]] = {
     "description": _description,
+    "restricted": lambda cls: _RESTRICTED,
     "observation": _observation,
     "policy_features": _policy_features,
     "rewards": _rewards,

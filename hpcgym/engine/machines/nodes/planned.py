@@ -16,6 +16,7 @@ from hpcgym.engine.machines.nodes.conservative import (
     plan_running,
 )
 from hpcgym.engine.machines.nodes.filling import FIRST_FIT, note_waiting, weigh_all
+from hpcgym.engine.machines.nodes.placement import fits
 from hpcgym.engine.machines.nodes.placement import place_now as find_nodes
 from hpcgym.engine.passes.planning import next_planned_pass, planning_of
 from hpcgym.engine.passes.restricted import loop_restricted
@@ -83,9 +84,15 @@ def close(sim, profile, nodes, holder, begin, end):
     foresee(nodes, end, holder, np.int64(1))
 
 
+@jit_part
+def has_room(sim, jobs, nodes, job):
+    """Return whether a job finds nodes beside those that run."""
+    return jobs[job].processors <= sim.free and fits(nodes, job)
+
+
 _PARTS = plan_running, hold_place, place_now, fits_now, free_until, begin
 plan_and_start = planning_of(*_PARTS)
 
 
 run = loop_of(next_planned_pass, do_pass)
-run_restricted = loop_restricted(before, welcome, close, *_PARTS)
+run_restricted = loop_restricted(before, welcome, close, *_PARTS, has_room)

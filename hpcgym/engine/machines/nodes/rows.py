@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from hpcgym.compilation import jit, jit_entry, jit_inline, jit_part
 from hpcgym.engine.answers.shares import usage_by_clock
 from hpcgym.engine.machines.nodes import easy as node_easy
+from hpcgym.engine.machines.nodes import planned as node_planned
 from hpcgym.engine.machines.nodes.filling import weigh_all
 from hpcgym.engine.machines.nodes.placement import (
     Nodes,
@@ -18,6 +19,7 @@ from hpcgym.engine.machines.nodes.placement import (
     make_nodes,
     note_open,
 )
+from hpcgym.engine.passes.restricted_rows import restricted_of
 from hpcgym.engine.rows import Rows, Shared, empty_rows, loop_on_rows, names_of
 from hpcgym.engine.state import FOREVER
 
@@ -58,19 +60,22 @@ def make_rooms(
     number: int,
     longest: int,
     asks: NDArray[np.int64] | None = None,
+    plans: bool = False,
 ) -> Rooms:
     """Return the nodes of that many simulations of up to ``longest`` jobs of a table.
 
-    ``needs``, ``capacity``, ``allocation``, ``seed`` and ``asks`` as :func:`make_nodes` takes them.
+    ``needs``, ``capacity``, ``allocation``, ``seed``, ``asks`` and ``plans`` as :func:`make_nodes`
+    takes them.
     """
     most = np.minimum(needs[:, 0], len(capacity))
     total = np.concatenate([[0], np.cumsum(most)])
     ahead = np.minimum(np.arange(len(most)) + longest, len(most))
     n_cells = int((total[ahead] - total[:-1]).max(initial=0))
-    one = make_nodes(needs, capacity, allocation, seed, asks=asks)
+    one = make_nodes(needs, capacity, allocation, seed, plans, asks)
     rows = empty_rows(one, number, names_of(Rows, Rooms))
     rows["cells"] = np.zeros((number, n_cells), one.cells.dtype)
     rows["held"] = np.zeros((number, longest), one.held.dtype)
+    rows["plan"] = np.zeros((number, min(2 * longest, len(one.plan))), one.plan.dtype)
     shared = one.needs, one.kind, one.capacity, one.total, one.asks
     return Rooms(*shared, one.scalars.copy(), **rows)
 
@@ -145,6 +150,7 @@ def copy_nodes(rooms, source, e, start, stop, number):
 
 
 _run_row = loop_on_rows(node_easy.run, usage_by_clock)
+_run_restricted = loop_on_rows(node_planned.run_restricted, usage_by_clock)
 
 
 @jit_inline
@@ -156,6 +162,35 @@ def run_on_nodes(table, start, n, rows, rooms, e, learns, fair, stop_time):
     nodes = nodes_of(rooms, e, start, start + n)
     jobs = table.jobs[start : start + n]
     return _run_row(jobs, table, start, rows, e, nodes, learns, fair, stop_time, np.int64(FOREVER))
+
+
+@jit
+def close_nodes(rooms, kept, e, s, first, n):
+    """Let those hold the nodes of windows who stand behind the ``n`` jobs from row ``first`` on."""
+    closings = kept.closed_first.shape[1] - 1
+    nodes = nodes_of(rooms, e, first, first + n + closings)
+    for k in range(closings):
+        begin, stop = kept.closed_first[s, k], kept.closed_first[s, k + 1]
+        cell = nodes.held[n + k].first
+        for i in range(begin, stop):
+            nodes.cells[cell + i - begin].node = kept.closed[s, i]
+            nodes.cells[cell + i - begin].units = 1
+        nodes.held[n + k].count = stop - begin
+
+
+@jit_inline
+def run_restricted_on_nodes(
+    table, start, n, rows, rooms, first, kept, s, e, learns, fair, stop_time
+):  # fmt: skip
+    """Simulate ``n`` jobs of a table, of slice ``s``, in row ``e`` under quotas and around windows.
+
+    ``first``: where the jobs begin in ``rooms``, with those who hold nodes in windows behind them.
+    Else as :func:`hpcgym.engine.machines.pool.rows.run_restricted_on_pool` does on a pool.
+    """
+    jobs, most = table.jobs[start : start + n], np.int64(FOREVER)
+    nodes = nodes_of(rooms, e, first, first + n + kept.closed_first.shape[1] - 1)
+    machine = restricted_of(kept, nodes, e, s, start, start + n)
+    return _run_restricted(jobs, table, start, rows, e, machine, learns, fair, stop_time, most)
 
 
 @jit

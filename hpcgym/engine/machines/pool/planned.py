@@ -84,9 +84,15 @@ def begin(sim, jobs, progress, blocks, entries, machine, job):
     """Do nothing: what was reserved is the predicted run of a running job, in the same profile."""
 
 
+@jit_part
+def has_room(sim, jobs, machine, job):
+    """Return whether a job fits beside those that run."""
+    return jobs[job].processors <= sim.free
+
+
 _PARTS = profile_of_running, hold_place, place_now, fits_now, free_until, begin
 plan_and_start = planning_of(*_PARTS)
 
 
 run = loop_of(next_planned_pass, do_pass)
-run_restricted = loop_restricted(before, welcome, close, *_PARTS)
+run_restricted = loop_restricted(before, welcome, close, *_PARTS, has_room)

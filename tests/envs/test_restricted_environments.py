@@ -1,0 +1,457 @@
+"""Environments under quotas and around windows: schedules of the oracles, masks, what is hidden."""
+
+from __future__ import annotations
+
+from typing import Any
+from zlib import crc32
+
+import gymnasium
+import numpy as np
+import pytest
+from driving import NAMES, SINGLE, SLOW, VECTOR, Act, Step, assert_same, go_on, play, whole
+from gymnasium.utils.env_checker import check_env
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from node_driving import EURORA, places
+from node_oracle import node_jobs_of, simulate_nodes_slowly
+from oracle import jobs_of, simulate_slowly
+from quota_strategies import shared_quotas, with_queues
+from strategies import POLICY, WEIGHTS, workloads
+
+import hpcgym
+from hpcgym.baselines import find_baseline
+from hpcgym.envs import any_version
+from hpcgym.envs.job_selection import JobSelection
+from hpcgym.envs.mixed_policy import MixedPolicy
+from hpcgym.errors import HpcgymError, WorkloadError
+from hpcgym.workload.model import Workload
+
+pytestmark = [
+    pytest.mark.compiled,
+    pytest.mark.filterwarnings("ignore:.*quotas of no job"),
+    pytest.mark.filterwarnings("ignore:.*no window is between"),
+    pytest.mark.filterwarnings("ignore:.*EASY's reservation is of nodes by name"),
+]
+SEEDS = st.integers(0, 2**16)
+RULES = st.fixed_dictionaries(
+    {
+        "backfill": st.sampled_from(["easy", "none"]),
+        "backfill_order": st.sampled_from(["fcfs", "sjbf", "saf", "lexp"]),
+        "estimate": st.sampled_from(["requested", "clairvoyant", "ave2"]),
+        "correction": st.sampled_from(["requested", "incremental", "recursive-doubling"]),
+    }
+)
+WINDOWED = st.lists(
+    st.tuples(st.integers(0, 3000), st.integers(1, 3000), st.floats(0, 1)), max_size=3
+)
+BUSY = hpcgym.load_workload("lublin:jobs=300,processors=64,seed=1,load=2")
+BEGIN = int(BUSY.submit_time[80])
+CLOSED = f"{BEGIN}/{BEGIN + 40_000}; {BEGIN + 80_000}/{BEGIN + 99_000}:processors=30"
+OF_NODES: dict[str, Any] = {"cluster": "8x2x4", "maintenance": CLOSED.partition(";")[0]}
+KEPT: dict[str, Any] = {"quota": "user:jobs=2; group:processors=64", "maintenance": CLOSED}
+
+
+def scores(seed: int, rows: Any, now: int) -> list[float]:
+    """Any order of jobs, another at each time; many are equal."""
+    return [crc32(f"{seed} {row} {now}".encode()) % 7 / 7 for row in rows]
+
+
+def rows_of(info: dict[str, Any]) -> list[int]:
+    return [row for row in info["window"].tolist() if row >= 0]
+
+
+def chosen_by(name: str, seed: int, window: int) -> Act:
+    """Return what chooses by such an order: of jobs that no quota keeps back."""
+
+    def act(_: int, __: Any, info: dict[str, Any]) -> Any:
+        rows = rows_of(info)
+        found = np.array(scores(seed, rows, info["time"]), np.float32)
+        if name == "QueueOrdering":
+            return np.pad(found, (0, window - len(rows)))
+        return int(np.argmax(np.where(info["action_mask"][: len(rows)] > 0, found, -1)))
+
+    return act
+
+
+def windows_of(data: st.DataObject, processors: int) -> tuple[list[Any], str | None]:
+    """Windows that do not overlap, as the oracle has them and as a text."""
+    found, end = [], 0
+    for gap, length, share in data.draw(WINDOWED):
+        width = max(1, round(share * processors))
+        found.append((end + gap, end + gap + length, width))
+        end += gap + length
+    return found, "; ".join(f"{a}/{b}:processors={w}" for a, b, w in found) or None
+
+
+@settings(SLOW, max_examples=200)
+@given(st.data(), workloads(), RULES, SEEDS, st.sampled_from(["JobSelection", "QueueOrdering"]))
+def test_any_order_of_the_queue(
+    data: st.DataObject, workload: Workload, rules: dict[str, Any], seed: int, name: str
+) -> None:
+    workload = with_queues(workload, [1, 2])
+    text, ((*quotas,),) = data.draw(shared_quotas([workload]))
+    windows, closed = windows_of(data, workload.processors)
+    if closed:
+        rules["estimate"] = "requested"  # never too short
+    env = SINGLE[name](**whole(workload, window=40, quota=text, maintenance=closed, **rules))
+    play(env, chosen_by(name, seed, 40))
+    expected = simulate_slowly(
+        jobs_of(workload),
+        workload.processors,
+        policy=lambda job, now: scores(seed, [job.number], now)[0],
+        quotas=quotas,
+        windows=windows,
+        **rules,
+    )
+    assert env.result().start.tolist() == [job.start for job in expected]
+    assert env.result().backfilled.tolist() == [job.backfilled for job in expected]
+
+
+@settings(SLOW, max_examples=100)
+@given(
+    st.data(), workloads(), RULES, st.tuples(*[WEIGHTS] * 6).filter(any),
+    st.sampled_from(["pass", "1h", "episode", 2]),
+)  # fmt: skip
+def test_weights(
+    data: st.DataObject, workload: Workload, rules: dict[str, Any], vector: Any, interval: Any
+) -> None:
+    workload = with_queues(workload, [1, 2])
+    text, ((*quotas,),) = data.draw(shared_quotas([workload]))
+    windows, closed = windows_of(data, workload.processors)
+    if closed:
+        rules["estimate"] = "requested"
+    kept = {"quota": text, "maintenance": closed}
+    env = MixedPolicy(**whole(workload, interval=interval, **kept, **rules))
+    # divided by their sum there: by a power of two, which changes no order
+    weights = np.array(vector)
+    weights = weights / 2.0 ** np.ceil(np.log2(np.abs(weights).sum()))
+    play(env, lambda *_: weights)
+    normalised = tuple((weights / np.abs(weights).sum()).tolist())
+    expected = simulate_slowly(
+        jobs_of(workload), workload.processors, policy=normalised, quotas=quotas, windows=windows,
+        **rules,
+    )  # fmt: skip
+    assert env.result().start.tolist() == [job.start for job in expected]
+
+
+@settings(SLOW, max_examples=150)
+@given(st.data(), places(), RULES, SEEDS, st.sampled_from(["JobSelection", "QueueOrdering"]))
+def test_any_order_on_nodes(
+    data: st.DataObject, place: Any, rules: dict[str, Any], seed: int, name: str
+) -> None:
+    cluster, workload = place[0], with_queues(place[1], [1, 2])
+    text, ((*quotas,),) = data.draw(shared_quotas([workload]))
+    env = SINGLE[name](**whole(workload, cluster=cluster, window=40, quota=text, **rules))
+    play(env, chosen_by(name, seed, 40))
+    expected = simulate_nodes_slowly(
+        node_jobs_of(workload, cluster.resources),
+        cluster.capacity.tolist(),
+        policy=lambda job, now: scores(seed, [job.number], now)[0],
+        quotas=quotas,
+        **rules,
+    )
+    assert env.result().start.tolist() == [job.start for job in expected]
+
+
+@pytest.mark.parametrize(
+    ("workload", "kept"),
+    [
+        (BUSY, KEPT),
+        (BUSY, KEPT | OF_NODES),  # their cores are a pool
+        (EURORA, {"cluster": "eurora", "quota": "user:jobs=3; queue:processors=300"}),
+    ],
+    ids=["pool", "cores", "nodes"],
+)
+@pytest.mark.parametrize("backfill", ["easy", "none"])
+@pytest.mark.parametrize("name", NAMES)
+def test_a_baseline_makes_the_schedule_of_simulate(
+    name: str, backfill: str, workload: Workload, kept: dict[str, Any]
+) -> None:
+    """Also one that changes as jobs wait; and of the second episode, which begins anew."""
+    arguments = whole(workload, backfill=backfill, **kept)
+    env = SINGLE[name](**arguments, **({} if name == "MixedPolicy" else {"window": 300}))
+    for policy in ("saf", "saf", "fcfs") if name == "MixedPolicy" else ("wfp3", "saf"):
+        baseline = find_baseline(policy)
+        env.reset(seed=0)
+        baseline.begin(env)
+        play(env, lambda _, o, info, act=baseline.act: act(o, info))
+        rules = {**env.scheduler_rules, "policy": policy}
+        expected = hpcgym.simulate(env.episode_workload, cluster=env.options.cluster, **rules)
+        assert env.result().start.tolist() == expected.start.tolist()
+        hpcgym.validate_schedule(expected)
+        hpcgym.validate_schedule(env.result())
+
+
+@pytest.mark.parametrize("policy", ["saf", "fcfs"])
+def test_later_jobs_come_and_time_ends_episodes(policy: str) -> None:
+    """As newer versions have it, but for the machine, which is empty at the beginning."""
+    kept = {"quota": "user:jobs=1", "maintenance": f"{BEGIN}/{BEGIN + 90_000}:processors=30"}
+    arguments = {"arrivals": "continue", "horizon": "2h", "warmup": "1h", "window": 300, **kept}
+    env = JobSelection(BUSY, jobs=40, **arguments)
+    truncated = started = 0
+    for seed in range(4):
+        baseline = find_baseline(policy)
+        env.reset(seed=seed)
+        baseline.begin(env)
+        steps = play(env, lambda _, o, info, act=baseline.act: act(o, info), seed=seed)
+        truncated += steps[-1].truncated
+        found = env.result().start
+        rules = {**env.scheduler_rules, "policy": policy}
+        expected = hpcgym.simulate(env.episode_workload, **rules).start
+        started += (found >= 0).sum()
+        assert found[found >= 0].tolist() == expected[found >= 0].tolist()
+    assert truncated > 0
+    assert started > 40
+
+
+@pytest.mark.parametrize(
+    ("workload", "kept"),
+    [
+        (BUSY, KEPT),
+        (BUSY, {"quota": "user:jobs=1; all:jobs=9"}),
+        (EURORA, {"cluster": "eurora", "quota": "user:jobs=3; queue:processors=300"}),
+    ],
+    ids=["windows", "quotas", "nodes"],
+)
+@pytest.mark.parametrize("name", NAMES)
+def test_episodes_go_on_with_the_schedule_that_they_begin_in(
+    name: str, workload: Workload, kept: dict[str, Any]
+) -> None:
+    """By EASY, from wherever it begins, all starts are those of EASY on the whole log."""
+    expected = hpcgym.simulate(workload, "easy", **kept)
+    starts = dict(zip(workload.job_number.tolist(), expected.start.tolist(), strict=True))
+    around = {"start": "warm", "arrivals": "continue", "horizon": "300d"}
+    rules = {"backfill": "easy", "backfill_order": "fcfs"}
+    more = {"interval": "pass"} if name == "MixedPolicy" else {"window": 300}
+    env = SINGLE[name](workload, jobs=40, **around, **rules, **more, **kept)
+    ran = 0
+    for seed in range(3):
+        env.reset(seed=seed)
+        baseline = find_baseline("fcfs")
+        baseline.begin(env)
+        play(env, lambda _, o, info, act=baseline.act: act(o, info), seed=seed)
+        found, jobs = env.result().start, env.episode_workload
+        ran += int((found < env.episode_workload.submit_time.max()).sum())
+        for number, start in zip(jobs.job_number.tolist(), found.tolist(), strict=True):
+            assert start in (-1, starts[number])
+        assert (found >= 0).sum() >= 40
+    assert ran > 0
+
+
+def test_newer_versions_take_them() -> None:
+    for name, more in (("QueueOrdering", {}), ("JobSelection", {"reservation": "revised"})):
+        env = gymnasium.make(f"hpcgym/{name}-v1", workload=BUSY, jobs=40, **more, **KEPT)
+        env.reset(seed=1)
+        *_, info = env.step(env.action_space.sample())
+        assert info["time"] > 0
+
+
+def four(**columns: list[int]) -> Workload:
+    """Return four jobs of 10 s on 2 of 8 processors each, all submitted at once."""
+    given = {
+        "submit_time": [0] * 4,
+        "run_time": [10] * 4,
+        "requested_time": [10] * 4,
+        "requested_processors": [2] * 4,
+        "user_id": [1, 1, 1, 2],
+    }
+    return Workload.from_columns({**given, **columns}, processors=8)
+
+
+def test_masks_by_hand() -> None:
+    """Of user 1 one job may run. What is masked stands for the first that may start."""
+    env = JobSelection(**whole(four(), window=5, quota="user:jobs=1"))
+    observation, info = env.reset()
+    assert info["action_mask"].tolist() == [1, 1, 1, 1, 0]
+    observation, _, _, _, info = env.step(1)
+    assert info["window"].tolist() == [0, 2, 3, -1, -1]
+    assert info["action_mask"].tolist() == [0, 0, 1, 0, 0]
+    assert observation["mask"].tolist() == [0, 0, 1, 0, 0]
+    observation, _, _, _, info = env.step(0)  # masked: job 3
+    assert (env.time, env.result().start.tolist()) == (10, [-1, 0, -1, 0])
+    assert info["action_mask"].tolist() == [1, 1, 0, 0, 0]
+    env.step(1)
+    _, _, terminated, _, info = env.step(0)
+    assert (terminated, info["action_mask"].tolist()) == (True, [0] * 5)
+    assert env.result().start.tolist() == [20, 0, 10, 0]
+
+
+def test_who_stands_behind_the_window_is_served() -> None:
+    """The one visible job may not start: the first place stands for the one that may."""
+    env = JobSelection(**whole(four(), window=1, quota="user:jobs=1"))
+    _, info = env.reset()
+    starts = []
+    for _ in range(4):
+        assert info["action_mask"].tolist() == [1]
+        *_, info = env.step(0)
+        starts.append(env.result().start.tolist())
+    assert starts == [[0, -1, -1, -1], [0, -1, -1, 0], [0, 10, -1, 0], [0, 10, 20, 0]]
+
+
+def test_the_only_choice_is_forced() -> None:
+    """After the first step user 1 may start none, then each time one: three steps of four."""
+    jobs = four()
+    for forced, steps in ((False, 4), (True, 2)):
+        env = JobSelection(**whole(jobs, window=5, quota="user:jobs=1", skip_forced=forced))
+        played = play(env, lambda _, __, info: int(np.argmax(info["action_mask"])))
+        assert len(played) - 1 == steps
+        assert env.result().start.tolist() == [0, 10, 20, 0]
+
+
+def test_masks_are_what_quotas_say_of_who_runs() -> None:
+    """Counted anew from the jobs that run; a mask is never empty where there is a question."""
+    env = JobSelection(**whole(BUSY, window=20, **KEPT))
+    users, groups = BUSY.user_id, BUSY.group_id
+    widths = BUSY.requested_processors
+    kept_back = 0
+
+    def act(number: int, _: Any, info: dict[str, Any]) -> int:
+        nonlocal kept_back
+        running = env.running()
+        mask, rows = info["action_mask"], rows_of(info)
+        allowed = [
+            (users[running] == users[row]).sum() < 2
+            and widths[running][groups[running] == groups[row]].sum() + widths[row] <= 64
+            for row in rows
+        ]
+        kept_back += len(allowed) - sum(allowed)
+        expected = allowed if any(allowed) else [True] + [False] * (len(rows) - 1)
+        assert mask[: len(rows)].astype(bool).tolist() == expected
+        assert not mask[len(rows) :].any()
+        return int(np.random.default_rng(number).choice(np.flatnonzero(mask)))
+
+    play(env, act)
+    assert kept_back > 100
+    hpcgym.validate_schedule(env.result())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_nothing_is_told_of_the_future(name: str) -> None:
+    """Other run times of jobs that have not ended, and other jobs to come, show nothing before."""
+    cut = int(BUSY.submit_time[150])
+    run = np.array(BUSY.run_time)
+    submit, width = np.array(BUSY.submit_time), np.array(BUSY.requested_processors)
+    rules = {**KEPT, "window": 30} | ({"interval": "pass"} if name == "MixedPolicy" else {})
+    env = SINGLE[name](**whole(BUSY, **rules))
+    act = chosen_by(name, 3, 30) if name != "MixedPolicy" else (lambda *_: np.full(6, 0.1))
+    steps = play(env, act)
+    ends = env.result().end
+    longer = ends > cut
+    run[longer] = BUSY.requested_time[longer]
+    submit[151:] += 7
+    width[151:] = 1
+    other = BUSY.with_columns(run_time=run, submit_time=submit, requested_processors=width)
+    # rewards are of run times, and known to who learns at the end; here only what is seen
+    again = play(SINGLE[name](**whole(other, **rules)), act)
+    before = sum(step.info["time"] < cut for step in steps)
+    assert before > 50
+    for one, another in zip(steps[:before], again[:before], strict=True):
+        assert_same(one.observation, another.observation)
+        assert_same(one.info.get("action_mask"), another.info.get("action_mask"))
+
+
+@pytest.mark.parametrize("machine", [{}, OF_NODES])
+@pytest.mark.parametrize("name", NAMES)
+def test_a_snapshot_keeps_what_runs(name: str, machine: dict[str, Any]) -> None:
+    env = SINGLE[name](**whole(BUSY, window=300, **(KEPT | machine)))
+    act = chosen_by(name, 3, 300) if name != "MixedPolicy" else (lambda *_: np.full(6, 0.1))
+    begun = play(env, act, most=70 if name != "MixedPolicy" else 1)
+    saved = env.snapshot()
+    first = go_on(env, act, begun[-1].observation, begun[-1].info)
+    observation, info = env.restore(saved)
+    assert_same(observation, begun[-1].observation)
+    assert_same(go_on(env, act, observation, info), first)
+    with pytest.raises(HpcgymError, match="the future can be hidden on pools of processors"):
+        env.snapshot(hide=True)
+    other = SINGLE[name](**whole(BUSY, window=300, **(KEPT | machine | {"quota": "user:jobs=3"})))
+    with pytest.raises(HpcgymError, match="of an environment with other jobs or arguments"):
+        other.restore(saved)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_many_are_as_one(name: str) -> None:
+    """Each of three goes through the states of a single environment, episode after episode."""
+    arguments = {"workload": BUSY, "jobs": 40, "window": 12, **KEPT}
+    envs = VECTOR[name](3, threads=2, **arguments)
+    singles = [SINGLE[name](**arguments) for _ in range(3)]
+    _, infos = envs.reset(seed=5)
+    found = [Step(*one.reset(seed=5 + e)[:1], 0, False, False, {}) for e, one in enumerate(singles)]
+    ended = [False] * 3
+    for number in range(150):
+        actions = []
+        for e in range(3):
+            envs.single_action_space.seed(1000 * e + number)
+            actions.append(envs.single_action_space.sample())
+        seen, rewards, terminated, truncated, infos = envs.step(np.array(actions))
+        for e, single in enumerate(singles):
+            if ended[e]:
+                found[e] = Step(single.reset()[0], 0.0, False, False, {})
+            else:
+                found[e] = Step(*single.step(actions[e]))
+            ended[e] = found[e].terminated or found[e].truncated
+            assert rewards[e] == found[e].reward
+            assert (terminated[e], truncated[e]) == (found[e].terminated, found[e].truncated)
+            assert_same({key: value[e] for key, value in seen.items()}, found[e].observation)
+            if name == "JobSelection" and found[e].info:
+                assert_same(infos["action_mask"][e], found[e].info["action_mask"])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_gymnasium_finds_nothing_wrong(name: str) -> None:
+    with any_version():
+        env = gymnasium.make(f"hpcgym/{name}-v0", workload=BUSY, jobs=30, **KEPT)
+    check_env(env.unwrapped, skip_render_check=True)
+
+
+@settings(SLOW, max_examples=30)
+@given(workloads(), POLICY)
+def test_a_quota_that_bounds_nothing_changes_no_schedule(workload: Workload, policy: Any) -> None:
+    found = []
+    for quota in (None, "all:jobs=1000"):
+        env = JobSelection(**whole(workload, window=40, quota=quota))
+        baseline = find_baseline(policy)
+        env.reset()
+        baseline.begin(env)
+        play(env, lambda _, o, info, act=baseline.act: act(o, info))
+        found.append(env.result().start.tolist())
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"quota": "user"}, HpcgymError, "quota 'user' is neither a file nor a quota"),
+        ({"quota": "all:processors=1"}, WorkloadError, "more than the quota all:processors=1"),
+        ({"maintenance": "soon"}, HpcgymError, "window 'soon' is neither a file nor BEGIN/END"),
+        ({"maintenance": "0/10:processors=99"}, HpcgymError, "the machine has 8 processors"),
+        ({"maintenance": "0/10:nodes=0"}, HpcgymError, "a pool of processors has no nodes"),
+        ({"maintenance": "0/10", "estimate": "ave2"}, HpcgymError, "may be too short"),
+        ({"quota": "user:jobs=1", "hold": 0.1}, HpcgymError, "hold and quota="),
+        ({"quota": "user:jobs=1", "passes": "per-event"}, HpcgymError, "passes='per-event'"),
+        ({"quota": "user:jobs=1", "backfill": "until-shadow"}, HpcgymError, "until-shadow"),
+        ({"quota": "user:jobs=1", "reservation": "kept"}, HpcgymError, "reservation='kept'"),
+        (
+            {"quota": "user:jobs=1", "start": "conservative", "arrivals": "stop"},
+            HpcgymError,
+            "backfill='conservative' and quota='user:jobs=1' do not go together",
+        ),
+        ({"quota": "user:jobs=1", "shutdown_action": True}, HpcgymError, "processors that are on"),
+    ],
+)
+def test_what_is_refused(arguments: dict[str, Any], error: type[HpcgymError], message: str) -> None:
+    with pytest.raises(error, match=message) as caught:
+        JobSelection(four(), jobs=4, **arguments)
+    assert "\n" not in str(caught.value)
+
+
+def test_what_goes_not_with_extracts() -> None:
+    part = hpcgym.simulate(BUSY).as_workload().extract(int(BUSY.submit_time[200]))
+    with pytest.raises(HpcgymError, match="an extract, which begins with jobs that run"):
+        JobSelection(**whole(part, quota="user:jobs=3"))
+
+
+def test_dispatchers_are_not_told_of_quotas() -> None:
+    env = JobSelection(**whole(four(), backfill="none", quota="user:jobs=1"))
+    env.reset()
+    with pytest.raises(HpcgymError, match="expert 'prb' is not told of quotas"):
+        find_baseline("prb").begin(env)

@@ -1,0 +1,78 @@
+"""Leaderboards under quotas and around windows: all rows keep them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import hpcgym
+from hpcgym.baselines import find_baseline
+from hpcgym.cli import app
+from hpcgym.errors import HpcgymError
+from hpcgym.evaluation import evaluate
+from hpcgym.workload import Workload, load_workload
+
+pytestmark = pytest.mark.compiled
+
+TRACE = load_workload("lublin:jobs=900,processors=64,seed=4,load=1.2")
+KEPT: dict[str, Any] = {"quota": "user:jobs=2", "maintenance": "1/9000000:processors=20"}
+NAMES = {"easy": "easy", "saf": "saf", "spf": "spf"}
+FITTING = TRACE.take(np.asarray(TRACE.requested_processors) <= 44)
+
+
+def same(found: Any, policy: Any, rules: dict[str, Any], jobs: Workload) -> None:
+    for name, value in found.items():  # such as "rows 450:510"
+        first, stop = map(int, name.removeprefix("rows ").split(":"))
+        result = hpcgym.simulate(jobs.take(slice(first, stop)), policy, **rules)
+        hpcgym.validate_schedule(result)
+        assert value == pytest.approx(result.metrics["mean_bsld"], rel=1e-12), name
+
+
+def test_schedulers_are_simulated_under_them() -> None:
+    board = evaluate(list(NAMES), TRACE, jobs=60, n=8, budget=0, quota="user:jobs=2")
+    rows = board.by_slice
+    for name in NAMES:
+        same(rows[f"{name} (quota user:jobs=2)"], name, {"quota": "user:jobs=2"}, TRACE)
+    plain = evaluate(list(NAMES), TRACE, jobs=60, n=8, budget=0).by_slice
+    assert (plain["easy"] != rows["easy (quota user:jobs=2)"]).any()
+
+
+@pytest.mark.parametrize("env", ["JobSelection-v0", "QueueOrdering-v0"])
+def test_who_acts_keeps_them_too(env: str) -> None:
+    """A baseline that acts does as well as the same policy simulated."""
+    board = evaluate(
+        {"mine": find_baseline("saf")}, FITTING, env=f"hpcgym/{env}", jobs=60, budget=0,
+        env_options={"window": 256}, **KEPT,
+    )  # fmt: skip
+    rows = board.by_slice
+    (name,) = [row for row in rows if row.startswith("saf (")]
+    np.testing.assert_allclose(rows["mine"], rows[name], rtol=1e-12)
+    easy = next(row for row in rows if row.startswith("easy ("))
+    assert (rows["mine"] != rows[easy]).any()
+
+
+def test_the_best_fixed_weights_are_found_under_them() -> None:
+    board = evaluate("spf", FITTING, jobs=60, n=8, budget=15, seed=2, **KEPT)
+    rules = {"policy": dict(board.static_weights), "backfill_order": "spf", **KEPT}
+    (name,) = [row for row in board.by_slice if row.startswith("best-static")]
+    same(board.by_slice[name], "easy", rules, FITTING)
+
+
+def test_dispatchers_are_refused() -> None:
+    with pytest.raises(HpcgymError, match="quota does not go with the dispatcher prb"):
+        evaluate("prb", TRACE, jobs=60, budget=0, quota="user:jobs=2")
+
+
+@pytest.mark.cli
+def test_the_command_takes_both() -> None:
+    words = ["evaluate", "saf", "--workload", "lublin:jobs=900,processors=64,seed=4,load=1.2"]
+    words += ["--jobs", "60", "--budget", "0", "--format", "json", "--quota"]
+    result = CliRunner().invoke(app, [*words, "user:jobs=2", "--maintenance", "1/2"])
+    assert result.exit_code == 0
+    assert "easy (quota user:jobs=2, maintenance 1/2)" in result.stdout
+    result = CliRunner().invoke(app, [*words, "user"])
+    assert result.exit_code != 0
+    assert "quota 'user' is neither a file nor a quota" in result.stderr
