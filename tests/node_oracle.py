@@ -421,7 +421,7 @@ class NodeSimulation(Simulation):
             end = start + job.predicted + (self.slurm is not None)
             throughout = [free for time, free in steps[first:] if time < end]
             room = least_of(throughout)
-            if self.slurm is not None:
+            if self.slurm is not None and room_for(job, room) >= job.units:
                 room = self.first_to_come(job, room, now)
             nodes = self.allocated(job, room)
             if nodes is not None:
