@@ -163,6 +163,11 @@ def _restricted() -> None:
     simulate(_units(), quota="user:jobs=9", backfill="depth:2", cluster=_nodes())
 
 
+def _preemption() -> None:
+    simulate(_jobs(), preemption="user:2>1")
+    simulate(_units(), preemption="user:2>1", backfill="depth:2", cluster=_nodes())
+
+
 def _in_order(view: PassView) -> list[int]:
     """Start jobs by submission: a dispatcher that does all that a view can do."""
     order = np.arange(len(view.job))
@@ -338,6 +343,7 @@ PARTS: dict[str, Callable[[], None]] = {
     "nodes": _simulator_of_nodes,
     "failures": _failures,
     "restricted": _restricted,
+    "preemption": _preemption,
     "learning": _learning,
     "fair-share": _fair_share,
     "expressions": _expressions,

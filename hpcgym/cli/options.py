@@ -264,6 +264,17 @@ class SimulatedRules(_AllRules, _Order):
         ),
         OWN_COMMAS,
     ] = None
+    preemption: Annotated[
+        str | None,
+        typer.Option(
+            metavar="partition:interactive>batch|...",
+            help="Which jobs stop others to start at once: of a partition, a queue or QOS"
+            " (qos:high>low), a user or a group; several between ';'. Stopped jobs wait again and"
+            " run from the beginning, or, with ',cancel' behind, do not run again.",
+            show_default=False,
+        ),
+        OWN_COMMAS,
+    ] = None
     dependencies: Annotated[
         str | None,
         typer.Option(

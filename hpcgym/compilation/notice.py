@@ -58,6 +58,7 @@ PARTS = {
     "restricted": Part(
         "the simulator of quotas, windows and dependencies", 40, (f"{_ENGINE}.passes.restricted",)
     ),
+    "preemption": Part("the simulator of preemption", 30, (f"{_ENGINE}.passes.preempting",)),
     "learning": Part(
         "run times that are learned", 40, (_ANSWERS, f"{_ENGINE}.warm_start.list_running")
     ),

@@ -13,6 +13,7 @@ from hpcgym.scheduler.hold import Hold
 from hpcgym.scheduler.policies.expressions import Expression
 from hpcgym.scheduler.policies.fair_share import FairShare
 from hpcgym.scheduler.policies.index import PolicyLike, looks_at_usage, parse_policy
+from hpcgym.scheduler.preemption import Preemption, preemption_text
 from hpcgym.scheduler.quotas import Quota, quotas_of
 from hpcgym.scheduler.rule_values import (
     backfill_value,
@@ -110,6 +111,10 @@ class Scheduler:
         (``"2026-03-01T08:00/2026-03-02T08:00"``), or a part of it (``"0/60:processors=32"``,
         ``"0/60:nodes=gpu,0-3"``), several between ``;``. A text, a CSV file as of failures, a
         :class:`hpcgym.scheduler.windows.Window` or several; kept as a text. None: none.
+    preemption : jobs of which partitions or queues may stop those of which others, to start at
+        once: ``"partition:interactive>batch"``, several between ``;``, and behind ``,cancel`` if
+        jobs that are stopped do not run again. A text or a
+        :class:`hpcgym.scheduler.preemption.Preemption`; kept as a text. None: nobody stops anybody.
     dependencies : what becomes of jobs that follow others, by ``preceding_job``, ``think_time`` and
         ``more_preceding`` of the workload: a name of :data:`DEPENDENCIES`.
     passes : "per-timestamp" or "per-event".
@@ -154,6 +159,7 @@ class Scheduler:
     hold: Hold | float | str | Mapping[str, Any] | None = None
     quota: str | Quota | Sequence[Quota] | None = None
     maintenance: str | Window | Sequence[Window] | None = None
+    preemption: str | Preemption | None = None
     dependencies: str = "none"
     passes: str = "per-timestamp"
     policy_estimate: Estimate = "requested"
@@ -211,6 +217,7 @@ class Scheduler:
             )
         settle(self, "quota", quota_text(self.quota))
         settle(self, "maintenance", window_text(self.maintenance))
+        settle(self, "preemption", preemption_text(self.preemption))
         check_allocation_name(self.allocation)
         if self.fair_share is not None:
             settle(self, "fair_share", FairShare.parse(self.fair_share))
@@ -285,6 +292,11 @@ class Scheduler:
     def windows(self) -> tuple[Window, ...]:
         """The windows, as they are."""
         return windows_of(self.maintenance)  # type: ignore[arg-type]  # it is kept as a text
+
+    @property
+    def preempts(self) -> Preemption | None:
+        """Who may stop whom, as it is."""
+        return None if self.preemption is None else Preemption.parse(str(self.preemption))
 
     @property
     def restricts(self) -> bool:
@@ -365,6 +377,7 @@ _NOT_BESIDE_A_DISPATCHER: dict[str, tuple[Any, ...]] = {
     "hold": (None,),
     "quota": (None,),
     "maintenance": (None,),
+    "preemption": (None,),
     "dependencies": ("none",),
     "passes": ("per-timestamp",),
     "policy_estimate": ("requested",),
