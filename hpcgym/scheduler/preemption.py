@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,7 @@ MODES = {
 }
 #: Words for columns -> the columns. In logs of Slurm, queues are QOS.
 COLUMNS = {**NAMED, "qos": NAMED["queue"]}
-_SUCH = "'partition:interactive>batch'"
+SUCH = "'partition:interactive>batch'"  # in messages
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Preemption:
                     f"preemption: no name has blanks at its ends, or > ; , as {name!r}"
                 )
         if not self.pairs:
-            raise HpcgymError(f"preemption: nobody may stop anybody; it must be such as {_SUCH}")
+            raise HpcgymError(f"preemption: nobody may stop anybody; it must be such as {SUCH}")
         assert self.levels  # or there is an error
 
     def __str__(self) -> str:
@@ -84,7 +84,7 @@ class Preemption:
         column, colon, said = text.partition(":")
         chains, comma, mode = said.partition(",")
         if not colon or ">" not in chains:
-            raise HpcgymError(f"preemption {text!r}: it must be such as {_SUCH}")
+            raise HpcgymError(f"preemption {text!r}: it must be such as {SUCH}")
         pairs = []
         for chain in filter(None, (chain.strip() for chain in chains.split(";"))):
             names = [name.strip() for name in chain.split(">")]
@@ -122,22 +122,6 @@ class Preemption:
         for one, other in self.pairs:
             may[place[one], place[other]] = True
         return may
-
-
-def preemption_text(value: Any) -> str | None:
-    """Return a preemption as the text that :meth:`Preemption.parse` takes, or None.
-
-    Raises
-    ------
-    HpcgymError : what is none.
-    """
-    if value is None or value == "":
-        return None
-    if isinstance(value, str):
-        value = Preemption.parse(value)
-    if not isinstance(value, Preemption):
-        raise HpcgymError(f"preemption must be a text such as {_SUCH}, not {value!r}")
-    return str(value)
 
 
 def by_tier(tiers: Iterable[tuple[str, int]]) -> tuple[tuple[str, str], ...]:

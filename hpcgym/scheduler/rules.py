@@ -13,7 +13,7 @@ from hpcgym.scheduler.hold import Hold
 from hpcgym.scheduler.policies.expressions import Expression
 from hpcgym.scheduler.policies.fair_share import FairShare
 from hpcgym.scheduler.policies.index import PolicyLike, looks_at_usage, parse_policy
-from hpcgym.scheduler.preemption import Preemption, preemption_text
+from hpcgym.scheduler.preemption import Preemption
 from hpcgym.scheduler.quotas import Quota, quotas_of
 from hpcgym.scheduler.rule_values import (
     backfill_value,
@@ -23,6 +23,7 @@ from hpcgym.scheduler.rule_values import (
     pair_estimate,
     plain,
     policy_value,
+    preemption_text,
     quota_text,
     sweeps,
     threshold,
@@ -105,16 +106,15 @@ class Scheduler:
         queue (``"queue=normal:processors=512"``), of each user in it
         (``"queue=normal/user:jobs=10"``), several between ``;``. A text, a file that ``sacctmgr -P
         show qos`` or ``sacct`` printed, a :class:`hpcgym.scheduler.quotas.Quota` or several; kept
-        as a text.
-        Jobs that would exceed one are passed over. None: any number.
+        as a text. Jobs that would exceed one are passed over. None: any number.
     maintenance : windows in which the machine is closed to jobs, known from the beginning
         (``"2026-03-01T08:00/2026-03-02T08:00"``), or a part of it (``"0/60:processors=32"``,
         ``"0/60:nodes=gpu,0-3"``), several between ``;``. A text, a CSV file as of failures, a
         :class:`hpcgym.scheduler.windows.Window` or several; kept as a text. None: none.
     preemption : jobs of which partitions or queues may stop those of which others, to start at
-        once: ``"partition:interactive>batch"``, several between ``;``, and behind ``,cancel`` if
-        jobs that are stopped do not run again. A text or a
-        :class:`hpcgym.scheduler.preemption.Preemption`; kept as a text. None: nobody stops anybody.
+        once: ``"partition:interactive>batch"``, with ``,cancel`` behind if these do not run again.
+        A text, a file that ``sacctmgr -P show qos`` printed or a
+        :class:`hpcgym.scheduler.preemption.Preemption`; kept as a text. None: nobody does.
     dependencies : what becomes of jobs that follow others, by ``preceding_job``, ``think_time`` and
         ``more_preceding`` of the workload: a name of :data:`DEPENDENCIES`.
     passes : "per-timestamp" or "per-event".
@@ -296,7 +296,7 @@ class Scheduler:
     @property
     def preempts(self) -> Preemption | None:
         """Who may stop whom, as it is."""
-        return None if self.preemption is None else Preemption.parse(str(self.preemption))
+        return Preemption.parse(str(self.preemption)) if self.preemption else None
 
     @property
     def restricts(self) -> bool:

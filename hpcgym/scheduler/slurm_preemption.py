@@ -1,9 +1,12 @@
-"""Who may stop whom by a slurm.conf."""
+"""Who may stop whom by a slurm.conf, or by Slurm's QOS."""
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
+from hpcgym.cluster.slurm import read_qos
+from hpcgym.errors import HpcgymError, HpcgymWarning, warn_caller
 from hpcgym.scheduler.preemption import MODES, Preemption, by_tier
 
 if TYPE_CHECKING:
@@ -14,6 +17,8 @@ FOLLOWED = ("preempttype", "preemptmode")
 #: Values of them, and of SchedulerParameters, that are: within a tier the youngest go first.
 YOUNGEST_FIRST = ("youngest_first", "preempt_youngest_first")
 _OF_PARTITION = ": preemptmode"
+#: Columns of QOS that say when their jobs are stopped -> what they have unless somebody sets them.
+_LEFT = {"gracetime": ("00:00:00", "0"), "preemptexempttime": ("00:00:00", "0", "-1")}
 
 
 def preemption_of_slurm(conf: SlurmConf) -> Preemption | None:
@@ -41,3 +46,45 @@ def spared(conf: SlurmConf) -> set[str]:
         for one in conf.unfollowed
         if one.name.casefold().endswith(_OF_PARTITION) and one.value.casefold() == "off"
     }
+
+
+def preemption_of_qos(path: str | os.PathLike[str]) -> Preemption:
+    """Return who may stop whom by the column Preempt of a file of ``sacctmgr -P show qos``.
+
+    Those that may be stopped are cancelled if their PreemptMode says so; else they wait again.
+
+    Raises
+    ------
+    HpcgymError : what :func:`hpcgym.cluster.slurm.read_qos` raises; no QOS may stop another, or
+        they are to be stopped in several ways, or suspended.
+
+    Warns
+    -----
+    HpcgymWarning : times before which, or for which, jobs run on.
+    """
+    known = {qos.name: qos for qos in read_qos(path)}
+    pairs = tuple((one.name, other) for one in known.values() for other in one.preempts)
+    if not pairs:
+        raise HpcgymError(f"{path}: no QOS may stop another, for the column Preempt is empty")
+    told: dict[str, list[tuple[str, str]]] = {}  # column -> QOS that may be stopped, and its value
+    for name in dict.fromkeys(other for _, other in pairs if other in known):
+        for column, value in known[name].others.items():
+            told.setdefault(column.casefold(), []).append((name, value))
+    modes = {value.casefold() for _, value in told.get("preemptmode", [])} - {"cluster"}
+    if len(modes) > 1:
+        raise HpcgymError(
+            f"{path}: QOS are stopped in several ways, {', '.join(sorted(modes))}: say who stops"
+            " whom as 'qos:high>low,cancel'"
+        )
+    left = [
+        f"{name}: {column}"
+        for column, usual in _LEFT.items()
+        for name, value in told.get(column, [])
+        if value not in usual
+    ]
+    if left:
+        warn_caller(f"{path}: not followed: {', '.join(left)}", HpcgymWarning)
+    try:
+        return Preemption("qos", pairs, *modes)
+    except HpcgymError as error:
+        raise HpcgymError(f"{path}: {error}") from None

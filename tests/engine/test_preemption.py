@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,7 +19,7 @@ from strategies import cases
 
 import hpcgym
 from hpcgym.cluster import Cluster, NodeGroup
-from hpcgym.errors import HpcgymError, WorkloadWarning
+from hpcgym.errors import HpcgymError, HpcgymWarning, WorkloadWarning
 from hpcgym.scheduler.preemption import Preemption
 from hpcgym.workload.model import Workload
 
@@ -267,3 +268,23 @@ def test_what_is_no_preemption_is_one_line(text: Any, message: str) -> None:
         hpcgym.simulate(urgent(), preemption=text)
     assert message in str(error.value)
     assert "\n" not in str(error.value)
+
+
+def test_a_file_of_qos(tmp_path: Path) -> None:
+    file = tmp_path / "qos.txt"
+    rows = ["low|0|00:00:00||cluster", "high|9|00:00:00|low,free|cluster", "free|0|00:05:00||"]
+    file.write_text("\n".join(["Name|Priority|GraceTime|Preempt|PreemptMode", *rows]) + "\n")
+    with pytest.warns(HpcgymWarning, match=r"not followed: free: gracetime$"):
+        scheduler = hpcgym.Scheduler(preemption=str(file))
+    assert scheduler.preemption == "qos:high>low;high>free"
+    assert hpcgym.Scheduler(preemption=scheduler.preempts) == scheduler
+    file.write_text("Name|Preempt|PreemptMode\na|b|\nb||cancel\n")
+    assert hpcgym.Scheduler(preemption=str(file)).preemption == "qos:a>b,cancel"
+    for text, told in (
+        ("Name|Preempt|PreemptMode\na|b,c|\nb||cancel\nc||requeue\n", "several ways, cancel, req"),
+        ("Name|Preempt|PreemptMode\na|b|\nb||suspend\n", "unknown mode 'suspend'"),
+        ("Name|Preempt\na|\n", "no QOS may stop another"),
+    ):
+        file.write_text(text)
+        with pytest.raises(HpcgymError, match=told):
+            hpcgym.Scheduler(preemption=str(file))
