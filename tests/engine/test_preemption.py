@@ -158,6 +158,21 @@ def test_cancelled_jobs_do_not_run_again() -> None:
     hpcgym.validate_schedule(result)
 
 
+def test_the_lowest_level_is_stopped_first() -> None:
+    """By hand: job 2 may stop both; job 0 is of the lower level, and goes though it ran longer."""
+    columns = {
+        "submit_time": [0, 1, 2],
+        "run_time": [10, 10, 5],
+        "requested_time": [10, 10, 5],
+        "requested_processors": [2, 2, 2],
+        "queue": [1, 2, 3],
+    }
+    jobs = Workload.from_columns(columns, processors=4)
+    result = hpcgym.simulate(jobs, preemption="queue:3>2>1")
+    assert result.start.tolist() == [7, 1, 2]
+    assert result.restarts.tolist() == [1, 0, 0]
+
+
 def test_who_fits_stops_nobody() -> None:
     result = hpcgym.simulate(urgent(requested_processors=[1, 1, 1, 1]), preemption="queue:2>1")
     assert result.start.tolist() == [0, 0, 1, 2]
