@@ -164,8 +164,8 @@ def _restricted() -> None:
 
 
 def _preemption() -> None:
-    simulate(_jobs(), preemption="user:2>1")
-    simulate(_units(), preemption="user:2>1", backfill="depth:2", cluster=_nodes())
+    simulate(_jobs(), preemption="queue:interactive>batch")
+    simulate(_units(), preemption="queue:interactive>batch", backfill="depth:2", cluster=_nodes())
 
 
 def _in_order(view: PassView) -> list[int]:
