@@ -269,9 +269,9 @@ class Xnes:
         """Return all rules but the policy, which is searched for; no dispatcher has weights.
 
         Nor do weights keep limits of power, and batches keep no quotas, windows of maintenance or
-        dependencies.
+        dependencies, and let no job stop others.
         """
-        restricted = ("quota", "maintenance", "dependencies")
+        restricted = ("quota", "maintenance", "preemption", "dependencies")
         of_others = ("dispatcher", "dispatch_time", *restricted, *OF_SHARED_NODES)
         others = ("policy", "fair_share", "power", "dvfs_when", *of_others)
         names = (field.name for field in fields(Scheduler) if field.name not in others)

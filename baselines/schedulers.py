@@ -152,7 +152,7 @@ def read_variant(name: str) -> tuple[str, dict[str, Any]]:
 #: Rules that are numbers, and those that a scheduler can be without.
 _TIMES = ("threshold", "dispatch_time")
 _NUMBERS = (*_TIMES, "pairs_above")
-_NONE = (*_NUMBERS, "hold", "quota", "maintenance", "fair_share", "dispatcher")
+_NONE = (*_NUMBERS, "hold", "quota", "maintenance", "preemption", "fair_share", "dispatcher")
 
 
 def rule_value(rule: str, text: str) -> Any:

@@ -163,6 +163,11 @@ def _restricted() -> None:
     simulate(_units(), quota="user:jobs=9", backfill="depth:2", cluster=_nodes())
 
 
+def _preemption() -> None:
+    simulate(_jobs(), preemption="queue:interactive>batch")
+    simulate(_units(), preemption="queue:interactive>batch", backfill="depth:2", cluster=_nodes())
+
+
 def _in_order(view: PassView) -> list[int]:
     """Start jobs by submission: a dispatcher that does all that a view can do."""
     order = np.arange(len(view.job))
@@ -347,6 +352,7 @@ PARTS: dict[str, Callable[[], None]] = {
     "failures": _failures,
     "restricted": _restricted,
     "restricted-many": _restricted_many,
+    "preemption": _preemption,
     "learning": _learning,
     "fair-share": _fair_share,
     "expressions": _expressions,

@@ -51,7 +51,7 @@ Rules
  9. The correction "kill": a job that reaches its predicted run time ends there.
 10. A job may be bound to a set of nodes. All others hold no unit of it, ever.
 11. Under quotas and dependencies (rules 24 and 26 of `oracle.py`) EASY is depth:1, rule 7, unless
-    rule 8 holds.
+    rule 8 holds; under preemption, rule 27, it is so, and rule 8 never holds.
 12. A window (rule 25 there) closes whole nodes; rule 8 does not hold where it is not all of them.
     Nothing of a closed node is free. In rule 5 a job fits if its units fit what each node has free
     throughout its predicted length, and is allocated on that, while a window is to come or lasts.
@@ -254,7 +254,8 @@ class NodeSimulation(Simulation):
         single = all(job.demand[0] == 1 and sum(job.demand) == 1 for job in self.jobs)
         bound = any(job.allowed is not None for job in self.jobs)
         whole = all(len(nodes) == len(self.capacity) for _, _, nodes in self.windows)
-        self.alike = single and self.slurm is None and not bound and whole
+        anywhere = self.slurm is None and self.preemption is None
+        self.alike = single and anywhere and not bound and whole
         self.closed = self.windows
         self.windows = [(begin, end, self.total[0]) for begin, end, _ in self.closed]
 
@@ -347,7 +348,10 @@ class NodeSimulation(Simulation):
     # EASY
 
     def schedule(self, now: int) -> None:
-        if (self.quotas or self.depends) and self.backfill == "easy" and not self.alike:
+        restricted = self.quotas or self.depends or self.preemption is not None
+        if restricted and self.backfill == "easy" and not self.alike:
+            if self.preemption is not None:
+                self.preempt(now)
             self.schedule_to_depth(now, 1)
         else:
             super().schedule(now)
@@ -495,6 +499,8 @@ def simulate_nodes_slowly(
     quotas: Sequence[tuple[Sequence[Any], float, float]] = (),
     windows: Sequence[tuple[int, int, Sequence[int]]] = (),
     follows: Mapping[int, tuple[Collection[int], int, int]] | None = None,
+    preemption: tuple[Sequence[Any], Collection[tuple[Any, Any]], str] | None = None,
+    lost: list[Any] | None = None,
     begin: int | None = None,
 ) -> list[NodeJob]:
     """Schedule the jobs by the rules above; return them in submission order, the given untouched.
@@ -521,7 +527,10 @@ def simulate_nodes_slowly(
         quotas=quotas,
         windows=windows,
         follows=follows,
+        preemption=preemption,
     )
+    if lost is not None:
+        simulation.lost = lost
     if begin is not None:
         simulation.begin(begin, math.inf)
     return simulation.run()

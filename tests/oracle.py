@@ -91,6 +91,17 @@ Backfilling
     orders that waiting changes are by number alone; those of unicef's jobs of one processor, whose
     score is infinite, by time. What rule 24 excludes is excluded here, and so are thresholds, what
     is learned, and orders that look at when a job was submitted.
+27. Preemption: jobs are in groups, or in none, and jobs of one group may stop those of some others.
+    Who can stop a group, straight or by way of others, has a higher level. Each pass begins so:
+    the levels from the highest down, but for the lowest; of each the queued jobs in primary order.
+    A job that fits starts. If it would fit were all gone that run and that its group may stop, it
+    starts too: these are gone through, the higher level first, of one level the earlier start, of
+    one time the lower number, and each runs on if the job fits without what those take that run on
+    so far; the others are stopped. If it would not fit, no later job of its group is looked at so.
+    Then comes the pass as ever. Who is stopped is queued again at once, in its old place, for its
+    whole run, with the prediction of its submission; or, under cancel, has ended so. It has not
+    terminated: nothing learns of it. start, end, backfilled are of the last run. What rule 24
+    excludes is excluded here, and so is what is learned.
 Corrections
 15. requested: p~. incremental: the k-th time, the prediction at submission + the k-th of
     INCREMENTS, at most p~; p~ after the last. recursive-doubling: twice the running time so far,
@@ -319,6 +330,8 @@ class Simulation:
         self.hold = rules.get("hold")
         self.quotas = rules.get("quotas") or []
         self.windows = rules.get("windows") or []
+        self.preemption = rules.get("preemption")
+        self.lost: list[Any] = []  # job, start and end of runs, and nodes
         self.reopened = -1  # up to when windows have ended
         self.depends = rules.get("follows") is not None
         self.follows = rules.get("follows") or {}  # number -> the others, time to think, earliest
@@ -517,6 +530,8 @@ class Simulation:
     # Passes
 
     def schedule(self, now: int) -> None:
+        if self.preemption is not None:
+            self.preempt(now)
         if self.backfill == "conservative":
             self.schedule_conservative(now)
             return
@@ -532,6 +547,55 @@ class Simulation:
         head = self.start_in_order(now)
         if self.backfill in EASY and head is not None:
             self.backfill_around(head, now)
+
+    def preempt(self, now: int) -> None:
+        """Rule 27."""
+        self.drop_reservations()
+        groups, may, _ = self.preemption
+        names = {name for pair in may for name in pair}
+        level = {name: longest_way(name, may) for name in names}
+        for height in sorted({*level.values()} - {0}, reverse=True):
+            shut = set()
+            for job in self.primary_order(now):
+                group = groups[job.number]
+                if level.get(group) != height or group in shut:
+                    continue
+                if not self.fits(job, now):
+                    theirs = [j for j in self.running if (group, groups[j.number]) in may]
+                    theirs.sort(key=lambda j: (-level[groups[j.number]], j.start, j.number))
+                    stopped = self.to_stop(job, theirs, now)
+                    if stopped is None:
+                        shut.add(group)
+                        continue
+                    for other in stopped:
+                        self.stop(other, now)
+                self.start(job, now, backfilled=False)
+
+    def to_stop(self, job: Job, theirs: list[Job], now: int) -> list[Job] | None:
+        everybody = self.running
+        self.running = [other for other in everybody if other not in theirs]
+        stopped = None
+        if self.fits(job, now):
+            stopped = []
+            for other in theirs:
+                self.running.append(other)
+                if not self.fits(job, now):
+                    self.running.remove(other)
+                    stopped.append(other)
+        self.running = everybody
+        return stopped
+
+    def stop(self, job: Job, now: int) -> None:
+        self.running.remove(job)
+        if self.preemption[2] == "cancel":
+            job.end = now
+            return
+        self.lost.append((job.number, job.start, now, dict(getattr(job, "nodes", ()))))
+        job.start = job.end = -1
+        job.prediction, job.corrections, job.backfilled = job.predicted, 0, False
+        job.reservation = -1
+        self.queue.append(job)
+        self.queue.sort(key=lambda job: job.number)
 
     def start_in_order(self, now: int) -> Job | None:
         """Start jobs in primary order; return the first that does not fit."""
@@ -744,6 +808,11 @@ class Simulation:
         return sorted(self.queue, key=key)
 
 
+def longest_way(group: Any, may: Collection[tuple[Any, Any]]) -> int:
+    """The level of a group, rule 27."""
+    return max((1 + longest_way(other, may) for one, other in may if one == group), default=0)
+
+
 def _given(job: Job) -> dict[str, int]:
     names = ("submit", "processors", "run", "requested", "user", "recorded_wait", "first_submit")
     return {name: getattr(job, name) for name in names}
@@ -765,6 +834,8 @@ def simulate_slowly(
     quotas: Sequence[tuple[Sequence[Any], float, float]] = (),
     windows: Sequence[tuple[int, int, int]] = (),
     follows: Mapping[int, tuple[Collection[int], int, int]] | None = None,
+    preemption: tuple[Sequence[Any], Collection[tuple[Any, Any]], str] | None = None,
+    lost: list[Any] | None = None,
     begin: int | None = None,
     end: float = math.inf,
 ) -> list[Job]:
@@ -782,7 +853,9 @@ def simulate_slowly(
     "per-timestamp" or "per-event";
     ``hold``: None or as in rule 21; ``quotas``: of rule 24, keys of the jobs in their order;
     ``windows``: of rule 25; ``follows``: of rule 26, by number of a job those of the others, the
-    time to think and the earliest time.
+    time to think and the earliest time; ``preemption``: of rule 27, the groups of the jobs in
+    their order, None: none, pairs of groups of which the first may stop the second, and "requeue"
+    or "cancel"; ``lost``: a list that job, start, end and nodes of runs are put into that ended so.
     """
     simulation = Simulation(
         jobs,
@@ -799,7 +872,10 @@ def simulate_slowly(
         quotas=quotas,
         windows=windows,
         follows=follows,
+        preemption=preemption,
     )
+    if lost is not None:
+        simulation.lost = lost
     if begin is not None:
         simulation.begin(begin, end)
     return simulation.run()

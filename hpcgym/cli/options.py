@@ -264,6 +264,18 @@ class SimulatedRules(_AllRules, _Order):
         ),
         OWN_COMMAS,
     ] = None
+    preemption: Annotated[
+        str | None,
+        typer.Option(
+            metavar="partition:interactive>batch|...|FILE",
+            help="Which jobs stop others to start at once: of a partition, a queue or QOS"
+            " (qos:high>low), a user or a group; several between ';'. Stopped jobs wait again and"
+            " run from the beginning, or, with ',cancel' behind, do not run again. Or a file that"
+            " sacctmgr -P show qos printed.",
+            show_default=False,
+        ),
+        OWN_COMMAS,
+    ] = None
     dependencies: Annotated[
         str | None,
         typer.Option(

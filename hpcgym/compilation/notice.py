@@ -64,6 +64,7 @@ PARTS = {
         (_MANY, *_STEPS),
         f"{_ENGINE}.passes.restricted_rows",
     ),
+    "preemption": Part("the simulator of preemption", 30, (f"{_ENGINE}.passes.preempting",)),
     "learning": Part(
         "run times that are learned", 40, (_ANSWERS, f"{_ENGINE}.warm_start.list_running")
     ),

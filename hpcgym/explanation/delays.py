@@ -30,8 +30,8 @@ def beside(result: Result, job: int) -> NDArray[np.int64]:
 def can_repeat(result: Result) -> bool:
     """Return whether a schedule can be made again with other jobs.
 
-    Not one of an environment, of a dispatcher that keeps what it has learned, or with failures; nor
-    one that begins with jobs that run, or in which jobs follow others.
+    Not one of an environment, of a dispatcher that keeps what it has learned, with failures or
+    preemption; nor one that begins with jobs that run, or in which jobs follow others.
     """
     others = (result.lost, result.dispatcher, result.workload.initial)
     follow = result.scheduler.dependencies != "none"

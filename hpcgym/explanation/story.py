@@ -92,7 +92,7 @@ def story(told: Facts) -> list[str]:
     if not told.waited_for:
         lines.append(
             "What it waited for is told of schedules on pools and nodes alone: not around windows,"
-            " under limits, where jobs follow others or share nodes, nor of dispatchers."
+            " under limits, where jobs follow or stop others or share nodes, nor of dispatchers."
         )
     lines += _of_the_queue(told)
     lines += filter(None, _of_others(told))

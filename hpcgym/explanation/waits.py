@@ -54,16 +54,16 @@ def waits(result: Result, progress: Callable[[int, int], None] = silence) -> pd.
     Raises
     ------
     HpcgymError : the passes cannot be made again: under limits of power or energy, where jobs share
-        nodes, where nodes fail, where a dispatcher or a function says what starts; or an extract,
-        whose first jobs waited before it begins.
+        nodes, where nodes fail or jobs stop others, where a dispatcher or a function says what
+        starts; or an extract, whose first jobs waited before it begins.
     """
     import pandas as pd
 
     if not can_watch(result) or result.workload.initial is not None:
         raise HpcgymError(
             "what all jobs waited for can be told of schedules on pools and nodes, from an empty"
-            " machine; not under limits, around windows, where jobs follow others or share nodes,"
-            " or nodes fail, nor of dispatchers"
+            " machine; not under limits, around windows, where jobs follow or stop others or share"
+            " nodes, or nodes fail, nor of dispatchers"
         )
     seconds = np.zeros((len(result.start), len(REASONS)), np.int64)
     with said_before():

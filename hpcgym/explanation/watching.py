@@ -66,7 +66,7 @@ def can_watch(result: Result) -> bool:
     """Return whether the passes of a schedule can be made again, one at a time.
 
     They can on pools and on nodes of their own under an order of the queue; not under limits, where
-    jobs share nodes, where nodes fail, around windows, where jobs follow others, or where a
+    jobs share nodes, where nodes fail, around windows, where jobs follow or stop others, or where a
     dispatcher or a function says what starts.
     """
     others = (result.limits, result.coschedule, result.lost, result.dispatcher)

@@ -218,6 +218,7 @@ def _check_changeable(results: Mapping[str, Result]) -> None:
             "a function orders the queue": callable(result.scheduler.policy),
             "it keeps limits": result.limits is not None,
             "jobs share nodes": result.coschedule is not None,
+            "jobs stop others": result.scheduler.preemption is not None,
             "nodes fail": result.lost is not None,
             "jobs follow others": result.scheduler.dependencies != "none",
         }

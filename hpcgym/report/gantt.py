@@ -56,7 +56,8 @@ def draw_gantt(results: Results, axes: Axes | None = None, colours: str | None =
     A small schedule is drawn job by job. In a large one every pixel has the colour of the user who
     holds most of its area, the paler the more of it is idle.
 
-    Where nodes fail, runs that were lost are drawn too, and nodes that are down in dark grey.
+    Where nodes fail or jobs stop others, runs that were lost are drawn too, and nodes that are down
+    in dark grey.
 
     Where jobs share nodes a node has as many lanes as parts. A job that shares its nodes has one
     lane of each from its start to its end, any other all lanes. Colours tell the speedups of jobs,
@@ -107,6 +108,7 @@ def gantt_on(
 ) -> Axes:
     """Draw a Gantt chart whose time axis others may share; see :func:`draw_gantt`."""
     lost = result.lost
+    fails = lost is not None and result.scheduler.preemption is None
     result = result if lost is None else result.runs
     palette = palette_of(result, colours)
     rows = rows_of(result)
@@ -117,7 +119,7 @@ def gantt_on(
         axes.locator_params(axis="y", integer=True)
         axes.yaxis.set_major_formatter(lambda processor, _: f"{processor:,.0f}")
     plain(axes, grid=None)
-    title(axes, heading, note, legend_rows=_draw_legend(axes, palette, lost is not None))
+    title(axes, heading, note, legend_rows=_draw_legend(axes, palette, fails))
     rectangles = place_jobs(result)
     # The layout comes first: what fits depends on the chart's size in pixels.
     figure_of(axes).draw_without_rendering()
@@ -129,7 +131,7 @@ def gantt_on(
         _draw_jobs(axes, result, rectangles, time, palette)
     else:
         _draw_pixels(axes, rectangles, time, palette)
-    if lost is not None:
+    if lost is not None and fails:
         _draw_down(axes, lost.failures, rows, time)
     return axes
 

@@ -138,6 +138,7 @@ def _differences(usual: Mapping[str, Any], rules: Mapping[str, Any]) -> list[str
         "hold": "hold {}",
         "quota": "quota {}",
         "maintenance": "maintenance {}",
+        "preemption": "preemption {}",
         "dependencies": "dependencies {}",
         "fair_share": "fair share {}",
     }
@@ -179,6 +180,8 @@ def describe(scheduler: Scheduler) -> str:
         parts.append(f"quota {scheduler.quota}")
     if scheduler.windows:
         parts.append(f"maintenance {scheduler.maintenance}")
+    if scheduler.preemption is not None:
+        parts.append(f"preemption {scheduler.preemption}")
     if scheduler.dependencies != "none":
         parts.append(f"dependencies {scheduler.dependencies}")
     if rules["policy_estimate"] not in ("requested", None):

@@ -1,4 +1,4 @@
-"""Runs of jobs that a failure of a node ended: the schedule of all runs, as if each was a job."""
+"""Runs of jobs that a failure of a node, or another job, ended: a schedule of all runs as jobs."""
 
 from __future__ import annotations
 
@@ -19,14 +19,15 @@ Ints = NDArray[np.int64]
 
 
 class LostRuns(NamedTuple):
-    """What failures of nodes have done to a schedule; k runs, by job and time.
+    """What failures of nodes, or preemption, have done to a schedule; k runs, by job and time.
 
     Attributes
     ----------
-    failures : of which the schedule was told.
+    failures : of which the schedule was told; none under preemption.
     job : (k,) int64.
     start, end : (k,) int64 [s]; the run was lost at ``end``.
-    first : (k + 1,) int64; run i had the cells ``first[i]`` up to ``first[i + 1]``, exclusive.
+    first : (k + 1,) int64; run i had the cells ``first[i]`` up to ``first[i + 1]``, exclusive; it
+        had none on a pool.
     node, units : (m,) int32, of each cell.
     """
 
@@ -39,12 +40,35 @@ class LostRuns(NamedTuple):
     units: NDArray[np.int32]
 
 
+def lost_runs(failures: Failures, lost: NDArray[np.void], cells: NDArray[np.void]) -> LostRuns:
+    """Return lost runs by job and time.
+
+    Parameters
+    ----------
+    lost, cells : as the engine logs them, :data:`hpcgym.engine.passes.requeueing.LOST`.
+    """
+    order = np.lexsort((lost["end"], lost["job"]))
+    job, start, end = (np.ascontiguousarray(lost[name][order]) for name in ("job", "start", "end"))
+    first = np.append(lost["first"], len(cells))
+    held = Allocation(first, cells["node"], cells["units"]).rows(order)
+    return LostRuns(failures, job, start, end, *held)
+
+
 def down(failures: Failures) -> NodeStates | None:
     """Return when nodes are down, as the books know it: then they are off. None if never."""
     if not len(failures):
         return None
     state = np.full(len(failures), OFF)
     return NodeStates(failures.node, state, failures.time, failures.repaired)
+
+
+def cut_short(result: Result) -> NDArray[np.bool_]:
+    """Return which jobs ran for less than they would have by themselves, (n_jobs,)."""
+    length = np.minimum(result.workload.run_time, result.workload.requested_time)
+    if result.scheduler.correction == "kill":
+        length = np.minimum(length, result.predicted_run_time)
+    short: NDArray[np.bool_] = result.run_time < length
+    return short
 
 
 def queued_at(result: Result) -> tuple[Ints, Ints]:
@@ -66,16 +90,17 @@ def runs_of(result: Result) -> tuple[Result, Ints]:
     """
     lost, held = result.lost, result.allocation
     assert lost is not None
-    assert held is not None
     n = len(result.start)
     since = np.concatenate(queued_at(result))
     job = np.concatenate([lost.job, np.arange(n)])
     order = np.lexsort((job, since))
-    allocation = Allocation(
-        np.concatenate([lost.first, len(lost.node) + held.first[1:]]),
-        np.concatenate([lost.node, held.node]),
-        np.concatenate([lost.units, held.units]),
-    ).rows(order)
+    allocation = None
+    if held is not None:
+        allocation = Allocation(
+            np.concatenate([lost.first, len(lost.node) + held.first[1:]]),
+            np.concatenate([lost.node, held.node]),
+            np.concatenate([lost.units, held.units]),
+        ).rows(order)
     start = np.concatenate([lost.start, result.start])[order]
     end = np.concatenate([lost.end, result.end])[order]
     job = job[order]

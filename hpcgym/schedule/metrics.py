@@ -151,6 +151,7 @@ HAVE: dict[str, Callable[[Facts], bool]] = {
         f.n > 0 and f.result.coschedule is not None and f.result.cluster.io_bytes_s is not None
     ),
     "failures": lambda f: f.result.lost is not None,
+    "cancelling": lambda f: f.result.cancels,
     "dispatch time": lambda f: f.n > 0 and f.result.dispatching is not None,
 }
 
@@ -200,7 +201,11 @@ METRICS = (
     _share("starved_share", "starved", LESS, _starved),  # waited longer than the threshold
     # cut at their requested time, or killed for a cap
     Metric("killed_jobs", "killed jobs", formula=lambda f: int(f.result.killed[f.jobs].sum())),
-    Metric(  # of runs that a failure of a node ended
+    Metric(  # stopped by others, not to run again
+        "cancelled_jobs", "cancelled jobs", better=LESS,
+        formula=lambda f: int(f.result.cancelled.sum()), of="cancelling",
+    ),
+    Metric(  # of runs that a failure of a node, or another job, ended
         "lost_runs", "lost runs", better=LESS, formula=lambda f: int(f.result.restarts.sum()),
         of="failures",
     ),
@@ -310,8 +315,10 @@ def compute_metrics(result: Result) -> dict[str, float | int]:
     - ``io_congestion``, where they share files too: how many times as long these take, max(1, what
       running jobs ask for / bandwidth), averaged over C.
     - ``killed_jobs``: cut at their requested time, or killed for a cap.
-    - ``lost_runs``, where nodes fail: runs that a failure ended; ``lost_core_seconds``: what they
-      had of processors. ``utilization``, energies and the queue count these runs too.
+    - ``lost_runs``, where nodes fail or jobs stop others: runs that ended so, and began anew;
+      ``lost_core_seconds``: what they, and cancelled jobs, had of processors. ``utilization``,
+      energies and the queue count these runs too.
+    - ``cancelled_jobs``, where jobs cancel others: those; they count among ``killed_jobs``.
     - ``energy_busy_j``, ``energy_idle_j``, ``energy_off_j``, ``energy_switching_j``: of processors
       that are busy, idle, off, and being switched off or on; of nodes, where these have a power of
       their own, see :mod:`hpcgym.schedule.books`, and where something stands above nodes

@@ -100,7 +100,9 @@ def notes_of(result: Result) -> list[str]:
         lines.append("the order of the queue came from outside, not from the policy")
     if result.coschedule is not None:
         lines.append(f"speedups: {result.coschedule.speedups.source}")
-    if result.lost is not None:
+    if result.lost is not None and result.scheduler.preemption is not None:
+        lines.append(f"preemption: {len(result.lost.job)} runs that other jobs ended are not told")
+    elif result.lost is not None:
         lines.append(
             f"failures of nodes: {len(result.lost.failures)}; {len(result.lost.job)} runs that they"
             " ended are not told"
@@ -125,7 +127,7 @@ def schedule_digest(result: Result) -> str:
     """Return the SHA-256, in hexadecimal digits, of what a schedule decided.
 
     These are the starts and run times of the jobs; with nodes, which jobs have which; levels of
-    frequency; shapes of jobs that share nodes; and runs that failures ended. Numbers are hashed as
+    frequency; shapes of jobs that share nodes; and runs that were lost. Numbers are hashed as
     64 bits, the lowest byte first.
     """
     parts: dict[str, NDArray[Any]] = {"start": result.start, "run_time": result.run_time}

@@ -19,7 +19,7 @@ from hpcgym.schedule.bounded_slowdown import bsld
 from hpcgym.schedule.energy import Energy, power_table
 from hpcgym.schedule.jobs_table import jobs_table
 from hpcgym.schedule.level_changes import in_pieces
-from hpcgym.schedule.lost_runs import runs_of
+from hpcgym.schedule.lost_runs import cut_short, runs_of
 from hpcgym.schedule.metrics import compute_metrics
 from hpcgym.schedule.places import Allocation, Coschedule
 from hpcgym.schedule.power_uses import known_powers
@@ -76,7 +76,8 @@ class Result:
     limits : caps and budgets that were to be kept; None where jobs may share nodes.
     coschedule : where jobs share nodes and speed each other up; None elsewhere. ``start``,
         ``run_time``, ``reserved_start`` and what follows from them are float64 then.
-    lost : runs that failures of nodes ended, and these failures; None where no node fails.
+    lost : runs that failures of nodes ended, and these failures, or that other jobs ended
+        (``preemption``); None where no node fails and no job may stop another.
         ``start``, ``run_time``, ``allocation`` and ``backfilled`` are those of the last run of each
         job, ``reserved_start`` is the first promise, and ``wait`` goes from the submission to the
         last start.
@@ -174,7 +175,7 @@ class Result:
 
     @property
     def runs(self) -> Result:
-        """The schedule of all runs, as if each was a job; itself where no node fails.
+        """The schedule of all runs, as if each was a job; itself where no run can be lost.
 
         A run that follows a lost one is submitted when that was lost.
         """
@@ -182,16 +183,34 @@ class Result:
 
     @cached_property
     def restarts(self) -> NDArray[np.int64]:
-        """How many runs of each job were lost by failures of nodes, (n_jobs,) int64."""
+        """How many runs of each job were lost, and begun anew, (n_jobs,) int64.
+
+        By failures of nodes, or because other jobs started (``preemption``).
+        """
         job = np.zeros(0, np.int64) if self.lost is None else self.lost.job
         return _read_only(np.bincount(job, minlength=len(self.start)))
 
+    @property
+    def cancels(self) -> bool:
+        """Whether jobs may be stopped by others for good (``preemption``)."""
+        rule = self.scheduler.preempts
+        return self.lost is not None and rule is not None and rule.mode == "cancel"
+
+    @cached_property
+    def cancelled(self) -> NDArray[np.bool_]:
+        """Whether another job stopped the job for good, (n_jobs,) bool; it is ``killed`` too."""
+        return _read_only(cut_short(self) & self.cancels)
+
     @cached_property
     def lost_core_seconds(self) -> NDArray[np.int64]:
-        """What each job had of processors in runs that were lost, (n_jobs,) int64 [core s]."""
+        """What each job had of processors in runs that were lost, (n_jobs,) int64 [core s].
+
+        Of a cancelled job, also in its last.
+        """
         seconds = np.zeros(len(self.start), np.int64)
         if self.lost is not None:
             np.add.at(seconds, self.lost.job, self.lost.end - self.lost.start)
+        seconds += np.where(self.cancelled, self.run_time, 0)
         return _read_only(seconds * self.workload.requested_processors)
 
     @cached_property

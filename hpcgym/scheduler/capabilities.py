@@ -63,6 +63,7 @@ FEATURES = {
     "until-shadow": "backfill='until-shadow'",
     "quota": "quotas",
     "maintenance": "maintenance windows",
+    "preemption": "preemption",
     "dependencies": "jobs that follow others",
     "contiguous": "allocation='contiguous'",
     "changing levels": "dvfs_when='running'",
@@ -77,6 +78,8 @@ _SHARED_RUNS = "run times stand once for all simulations, and a kill changes the
 _NO_QUOTA = "not built yet: simulate() keeps quotas"
 _NO_FOLLOWING = "not built yet: simulate() lets jobs follow others"
 _OF_THE_LOG = "not built yet: it goes by submissions that are known before"
+_NO_STOPS = "not built yet: simulate() lets jobs stop others"
+_NOT_TOLD_OF_STOPS = "not built yet: it is not told of runs that others ended"
 _NO_WINDOW = "not built yet: simulate() plans around them"
 _NO_WINDOW_ON_NODES = "not built yet: simulate() and batches plan around nodes that are closed"
 _OTHER_PLAN = "not built yet: under quotas reservations are made anew at each pass"
@@ -235,6 +238,24 @@ APART: dict[tuple[str, str], str] = {
         (rule, "dependencies"): _OTHER_SUBMISSIONS
         for rule in ("conservative", "until-shadow", "hold", "function", "per-event")
     },
+    **{
+        ("preemption", place): _NO_STOPS
+        for place in ("failures", "whole nodes", "shared nodes", "environments", "batches")
+    },
+    ("preemption", "look-ahead"): _NO_STOPS,
+    ("preemption", "shutdown"): "reservations reckon with processors that are on",
+    ("preemption", "extract"): "not built yet: jobs that run at its beginning would be stopped too",
+    ("preemption", "quota"): "not built yet: what is stopped would no longer count",
+    ("preemption", "maintenance"): "not built yet: what is stopped may have run up to a window",
+    ("preemption", "dependencies"): "not built yet: others would follow jobs that are cancelled",
+    **{(rule, "preemption"): _NOT_TOLD_OF_STOPS for rule in ("learned", "predictor")},
+    ("usage", "preemption"): "not built yet: what lost runs have used is not counted",
+    ("anew", "preemption"): "not built yet: jobs that wait again would have no scores in that pass",
+    ("conservative", "preemption"): "reservations that are kept would be broken",
+    **{
+        (rule, "preemption"): "not built yet: reservations are made anew there at each pass"
+        for rule in ("until-shadow", "hold", "function", "per-event")
+    },
     ("partitions", "pool"): "its processors are no nodes; cluster= says which machine",
     ("partitions", "whole nodes"): "not built yet: all nodes count as alike there",
     ("partitions", "shared nodes"): "not built yet: all nodes count as alike there",
@@ -307,6 +328,8 @@ def features_of(scheduler: Scheduler) -> dict[str, str]:
         found["quota"] = f"quota={scheduler.quota!r}"
     if scheduler.maintenance is not None:
         found["maintenance"] = f"maintenance={scheduler.maintenance!r}"
+    if scheduler.preemption is not None:
+        found["preemption"] = f"preemption={scheduler.preemption!r}"
     if scheduler.dependencies != "none":
         found["dependencies"] = f"dependencies={scheduler.dependencies!r}"
     if scheduler.backfill == "until-shadow":

@@ -14,8 +14,10 @@ from hpcgym.errors import HpcgymError, check_choice, is_number
 from hpcgym.scheduler.hold import Hold
 from hpcgym.scheduler.policies.fair_share import FairShare
 from hpcgym.scheduler.policies.index import PolicyLike, parse_policy, weight_text
+from hpcgym.scheduler.preemption import SUCH, Preemption
 from hpcgym.scheduler.quotas import Quota, quotas_of
 from hpcgym.scheduler.slurm_backfill import SlurmBackfill
+from hpcgym.scheduler.slurm_preemption import preemption_of_qos
 from hpcgym.scheduler.slurm_quotas import quotas_of_slurm
 
 #: The time of a dispatcher's calls by the clock, and the longest that a call may take [s].
@@ -165,3 +167,22 @@ def quota_text(value: Any) -> str | None:
     if not isinstance(value, list | tuple) or not all(isinstance(one, Quota) for one in value):
         raise HpcgymError(f"quota must be a text such as 'user:jobs=10', not {value!r}")
     return "; ".join(map(str, value)) or None
+
+
+def preemption_text(value: Any) -> str | None:
+    """Return a preemption as the text that :meth:`Preemption.parse` takes, or None.
+
+    Raises
+    ------
+    HpcgymError : what is none, or a file that does not hold Slurm's QOS, or in which none may stop
+        another.
+    """
+    if value is None:
+        return None
+    if isinstance(value, str | os.PathLike) and os.path.isfile(value):
+        value = preemption_of_qos(value)
+    elif isinstance(value, str):
+        value = Preemption.parse(value)
+    if not isinstance(value, Preemption):
+        raise HpcgymError(f"preemption must be a text such as {SUCH}, not {value!r}")
+    return str(value)

@@ -13,6 +13,7 @@ from hpcgym.scheduler.hold import Hold
 from hpcgym.scheduler.policies.expressions import Expression
 from hpcgym.scheduler.policies.fair_share import FairShare
 from hpcgym.scheduler.policies.index import PolicyLike, looks_at_usage, parse_policy
+from hpcgym.scheduler.preemption import Preemption
 from hpcgym.scheduler.quotas import Quota, quotas_of
 from hpcgym.scheduler.rule_values import (
     backfill_value,
@@ -22,6 +23,7 @@ from hpcgym.scheduler.rule_values import (
     pair_estimate,
     plain,
     policy_value,
+    preemption_text,
     quota_text,
     sweeps,
     threshold,
@@ -104,12 +106,15 @@ class Scheduler:
         queue (``"queue=normal:processors=512"``), of each user in it
         (``"queue=normal/user:jobs=10"``), several between ``;``. A text, a file that ``sacctmgr -P
         show qos`` or ``sacct`` printed, a :class:`hpcgym.scheduler.quotas.Quota` or several; kept
-        as a text.
-        Jobs that would exceed one are passed over. None: any number.
+        as a text. Jobs that would exceed one are passed over. None: any number.
     maintenance : windows in which the machine is closed to jobs, known from the beginning
         (``"2026-03-01T08:00/2026-03-02T08:00"``), or a part of it (``"0/60:processors=32"``,
         ``"0/60:nodes=gpu,0-3"``), several between ``;``. A text, a CSV file as of failures, a
         :class:`hpcgym.scheduler.windows.Window` or several; kept as a text. None: none.
+    preemption : jobs of which partitions or queues may stop those of which others, to start at
+        once: ``"partition:interactive>batch"``, with ``,cancel`` behind if these do not run again.
+        A text, a file that ``sacctmgr -P show qos`` printed or a
+        :class:`hpcgym.scheduler.preemption.Preemption`; kept as a text. None: nobody does.
     dependencies : what becomes of jobs that follow others, by ``preceding_job``, ``think_time`` and
         ``more_preceding`` of the workload: a name of :data:`DEPENDENCIES`.
     passes : "per-timestamp" or "per-event".
@@ -154,6 +159,7 @@ class Scheduler:
     hold: Hold | float | str | Mapping[str, Any] | None = None
     quota: str | Quota | Sequence[Quota] | None = None
     maintenance: str | Window | Sequence[Window] | None = None
+    preemption: str | Preemption | None = None
     dependencies: str = "none"
     passes: str = "per-timestamp"
     policy_estimate: Estimate = "requested"
@@ -211,6 +217,7 @@ class Scheduler:
             )
         settle(self, "quota", quota_text(self.quota))
         settle(self, "maintenance", window_text(self.maintenance))
+        settle(self, "preemption", preemption_text(self.preemption))
         check_allocation_name(self.allocation)
         if self.fair_share is not None:
             settle(self, "fair_share", FairShare.parse(self.fair_share))
@@ -285,6 +292,11 @@ class Scheduler:
     def windows(self) -> tuple[Window, ...]:
         """The windows, as they are."""
         return windows_of(self.maintenance)  # type: ignore[arg-type]  # it is kept as a text
+
+    @property
+    def preempts(self) -> Preemption | None:
+        """Who may stop whom, as it is."""
+        return Preemption.parse(str(self.preemption)) if self.preemption else None
 
     @property
     def restricts(self) -> bool:
@@ -365,6 +377,7 @@ _NOT_BESIDE_A_DISPATCHER: dict[str, tuple[Any, ...]] = {
     "hold": (None,),
     "quota": (None,),
     "maintenance": (None,),
+    "preemption": (None,),
     "dependencies": ("none",),
     "passes": ("per-timestamp",),
     "policy_estimate": ("requested",),

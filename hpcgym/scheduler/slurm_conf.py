@@ -8,10 +8,18 @@ from pathlib import Path
 
 from hpcgym.cluster.slurm import SlurmConf, read_slurm_conf
 from hpcgym.cluster.slurm.amounts import minutes_text
+from hpcgym.cluster.slurm.settings import Unfollowed
 from hpcgym.errors import HpcgymError, HpcgymWarning, warn_caller
+from hpcgym.scheduler.capabilities import check_scheduler
 from hpcgym.scheduler.policies.fair_share import FairShare
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.scheduler.slurm_backfill import SlurmBackfill
+from hpcgym.scheduler.slurm_preemption import (
+    FOLLOWED,
+    YOUNGEST_FIRST,
+    preemption_of_slurm,
+    spared,
+)
 
 ENDING = ".conf"
 _OF_BACKFILL = tuple(each.name for each in fields(SlurmBackfill))
@@ -37,7 +45,7 @@ def scheduler_of_slurm(path: str | Path) -> Scheduler:
     size: processors / those of the machine, or 1 less that with PriorityFavorSmall; Slurm's is the
     mean of this and the same of nodes. Fair share: 2^(-U / S / FairShareDampeningFactor), as
     :class:`FairShare` has it: that of ``PriorityFlags=NO_FAIR_TREE``. Slurm's usual Fair Tree is
-    not there.
+    not there. Who stops whom is as :func:`preemption_of_slurm` says, if that goes with the order.
 
     Raises
     ------
@@ -47,9 +55,17 @@ def scheduler_of_slurm(path: str | Path) -> Scheduler:
     try:
         policy, fair_share = _order(conf)
         scheduler = Scheduler(policy=policy, backfill=_backfill(conf), fair_share=fair_share)
+        preemption = preemption_of_slurm(conf)
     except HpcgymError as error:
         raise HpcgymError(f"{path}: {error}") from None
-    left = _not_followed(conf, scheduler)
+    why = []
+    if preemption is not None:
+        try:
+            check_scheduler(scheduler.but(preemption=preemption))
+            scheduler = scheduler.but(preemption=preemption)
+        except HpcgymError:
+            why = ["PreemptType, which goes with no order that waiting or usage changes"]
+    left = why + _not_followed(conf, scheduler)
     if left:
         warn_caller(f"{path}: not followed: {', '.join(dict.fromkeys(left))}", HpcgymWarning)
     return scheduler
@@ -57,23 +73,36 @@ def scheduler_of_slurm(path: str | Path) -> Scheduler:
 
 def _not_followed(conf: SlurmConf, scheduler: Scheduler) -> list[str]:
     """Return the settings that say how jobs are scheduled, and are not followed."""
-    strict = scheduler.backfill == "none"
+    strict, stops = scheduler.backfill == "none", scheduler.preemption is not None
     left = [
         f"SchedulerParameters {name}"
         for name in conf.parameters
-        if name not in _OF_BACKFILL or (strict and name != "bf_interval")
+        if (name not in _OF_BACKFILL or (strict and name != "bf_interval"))
+        and not (stops and name in YOUNGEST_FIRST)
     ]
     classic = conf.scheduling.get("priorityflags", "").casefold() == "no_fair_tree"
     followed = (*_FOLLOWED, "priorityflags") if classic else _FOLLOWED
     keys = ("prioritytier", "priorityjobfactor")
-    left += sorted(
-        one.name
+    said = [
+        one
         for one in conf.unfollowed
         if one.name.casefold() not in followed and one.name.casefold().split(": ")[-1] not in keys
-    )
+    ]
+    if stops:
+        said = [one for one in said if not _of_preemption(one, spared(conf))]
+    left += sorted(one.name for one in said)
     if not classic and scheduler.fair_share is not None:
         left.append("Fair Tree, for which the formula of PriorityFlags=NO_FAIR_TREE stands")
     return left
+
+
+def _of_preemption(one: Unfollowed, safe: set[str]) -> bool:
+    """Return whether a setting is followed where jobs stop others."""
+    name, value = one.name.casefold(), one.value.casefold()
+    if name == "preemptparameters":
+        return value in YOUNGEST_FIRST
+    partition, _, key = one.name.rpartition(": ")
+    return name in FOLLOWED or (key.casefold() == "preemptmode" and partition in safe)
 
 
 def _backfill(conf: SlurmConf) -> str:

@@ -53,8 +53,8 @@ def continued(result: Result, start: float, end: float | None = None) -> Workloa
     Raises
     ------
     HpcgymError : a schedule that cannot be made again up to ``start``: with speedups, under limits,
-        with processors that are switched off, of a dispatcher or an environment, or with run times
-        that are learned.
+        with processors that are switched off, of a dispatcher or an environment, with preemption,
+        or with run times that are learned.
     WorkloadError : times that are no whole seconds, in the wrong order or before the beginning of
         the simulation, where that is one of an extract; no job in the extract.
     """
@@ -105,6 +105,7 @@ def _check(result: Result) -> None:
         "processors that are switched off": result.cluster.shutdown_after_s is not None,
         "a dispatcher": result.scheduler.dispatcher is not None,
         "an order from outside": result.outside,
+        "preemption": result.scheduler.preemption is not None,
         "jobs that follow others": result.scheduler.dependencies != "none",
         "run times that are learned": asks_for_predictions(result.scheduler)
         or result.learned is not None,

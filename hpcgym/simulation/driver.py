@@ -13,12 +13,15 @@ from hpcgym.engine.answers.expressed import Expressed, express_all
 from hpcgym.engine.answers.formulas import chain
 from hpcgym.engine.answers.shares import Shares, counting
 from hpcgym.engine.machines.kinds import NODES, POOL, Kind
+from hpcgym.engine.passes.preempting import Preempting
+from hpcgym.engine.passes.requeueing import lengthened
 from hpcgym.errors import HpcgymError
 from hpcgym.scheduler.estimates.by_name import learns
 from hpcgym.scheduler.estimates.learning import asks_for_predictions
 from hpcgym.simulation.expressed import make_expressed
 from hpcgym.simulation.fair_share import make_shares
 from hpcgym.simulation.predictions import Learning
+from hpcgym.simulation.preempting import check_preemption, preempted_runs, preempting
 from hpcgym.simulation.prepare import prepare
 from hpcgym.simulation.restricted import check_restricted, restricted
 from hpcgym.simulation.warm_start import begin_on_nodes, begin_with, learned_before
@@ -89,10 +92,13 @@ class Simulation:
 
     @property
     def for_result(self) -> dict[str, Any]:
-        """What a result tells of learning, by its attributes."""
+        """What a result tells of learning and preemption, by its attributes."""
+        found: dict[str, Any] = {}
+        if isinstance(self.machine, Preempting):
+            found["lost"] = preempted_runs(self.machine)
         if self.learning is None:
-            return {}
-        return {
+            return found
+        return found | {
             "learned": self.learning.learned,
             "policy_run_time": self.learning.policy_run_time,
         }
@@ -135,6 +141,8 @@ def new_simulation(
     asks, counts = asks_for_answers(scheduler, learned)
     asks |= always_learns and learns_in(scheduler)
     logs = counts or nodes is not None or scheduler.restricts
+    if scheduler.preemption is not None:
+        check_preemption(workload, scheduler, nodes is not None)
     arrays = prepare(workload, scheduler, cluster, asks, logs_ends=logs, shares=counts)
     if scheduler.restricts:
         arrays = check_restricted(workload, scheduler, arrays, nodes is not None)
@@ -145,6 +153,9 @@ def new_simulation(
     machine: Any = () if nodes is None else nodes
     if scheduler.restricts:
         kind, machine = restricted(workload, scheduler, cluster, nodes, arrays)
+    if scheduler.preemption is not None:
+        kind, machine = preempting(workload, scheduler, cluster, nodes)
+        answers["lengthen"] = lengthened
     return Simulation(kind, arrays, machine, **answers)
 
 

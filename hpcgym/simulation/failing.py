@@ -7,14 +7,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hpcgym.cluster.failures import Failures
 from hpcgym.engine.machines.kinds import FAILING
-from hpcgym.engine.machines.nodes.failures import FailingNodes, lengthened, make_failing
+from hpcgym.engine.machines.nodes.failures import FailingNodes, make_failing
+from hpcgym.engine.passes.requeueing import lengthened
 from hpcgym.engine.state import make_queues
 from hpcgym.errors import HpcgymError, HpcgymWarning, warn_caller
-from hpcgym.schedule.lost_runs import LostRuns, down
-from hpcgym.schedule.places import Allocation
+from hpcgym.schedule.lost_runs import down, lost_runs
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.capabilities import check_scheduler
 from hpcgym.simulation.driver import new_simulation
@@ -79,7 +80,7 @@ def simulate_failing(
         result,
         allocation=allocation_of(ended.nodes, len(workload)),
         node_states=down(failures),
-        lost=_lost_runs(failures, ended),
+        lost=lost_runs(failures, *_log_of(ended)),
     )
 
 
@@ -101,12 +102,7 @@ def warn_of_others(failures: Failures, result: Result) -> None:
         )
 
 
-def _lost_runs(failures: Failures, machine: FailingNodes) -> LostRuns:
-    """Return the runs that were lost, by job and time."""
+def _log_of(machine: FailingNodes) -> tuple[NDArray[np.void], NDArray[np.void]]:
+    """Return the runs that were lost, and their cells."""
     own: Any = machine.scalars[0]
-    lost, cells = machine.lost[: own.lost], machine.cells[: own.cells]
-    order = np.lexsort((lost["end"], lost["job"]))
-    job, start, end = (np.ascontiguousarray(lost[name][order]) for name in ("job", "start", "end"))
-    first = np.append(lost["first"], own.cells)
-    held = Allocation(first, cells["node"], cells["units"]).rows(order)
-    return LostRuns(failures, job, start, end, *held)
+    return machine.lost[: own.lost], machine.cells[: own.cells]

@@ -79,9 +79,11 @@ def as_on_pool(needs: NDArray[np.int64], scheduler: Scheduler) -> bool:
     """Return whether the starts of jobs are those on a pool, and nodes can be chosen afterwards.
 
     So it is with single cores, but for Slurm's reservations and windows of nodes by name: a core
-    that is free on another node is of no use to who is to start there.
+    that is free on another node is of no use to who is to start there. Nor under preemption, which
+    frees nodes.
     """
     by_name = scheduler.slurm is not None or any(window.nodes for window in scheduler.windows)
+    by_name = by_name or scheduler.preemption is not None
     return single_cores(needs) and not by_name
 
 
@@ -96,6 +98,7 @@ def nodes_for(
     """
     check_scheduler(scheduler, "nodes")
     plans = scheduler.depth is None or scheduler.plans_anew or scheduler.restricts
+    plans = plans or scheduler.preemption is not None
     asks = demand_of(needs, workload.requested_time, scheduler)
     closed = closings(workload, scheduler, cluster)
     if not closed:

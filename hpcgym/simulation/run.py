@@ -91,9 +91,9 @@ def simulate(
         Jobs on a node that fails wait again, and run from the beginning.
     rules : rules that differ from the scheduler's, by the names of :class:`Scheduler`'s
         attributes: ``policy``, ``backfill``, ``backfill_order``, ``estimate``, ``correction``,
-        ``threshold``, ``hold``, ``quota``, ``maintenance``, ``dependencies``, ``passes``,
-        ``policy_estimate``, ``allocation``, ``dispatcher``, ``dispatch_time``, ``fair_share``,
-        ``power``, ``dvfs_when``, ``partners``, ``pairs_above``, ``pair_estimate``.
+        ``threshold``, ``hold``, ``quota``, ``maintenance``, ``preemption``, ``dependencies``,
+        ``passes``, ``policy_estimate``, ``allocation``, ``dispatcher``, ``dispatch_time``,
+        ``fair_share``, ``power``, ``dvfs_when``, ``partners``, ``pairs_above``, ``pair_estimate``.
 
     Returns
     -------

@@ -56,7 +56,7 @@ def prove_failures(result: Result, actual: Times, length: Times) -> Iterator[tup
     """
     lost = result.lost
     assert lost is not None
-    found = _shapes(result, lost)
+    found = check_shapes(result, lost)
     yield "units", found
     if found:
         return
@@ -84,17 +84,18 @@ def prove_failures(result: Result, actual: Times, length: Times) -> Iterator[tup
     yield "promises", check_promises(result)
     if any(sound.values()):
         return
-    yield "energy", check_books(runs.from_begin) + _energies_of_runs(result, runs)
+    yield "energy", check_books(runs.from_begin) + energies_of_runs(result, runs)
     down = _places(line, lost)
     yield "progress", check_progress(line, _NO_DELAYS, _some_down(line, down))
     yield from _of_passes(result, runs, job, last, line, down, needs, length, actual)
 
 
-def _shapes(result: Result, lost: LostRuns) -> list[str]:
-    """Find a schedule that does not tell who had which nodes."""
+def check_shapes(result: Result, lost: LostRuns, on_nodes: bool = True) -> list[str]:
+    """Find a schedule that does not tell which runs were lost, and who had which nodes."""
     k, m = len(lost.job), len(lost.node)
     shapes = [np.shape(column) for column in lost[1:]]
-    if shapes != [(k,), (k,), (k,), (k + 1,), (m,), (m,)] or result.allocation is None:
+    told = not on_nodes or result.allocation is not None
+    if not told or shapes != [(k,), (k,), (k,), (k + 1,), (m,), (m,)]:
         return ["the schedule does not tell which nodes lost runs and jobs had"]
     ordered = np.lexsort((lost.end, lost.job))
     if (ordered != np.arange(k)).any() or (np.diff(lost.first) < 0).any():
@@ -145,7 +146,7 @@ def _check_down(result: Result, lost: LostRuns) -> list[str]:
     return [] if same else ["states of nodes: they are not off exactly while they are down"]
 
 
-def _energies_of_runs(result: Result, runs: Result) -> list[str]:
+def energies_of_runs(result: Result, runs: Result) -> list[str]:
     """Compare energies of the schedule with those of its runs."""
     mine, theirs = result.metrics, runs.metrics
     charged = math.fsum(result.books.by_job().tolist())

@@ -26,6 +26,7 @@ from hpcgym.validation.limits import (
 from hpcgym.validation.nodes import check_nodes, check_units
 from hpcgym.validation.orders import first_waiting, static_rank
 from hpcgym.validation.passes import check_backfilled, check_order
+from hpcgym.validation.preemption import prove_preemption
 from hpcgym.validation.promises import (
     check_predictions,
     check_promises,
@@ -158,6 +159,14 @@ def validate_schedule(result: Result) -> tuple[str, ...]:
     - *states*: no job runs on a node that is down; the schedule says of all failures that the nodes
       are off.
 
+    Where jobs stop others, ``preemption``, *capacity*, *units*, *nodes*, *events*, *energy* and
+    *progress* are proved of all runs, also of those that were stopped; nothing that follows from
+    the order of passes. A cancelled job may be shorter than its run time. Beside these:
+
+    - *runs*: the runs of a job follow each other, and the last one is whole, or cancelled.
+    - *preemption*: each run that was stopped ended when a job started that may stop it, and that
+      has a node of its own then, if there are nodes.
+
     Where switching processors off or on takes time, a job is given its processors at a pass, and
     starts once they are on: at once, or ``boot_time_s`` to ``boot_time_s + shutdown_time_s`` later.
     Then *events* and *progress* allow for these delays, and nothing is checked that follows from
@@ -215,6 +224,8 @@ def validate_schedule(result: Result) -> tuple[str, ...]:
     by_caps = killed_by_caps(result, length)
     length = np.where(by_caps, result.run_time, length)
     full_speed = np.where(by_caps, 0, full_speed)
+    if result.scheduler.preemption is not None and not result.replayed_on:
+        return _proved(dict(prove_preemption(result, actual, length)))
     if result.lost is not None:
         return _proved(dict(prove_failures(result, actual, length)))
     line = timeline_of(result, length, window_ends(result))

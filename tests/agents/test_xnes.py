@@ -256,7 +256,7 @@ def test_a_saved_agent_is_the_same(tmp_path: Path) -> None:
     left = {("allocation", "first-fit"), ("fair_share", None), ("power", "none")}
     left |= {("dvfs_when", "start"), ("partners", "fill"), ("pairs_above", None)}
     left |= {("pair_estimate", "known"), ("quota", None), ("maintenance", None)}
-    left |= {("dependencies", "none")}
+    left |= {("dependencies", "none"), ("preemption", None)}
     assert alike == {("dispatcher", None), ("dispatch_time", None), *left}
     agent = Xnes("xnes3", method="random", budget=10, scheduler=rules).fit(SLICES)
     agent.save(tmp_path / "agent.json")

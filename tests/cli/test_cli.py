@@ -81,6 +81,7 @@ def test_json_has_all_metrics_in_full_and_where_they_come_from(trace_file):
         "hold": None,
         "quota": None,
         "maintenance": None,
+        "preemption": None,
         "dependencies": "none",
         "passes": "per-event",
         "policy_estimate": "requested",

@@ -70,6 +70,7 @@ RULES: dict[str, dict[str, Any]] = {
     "until-shadow": {"backfill": "until-shadow"},
     "quota": {"quota": "user:jobs=100"},
     "maintenance": {"maintenance": f"{JOBS.submit_time[5]}/{JOBS.submit_time[9]}"},
+    "preemption": {"preemption": "user:1>0"},
     "dependencies": {"dependencies": "after"},
     "contiguous": {"allocation": "contiguous"},
     "changing levels": {"power": "dvfs", "dvfs_when": "running"},
@@ -119,9 +120,11 @@ TRIED: dict[str, tuple[Callable[..., Any], Workload, Cluster]] = {
 
 
 NOT_RESTRICTED = ("conservative", "until-shadow", "hold", "function", "per-event")
-RESTRICTIONS = ("quota", "maintenance", "dependencies")
+RESTRICTIONS = ("quota", "maintenance", "preemption", "dependencies")
 #: What goes by when jobs are submitted, which is not known beforehand where they follow others.
 BY_SUBMISSIONS = ("averages", "learned", "predictor", "usage", "anew", "threshold")
+#: What would have to be told of runs that others ended.
+NOT_TOLD_OF_STOPS = ("learned", "predictor", "usage", "anew")
 BY_THE_TABLE = "do not go together"
 #: What is refused before the table is asked: an argument that there is not, or a value.
 OTHERWISE: dict[tuple[str, str], str] = {
@@ -147,6 +150,7 @@ for feature, words in (
     ("changing levels", "unexpected keyword"),
     ("conservative", "unknown backfill"),
     ("depth", "unknown backfill"),
+    ("preemption", "unexpected keyword"),
     ("dependencies", "unexpected keyword"),
     ("dispatcher", "unexpected keyword"),
     ("dispatch time", "unexpected keyword"),
@@ -193,6 +197,8 @@ def test_two_things_that_no_machine_takes_together() -> None:
         *((one, other) for one in RESTRICTIONS for other in ("shutdown", "extract")),
         *((other, one) for one in RESTRICTIONS for other in NOT_RESTRICTED),
         *((other, "dependencies") for other in BY_SUBMISSIONS),
+        *(("preemption", other) for other in RESTRICTIONS if other != "preemption"),
+        *((other, "preemption") for other in NOT_TOLD_OF_STOPS),
     }
     part = JOBS.extract(int(JOBS.submit_time[10]))
     asleep = dataclasses.replace(POOL, shutdown_after_s=60)
@@ -213,6 +219,12 @@ def test_two_things_that_no_machine_takes_together() -> None:
             for other in NOT_RESTRICTED
         ),
         *((JOBS, POOL, RULES[other] | RULES["dependencies"]) for other in BY_SUBMISSIONS),
+        *((JOBS, POOL, RULES[other] | RULES["preemption"]) for other in NOT_TOLD_OF_STOPS),
+        *(
+            (JOBS, POOL, RULES[other] | RULES["preemption"])
+            for other in RESTRICTIONS
+            if other != "preemption"
+        ),
     ):
         with pytest.raises(HpcgymError, match="do not go together"):
             simulate(jobs, cluster=cluster, **rules)

@@ -24,6 +24,7 @@ EASY = {
     "hold": None,
     "quota": None,
     "maintenance": None,
+    "preemption": None,
     "dependencies": "none",
     "passes": "per-timestamp",
     "policy_estimate": "requested",

@@ -170,6 +170,72 @@ def test_a_higher_tier_comes_first(tmp_path: Path) -> None:
     hpcgym.validate_schedule(result)
 
 
+PREEMPTS = "PreemptType=preempt/partition_prio\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "preemption"),
+    [
+        ("PreemptMode=REQUEUE\n", "partition:debug>batch;debug>low;batch>low"),
+        ("PreemptMode=CANCEL\n", "partition:debug>batch;debug>low;batch>low,cancel"),
+        (
+            "PreemptMode=Requeue\nSchedulerParameters=preempt_youngest_first\n"
+            "PartitionName=safe Nodes=n1 PreemptMode=OFF\nPreemptExemptTime=-1\n",
+            "partition:debug>batch;debug>low;batch>low;safe>low",
+        ),
+    ],
+)
+def test_who_stops_whom(tmp_path: Path, text: str, preemption: str) -> None:
+    """By hand; debug has the tier 10, batch and safe 1, low 0."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        scheduler = find_scheduler(conf(tmp_path, PREEMPTS + PARTITIONS + text))
+    assert scheduler.preemption == preemption
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        (PREEMPTS + "PreemptMode=SUSPEND,GANG\n", ["PreemptMode", "PreemptType"]),
+        (PREEMPTS, ["PreemptType"]),
+        ("PreemptType=preempt/qos\nPreemptMode=REQUEUE\n", ["PreemptMode", "PreemptType"]),
+        (PREEMPTS + "PreemptMode=REQUEUE\nPriorityWeightAge=9\n", ["PreemptType, which goes"]),
+    ],
+)
+def test_what_of_preemption_is_not_followed(tmp_path: Path, text: str, named: list[str]) -> None:
+    with pytest.warns(HpcgymWarning) as told:
+        scheduler = find_scheduler(conf(tmp_path, PARTITIONS + text))
+    assert scheduler.preemption is None
+    assert all(name in str(told[0].message) for name in named)
+
+
+def test_exempt_times_are_named_beside_a_preemption_that_is_followed(tmp_path: Path) -> None:
+    text = PREEMPTS + "PreemptMode=REQUEUE\nPreemptExemptTime=00:10:00\n" + PARTITIONS
+    with pytest.warns(HpcgymWarning, match="not followed: PreemptExemptTime$"):
+        assert find_scheduler(conf(tmp_path, text)).preemption is not None
+
+
+def test_a_higher_tier_stops_a_lower_one(tmp_path: Path) -> None:
+    """By hand: debug has n3 and n4 alone; of the two jobs of low the one on n4 is stopped."""
+    text = "PreemptMode=REQUEUE\nSchedulerType=sched/builtin\n"
+    file = conf(tmp_path, PREEMPTS + text + PARTITIONS)
+    jobs = Workload.from_columns(
+        {
+            "submit_time": [0, 0, 2],
+            "run_time": [10, 10, 5],
+            "requested_time": [10, 10, 5],
+            "requested_processors": [48, 16, 16],
+            "partition": [3, 3, 2],
+        },
+        processors=64,
+    )
+    jobs = replace(jobs, header={"Partition": ["1 batch", "2 debug", "3 low"]})
+    result = hpcgym.simulate(jobs, file, cluster=file)
+    assert result.start.tolist() == [0, 7, 2]
+    assert result.restarts.tolist() == [0, 1, 0]
+    hpcgym.validate_schedule(result)
+
+
 def test_a_hundred_partitions(tmp_path: Path) -> None:
     many = "".join(
         f"PartitionName=partition-{number} Nodes=n1 PriorityTier={number} PriorityJobFactor=3\n"

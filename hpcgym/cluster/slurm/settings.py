@@ -74,6 +74,7 @@ _USUAL = {
     "prioritytype": ("priority/basic",),
     "preempttype": ("preempt/none",),
     "preemptmode": ("off",),
+    "preemptexempttime": ("-1", "0", "00:00:00"),
     "topologyplugin": ("topology/none", "topology/default", "topology/flat"),
     "priorityfavorsmall": ("no",),
     "enforcepartlimits": ("no", "any", "all"),

@@ -53,3 +53,6 @@ CORUN = Kind(corun_easy.run, corun_easy.usage_beside)
 #: :class:`hpcgym.engine.passes.restricted.Restricted` of a pool, and of nodes
 POOL_RESTRICTED = Kind(None, usage_by_clock, pool_planned.run_restricted)
 NODES_RESTRICTED = Kind(None, usage_by_clock, nodes_planned.run_restricted)
+#: :class:`hpcgym.engine.passes.preempting.Preempting` of a pool, and of nodes
+POOL_PREEMPTING = Kind(None, usage_by_clock, pool_planned.run_preempting)
+NODES_PREEMPTING = Kind(None, usage_by_clock, nodes_planned.run_preempting)

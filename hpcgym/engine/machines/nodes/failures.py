@@ -7,13 +7,13 @@ number ``n_jobs + node``, and never ends: the loop stops at each failure and rep
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.compilation import jit, jit_inline, jit_part
-from hpcgym.engine.events import enqueue, listing_key, next_pass
+from hpcgym.engine.events import next_pass
 from hpcgym.engine.loop import loop_of
 from hpcgym.engine.machines.nodes import easy
 from hpcgym.engine.machines.nodes.easy import release_ended
@@ -25,29 +25,27 @@ from hpcgym.engine.ordered import (
     find,
     insert,
     records,
-    remove,
-    summarise,
     whole_numbers,
 )
-from hpcgym.engine.state import FOREVER, KEYED, PREDICTION, PRIMARY_QUEUE, QUEUE, RUNNING
+from hpcgym.engine.passes.requeueing import (
+    LOG,
+    LOST,
+    log_is_full,
+    note_cells,
+    note_lost,
+    take_off,
+    wait_again,
+)
+from hpcgym.engine.state import FOREVER, QUEUE, RUNNING
 
 EVENTS = records(
     ("time", np.int64),  # [s]
     ("node", np.int64),
     ("until", np.int64),  # [s] when a failure will be repaired; -1 of a repair
 )
-LOST = records(  # a run that a failure ended
-    ("job", np.int64),
-    ("start", np.int64),  # [s]
-    ("end", np.int64),  # [s]
-    ("first", np.int64),  # its first cell; the last is before that of the next
-)
 SCALARS = whole_numbers(
     "next",  # the event that comes next
-    "lost",  # runs in `lost`
-    "cells",  # cells in `cells`
-    "most",  # runs, and cells, that can be lost at one time
-    "full",  # 1 if `lost` and `cells` have to be made longer first
+    *LOG,
 )
 _NEVER = np.int64(FOREVER)
 
@@ -100,15 +98,6 @@ def make_failing(
     )
 
 
-def lengthened(machine: FailingNodes) -> FailingNodes:
-    """Return the machine with room for twice as many lost runs."""
-    own: Any = machine.scalars[0]
-    own.full = 0
-    logs = (machine.lost, machine.cells)
-    lost, cells = (np.concatenate([log, np.empty_like(log)]) for log in logs)
-    return machine._replace(lost=lost, cells=cells)
-
-
 @jit_inline
 def advance(
     sim, jobs, progress, users, history, blocks, entries, freed, idle, ended, machine, stop_time
@@ -119,8 +108,7 @@ def advance(
     come in the pass. False also where the logs have to be made longer first: ``full`` says so.
     """
     own = machine.scalars[0]
-    if min(len(machine.lost) - own.lost, len(machine.cells) - own.cells) < own.most:
-        own.full = 1
+    if log_is_full(machine):
         return False
     repaired = False
     while True:
@@ -164,13 +152,6 @@ def repair(sim, jobs, blocks, entries, machine):
     sim.changed = 1
 
 
-@jit_part
-def take_off(blocks, entries, position, block, i):
-    """Take an entry off the list of what runs."""
-    remove(blocks, entries, RUNNING, position, block, i)
-    summarise(blocks, entries, block)  # the least end of running jobs must be exact
-
-
 @jit
 def fail(sim, jobs, keys, scores, progress, blocks, entries, narrow, machine):
     """Let the nodes be down that fail now, and the jobs on them wait again."""
@@ -186,11 +167,9 @@ def fail(sim, jobs, keys, scores, progress, blocks, entries, narrow, machine):
             give_back(machine.nodes, job)
             note_waiting(machine.nodes, job, np.int64(1))
             note_lost(sim, progress, machine, job)
+            note_cells(machine, machine.nodes, job)
             sim.free += jobs[job].processors
-            progress[job].start = -1
-            progress[job].marks = 0
-            sim.oldest = min(sim.oldest, job)
-            enqueue_again(sim, jobs, progress, keys, scores, blocks, entries, narrow, job)
+            wait_again(sim, jobs, keys, scores, progress, blocks, entries, narrow, job)
         holder, width = len(jobs) + node, machine.nodes.capacity[node, 0]
         take(machine.nodes, holder)
         sim.free -= width
@@ -213,57 +192,6 @@ def first_on(blocks, entries, nodes, node, n_jobs):
                 if nodes.cells[c].node == node:
                     return k, block, i
     return -1, -1, -1
-
-
-@jit_part
-def note_lost(sim, progress, machine, job):
-    """Put the run of a job that ends now on record."""
-    own, nodes = machine.scalars[0], machine.nodes
-    note = machine.lost[own.lost]
-    note.job = job
-    note.start = progress[job].start
-    note.end = sim.time
-    note.first = own.cells
-    own.lost += 1
-    first = nodes.held[job].first
-    for c in range(first, first + nodes.held[job].count):
-        machine.cells[own.cells] = nodes.cells[c]
-        own.cells += 1
-
-
-@jit_part
-def enqueue_again(sim, jobs, progress, keys, scores, blocks, entries, narrow, job):
-    """Put a job into the queue before those of the same key that were submitted later."""
-    enqueue(sim, jobs, progress, keys, scores, blocks, entries, narrow, job)
-    if sim.secondary == KEYED or sim.secondary == PREDICTION:
-        key = listing_key(sim, jobs, progress, keys, job)
-        bring_forward(blocks, entries, QUEUE, key, job)
-    if sim.primary == KEYED:
-        bring_forward(blocks, entries, PRIMARY_QUEUE, keys[job], job)
-
-
-@jit
-def bring_forward(blocks, entries, which, key, job):
-    """Move a listed job before the later ones of the same key."""
-    position, block, i = find(blocks, entries, which, key, job)
-    while True:
-        before, other, j = position, block, i - 1
-        if i == block * BLOCK:
-            if position == 0:
-                return
-            before = position - 1
-            other = block_at(blocks, which, before)
-            j = other * BLOCK + blocks[other].count - 1
-        if entries[j].key < key or entries[j].job < job:
-            return
-        span, width = entries[i].span, entries[i].width
-        entries[i].job, entries[i].span = entries[j].job, entries[j].span
-        entries[i].width = entries[j].width
-        entries[j].job, entries[j].span, entries[j].width = job, span, width
-        if other != block:
-            summarise(blocks, entries, block)
-            summarise(blocks, entries, other)
-        position, block, i = before, other, j
 
 
 @jit_part

@@ -14,11 +14,15 @@ from hpcgym.engine.machines.nodes.conservative import (
     forget_ended,
     hold_place,
     plan_running,
+    withdraw,
 )
 from hpcgym.engine.machines.nodes.filling import FIRST_FIT, note_waiting, weigh_all
-from hpcgym.engine.machines.nodes.placement import fits
+from hpcgym.engine.machines.nodes.placement import fits as fits_free
+from hpcgym.engine.machines.nodes.placement import move
 from hpcgym.engine.machines.nodes.placement import place_now as find_nodes
 from hpcgym.engine.passes.planning import next_planned_pass, planning_of
+from hpcgym.engine.passes.preempting import loop_preempting
+from hpcgym.engine.passes.requeueing import note_cells
 from hpcgym.engine.passes.restricted import loop_restricted
 from hpcgym.engine.state import FOREVER
 
@@ -85,9 +89,25 @@ def close(sim, profile, nodes, holder, begin, end):
 
 
 @jit_part
+def free(sim, jobs, nodes, job, sign):
+    """Give back the nodes of a job, or take them again."""
+    sim.free += sign * jobs[job].processors
+    move(nodes, job, sign)
+
+
+@jit_part
 def has_room(sim, jobs, nodes, job):
     """Return whether a job finds nodes beside those that run."""
-    return jobs[job].processors <= sim.free and fits(nodes, job)
+    return jobs[job].processors <= sim.free and fits_free(nodes, job)
+
+
+@jit_part
+def stop(machine, job, waits):
+    """Note which nodes a job had that is stopped, and that it waits if it does."""
+    withdraw(machine.machine, job)
+    if waits == 1:
+        note_cells(machine, machine.machine, job)
+        note_waiting(machine.machine, job, np.int64(1))
 
 
 _PARTS = plan_running, hold_place, place_now, fits_now, free_until, begin
@@ -96,3 +116,4 @@ plan_and_start = planning_of(*_PARTS)
 
 run = loop_of(next_planned_pass, do_pass)
 run_restricted = loop_restricted(before, welcome, close, *_PARTS, has_room)
+run_preempting = loop_preempting(before, free, has_room, stop, *_PARTS)

@@ -16,6 +16,7 @@ from hpcgym.engine.machines.pool.profile import (
     take,
 )
 from hpcgym.engine.passes.planning import next_planned_pass, planning_of
+from hpcgym.engine.passes.preempting import loop_preempting
 from hpcgym.engine.passes.restricted import loop_restricted
 from hpcgym.engine.state import FOREVER
 
@@ -85,9 +86,20 @@ def begin(sim, jobs, progress, blocks, entries, machine, job):
 
 
 @jit_part
+def free(sim, jobs, machine, job, sign):
+    """Give back the processors of a job, or take them again."""
+    sim.free += sign * jobs[job].processors
+
+
+@jit_part
 def has_room(sim, jobs, machine, job):
     """Return whether a job fits beside those that run."""
     return jobs[job].processors <= sim.free
+
+
+@jit_part
+def stop(machine, job, waits):
+    """Do nothing: processors that are alike are on no record."""
 
 
 _PARTS = profile_of_running, hold_place, place_now, fits_now, free_until, begin
@@ -96,3 +108,4 @@ plan_and_start = planning_of(*_PARTS)
 
 run = loop_of(next_planned_pass, do_pass)
 run_restricted = loop_restricted(before, welcome, close, *_PARTS, has_room)
+run_preempting = loop_preempting(before, free, has_room, stop, *_PARTS)

@@ -1,0 +1,130 @@
+"""Preemption: jobs of which partitions, or queues, stop those of which others to start at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.errors import HpcgymError, unknown
+from hpcgym.naming import NAMED
+from hpcgym.scheduler.policies.features import JobColumns
+
+if TYPE_CHECKING:
+    from hpcgym.workload.model import Workload
+
+#: What becomes of jobs that are stopped.
+MODES = {
+    "requeue": "they wait again, and then run from the beginning",
+    "cancel": "they do not run again",
+}
+#: Words for columns -> the columns. In logs of Slurm, queues are QOS.
+COLUMNS = {**NAMED, "qos": NAMED["queue"]}
+SUCH = "'partition:interactive>batch'"  # in messages
+
+
+@dataclass(frozen=True)
+class Preemption:
+    """Who may stop whom, and what becomes of jobs that are stopped.
+
+    Attributes
+    ----------
+    column : what jobs are told apart by, of :data:`COLUMNS`.
+    pairs : names, or numbers that have none, of whose jobs may stop whose.
+    mode : a name of :data:`MODES`.
+
+    Raises
+    ------
+    HpcgymError : an unknown column or mode, no pairs, pairs by which somebody could stop whoever
+        stops it, or a name that no text could have.
+
+    Examples
+    --------
+    >>> from hpcgym.scheduler.preemption import Preemption
+    >>> print(Preemption.parse("partition:debug>interactive>batch,cancel"))
+    partition:debug>interactive;debug>batch;interactive>batch,cancel
+    """
+
+    column: str
+    pairs: tuple[tuple[str, str], ...]
+    mode: str = "requeue"
+
+    def __post_init__(self) -> None:
+        if self.column not in COLUMNS:
+            raise HpcgymError(f"preemption: {unknown('column', self.column, COLUMNS)}")
+        if self.mode not in MODES:
+            raise HpcgymError(
+                f"preemption: {unknown('mode', self.mode, MODES)}; jobs are not suspended"
+            )
+        for name in (name for pair in self.pairs for name in pair):
+            if any(sign in name for sign in ">;,") or name != name.strip() or not name:
+                raise HpcgymError(
+                    f"preemption: no name has blanks at its ends, or > ; , as {name!r}"
+                )
+        if not self.pairs:
+            raise HpcgymError(f"preemption: nobody may stop anybody; it must be such as {SUCH}")
+        assert self.levels  # or there is an error
+
+    def __str__(self) -> str:
+        mode = "" if self.mode == "requeue" else f",{self.mode}"
+        return f"{self.column}:{';'.join('>'.join(pair) for pair in self.pairs)}{mode}"
+
+    @classmethod
+    def parse(cls, text: str) -> Preemption:
+        """Return the preemption of a text such as ``partition:debug>interactive>batch,requeue``.
+
+        Raises
+        ------
+        HpcgymError : it is none.
+        """
+        column, colon, said = text.partition(":")
+        chains, comma, mode = said.partition(",")
+        if not colon or ">" not in chains:
+            raise HpcgymError(f"preemption {text!r}: it must be such as {SUCH}")
+        pairs = []
+        for chain in filter(None, (chain.strip() for chain in chains.split(";"))):
+            names = [name.strip() for name in chain.split(">")]
+            if len(names) < 2:
+                raise HpcgymError(f"preemption {text!r}: {chain!r} does not say who stops whom")
+            pairs += [(a, b) for i, a in enumerate(names) for b in names[i + 1 :]]
+        unique = tuple(dict.fromkeys(pairs))
+        return cls(column.strip(), unique, mode.strip() if comma else "requeue")
+
+    @cached_property
+    def levels(self) -> dict[str, int]:
+        """The level of each name: 0 if it may stop nobody, else one more than all it may stop."""
+        levels = dict.fromkeys((name for pair in self.pairs for name in pair), 0)
+        for _ in range(len(levels) + 1):
+            before = dict(levels)
+            for one, other in self.pairs:
+                levels[one] = max(levels[one], levels[other] + 1)
+            if levels == before:
+                return levels
+        raise HpcgymError(f"preemption: jobs could stop each other in a circle: {self}")
+
+    def groups(self, workload: Workload) -> NDArray[np.int64]:
+        """Return the group of each job, (n_jobs,) int64: the place in ``levels``, -1 of none."""
+        group = np.full(len(workload), -1, np.int64)
+        columns = JobColumns(workload)
+        for place, name in enumerate(self.levels):
+            group[columns.is_called(COLUMNS[self.column], name)] = place
+        return group
+
+    @property
+    def may(self) -> NDArray[np.bool_]:
+        """Whether the jobs of one group may stop those of another, (G, G)."""
+        place = {name: i for i, name in enumerate(self.levels)}
+        may = np.zeros((len(place), len(place)), np.bool_)
+        for one, other in self.pairs:
+            may[place[one], place[other]] = True
+        return may
+
+
+def by_tier(tiers: Iterable[tuple[str, int]]) -> tuple[tuple[str, str], ...]:
+    """Return who may stop whom, of names with tiers: each all that have a lower one."""
+    known = sorted(tiers, key=lambda item: -item[1])
+    return tuple((a, b) for a, high in known for b, low in known if low < high)

@@ -1,0 +1,90 @@
+"""Who may stop whom by a slurm.conf, or by Slurm's QOS."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from hpcgym.cluster.slurm import read_qos
+from hpcgym.errors import HpcgymError, HpcgymWarning, warn_caller
+from hpcgym.scheduler.preemption import MODES, Preemption, by_tier
+
+if TYPE_CHECKING:
+    from hpcgym.cluster.slurm import SlurmConf
+
+#: Settings that are followed where jobs may stop others, in lower case.
+FOLLOWED = ("preempttype", "preemptmode")
+#: Values of them, and of SchedulerParameters, that are: within a tier the youngest go first.
+YOUNGEST_FIRST = ("youngest_first", "preempt_youngest_first")
+_OF_PARTITION = ": preemptmode"
+#: Columns of QOS that say when their jobs are stopped -> what they have unless somebody sets them.
+_LEFT = {"gracetime": ("00:00:00", "0"), "preemptexempttime": ("00:00:00", "0", "-1")}
+
+
+def preemption_of_slurm(conf: SlurmConf) -> Preemption | None:
+    """Return who may stop whom; None: nobody anybody, or in a way that is not simulated.
+
+    With ``PreemptType=preempt/partition_prio`` and ``PreemptMode=REQUEUE`` or ``CANCEL`` jobs of a
+    partition stop those of all that have a lower PriorityTier, but for the jobs of partitions of
+    which ``PreemptMode`` is OFF.
+    """
+    said = conf.scheduling
+    mode = said.get("preemptmode", "off").casefold()
+    kind = said.get("preempttype", "preempt/none").casefold()
+    if kind != "preempt/partition_prio" or mode not in MODES:
+        return None
+    safe = spared(conf)
+    partitions = [(one.name, one.priority_tier) for one in conf.cluster.partitions]
+    pairs = tuple(pair for pair in by_tier(partitions) if pair[1] not in safe)
+    return Preemption("partition", pairs, mode) if pairs else None
+
+
+def spared(conf: SlurmConf) -> set[str]:
+    """Return the partitions whose jobs nobody stops."""
+    return {
+        one.name[: -len(_OF_PARTITION)]
+        for one in conf.unfollowed
+        if one.name.casefold().endswith(_OF_PARTITION) and one.value.casefold() == "off"
+    }
+
+
+def preemption_of_qos(path: str | os.PathLike[str]) -> Preemption:
+    """Return who may stop whom by the column Preempt of a file of ``sacctmgr -P show qos``.
+
+    Those that may be stopped are cancelled if their PreemptMode says so; else they wait again.
+
+    Raises
+    ------
+    HpcgymError : what :func:`hpcgym.cluster.slurm.read_qos` raises; no QOS may stop another, or
+        they are to be stopped in several ways, or suspended.
+
+    Warns
+    -----
+    HpcgymWarning : times before which, or for which, jobs run on.
+    """
+    known = {qos.name: qos for qos in read_qos(path)}
+    pairs = tuple((one.name, other) for one in known.values() for other in one.preempts)
+    if not pairs:
+        raise HpcgymError(f"{path}: no QOS may stop another, for the column Preempt is empty")
+    told: dict[str, list[tuple[str, str]]] = {}  # column -> QOS that may be stopped, and its value
+    for name in dict.fromkeys(other for _, other in pairs if other in known):
+        for column, value in known[name].others.items():
+            told.setdefault(column.casefold(), []).append((name, value))
+    modes = {value.casefold() for _, value in told.get("preemptmode", [])} - {"cluster"}
+    if len(modes) > 1:
+        raise HpcgymError(
+            f"{path}: QOS are stopped in several ways, {', '.join(sorted(modes))}: say who stops"
+            " whom as 'qos:high>low,cancel'"
+        )
+    left = [
+        f"{name}: {column}"
+        for column, usual in _LEFT.items()
+        for name, value in told.get(column, [])
+        if value not in usual
+    ]
+    if left:
+        warn_caller(f"{path}: not followed: {', '.join(left)}", HpcgymWarning)
+    try:
+        return Preemption("qos", pairs, *modes)
+    except HpcgymError as error:
+        raise HpcgymError(f"{path}: {error}") from None

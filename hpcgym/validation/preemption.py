@@ -1,0 +1,141 @@
+"""What can be proved where jobs stop others, for :mod:`hpcgym.validation.validate`.
+
+Most of it is proved of all runs as if each was a job, also of those that were stopped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.schedule.lost_runs import LostRuns, queued_at, runs_of
+from hpcgym.validation.books import check_books
+from hpcgym.validation.failures import check_shapes, energies_of_runs
+from hpcgym.validation.idle_power import check_energy
+from hpcgym.validation.nodes import check_nodes, check_units
+from hpcgym.validation.promises import check_predictions, check_promises
+from hpcgym.validation.schedules import (
+    Times,
+    cases,
+    check_capacity,
+    check_events,
+    check_lengths,
+    check_progress,
+    check_submission,
+    timeline_of,
+)
+from hpcgym.workload.names import names_of
+from hpcgym.workload.needs import needs_of
+
+if TYPE_CHECKING:
+    from hpcgym.schedule.result import Result
+
+_NO_DELAYS = (0, 0)
+_COLUMNS = {"qos": "queue", "user": "user_id", "group": "group_id", "code": "executable"}
+
+
+def prove_preemption(
+    result: Result, actual: Times, length: Times
+) -> Iterator[tuple[str, list[str]]]:
+    """Look at a schedule in which jobs stop others.
+
+    Parameters
+    ----------
+    actual, length : (n_jobs,) [s] run times cut at the requested time, and as the last run has to
+        be unless it was cancelled.
+    """
+    lost, rule = result.lost, result.scheduler.preempts
+    assert lost is not None
+    assert rule is not None
+    found = check_shapes(result, lost, bool(result.cluster.groups))
+    yield "units", found
+    if found:
+        return
+    cancels = rule.mode == "cancel"
+    stopped = (result.run_time < length) & (result.run_time >= 1) & cancels
+    length = np.where(stopped, result.run_time, length)
+    yield "lengths", check_lengths(result, length, length)
+    runs, job = runs_of(result)
+    order = np.lexsort((runs.start, job))
+    last = np.zeros(len(job), np.bool_)
+    last[order] = np.append(np.diff(job[order]) != 0, True)[: len(job)]
+    line = timeline_of(runs, np.where(last, length[job], runs.run_time))
+    sound = {
+        "submission": check_submission(result) + check_submission(runs),
+        "capacity": check_capacity(runs, line),
+    }
+    if runs.allocation is not None:
+        needs = needs_of(result.workload, result.cluster.resources)[job]
+        sound["units"] = check_units(runs.allocation, needs, result.cluster.nodes)
+        if not sound["units"]:
+            sound["nodes"] = check_nodes(runs, needs, runs.allocation)
+    sound["runs"] = _check_runs(result, lost, actual, cancels)
+    if not sound["runs"] and not sound.get("units"):
+        sound["preemption"] = _check_stops(result, runs, job, last, stopped)
+    sound["events"] = check_events(runs, line, _NO_DELAYS)
+    yield from sound.items()
+    yield "predictions", check_predictions(result, actual)
+    yield "promises", check_promises(result)
+    if any(sound.values()):
+        return
+    if result.keeps_books:
+        yield "energy", check_books(runs) + energies_of_runs(result, runs)
+    else:
+        yield "energy", check_energy(result, line.time, line.used)
+    yield "progress", check_progress(line, _NO_DELAYS)
+
+
+def _check_runs(result: Result, lost: LostRuns, actual: Times, cancels: bool) -> list[str]:
+    """Find runs of a job that do not follow each other, or were over when they were stopped."""
+    job, start, end = lost.job, lost.start, lost.end
+    since, last = queued_at(result)
+    return [
+        *cases(np.full(len(job), cancels), "run {} was stopped, and not cancelled"),
+        *cases(end <= start, "lost run {} of job {} ends at {} s, when it starts", job, end),
+        *cases(end - start >= actual[job], "lost run {} of job {} was over at {} s", job, end),
+        *cases(start < since, "lost run {} of job {} starts at {} s, before the last", job, start),
+        *cases(result.start < last, "job {} starts at {} s, while another run of it lasts",
+               result.start),
+    ]  # fmt: skip
+
+
+def _check_stops(
+    result: Result, runs: Result, job: Times, last: NDArray[np.bool_], cancelled: NDArray[np.bool_]
+) -> list[str]:
+    """Find runs that ended though no job that may stop them took what they had.
+
+    Parameters
+    ----------
+    job, last : of each run.
+    cancelled : (n_jobs,) whose last run was cut.
+    """
+    rule = result.scheduler.preempts
+    assert rule is not None
+    column = _COLUMNS.get(rule.column, rule.column)
+    names = names_of(result.workload, column)
+    called = [names.get(one, str(one)) for one in result.workload.columns[column].tolist()]
+    starters: dict[int, list[int]] = {}
+    for run, start in enumerate(runs.start.tolist()):
+        starters.setdefault(start, []).append(run)
+    end, of = runs.end.tolist(), job.tolist()
+    for run in np.flatnonzero(~last | cancelled[job]).tolist():
+        mine = called[of[run]]
+        after = [one for one in starters.get(end[run], ()) if (called[of[one]], mine) in rule.pairs]
+        if not any(_share(runs, run, one) for one in after):
+            return [
+                f"job {of[run]} is stopped at {end[run]} s, when no job that may stop it starts"
+                " where it ran"
+            ]
+    return []
+
+
+def _share(runs: Result, run: int, other: int) -> bool:
+    """Return whether two runs had a node in common, as all have on a pool."""
+    held = runs.allocation
+    if held is None:
+        return True
+    mine, theirs = (held.node[held.first[one] : held.first[one + 1]] for one in (run, other))
+    return bool(np.isin(mine, theirs).any())

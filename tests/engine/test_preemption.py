@@ -1,0 +1,305 @@
+"""Preemption: the engine's schedules equal those of the slow simulators; by hand; what is told."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from node_oracle import simulate_nodes_slowly
+from node_strategies import node_cases, partitioned_cases, slow_jobs_and_nodes
+from oracle import jobs_of, simulate_slowly
+from preemption_strategies import preemptions
+from quota_strategies import fitted, with_queues
+from strategies import cases
+
+import hpcgym
+from hpcgym.cluster import Cluster, NodeGroup
+from hpcgym.errors import HpcgymError, HpcgymWarning, WorkloadWarning
+from hpcgym.scheduler.preemption import Preemption
+from hpcgym.workload.model import Workload
+
+pytestmark = pytest.mark.compiled
+
+QUEUES = st.lists(st.integers(1, 4), min_size=2, max_size=6)
+
+
+def assert_same(result: Any, expected: list[Any], lost: list[Any]) -> None:
+    """Compare all that the slow simulator records, and prove the schedule."""
+    assert result.start.tolist() == [job.start for job in expected]
+    assert result.end.tolist() == [job.end for job in expected]
+    assert result.backfilled.tolist() == [job.backfilled for job in expected]
+    assert result.reserved_start.tolist() == [job.reserved_start for job in expected]
+    assert result.predicted_run_time.tolist() == [job.predicted for job in expected]
+    mine = result.lost
+    runs = list(zip(mine.job.tolist(), mine.start.tolist(), mine.end.tolist(), strict=True))
+    assert runs == sorted(run[:3] for run in lost)
+    if result.allocation is not None:
+        held = [dict(zip(*rows, strict=True)) for rows in cells_of(mine)]
+        assert held == [run[3] for run in sorted(lost, key=lambda run: run[:3])]
+        mine = [dict(zip(*rows, strict=True)) for rows in cells_of(result.allocation)]
+        assert mine == [dict(job.nodes) for job in expected]
+    hpcgym.validate_schedule(result)
+
+
+def cells_of(held: Any) -> list[tuple[list[int], list[int]]]:
+    """Return the nodes and units of each job, or run."""
+    parts = [slice(*ends) for ends in pairwise(held.first.tolist())]
+    return [(held.node[part].tolist(), held.units[part].tolist()) for part in parts]
+
+
+@settings(max_examples=300)
+@given(st.data(), cases(), QUEUES)
+@pytest.mark.filterwarnings("ignore:.*no job may stop another")
+def test_pools(data: st.DataObject, case: tuple[Workload, Any], queues: list[int]) -> None:
+    workload, rules = with_queues(case[0], queues), fitted(case[1])
+    text, slow = data.draw(preemptions(workload))
+    lost: list[Any] = []
+    result = hpcgym.simulate(workload, preemption=text, **rules)
+    expected = simulate_slowly(
+        jobs_of(workload), workload.processors, preemption=slow, lost=lost, **rules
+    )
+    assert_same(result, expected, lost)
+
+
+@settings(max_examples=300)
+@given(st.data(), st.one_of(node_cases(), partitioned_cases()), QUEUES)
+@pytest.mark.filterwarnings("ignore:.*its jobs are in none of the machine's partitions")
+@pytest.mark.filterwarnings("ignore:with preemption EASY's reservation is of nodes by name")
+@pytest.mark.filterwarnings("ignore:.*no job may stop another")
+def test_nodes(data: st.DataObject, case: tuple[Cluster, Workload, Any], queues: list[int]) -> None:
+    cluster, workload, rules = case[0], with_queues(case[1], queues), fitted(case[2])
+    text, slow = data.draw(preemptions(workload))
+    lost: list[Any] = []
+    result = hpcgym.simulate(workload, cluster=cluster, preemption=text, **rules)
+    jobs, capacity = slow_jobs_and_nodes(cluster, workload)
+    expected = simulate_nodes_slowly(jobs, capacity, preemption=slow, lost=lost, **rules)
+    assert_same(result, expected, lost)
+
+
+@settings(max_examples=60)
+@given(cases())
+@pytest.mark.filterwarnings("ignore:.*no job may stop another")
+def test_nobody_to_stop_changes_nothing(case: tuple[Workload, Any]) -> None:
+    workload, rules = with_queues(case[0], [1]), fitted(case[1])
+    result = hpcgym.simulate(workload, preemption="queue:8>1", **rules)
+    plain = hpcgym.simulate(workload, **rules)
+    for name in ("start", "reserved_start", "backfilled"):
+        assert getattr(result, name).tolist() == getattr(plain, name).tolist()
+
+
+@pytest.mark.parametrize("order", ["fcfs", "sqf", "spf", "wfp3"])
+def test_long_queues(order: str) -> None:
+    """Many run and wait: the lists have several blocks, and the log is made longer."""
+    rows = [(0, 150 + row, 1 + row % 3, 11) for row in range(300)]
+    # every 40 s some wide jobs come; in between the others start again
+    rows += [(40 * (row // 12), 5 + row % 11, 9, 12 + row % 2) for row in range(12, 240)]
+    columns = zip(*sorted(rows, key=lambda row: row[0]), strict=True)
+    names = ("submit_time", "run_time", "requested_processors", "queue")
+    given: dict[str, Any] = dict(zip(names, map(list, columns), strict=True))
+    given["requested_time"] = [2 * run for run in given["run_time"]]
+    jobs = Workload.from_columns(given, processors=150)
+    queues = [str(queue) for queue in jobs.queue.tolist()]
+    rules = {"policy": order, "backfill": "easy", "backfill_order": "sjbf"}
+    lost: list[Any] = []
+    result = hpcgym.simulate(jobs, preemption="queue:13>12>11", **rules)
+    pairs = {("13", "12"), ("13", "11"), ("12", "11")}
+    slow = (queues, pairs, "requeue")
+    expected = simulate_slowly(jobs_of(jobs), 150, preemption=slow, lost=lost, **rules)
+    assert_same(result, expected, lost)
+    assert result.restarts.sum() > 300
+
+
+def urgent(**columns: list[int]) -> Workload:
+    """Return jobs of 10 s of queue 1 on 4 processors, and one of queue 2 that comes at 2 s."""
+    given = {
+        "submit_time": [0, 0, 1, 2],
+        "run_time": [10, 10, 10, 5],
+        "requested_time": [10, 10, 10, 5],
+        "requested_processors": [1, 2, 1, 3],
+        "queue": [1, 1, 1, 2],
+    }
+    return Workload.from_columns({**given, **columns}, processors=4)
+
+
+def test_who_has_run_longest_goes_on() -> None:
+    """By hand: job 3 needs 3 processors; job 0 goes on, and 1 and 2 begin anew once it has ended.
+
+    At 7 s job 1 starts again, and job 2 too.
+    """
+    result = hpcgym.simulate(urgent(), preemption="queue:2>1")
+    assert result.start.tolist() == [0, 7, 7, 2]
+    assert result.end.tolist() == [10, 17, 17, 7]
+    assert result.restarts.tolist() == [0, 1, 1, 0]
+    assert result.lost_core_seconds.tolist() == [0, 4, 1, 0]
+    assert result.wait.tolist() == [0, 7, 6, 0]
+    table = result.jobs
+    assert table["restarts"].tolist() == [0, 1, 1, 0]
+    assert "cancelled" not in table
+    metrics = result.metrics
+    assert (metrics["lost_runs"], metrics["lost_core_seconds"]) == (2, 5)
+    assert metrics["utilization"] == pytest.approx((10 + 4 + 1 + 15 + 20 + 10) / (4 * 17))
+    assert "cancelled_jobs" not in metrics
+
+
+def test_cancelled_jobs_do_not_run_again() -> None:
+    result = hpcgym.simulate(urgent(), preemption="queue:2>1,cancel")
+    assert result.start.tolist() == [0, 0, 1, 2]
+    assert result.end.tolist() == [10, 2, 2, 7]
+    assert result.killed.tolist() == result.cancelled.tolist() == [False, True, True, False]
+    assert result.jobs["cancelled"].tolist() == [False, True, True, False]
+    metrics = result.metrics
+    assert (metrics["cancelled_jobs"], metrics["lost_runs"]) == (2, 0)
+    assert metrics["lost_core_seconds"] == 5
+    hpcgym.validate_schedule(result)
+
+
+def test_the_lowest_level_is_stopped_first() -> None:
+    """By hand: job 2 may stop both; job 0 is of the lower level, and goes though it ran longer."""
+    columns = {
+        "submit_time": [0, 1, 2],
+        "run_time": [10, 10, 5],
+        "requested_time": [10, 10, 5],
+        "requested_processors": [2, 2, 2],
+        "queue": [1, 2, 3],
+    }
+    jobs = Workload.from_columns(columns, processors=4)
+    result = hpcgym.simulate(jobs, preemption="queue:3>2>1")
+    assert result.start.tolist() == [7, 1, 2]
+    assert result.restarts.tolist() == [1, 0, 0]
+
+
+def test_who_fits_stops_nobody() -> None:
+    result = hpcgym.simulate(urgent(requested_processors=[1, 1, 1, 1]), preemption="queue:2>1")
+    assert result.start.tolist() == [0, 0, 1, 2]
+    assert len(result.lost.job) == 0
+
+
+def test_who_would_not_fit_even_so_stops_nobody() -> None:
+    """By hand: job 0 cannot be stopped, and has one of the four processors that job 3 needs.
+
+    Once it has ended, with job 1, only job 2 is left to be stopped.
+    """
+    jobs = urgent(requested_processors=[1, 2, 1, 4], queue=[2, 1, 1, 2])
+    result = hpcgym.simulate(jobs, preemption="queue:2>1")
+    assert result.start.tolist() == [0, 0, 15, 10]
+    assert result.lost.job.tolist() == [2]
+
+
+def test_one_that_cannot_start_bars_the_others_of_its_group() -> None:
+    """By hand: job 3 waits for job 0 to end; job 4 of its queue stops nobody before that."""
+    columns = {
+        "submit_time": [0, 0, 1, 2],
+        "run_time": [10, 20, 5, 5],
+        "requested_time": [10, 20, 5, 5],
+        "requested_processors": [1, 3, 4, 2],
+        "queue": [2, 1, 2, 2],
+    }
+    jobs = Workload.from_columns(columns, processors=4)
+    result = hpcgym.simulate(jobs, preemption="queue:2>1", backfill="none")
+    assert result.start.tolist() == [0, 20, 10, 15]
+    assert result.restarts.tolist() == [0, 1, 0, 0]
+
+
+def test_on_nodes_only_what_is_in_the_way_is_stopped() -> None:
+    """By hand: job 2 needs the gpu of node 1, on which job 1 is, and job 0 on node 0 goes on."""
+    cluster = Cluster(
+        groups=(NodeGroup("a", 1, {"core": 2}), NodeGroup("b", 1, {"core": 2, "gpu": 1}))
+    )
+    columns = {
+        "submit_time": [0, 0, 3],
+        "run_time": [10, 10, 4],
+        "requested_time": [10, 10, 4],
+        "requested_processors": [2, 2, 1],
+        "queue": [1, 1, 2],
+    }
+    jobs = Workload.from_columns(
+        columns, processors=4, units=[2, 2, 1], per_unit={"core": [1, 1, 1], "gpu": [0, 0, 1]}
+    )
+    result = hpcgym.simulate(jobs, cluster=cluster, preemption="queue:2>1", backfill="none")
+    assert result.start.tolist() == [0, 7, 3]
+    assert result.lost.node.tolist() == [1]
+    hpcgym.validate_schedule(result)
+
+
+def test_the_proof_looks_by_itself() -> None:
+    result = hpcgym.simulate(urgent(), preemption="queue:2>1")
+    proved = hpcgym.validate_schedule(result)
+    assert {"runs", "preemption", "capacity", "energy"} <= {*proved}
+    rules = result.scheduler
+    nobody = replace(result, scheduler=rules.but(preemption="queue:1>2"))
+    with pytest.raises(HpcgymError, match="job 1 is stopped at 2 s, when no job that may stop it"):
+        hpcgym.validate_schedule(nobody)
+    cancelling = replace(result, scheduler=rules.but(preemption="queue:2>1,cancel"))
+    with pytest.raises(HpcgymError, match="was stopped, and not cancelled"):
+        hpcgym.validate_schedule(cancelling)
+    lost = result.lost
+    later = replace(result, lost=lost._replace(end=lost.end + 1))
+    with pytest.raises(HpcgymError, match="processors over-used"):
+        hpcgym.validate_schedule(later)
+
+
+def test_names_of_the_log() -> None:
+    jobs = replace(urgent(), header={"Queue": ["1 low", "2 high"]})
+    assert hpcgym.simulate(jobs, preemption="qos:high>low").restarts.sum() == 2
+    with pytest.warns(WorkloadWarning) as told:
+        hpcgym.simulate(jobs, preemption="qos:hihg>low")
+    texts = [str(one.message) for one in told]
+    assert any("nothing is called 'hihg' in queue; did you mean 'high'?" in one for one in texts)
+    assert "workload: preemption qos:hihg>low: no job may stop another" in texts
+
+
+NAMES = st.sampled_from(["1", "a b", "x-y", "high", "é"])
+
+
+@given(st.sets(st.tuples(NAMES, NAMES).filter(lambda pair: pair[0] < pair[1]), min_size=1))
+def test_as_text_and_back(pairs: set[tuple[str, str]]) -> None:
+    for mode in ("requeue", "cancel"):
+        rule = Preemption("partition", tuple(sorted(pairs)), mode)
+        assert Preemption.parse(str(rule)) == rule
+        assert all(rule.levels[one] > rule.levels[other] for one, other in pairs)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("queue", "preemption 'queue': it must be such as 'partition:interactive>batch'"),
+        ("queue:1", "it must be such as"),
+        ("queue:1>2;3", "'3' does not say who stops whom"),
+        ("queues:1>2", "unknown column 'queues'"),
+        ("queue:1>2,suspend", "unknown mode 'suspend'"),
+        ("queue:1>2;2>1", "jobs could stop each other in a circle"),
+        ("queue:1>1", "jobs could stop each other in a circle"),
+        ("queue:1>", "no name has blanks at its ends"),
+        (7, "preemption must be a text such as"),
+    ],
+)
+def test_what_is_no_preemption_is_one_line(text: Any, message: str) -> None:
+    with pytest.raises(HpcgymError) as error:
+        hpcgym.simulate(urgent(), preemption=text)
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_a_file_of_qos(tmp_path: Path) -> None:
+    file = tmp_path / "qos.txt"
+    rows = ["low|0|00:00:00||cluster", "high|9|00:00:00|low,free|cluster", "free|0|00:05:00||"]
+    file.write_text("\n".join(["Name|Priority|GraceTime|Preempt|PreemptMode", *rows]) + "\n")
+    with pytest.warns(HpcgymWarning, match=r"not followed: free: gracetime$"):
+        scheduler = hpcgym.Scheduler(preemption=str(file))
+    assert scheduler.preemption == "qos:high>low;high>free"
+    assert hpcgym.Scheduler(preemption=scheduler.preempts) == scheduler
+    file.write_text("Name|Preempt|PreemptMode\na|b|\nb||cancel\n")
+    assert hpcgym.Scheduler(preemption=str(file)).preemption == "qos:a>b,cancel"
+    for text, told in (
+        ("Name|Preempt|PreemptMode\na|b,c|\nb||cancel\nc||requeue\n", "several ways, cancel, req"),
+        ("Name|Preempt|PreemptMode\na|b|\nb||suspend\n", "unknown mode 'suspend'"),
+        ("Name|Preempt\na|\n", "no QOS may stop another"),
+    ):
+        file.write_text(text)
+        with pytest.raises(HpcgymError, match=told):
+            hpcgym.Scheduler(preemption=str(file))
