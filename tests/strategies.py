@@ -95,8 +95,8 @@ DEPTHS = (
     "depth:3",
     "depth:20",
     "slurm",
-    "slurm:bf_interval=20+bf_job_part_count_reserve=1",
-    "slurm:bf_interval=70+bf_max_job_test=3+bf_window=1",
+    "slurm:bf_interval=200+bf_job_part_count_reserve=1",
+    "slurm:bf_interval=700+bf_max_job_test=3+bf_window=1",
     "slurm:bf_interval=600+bf_job_part_count_reserve=2",
 )
 #: More than one reservation.

@@ -307,12 +307,13 @@ def is_looked_at(sim, waits):
 def look_again(sim, queued, left):
     """After a look, note when jobs that wait may be able to start though nothing happens.
 
-    They may if their order or a predicted end changes, if jobs come among the first that were not
-    among them, or once a reservation that was too late is near enough. Else the next look would
-    find what this one did. ``queued`` jobs waited before the look, ``left`` do after it.
+    They may if their order or a predicted end changes, or once a reservation that was too late is
+    near enough. They may if jobs have started in this look: others are among the first now, and on
+    nodes reservations go by what running jobs leave. Else the next look would find what this one
+    did. ``queued`` jobs waited before the look, ``left`` do after it.
     """
     moves = sim.primary >= SCORED or sim.threshold != NO_THRESHOLD
-    if moves or sim.correction != UNCORRECTED or left < queued > sim.tested:
+    if moves or sim.correction != UNCORRECTED or left < queued:
         sim.due = sim.look
     elif sim.beyond < FOREVER:
         late = max(sim.beyond - sim.window - sim.look, 0)
