@@ -151,7 +151,7 @@ def test_what_the_system_may_do(monkeypatch, error, code, line):
     def fail(*arguments, **options):
         raise error
 
-    monkeypatch.setattr("hpcgym.workload.load_workload", fail)
+    monkeypatch.setattr("hpcgym.workload.load.load_with_raw", fail)
     result = run("simulate", JOBS)
     assert result.exit_code == code
     assert result.stderr == f"hpcgym: {line}\n"
@@ -161,7 +161,7 @@ def test_a_programming_error_keeps_its_traceback(monkeypatch):
     def fail(*arguments, **options):
         raise ZeroDivisionError
 
-    monkeypatch.setattr("hpcgym.workload.load_workload", fail)
+    monkeypatch.setattr("hpcgym.workload.load.load_with_raw", fail)
     assert isinstance(run("simulate", JOBS).exception, ZeroDivisionError)
 
 
