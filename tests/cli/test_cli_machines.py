@@ -437,7 +437,7 @@ def test_errors_are_one_line_and_exit_code_1(arguments, message, tmp_path, monke
 
 
 def test_names_are_checked_before_the_work(monkeypatch):
-    monkeypatch.setattr("hpcgym.workload.load_workload", None)
+    monkeypatch.setattr("hpcgym.workload.load.load_with_raw", None)
     for arguments in (
         ["simulate", JOBS, "--scheduler", "prbb"],
         ["simulate", JOBS, "--cluster", "eurrora"],
@@ -470,7 +470,7 @@ def test_a_dispatcher_takes_the_time_that_is_said():
 def test_models_without_a_solver_are_known_before_the_work(monkeypatch):
     monkeypatch.setitem(sys.modules, "ortools", None)
     monkeypatch.setitem(sys.modules, "hpcgym.baselines.cp.pcp20", None)
-    monkeypatch.setattr("hpcgym.workload.load_workload", None)
+    monkeypatch.setattr("hpcgym.workload.load.load_with_raw", None)
     for command in ("simulate", "compare"):
         result = run(command, JOBS, "--scheduler", "pcp20")
         assert result.exit_code == 1
