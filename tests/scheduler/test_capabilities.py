@@ -133,7 +133,7 @@ OTHERWISE: dict[tuple[str, str], str] = {
     **{
         (place, feature): "unexpected keyword argument"
         for place in PLACES
-        for feature in ("dispatcher", "dispatch time", "function", "dependencies")
+        for feature in ("dispatcher", "dispatch time", "function", "preemption", "dependencies")
         if "env" in place
     },
     ("shared nodes", "contiguous"): "^allocation: with speedups",
