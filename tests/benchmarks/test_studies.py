@@ -207,7 +207,7 @@ BESIDE = {
     # packages, whose modules are named where they are taken
     *("hpcgym.compilation", "hpcgym.engine", "hpcgym.files"),
     *("hpcgym.scheduler.dispatchers", "hpcgym.scheduler.policies"),
-    *(f"hpcgym.engine.{name}" for name in ("answers", "machines", "orders")),
+    *(f"hpcgym.engine.{name}" for name in ("answers", "machines", "orders", "passes")),
     *(f"hpcgym.engine.machines.{name}" for name in ("corun", "limited", "nodes", "pool")),
     *(f"hpcgym.compilation.{name}" for name in ("files", "folders", "kept", "locks", "pipeline")),
     *(f"hpcgym.compilation.{name}" for name in ("notice", "shipped", "sources")),
