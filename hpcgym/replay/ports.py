@@ -23,7 +23,7 @@ def kept_ports(number: int) -> Iterator[int]:
 
     Raises
     ------
-    HpcgymError : there are none, or a process may not have so many.
+    HpcgymError : so many ports in a row are not free, or a process may not open so many.
     """
     for _ in range(_TRIES if number < len(_PORTS) else 0):
         first = random.randrange(_PORTS.start, _PORTS.stop - number)

@@ -21,9 +21,9 @@ from hpcgym.scheduler.estimates.learning import asks_for_predictions
 from hpcgym.simulation.expressed import make_expressed
 from hpcgym.simulation.fair_share import make_shares
 from hpcgym.simulation.predictions import Learning
-from hpcgym.simulation.preempting import check_preemption, preempted_runs, preempting
+from hpcgym.simulation.preempting import preempted_runs, preempting
 from hpcgym.simulation.prepare import prepare
-from hpcgym.simulation.restricted import check_restricted, restricted
+from hpcgym.simulation.restricted import check_planned, check_restricted, restricted
 from hpcgym.simulation.warm_start import begin_on_nodes, begin_with, learned_before
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ def new_simulation(
     asks |= always_learns and learns_in(scheduler)
     logs = counts or nodes is not None or scheduler.restricts
     if scheduler.preemption is not None:
-        check_preemption(workload, scheduler, nodes is not None)
+        check_planned(workload, scheduler, nodes is not None, "preemption")
     arrays = prepare(workload, scheduler, cluster, asks, logs_ends=logs, shares=counts)
     if scheduler.restricts:
         arrays = check_restricted(workload, scheduler, arrays, nodes is not None)

@@ -11,32 +11,14 @@ from hpcgym.engine.machines.kinds import NODES_PREEMPTING, POOL_PREEMPTING, Kind
 from hpcgym.engine.machines.nodes.placement import CELLS
 from hpcgym.engine.passes.preempting import SCALARS, VICTIMS, Preempting
 from hpcgym.engine.passes.requeueing import LOST
-from hpcgym.errors import HpcgymWarning, WorkloadWarning, warn_caller
+from hpcgym.errors import WorkloadWarning, warn_caller
 from hpcgym.schedule.lost_runs import LostRuns, lost_runs
-from hpcgym.scheduler.capabilities import check_scheduler
 
 if TYPE_CHECKING:
     from hpcgym.cluster.pool import Cluster
     from hpcgym.engine.machines.nodes.placement import Nodes
     from hpcgym.scheduler.rules import Scheduler
     from hpcgym.workload.model import Workload
-
-
-def check_preemption(workload: Workload, scheduler: Scheduler, on_nodes: bool) -> None:
-    """Raise an HpcgymError for rules that do not go with preemption.
-
-    Warns
-    -----
-    HpcgymWarning : EASY on nodes, whose reservation is another then.
-    """
-    extract = () if workload.initial is None else ("extract",)
-    check_scheduler(scheduler, "nodes" if on_nodes else "pool", *extract)
-    if on_nodes and scheduler.reserves_one:
-        warn_caller(
-            "with preemption EASY's reservation is of nodes by name, and not a promise of room:"
-            " compare with a quota that bounds nothing, such as all:jobs=1000000",
-            HpcgymWarning,
-        )
 
 
 def preempting(

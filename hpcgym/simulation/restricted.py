@@ -48,18 +48,26 @@ def check_restricted(
 
 def check_rules(workload: Workload, scheduler: Scheduler, sim: Any, on_nodes: bool) -> None:
     """Raise or warn as :func:`check_restricted` does, by the SIM of a simulation."""
-    extract = () if workload.initial is None else ("extract",)
-    check_scheduler(scheduler, "nodes" if on_nodes else "pool", *extract)
-    if on_nodes and scheduler.reserves_one:
-        warn_caller(
-            "with quotas, windows or dependencies EASY's reservation is of nodes by name, and not a"
-            " promise of room: compare with a quota that bounds nothing, such as all:jobs=1000000",
-            HpcgymWarning,
-        )
+    check_planned(workload, scheduler, on_nodes, "quotas, windows or dependencies")
     if scheduler.windows and sim.correction not in (state.UNCORRECTED, state.KILL):
         raise HpcgymError(
             f"estimate={scheduler.describe()['estimate']!r} may be too short, and a job would run"
             " into a window: take 'requested', or correction='kill', which ends it in time"
+        )
+
+
+def check_planned(workload: Workload, scheduler: Scheduler, on_nodes: bool, rules: str) -> None:
+    """Raise or warn as :func:`check_restricted` does, of ``rules`` in words under which it plans.
+
+    Where reservations are made anew at each pass, those on nodes are of nodes by name.
+    """
+    extract = () if workload.initial is None else ("extract",)
+    check_scheduler(scheduler, "nodes" if on_nodes else "pool", *extract)
+    if on_nodes and scheduler.reserves_one:
+        warn_caller(
+            f"with {rules} EASY's reservation is of nodes by name, and not a promise of room:"
+            " compare with a quota that bounds nothing, such as all:jobs=1000000",
+            HpcgymWarning,
         )
 
 

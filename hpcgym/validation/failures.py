@@ -5,15 +5,21 @@ Most of it is proved of all runs as if each was a job, lost ones too.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hpcgym.schedule.lost_runs import LostRuns, queued_at, runs_of
+from hpcgym.schedule.lost_runs import LostRuns, runs_of
 from hpcgym.schedule.node_states import OFF
+from hpcgym.validation.all_runs import (
+    NO_DELAYS,
+    check_shapes,
+    check_successive,
+    energies_of_runs,
+    last_runs,
+)
 from hpcgym.validation.books import check_books, check_states
 from hpcgym.validation.nodes import Down, check_nodes, check_units
 from hpcgym.validation.orders import first_waiting, static_rank
@@ -42,9 +48,6 @@ from hpcgym.workload.needs import needs_of
 if TYPE_CHECKING:
     from hpcgym.schedule.result import Result
 
-_NO_DELAYS = (0, 0)
-_RELATIVE_ERROR = 1e-12
-
 
 def prove_failures(result: Result, actual: Times, length: Times) -> Iterator[tuple[str, list[str]]]:
     """Look at a schedule on nodes that fail.
@@ -62,9 +65,7 @@ def prove_failures(result: Result, actual: Times, length: Times) -> Iterator[tup
         return
     yield "lengths", check_lengths(result, length, length)
     runs, job = runs_of(result)
-    order = np.lexsort((runs.start, job))
-    last = np.zeros(len(job), np.bool_)
-    last[order] = np.append(np.diff(job[order]) != 0, True)[: len(job)]
+    last = last_runs(runs, job)
     lasts = np.where(last, length[job], runs.run_time)
     changes = np.concatenate([lost.failures.time, lost.failures.repaired])
     line = timeline_of(runs, lasts, changes)
@@ -78,7 +79,7 @@ def prove_failures(result: Result, actual: Times, length: Times) -> Iterator[tup
         sound["nodes"] = check_nodes(runs, needs, runs.allocation)
         sound["runs"] = _check_runs(result, lost, length)
         sound["states"] = _check_down(result, lost) + check_states(runs)
-    sound["events"] = check_events(runs, line, _NO_DELAYS)
+    sound["events"] = check_events(runs, line, NO_DELAYS)
     yield from sound.items()
     yield "predictions", check_predictions(result, actual)
     yield "promises", check_promises(result)
@@ -86,21 +87,8 @@ def prove_failures(result: Result, actual: Times, length: Times) -> Iterator[tup
         return
     yield "energy", check_books(runs.from_begin) + energies_of_runs(result, runs)
     down = _places(line, lost)
-    yield "progress", check_progress(line, _NO_DELAYS, _some_down(line, down))
+    yield "progress", check_progress(line, NO_DELAYS, _some_down(line, down))
     yield from _of_passes(result, runs, job, last, line, down, needs, length, actual)
-
-
-def check_shapes(result: Result, lost: LostRuns, on_nodes: bool = True) -> list[str]:
-    """Find a schedule that does not tell which runs were lost, and who had which nodes."""
-    k, m = len(lost.job), len(lost.node)
-    shapes = [np.shape(column) for column in lost[1:]]
-    told = not on_nodes or result.allocation is not None
-    if not told or shapes != [(k,), (k,), (k,), (k + 1,), (m,), (m,)]:
-        return ["the schedule does not tell which nodes lost runs and jobs had"]
-    ordered = np.lexsort((lost.end, lost.job))
-    if (ordered != np.arange(k)).any() or (np.diff(lost.first) < 0).any():
-        return ["lost runs are not in the order of jobs and times"]
-    return cases((lost.job < 0) | (lost.job >= len(result.start)), "lost run {} is of no job")
 
 
 def _check_runs(result: Result, lost: LostRuns, length: Times) -> list[str]:
@@ -123,14 +111,10 @@ def _check_runs(result: Result, lost: LostRuns, length: Times) -> list[str]:
         there = np.minimum(at, len(keys) - 1)
         hit = (at < len(keys)) & (failures.node[by_node][there] == lost.node)
         np.minimum.at(first, owner[hit], failures.time[by_node][there[hit]])
-    since, last = queued_at(result)
     return [
         *cases(first != end, "lost run {} of job {} ends at {} s, when none of its nodes fails, or"
                " after the first did", job, end),
-        *cases(end - start >= length[job], "lost run {} of job {} was over at {} s", job, end),
-        *cases(start < since, "lost run {} of job {} starts at {} s, before the last", job, start),
-        *cases(result.start < last, "job {} starts at {} s, while another run of it lasts",
-               result.start),
+        *check_successive(result, lost, length),
     ]  # fmt: skip
 
 
@@ -144,19 +128,6 @@ def _check_down(result: Result, lost: LostRuns) -> list[str]:
     same = all(map(np.array_equal, table, (states.node, states.begin, states.end)))
     same = same and bool((states.state == OFF).all())
     return [] if same else ["states of nodes: they are not off exactly while they are down"]
-
-
-def energies_of_runs(result: Result, runs: Result) -> list[str]:
-    """Compare energies of the schedule with those of its runs."""
-    mine, theirs = result.metrics, runs.metrics
-    charged = math.fsum(result.books.by_job().tolist())
-    pairs = [(name, mine[name], theirs[name]) for name in theirs if name.startswith("energy_")]
-    pairs.append(("what jobs are charged", charged, theirs["energy_busy_j"]))
-    return [
-        f"{name}: {value} J instead of {expected} J"
-        for name, value, expected in pairs
-        if not math.isclose(value, expected, rel_tol=_RELATIVE_ERROR)
-    ]
 
 
 def _places(line: Timeline, lost: LostRuns) -> Down:

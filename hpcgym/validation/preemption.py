@@ -11,9 +11,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.schedule.lost_runs import LostRuns, queued_at, runs_of
+from hpcgym.schedule.lost_runs import LostRuns, runs_of
+from hpcgym.validation.all_runs import (
+    NO_DELAYS,
+    check_shapes,
+    check_successive,
+    energies_of_runs,
+    last_runs,
+)
 from hpcgym.validation.books import check_books
-from hpcgym.validation.failures import check_shapes, energies_of_runs
 from hpcgym.validation.idle_power import check_energy
 from hpcgym.validation.nodes import check_nodes, check_units
 from hpcgym.validation.promises import check_predictions, check_promises
@@ -33,7 +39,6 @@ from hpcgym.workload.needs import needs_of
 if TYPE_CHECKING:
     from hpcgym.schedule.result import Result
 
-_NO_DELAYS = (0, 0)
 _COLUMNS = {"qos": "queue", "user": "user_id", "group": "group_id", "code": "executable"}
 
 
@@ -59,9 +64,7 @@ def prove_preemption(
     length = np.where(stopped, result.run_time, length)
     yield "lengths", check_lengths(result, length, length)
     runs, job = runs_of(result)
-    order = np.lexsort((runs.start, job))
-    last = np.zeros(len(job), np.bool_)
-    last[order] = np.append(np.diff(job[order]) != 0, True)[: len(job)]
+    last = last_runs(runs, job)
     line = timeline_of(runs, np.where(last, length[job], runs.run_time))
     sound = {
         "submission": check_submission(result) + check_submission(runs),
@@ -75,7 +78,7 @@ def prove_preemption(
     sound["runs"] = _check_runs(result, lost, actual, cancels)
     if not sound["runs"] and not sound.get("units"):
         sound["preemption"] = _check_stops(result, runs, job, last, stopped)
-    sound["events"] = check_events(runs, line, _NO_DELAYS)
+    sound["events"] = check_events(runs, line, NO_DELAYS)
     yield from sound.items()
     yield "predictions", check_predictions(result, actual)
     yield "promises", check_promises(result)
@@ -85,21 +88,17 @@ def prove_preemption(
         yield "energy", check_books(runs) + energies_of_runs(result, runs)
     else:
         yield "energy", check_energy(result, line.time, line.used)
-    yield "progress", check_progress(line, _NO_DELAYS)
+    yield "progress", check_progress(line, NO_DELAYS)
 
 
 def _check_runs(result: Result, lost: LostRuns, actual: Times, cancels: bool) -> list[str]:
     """Find runs of a job that do not follow each other, or were over when they were stopped."""
     job, start, end = lost.job, lost.start, lost.end
-    since, last = queued_at(result)
     return [
         *cases(np.full(len(job), cancels), "run {} was stopped, and not cancelled"),
         *cases(end <= start, "lost run {} of job {} ends at {} s, when it starts", job, end),
-        *cases(end - start >= actual[job], "lost run {} of job {} was over at {} s", job, end),
-        *cases(start < since, "lost run {} of job {} starts at {} s, before the last", job, start),
-        *cases(result.start < last, "job {} starts at {} s, while another run of it lasts",
-               result.start),
-    ]  # fmt: skip
+        *check_successive(result, lost, actual),
+    ]
 
 
 def _check_stops(
