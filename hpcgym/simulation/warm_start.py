@@ -70,7 +70,7 @@ def begin_with(
             a.narrow, a.freed, a.idle, a.ended, number, initial.begin, due,
         )  # fmt: skip
     ongoing = going_on(initial, scheduler, cluster)
-    if ongoing is not None and ongoing.looks is not None:
+    if ongoing is not None and ongoing.looks is not None and not due:
         a.sim.due, a.sim.look = ongoing.looks
         a.sim.waited = int(a.blocks["count"][state.QUEUE] > 0)
     if ongoing is not None and ongoing.reserved is not None:
@@ -118,7 +118,7 @@ def begin_running(
     if ongoing is not None:
         progress["promised"][:number] = ongoing.promised[:number]
     _check(workload, initial, cluster, arrays, running)
-    due = _due(initial, ongoing)
+    due = _due(workload.submit_time, initial, ongoing)
     with compiling(engine.start_running):
         engine.start_running(a.jobs, sim, progress, a.blocks, a.entries, a.idle, running, number)
         while True:
@@ -267,12 +267,14 @@ def _in_order(workload: Workload, initial: Initial) -> Ints:
     return running[np.lexsort((within[running], initial.start[running]))]
 
 
-def _due(initial: Initial, ongoing: Ongoing | None) -> int:
+def _due(submit_time: Ints, initial: Initial, ongoing: Ongoing | None) -> int:
     """Return 1 if the queue is to be looked at as soon as the simulation begins.
 
-    A scheduler that goes on has looked at it before; but where nothing runs, nothing need ever end.
+    A scheduler that goes on has looked at it before; but if jobs wait and none runs, as in a part
+    of an extract, nothing need ever end.
     """
-    return int(ongoing is None or not initial.running.any())
+    queued = (initial.start < 0) & (submit_time < initial.begin)
+    return int(ongoing is None or (queued.any() and not initial.running.any()))
 
 
 def _remember(workload: Workload, arrays: state.Prepared) -> None:

@@ -75,13 +75,17 @@ def timeline_of(result: Result, length: Times, changes: Times | None = None) -> 
 
 
 def _goes_on(result: Result, initial: Initial) -> bool:
-    """Return whether an extract begins with jobs that run under the same scheduler as before."""
+    """Return whether an extract goes on under the same scheduler as before.
+
+    If jobs wait and none runs, as in a part of an extract, it begins anew.
+    """
     ongoing = initial.ongoing
+    waits = ~initial.running & (result.workload.submit_time < initial.begin)
     return (
         ongoing is not None
         and ongoing.rules == result.scheduler.describe()
         and ongoing.cluster == result.cluster
-        and bool(initial.running.any())
+        and bool(initial.running.any() or not waits.any())
     )
 
 
@@ -190,8 +194,13 @@ def _looked_at(result: Result, line: Timeline) -> Mask:
     slurm, initial = result.scheduler.slurm, result.workload.initial
     assert slurm is not None
     every, look, waits = slurm.bf_interval, -1, False
-    if initial is not None and initial.ongoing is not None and initial.ongoing.looks is not None:
-        look, waits = initial.ongoing.looks[1], bool((~initial.running).any())
+    if initial is not None:
+        look = initial.begin
+        if _goes_on(result, initial):
+            assert initial.ongoing is not None
+            assert initial.ongoing.looks is not None
+            look = initial.ongoing.looks[1]
+            waits = bool((~initial.running & (result.workload.submit_time < initial.begin)).any())
     happens, waiting = (line.submission | line.termination).tolist(), (line.waiting > 0).tolist()
     looked = np.zeros(line.time.size, np.bool_)
     for k, time in enumerate(line.time.tolist()):
