@@ -133,6 +133,14 @@ def is_from_file(context: Any, parameter: Any) -> bool:
     return source is not None and source.name == _SOURCE
 
 
+def named_in(context: Any, message: str) -> str:
+    """Return an error with the file before it, if it quotes a value that the file gave."""
+    texts = (argument.partition("=")[2] for argument in _from_file(context))
+    if any(text and repr(text) in message for text in texts):
+        return f"{context.meta[_FILE]}: {message}"
+    return message
+
+
 def wrong_in_file(error: Any) -> str | None:
     """Return what to say of a wrong value that the file gave; None if it is not the file's."""
     context, parameter = error.ctx, getattr(error, "param", None)

@@ -13,9 +13,9 @@ from typing import Any, ClassVar, NoReturn
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from hpcgym.cli.config import arguments_of, wrong_in_file
+from hpcgym.cli.config import arguments_of, named_in, wrong_in_file
 from hpcgym.cli.files import check_files, digests_of_read
-from hpcgym.cli.streams import standard_streams
+from hpcgym.cli.streams import as_given, standard_streams
 from hpcgym.errors import HpcgymError, HpcgymWarning
 from hpcgym.files.origin import Command, commanded, date_text
 
@@ -73,7 +73,7 @@ def _warnings_in_a_line() -> Iterator[None]:
 
         def show(message: Any, category: type[Warning], *where: Any, **more: Any) -> None:
             if issubclass(category, HpcgymWarning):
-                note(f"hpcgym: {message}")
+                note(f"hpcgym: {as_given(str(message), 'standard input')}")
             else:
                 usual(message, category, *where, **more)
 
@@ -112,8 +112,11 @@ class ExplainedCommand(TyperCommand):
             check_files(self.callback, ctx.params)
             find_files = partial(digests_of_read, self.callback, ctx.params)
             arguments = arguments_of(ctx, ctx.meta.get(_ARGUMENTS, ()))
-            with commanded(Command(arguments, find_files, date_text())):
-                return super().invoke(ctx)
+            try:
+                with commanded(Command(arguments, find_files, date_text())):
+                    return super().invoke(ctx)
+            except HpcgymError as error:
+                raise HpcgymError(named_in(ctx, str(error))) from None
 
     def format_help_text(self, ctx: Any, formatter: Any) -> None:
         """Write what the command does, with examples behind the first sentence."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import sys
 import tempfile
@@ -17,6 +18,8 @@ from hpcgym.files.writing import same_file
 _DASH = "-"
 _LOG = "workload"  # the parameter of commands that read a log
 _STDOUT = Path("/dev/stdout")
+_STDIN, _FOLDER = "stdin", "hpcgym-stdin-"  # names of the copy, and of the folder that it is in
+_COPY = re.compile(rf"\S*{_FOLDER}\w+/{_STDIN}(\.\w+)?")
 
 
 @contextmanager
@@ -41,16 +44,24 @@ def standard_streams(command: Callable[..., Any] | None, values: dict[str, Any])
         return
     if len(outputs) > 1:
         raise HpcgymError("- is standard output, which one file only can be written to")
-    with tempfile.TemporaryDirectory() as folder:
-        if values.get(_LOG) == _DASH:
-            values[_LOG] = str(_received(Path(folder)))
-        for name, mark in outputs:
-            ending = f".{values.get('format')}"
-            ending = ending if ending in mark.endings else mark.endings[0]
-            link = Path(folder, f"stdout{ending}")
-            link.symlink_to(_STDOUT)
-            values[name] = link
-        yield
+    try:
+        with tempfile.TemporaryDirectory(prefix=_FOLDER) as folder:
+            if values.get(_LOG) == _DASH:
+                values[_LOG] = str(_received(Path(folder)))
+            for name, mark in outputs:
+                ending = f".{values.get('format')}"
+                ending = ending if ending in mark.endings else mark.endings[0]
+                link = Path(folder, f"stdout{ending}")
+                link.symlink_to(_STDOUT)
+                values[name] = link
+            yield
+    except HpcgymError as error:
+        raise HpcgymError(as_given(str(error), "standard input")) from None
+
+
+def as_given(text: str, called: str = _DASH) -> str:
+    """Return a text in which the copy of standard input has another name."""
+    return _COPY.sub(called, text)
 
 
 def _received(folder: Path) -> Path:
@@ -60,7 +71,7 @@ def _received(folder: Path) -> Path:
 
     if sys.stdin.isatty():
         raise HpcgymError("- is standard input, which is this terminal: pipe a log into it")
-    path = folder / "stdin"
+    path = folder / _STDIN
     with path.open("wb") as file:
         shutil.copyfileobj(sys.stdin.buffer, file)
     if format_of(path) != "swf":  # which all is that is nothing else

@@ -17,6 +17,7 @@ from hpcgym.cli.loading import PoolReading, WorkloadArgument
 from hpcgym.cli.options import Format
 from hpcgym.cli.reproduce import print_tables
 from hpcgym.cli.running import ExplainedCommand, Lists, note
+from hpcgym.cli.streams import as_given
 from hpcgym.errors import HpcgymError
 from hpcgym.files.recorded import write_beside
 
@@ -349,7 +350,8 @@ def tune(
         print_tables({log.name: tuned.board.reset_index()}, "", format, [log])
     note(tuned.verdict)
     note(f"wrote {', '.join(path.name for path in files)} into {folder}")
-    note(f"hpcgym simulate {workload}{shared.words} --scheduler {files[0]} simulates it")
+    again = f"hpcgym simulate {as_given(workload)}{shared.words} --scheduler {files[0]}"
+    note(f"{again} simulates it")
 
 
 def _board(tuned: Any) -> Any:

@@ -124,6 +124,7 @@ def test_no_file_is_read_unless_it_is_named() -> None:
         ("[simulate]\nprocessors = 'x'", "mine.toml: Invalid value for '--processors'"),
         ("[simulate]\nformat = 'xml'", "mine.toml: Invalid value for '--format'"),
         ("[simulate]\nfrom = 'x'", "mine.toml: Invalid value for '--from'"),
+        ("[simulate]\nscheduler = 'eazy'", "mine.toml: unknown scheduler or dispatcher 'eazy'"),
         ("[simulate", "mine.toml"),
         (None, "mine.toml: no such file"),
     ],

@@ -9,6 +9,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -81,7 +82,24 @@ def test_an_empty_pipe_and_broken_gzip_are_said_in_a_line() -> None:
     for data in (b"", gzip.compress(b"1 2 3")[:-9]):
         (line,) = piped(data, "simulate", "-", code=1).stderr.decode().splitlines()
         assert line.startswith("hpcgym: ")
-        assert "stdin" in line
+        assert "standard input" in line or "stdin has no jobs" in line
+
+
+def test_errors_name_standard_input_and_not_its_copy() -> None:
+    (line,) = piped(b"1 2 three", "simulate", "-", code=1).stderr.decode().splitlines()
+    assert line.startswith("hpcgym: standard input, line 1: ")
+    job = b"1 0 0 60 4 -1 -1 4 60 -1 1 1 1 -1 -1 -1 -1 -1\n"
+    warned = piped(b"; MaxProcs: four\n" + job, "simulate", "-").stderr.decode()
+    assert "hpcgym: standard input" in warned
+    assert tempfile.gettempdir() not in warned
+
+
+def test_what_a_search_says_of_standard_input(tmp_path: Path) -> None:
+    log = tmp_path / "log.swf"
+    write_swf(load_workload("lublin:jobs=800,processors=64,seed=2"), log)
+    rules = ["--orders", "fcfs,saf", "--backfilling", "easy", "--budget", "10"]
+    done = piped(log.read_bytes(), "tune", "-", *rules, "--output", str(tmp_path / "rules"))
+    assert "hpcgym simulate - --scheduler" in done.stderr.decode()
 
 
 def test_a_terminal_is_no_log(monkeypatch: pytest.MonkeyPatch) -> None:
