@@ -51,7 +51,7 @@ class Seen(NamedTuple):
     jobs : (n, len(JOB)) float32.
     state : (B, n_state) float32: cluster, queue and time.
     owner, place : (n,) int64, the environment of a job, and its place in the window.
-    mask : (B, most) bool: which places have a job; most is the number of those that any one has.
+    mask : (B, most) bool: which places have a job that may be selected; behind them there is none.
     processors, requested_s : (B, most) float32, shares of the machine and times [s]; 0 without job.
     free : (B, 1 + len(HORIZONS)) float32: the share that is free, now and at each horizon.
     """
@@ -94,7 +94,8 @@ def state_of(observation: Mapping[str, Any]) -> Floats:
 def seen(observation: Mapping[str, Any]) -> Seen:
     """Return what is seen in the observation of a vector environment; all arrays are new."""
     every = observation["mask"] > 0
-    most = max(int(every.sum(axis=1).max(initial=0)), 1)  # visible jobs have the first places
+    # visible jobs have the first places, but quotas may keep back any of them
+    most = int(np.flatnonzero(every.any(axis=0)).max(initial=0)) + 1
     mask, window = every[:, :most], observation["jobs"][:, :most]
     owner, place = np.nonzero(mask)
     rows = window[owner, place]

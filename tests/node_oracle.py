@@ -50,8 +50,8 @@ Rules
     Nor where a job may not have all nodes.
  9. The correction "kill": a job that reaches its predicted run time ends there.
 10. A job may be bound to a set of nodes. All others hold no unit of it, ever.
-11. Under quotas and dependencies (rules 24 and 26 of `oracle.py`) EASY is depth:1, rule 7, unless
-    rule 8 holds; under preemption, rule 27, it is so, and rule 8 never holds.
+11. Under quotas and dependencies (rules 24, 26 and 28 of `oracle.py`) EASY is depth:1, rule 7,
+    unless rule 8 holds; under preemption, rule 27, it is so, and rule 8 never holds.
 12. A window (rule 25 there) closes whole nodes; rule 8 does not hold where it is not all of them.
     Nothing of a closed node is free. In rule 5 a job fits if its units fit what each node has free
     throughout its predicted length, and is allocated on that, while a window is to come or lasts.
@@ -499,6 +499,7 @@ def simulate_nodes_slowly(
     quotas: Sequence[tuple[Sequence[Any], float, float]] = (),
     windows: Sequence[tuple[int, int, Sequence[int]]] = (),
     follows: Mapping[int, tuple[Collection[int], int, int]] | None = None,
+    places: Sequence[tuple[Sequence[Any], int]] = (),
     preemption: tuple[Sequence[Any], Collection[tuple[Any, Any]], str] | None = None,
     lost: list[Any] | None = None,
     begin: int | None = None,
@@ -527,6 +528,7 @@ def simulate_nodes_slowly(
         quotas=quotas,
         windows=windows,
         follows=follows,
+        places=places,
         preemption=preemption,
     )
     if lost is not None:

@@ -102,6 +102,14 @@ Backfilling
     whole run, with the prediction of its submission; or, under cancel, has ended so. It has not
     terminated: nothing learns of it. start, end, backfilled are of the last run. What rule 24
     excludes is excluded here, and so is what is learned.
+28. Quotas of submitted jobs: a key for each job, or none, and how many jobs of one key may be
+    queued or running. A job that is to be submitted, by the log or by rule 26, waits outside the
+    queue where it would be one too many of any of its keys. At each time, once all terminations
+    have been handled, those outside are gone through in the order of the times at which they were
+    to be submitted, ties by number; those of this very time are the last of them. Who is not one
+    too many, with those that have just come, is submitted. Its submit is then this time, as in
+    rule 26, and what is said there of orders, and of what is excluded, holds here too. But jobs
+    that come in at one time do so in the order in which they were gone through.
 Corrections
 15. requested: p~. incremental: the k-th time, the prediction at submission + the k-th of
     INCREMENTS, at most p~; p~ after the last. recursive-doubling: twice the running time so far,
@@ -333,7 +341,9 @@ class Simulation:
         self.preemption = rules.get("preemption")
         self.lost: list[Any] = []  # job, start and end of runs, and nodes
         self.reopened = -1  # up to when windows have ended
-        self.depends = rules.get("follows") is not None
+        self.places = rules.get("places") or []
+        self.outside: list[Job] = []  # by the times at which they were to be submitted
+        self.depends = rules.get("follows") is not None or bool(self.places)
         self.follows = rules.get("follows") or {}  # number -> the others, time to think, earliest
         # the next to be submitted is the last
         self.coming = [job for job in reversed(self.jobs) if job.number not in self.follows]
@@ -458,10 +468,23 @@ class Simulation:
         return [end for _, end, _ in self.windows if end > self.reopened and self.queue]
 
     def take_submitted(self, now: int) -> list[Job]:
-        submitted = []
         while self.coming and self.coming[-1].submit == now:
-            submitted.append(self.coming.pop())
+            self.outside.append(self.coming.pop())
+        submitted: list[Job] = []
+        for job in list(self.outside):
+            if not self.one_too_many(job, [*self.queue, *self.running, *submitted]):
+                self.outside.remove(job)
+                job.submit = now
+                submitted.append(job)
         return submitted
+
+    def one_too_many(self, job: Job, others: list[Job]) -> bool:
+        """Rule 28."""
+        for keys, most in self.places:
+            key = keys[job.number]
+            if key is not None and sum(keys[other.number] == key for other in others) >= most:
+                return True
+        return False
 
     def known(self, job: Job, now: int) -> tuple[Job, int, list[Job], list[Job]]:
         return job, now, self.terminated.get(job.user, []), self.running
@@ -494,6 +517,8 @@ class Simulation:
         self.terminated.setdefault(job.user, []).append(job)
         for estimator in (self.estimator, self.policy_estimator):
             estimator.learn(job)
+        if not self.follows:
+            return
         over = {other.number for jobs in self.terminated.values() for other in jobs}
         for number, (others, think, earliest) in self.follows.items():  # rule 26
             if job.number in others and over.issuperset(others):
@@ -834,6 +859,7 @@ def simulate_slowly(
     quotas: Sequence[tuple[Sequence[Any], float, float]] = (),
     windows: Sequence[tuple[int, int, int]] = (),
     follows: Mapping[int, tuple[Collection[int], int, int]] | None = None,
+    places: Sequence[tuple[Sequence[Any], int]] = (),
     preemption: tuple[Sequence[Any], Collection[tuple[Any, Any]], str] | None = None,
     lost: list[Any] | None = None,
     begin: int | None = None,
@@ -853,9 +879,10 @@ def simulate_slowly(
     "per-timestamp" or "per-event";
     ``hold``: None or as in rule 21; ``quotas``: of rule 24, keys of the jobs in their order;
     ``windows``: of rule 25; ``follows``: of rule 26, by number of a job those of the others, the
-    time to think and the earliest time; ``preemption``: of rule 27, the groups of the jobs in
-    their order, None: none, pairs of groups of which the first may stop the second, and "requeue"
-    or "cancel"; ``lost``: a list that job, start, end and nodes of runs are put into that ended so.
+    time to think and the earliest time; ``places``: of rule 28, keys of the jobs in their order;
+    ``preemption``: of rule 27, the groups of the jobs in their order, None: none, pairs of groups
+    of which the first may stop the second, and "requeue" or "cancel"; ``lost``: a list that job,
+    start, end and nodes of runs are put into that ended so.
     """
     simulation = Simulation(
         jobs,
@@ -872,6 +899,7 @@ def simulate_slowly(
         quotas=quotas,
         windows=windows,
         follows=follows,
+        places=places,
         preemption=preemption,
     )
     if lost is not None:

@@ -47,12 +47,22 @@ def accounts(draw: st.DrawFn, workload: Workload) -> tuple[FairShare, Accounts]:
         "shares": draw(st.sampled_from(SHARES)),
         "above": draw(st.sampled_from(ABOVE)),
         "half_life": draw(st.sampled_from([span // 20 + 1, span // 5 + 1, 604_800, None])),
-        "damping": draw(st.sampled_from([1.0, 0.25, 8.0])),
+        "in_a_tree": draw(st.booleans()),
     }
+    given["damping"] = 1.0 if given["in_a_tree"] else draw(st.sampled_from([1.0, 0.25, 8.0]))
     fair = FairShare(
-        given["half_life"] or math.inf, given["damping"], given["shares"], given["above"]
+        given["half_life"] or math.inf,
+        given["damping"],
+        given["shares"],
+        given["above"],
+        "fair-tree" if given["in_a_tree"] else "classic",
     )
     return fair, Accounts({*workload.user_id.tolist()}, **given)
+
+
+def fitting(orders: st.SearchStrategy[Any], fair: FairShare) -> st.SearchStrategy[Any]:
+    """Those of some orders that go with the shares: places are not added up."""
+    return orders.filter(lambda order: fair.formula == "classic" or order != "fs+efs")
 
 
 @st.composite
@@ -89,6 +99,8 @@ def heeded(rules: dict[str, Any]) -> dict[str, Any]:
 def order(draw: st.DrawFn, slow: Accounts, watts: list[float]) -> tuple[Any, SlowOrder]:
     """An order as hpcgym and as the oracle take it."""
     names = {"fairshare": "cpu", "energy-fairshare": "energy", "fs+efs": "both"}
+    if slow.in_a_tree:  # it has places, which are not added up
+        del names["fs+efs"]
     name = draw(st.sampled_from([*names, "mixed", "mixed"]))
     if name != "mixed":
         return name, SlowOrder(names[name], slow, watts, BUSY_W)

@@ -10,11 +10,22 @@ as short as can be). Users stand below accounts, accounts below others, the mach
 - U: E over all that there was to use, which halves likewise (equation 6.3).
 - Priority F = 2^(-U / S / damping) (equation 6.4).
 
+Or, in a tree (https://slurm.schedmd.com/fair_tree.html), F is a place: all users are put into a
+row, the first of n has n / n, the last 1 / n.
+
+- Those directly below one account are sorted: first who has the most shares (as a part of theirs)
+  for its usage (as a part of theirs); without usage that is infinite. Users come before accounts
+  with the same, and all those accounts count as one, whose members are sorted together.
+- Instead of an account come those below it.
+- A user has the same place as the one before her if they tie. The first below an account ties with
+  whom the account ties with.
+
 Numbers have 50 digits, and are then rounded to 12: what should be a tie is one.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from decimal import Decimal, getcontext
 from functools import cache
@@ -40,11 +51,13 @@ class Accounts:
         above: Mapping[Any, str] | None = None,
         half_life: int | None = 604_800,
         damping: float = 1.0,
+        in_a_tree: bool = False,
     ):
         self.shares, self.above = dict(shares or {}), dict(above or {})
         self.all = set(users) | set(self.shares) | set(self.above) | set(self.above.values())
         self.users = [account for account in self.all if not isinstance(account, str)]
         self.half_life, self.damping = half_life, Decimal(damping)
+        self.in_a_tree = in_a_tree
 
     def given(self, account: Any) -> Decimal:
         return Decimal(self.shares.get(account, 1.0))
@@ -77,6 +90,43 @@ class Accounts:
             return own
         part = self.part(account)
         return own * (1 - part) + self.effective(above, charges, now) * part
+
+    def served(self, account: Any, charges: list[Any], now: int) -> float:
+        """Shares for usage, both as parts of what those with the same account above have."""
+        above = self.above.get(account)
+        siblings = [other for other in self.all if self.above.get(other) == above]
+        mine, all_of_them = (
+            sum((self.usage(one, charges, now) for one in those), Decimal(0))
+            for those in ([account], siblings)
+        )
+        return float(f"{self.part(account) * all_of_them / mine:.11e}") if mine else math.inf
+
+    def row(self, accounts: set[Any], charges: list[Any], now: int) -> list[tuple[int, bool]]:
+        """Users below some accounts, in order, each with whether she ties with the one before.
+
+        The machine is None.
+        """
+        members = [other for other in self.all if self.above.get(other) in accounts]
+        by_service: dict[float, list[Any]] = {}
+        for member in members:
+            by_service.setdefault(self.served(member, charges, now), []).append(member)
+        found: list[tuple[int, bool]] = []
+        for _, equal in sorted(by_service.items(), reverse=True):
+            users = [one for one in equal if not isinstance(one, str)]
+            found += [(user, user != users[0]) for user in users]
+            below = self.row({one for one in equal if isinstance(one, str)}, charges, now)
+            if users and below:
+                below[0] = below[0][0], True
+            found += below
+        return found
+
+    def places(self, charges: list[Any], now: int) -> dict[int, Decimal]:
+        """Of each user."""
+        row, places, place = self.row({None}, charges, now), {}, Decimal(0)
+        for before, (user, ties) in enumerate(row):
+            place = place if ties else Decimal(len(row) - before) / len(row)
+            places[user] = place
+        return places
 
     def available(self, capacity: Decimal, seconds: int) -> Decimal:
         """The denominator of equation 6.3, of a machine that has existed for so long."""
@@ -118,7 +168,7 @@ class SlowOrder:
 
     def begin(self, simulation: Any) -> None:
         self.simulation = simulation
-        self.known: dict[Any, Decimal] = {}
+        self.known: dict[Any, Any] = {}
 
     def ended(self, now: int) -> list[Any]:
         jobs = [job for jobs in self.simulation.terminated.values() for job in jobs]
@@ -143,9 +193,20 @@ class SlowOrder:
             self.known[key] = used / self.accounts.share(user)
         return self.known[key]
 
+    def place(self, what: str, user: int, now: int) -> Decimal:
+        key = ("place", what, now, len(self.ended(now)))
+        if key not in self.known:
+            self.known[key] = self.accounts.places(self.charges(what, now), now)
+        return self.known[key][user]
+
     def __call__(self, job: Any, now: int) -> float:
         """The score of a job: the highest is first."""
-        if self.kind == "both":
+        if self.accounts.in_a_tree:
+            both = {"cpu": (1, 0), "energy": (0, 1)}.get(self.kind, self.kind)
+            value = Decimal(self.rest(job, now))
+            for what, weight in zip(("cpu", "energy"), both, strict=True):
+                value += Decimal(weight) * self.place(what, job.user, now) if weight else 0
+        elif self.kind == "both":
             value = Decimal(0)
             for what in ("cpu", "energy"):
                 most = max(self.ratio(what, user, now) for user in self.accounts.users)

@@ -40,8 +40,8 @@ FairShareOption = Annotated[
     str | None,
     typer.Option(
         metavar="FILE|KEY=VALUE,...",
-        help="For policies by usage: half_life_s=604800, damping=1, accounts=group; or a TOML file"
-        " with these and the tables shares and accounts.",
+        help="For policies by usage: half_life_s=604800, damping=1, accounts=group,"
+        " formula=fair-tree; or a TOML file with these and the tables shares and accounts.",
         show_default=False,
     ),
     OWN_COMMAS,
@@ -199,8 +199,9 @@ class _AllRules(WeighedRules):
             help="How many jobs or processors may run at once: of each user, group, queue,"
             " partition or array (user:jobs=10), of some (queue=normal:processors=512), of each"
             " user of some (queue=normal/user:jobs=10+processors=64), of all (all:jobs=100);"
-            " several between ';'. Or a file that sacctmgr -P show qos printed, or one of sacct for"
-            " the throttles of its arrays.",
+            " several between ';'. How many may run or wait: user:submitted=50; others are"
+            " submitted later. Or a file that sacctmgr -P show qos printed, or one of sacct for the"
+            " throttles of its arrays.",
             show_default=False,
         ),
     ] = None
@@ -352,7 +353,8 @@ def rules(name: str, overrides: Mapping[str, Any]) -> Scheduler:
     from hpcgym.baselines.coschedulers import COSCHEDULERS
     from hpcgym.baselines.dispatchers import DISPATCHERS, find_dispatcher
     from hpcgym.baselines.schedulers import is_scheduler, no_scheduler
-    from hpcgym.scheduler.rules import OF_THE_QUEUE, POWER, not_beside_a_dispatcher
+    from hpcgym.scheduler.rule_values import not_beside_a_dispatcher
+    from hpcgym.scheduler.rules import OF_THE_QUEUE, POWER
     from hpcgym.simulation.run import scheduler_of
 
     if name in DISPATCHERS:

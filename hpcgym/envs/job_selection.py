@@ -86,7 +86,8 @@ class JobSelection(SchedulingEnv):
 
     ### Quotas and windows
 
-    {restricted}
+    {restricted} Both need `reservation="revised"`, which `hpcgym/JobSelection-v1` has only if told
+    so.
 
     ## Action Space
 

@@ -31,11 +31,11 @@ def can_repeat(result: Result) -> bool:
     """Return whether a schedule can be made again with other jobs.
 
     Not one of an environment, of a dispatcher that keeps what it has learned, with failures or
-    preemption; nor one that begins with jobs that run, or in which jobs follow others.
+    preemption; nor one that begins with jobs that run, or that says when jobs are submitted.
     """
     others = (result.lost, result.dispatcher, result.workload.initial)
-    follow = result.scheduler.dependencies != "none"
-    return all(other is None for other in others) and not (result.outside or follow)
+    moved = result.scheduler.moves_submissions
+    return all(other is None for other in others) and not (result.outside or moved)
 
 
 def delays(

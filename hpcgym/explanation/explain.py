@@ -22,6 +22,8 @@ from hpcgym.scheduler.rule_values import quota_text
 if TYPE_CHECKING:
     import pandas as pd
 
+    from hpcgym.workload.model import Workload
+
 #: Jobs that are left out one by one, unless somebody says how many.
 MOST = 2000
 
@@ -99,7 +101,7 @@ def explain(
     ------
     HpcgymError : no job of that number.
     """
-    row = _row(result, job)
+    row = _row(result.workload, job)
     rows = beside(result, row)
     most = MOST if most is None else most
     tried = _largest(result, row, rows, most if can_repeat(result) else 0)
@@ -112,13 +114,17 @@ def explain(
     runs = int((result.workload.job_number == job).sum())
     spent = waited_for(result, row, passes)
     quotas = kept_by_quotas(passes, facts["start"])
-    told = Facts(facts, runs, spent, quotas, others, moves(result, row, passes), _order(result))
+    later = 0
+    if result.given is not None:
+        given = result.given.submit_time[_row(result.given, job)]
+        later = int(result.workload.submit_time[row] - given)
+    moved = moves(result, row, passes)
+    told = Facts(facts, later, runs, spent, quotas, others, moved, _order(result))
     return Explanation(job, story(told), facts, spent, _passes(result, passes), others)
 
 
-def _row(result: Result, job: int) -> int:
+def _row(workload: Workload, job: int) -> int:
     """Return the row of a job number, of several runs of it the last."""
-    workload = result.workload
     rows = np.flatnonzero(workload.job_number == job)
     if len(rows) == 0:
         numbers = workload.job_number

@@ -44,6 +44,7 @@ class Facts(NamedTuple):
     """What the sentences are made of; see :class:`hpcgym.explanation.explain.Explanation`."""
 
     job: dict[str, Any]
+    later: int  # than in the log it was submitted [s]
     runs: int
     waited_for: dict[str, int]
     quotas: dict[str, int]
@@ -81,6 +82,11 @@ def story(told: Facts) -> list[str]:
     job = told.job
     asked = f"{_resources(job)} for {duration(job['requested_time'])}"
     lines = [f"It asked for {asked}, and waited for {duration(job['wait'])}."]
+    if told.later > 0:
+        lines.append(
+            "Before that it was kept outside the queue, by quotas of submitted jobs or by jobs that"
+            f" it follows: it was submitted {duration(told.later)} later than in the log."
+        )
     if told.runs > 1:
         lines.append(f"It is the last of {told.runs} runs of this job.")
     if job["wait"] == 0:
@@ -92,7 +98,8 @@ def story(told: Facts) -> list[str]:
     if not told.waited_for:
         lines.append(
             "What it waited for is told of schedules on pools and nodes alone: not around windows,"
-            " under limits, where jobs follow or stop others or share nodes, nor of dispatchers."
+            " under limits or quotas of submitted jobs, where jobs follow or stop others or share"
+            " nodes, nor of dispatchers."
         )
     lines += _of_the_queue(told)
     lines += filter(None, _of_others(told))

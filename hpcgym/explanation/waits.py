@@ -62,8 +62,8 @@ def waits(result: Result, progress: Callable[[int, int], None] = silence) -> pd.
     if not can_watch(result) or result.workload.initial is not None:
         raise HpcgymError(
             "what all jobs waited for can be told of schedules on pools and nodes, from an empty"
-            " machine; not under limits, around windows, where jobs follow or stop others or share"
-            " nodes, or nodes fail, nor of dispatchers"
+            " machine; not under limits, around windows, under quotas of submitted jobs, where jobs"
+            " follow or stop others or share nodes, or nodes fail, nor of dispatchers"
         )
     seconds = np.zeros((len(result.start), len(REASONS)), np.int64)
     with said_before():

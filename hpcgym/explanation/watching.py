@@ -66,13 +66,13 @@ def can_watch(result: Result) -> bool:
     """Return whether the passes of a schedule can be made again, one at a time.
 
     They can on pools and on nodes of their own under an order of the queue; not under limits, where
-    jobs share nodes, where nodes fail, around windows, where jobs follow or stop others, or where a
-    dispatcher or a function says what starts.
+    jobs share nodes, where nodes fail, around windows, where jobs follow or stop others, where
+    quotas say when jobs are submitted, or where a dispatcher or a function says what starts.
     """
     others = (result.limits, result.coschedule, result.lost, result.dispatcher)
     rules = result.scheduler
     outside = result.outside or callable(rules.policy) or rules.windows
-    return all(other is None for other in others) and not outside and rules.dependencies == "none"
+    return all(other is None for other in others) and not outside and not rules.moves_submissions
 
 
 @contextmanager

@@ -85,8 +85,8 @@ class Result:
         simulated (:func:`hpcgym.replay.replay_on_slurm`); else "". ``scheduler`` is what it was set
         to, and ``reserved_start`` is -1: it does not tell what it promised. Where a policy drove
         it, ``backfilled`` is False.
-    given : the jobs as they were given, where some followed others (``dependencies``), so that
-        ``workload`` has them as they came; else None.
+    given : the jobs as they were given, where the schedule says when they were submitted, so that
+        ``workload`` has them as they came (``dependencies``, quotas of submitted jobs); else None.
     """
 
     workload: Workload

@@ -62,6 +62,7 @@ FEATURES = {
     "hold": "hold",
     "until-shadow": "backfill='until-shadow'",
     "quota": "quotas",
+    "submitted": "quotas of submitted jobs",
     "maintenance": "maintenance windows",
     "preemption": "preemption",
     "dependencies": "jobs that follow others",
@@ -77,11 +78,11 @@ _OF_AGENTS = "there the agent says what starts"
 _SHARED_RUNS = "run times stand once for all simulations, and a kill changes them"
 _NO_QUOTA = "not built yet: simulate() keeps quotas"
 _NO_FOLLOWING = "not built yet: simulate() lets jobs follow others"
+_NO_KEEPING_OUT = "not built yet: simulate() keeps jobs outside the queue"
 _OF_THE_LOG = "not built yet: it goes by submissions that are known before"
 _NO_STOPS = "not built yet: simulate() lets jobs stop others"
 _NOT_TOLD_OF_STOPS = "not built yet: it is not told of runs that others ended"
 _NO_WINDOW = "not built yet: simulate() plans around them"
-_NO_WINDOW_ON_NODES = "not built yet: simulate() and batches plan around nodes that are closed"
 _OTHER_PLAN = "not built yet: under quotas reservations are made anew at each pass"
 _OTHER_SUBMISSIONS = "not built yet: there jobs are submitted when the log says"
 _AROUND = "not built yet: around windows reservations are made anew at each pass"
@@ -211,7 +212,6 @@ APART: dict[tuple[str, str], str] = {
         ("maintenance", place): _NO_WINDOW
         for place in ("failures", "whole nodes", "shared nodes", "coverage")
     },
-    ("maintenance", "environments on nodes"): _NO_WINDOW_ON_NODES,
     ("maintenance", "look-ahead"): _NO_WINDOW,
     ("maintenance", "shutdown"): "reservations reckon with processors that are on",
     (
@@ -231,13 +231,19 @@ APART: dict[tuple[str, str], str] = {
     ("dependencies", "shutdown"): "reservations reckon with processors that are on",
     ("dependencies", "extract"): _OF_THE_LOG,
     **{
-        (rule, "dependencies"): _OF_THE_LOG
+        (rule, moved): _OF_THE_LOG
+        for moved in ("dependencies", "submitted")
         for rule in ("averages", "learned", "predictor", "usage", "anew", "threshold")
     },
     **{
         (rule, "dependencies"): _OTHER_SUBMISSIONS
         for rule in ("conservative", "until-shadow", "hold", "function", "per-event")
     },
+    **{
+        ("submitted", place): _NO_KEEPING_OUT
+        for place in ("failures", "whole nodes", "shared nodes", "environments", "batches")
+    },
+    ("submitted", "look-ahead"): _NO_KEEPING_OUT,
     **{
         ("preemption", place): _NO_STOPS
         for place in ("failures", "whole nodes", "shared nodes", "environments", "batches")
@@ -326,6 +332,8 @@ def features_of(scheduler: Scheduler) -> dict[str, str]:
         found["hold"] = FEATURES["hold"]
     if scheduler.quotas:
         found["quota"] = f"quota={scheduler.quota!r}"
+    if any(quota.submitted for quota in scheduler.quotas):
+        found["submitted"] = f"quota={scheduler.quota!r} (submitted)"
     if scheduler.maintenance is not None:
         found["maintenance"] = f"maintenance={scheduler.maintenance!r}"
     if scheduler.preemption is not None:

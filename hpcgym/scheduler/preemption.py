@@ -61,7 +61,15 @@ class Preemption:
                 f"preemption: {unknown('mode', self.mode, MODES)}; jobs are not suspended"
             )
         for name in (name for pair in self.pairs for name in pair):
-            if any(sign in name for sign in ">;,") or name != name.strip() or not name:
+            if not name:
+                raise HpcgymError(f"preemption: a name is missing; it must be such as {SUCH}")
+            column, colon, rest = name.partition(":")
+            if colon and column in COLUMNS:
+                raise HpcgymError(
+                    f"preemption: one column is for all names, {self.column}: {rest!r} stands with"
+                    f" another, {column}"
+                )
+            if any(sign in name for sign in ">;,") or name != name.strip():
                 raise HpcgymError(
                     f"preemption: no name has blanks at its ends, or > ; , as {name!r}"
                 )
@@ -84,7 +92,7 @@ class Preemption:
         column, colon, said = text.partition(":")
         chains, comma, mode = said.partition(",")
         if not colon or ">" not in chains:
-            raise HpcgymError(f"preemption {text!r}: it must be such as {SUCH}")
+            raise HpcgymError(f"preemption {text!r} is neither a file nor a rule such as {SUCH}")
         pairs = []
         for chain in filter(None, (chain.strip() for chain in chains.split(";"))):
             names = [name.strip() for name in chain.split(">")]

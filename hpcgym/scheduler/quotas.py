@@ -1,4 +1,4 @@
-"""Quotas: how many jobs, or processors, users and groups of jobs may have running at once."""
+"""Quotas: how much users and groups of jobs may have running, or submitted, at once."""
 
 from __future__ import annotations
 
@@ -15,18 +15,19 @@ from hpcgym.scheduler.policies.features import JobColumns
 if TYPE_CHECKING:
     from hpcgym.workload.model import Workload
 
-#: What a quota may bound, of jobs that run at once.
-BOUNDS = ("jobs", "processors")
-#: What jobs are counted apart by -> columns of their numbers.
-COLUMNS = {**NAMED, ARRAY: ARRAY}
+#: What a quota may bound: jobs and processors that run at once, and jobs that run or wait.
+BOUNDS = ("jobs", "processors", "submitted")
+#: What jobs are counted apart by -> columns of their numbers. In logs of Slurm, queues are QOS.
+COLUMNS = {**NAMED, "qos": NAMED["queue"], ARRAY: ARRAY}
 _MOST = 2**31
 
 
 @dataclass(frozen=True)
 class Quota:
-    """A bound of what runs at once: of all jobs, of some, of each user or group by itself.
+    """A bound of what runs, or is submitted: of all jobs, of some, of each user by itself.
 
-    A job that would exceed it does not start, and is passed over as if it did not wait.
+    A job that would exceed it does not start, and is passed over as if it did not wait; or it is
+    not submitted, and waits outside the queue until others have ended.
 
     Attributes
     ----------
@@ -35,6 +36,7 @@ class Quota:
     where : pairs of such a column and a name of the log, or a number that has none: only jobs that
         are called so count.
     jobs, processors : how many may run, and how many processors they may have; None: any number.
+    submitted : how many may run or wait in the queue, together; None: any number.
 
     Raises
     ------
@@ -51,6 +53,7 @@ class Quota:
     where: tuple[tuple[str, str], ...] = ()
     jobs: int | None = None
     processors: int | None = None
+    submitted: int | None = None
 
     def __post_init__(self) -> None:
         for column in (*self.each, *(column for column, _ in self.where)):
@@ -64,8 +67,8 @@ class Quota:
         for _, name in self.where:
             if any(sign in name for sign in "/:;=") or name != name.strip() or not name:
                 raise HpcgymError(f"quota: no name has blanks at its ends, or / : ; =, as {name!r}")
-        if self.jobs is None and self.processors is None:
-            raise HpcgymError(f"quota: it bounds nothing; give {' or '.join(BOUNDS)}")
+        if all(getattr(self, name) is None for name in BOUNDS):
+            raise HpcgymError(f"quota: it bounds nothing; give {', '.join(BOUNDS)} or several")
 
     def __str__(self) -> str:
         of = [*(f"{column}={name}" for column, name in self.where), *self.each] or ["all"]
@@ -96,8 +99,8 @@ class Quota:
             name, _, number = (piece.strip() for piece in part.partition("="))
             if name not in BOUNDS or name in found or not (number.isascii() and number.isdigit()):
                 raise HpcgymError(
-                    f"quota {text!r}: {part.strip()!r} is no bound such as jobs=10 or"
-                    " processors=512, each at most once"
+                    f"quota {text!r}: {part.strip()!r} is no bound such as jobs=10,"
+                    " processors=512 or submitted=50, each at most once"
                 )
             found[name] = int(number)
         try:

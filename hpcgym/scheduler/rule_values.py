@@ -5,14 +5,14 @@ from __future__ import annotations
 import copy
 import math
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from hpcgym.errors import HpcgymError, check_choice, is_number
 from hpcgym.scheduler.hold import Hold
-from hpcgym.scheduler.policies.fair_share import FairShare
+from hpcgym.scheduler.policies.fair_share import FAIR_TREE, FairShare
 from hpcgym.scheduler.policies.index import PolicyLike, parse_policy, weight_text
 from hpcgym.scheduler.preemption import SUCH, Preemption
 from hpcgym.scheduler.quotas import Quota, quotas_of
@@ -117,6 +117,25 @@ def threshold(threshold: Any) -> float | None:
     return number
 
 
+def fair_share(value: Any, orders: Sequence[PolicyLike], by_usage: Sequence[bool]) -> FairShare:
+    """Return shares of users, checked beside the orders of a scheduler.
+
+    ``by_usage``: which of these look at usage.
+
+    Raises
+    ------
+    HpcgymError : they are wrong, or one of the orders adds up usages that only have places.
+    """
+    shares = FairShare.parse(value)
+    looking = [order for order, looks in zip(orders, by_usage, strict=True) if looks]
+    if shares.formula == FAIR_TREE and any(parse_policy(order).summed for order in looking):
+        raise HpcgymError(
+            "fs+efs adds up what users have used, and by formula=fair-tree they only have places:"
+            " weigh the features fairshare and energy_fairshare"
+        )
+    return shares
+
+
 def dispatch_time(value: Any) -> Any:
     """Return how long a dispatcher takes [s], checked."""
     value = value.item() if isinstance(value, np.generic) else value
@@ -186,3 +205,12 @@ def preemption_text(value: Any) -> str | None:
     if not isinstance(value, Preemption):
         raise HpcgymError(f"preemption must be a text such as {SUCH}, not {value!r}")
     return str(value)
+
+
+def not_beside_a_dispatcher(rule: str, name: object) -> str:
+    """Return the message that a rule does not go with the dispatcher of this name."""
+    why = "is asked once at each time" if rule.endswith("passes") else "says itself what starts"
+    return (
+        f"{rule} does not go with the dispatcher {name}, which {why}: leave {rule} out, or name a"
+        " scheduler in place of the dispatcher"
+    )

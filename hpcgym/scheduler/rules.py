@@ -19,6 +19,8 @@ from hpcgym.scheduler.rule_values import (
     backfill_value,
     depth_of,
     dispatch_time,
+    fair_share,
+    not_beside_a_dispatcher,
     number_or_none,
     pair_estimate,
     plain,
@@ -106,7 +108,8 @@ class Scheduler:
         queue (``"queue=normal:processors=512"``), of each user in it
         (``"queue=normal/user:jobs=10"``), several between ``;``. A text, a file that ``sacctmgr -P
         show qos`` or ``sacct`` printed, a :class:`hpcgym.scheduler.quotas.Quota` or several; kept
-        as a text. Jobs that would exceed one are passed over. None: any number.
+        as a text. Jobs that would exceed one are passed over. ``submitted=50`` bounds the jobs that
+        run or wait: others are submitted later. None: any number.
     maintenance : windows in which the machine is closed to jobs, known from the beginning
         (``"2026-03-01T08:00/2026-03-02T08:00"``), or a part of it (``"0/60:processors=32"``,
         ``"0/60:nodes=gpu,0-3"``), several between ``;``. A text, a CSV file as of failures, a
@@ -220,7 +223,8 @@ class Scheduler:
         settle(self, "preemption", preemption_text(self.preemption))
         check_allocation_name(self.allocation)
         if self.fair_share is not None:
-            settle(self, "fair_share", FairShare.parse(self.fair_share))
+            orders = (self.policy, self.backfill_order)
+            settle(self, "fair_share", fair_share(self.fair_share, orders, self.usage_orders))
         settle(self, "dispatch_time", dispatch_time(self.dispatch_time))
         self._check_dispatcher()
 
@@ -301,8 +305,12 @@ class Scheduler:
     @property
     def restricts(self) -> bool:
         """Whether quotas, windows or other jobs say who may start when, beside what is free."""
-        depends = self.dependencies != "none"
-        return self.quota is not None or self.maintenance is not None or depends
+        return (self.quota, self.maintenance, self.dependencies) != (None, None, "none")
+
+    @property
+    def moves_submissions(self) -> bool:
+        """Whether the schedule says when jobs come: they follow others, or quotas bound them."""
+        return self.dependencies != "none" or any(one.submitted for one in self.quotas)
 
     @property
     def sweeps(self) -> bool:
@@ -388,12 +396,3 @@ OF_SHARED_NODES = ("partners", "pairs_above", "pair_estimate")
 
 #: Those that mean nothing beside a dispatcher; passes still do.
 OF_THE_QUEUE = tuple(rule for rule in _NOT_BESIDE_A_DISPATCHER if rule != "passes")
-
-
-def not_beside_a_dispatcher(rule: str, name: object) -> str:
-    """Return the message that a rule does not go with the dispatcher of this name."""
-    why = "is asked once at each time" if rule.endswith("passes") else "says itself what starts"
-    return (
-        f"{rule} does not go with the dispatcher {name}, which {why}: leave {rule} out, or name a"
-        " scheduler in place of the dispatcher"
-    )

@@ -11,7 +11,7 @@ from hpcgym.cluster.slurm.amounts import minutes_text
 from hpcgym.cluster.slurm.settings import Unfollowed
 from hpcgym.errors import HpcgymError, HpcgymWarning, warn_caller
 from hpcgym.scheduler.capabilities import check_scheduler
-from hpcgym.scheduler.policies.fair_share import FairShare
+from hpcgym.scheduler.policies.fair_share import FAIR_TREE, FairShare
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.scheduler.slurm_backfill import SlurmBackfill
 from hpcgym.scheduler.slurm_preemption import (
@@ -24,6 +24,8 @@ from hpcgym.scheduler.slurm_preemption import (
 ENDING = ".conf"
 _OF_BACKFILL = tuple(each.name for each in fields(SlurmBackfill))
 _WEEK_S = 7 * 86_400
+_OF_PREEMPTION = ("PreemptType", "PreemptMode", "SchedulerParameters preempt_youngest_first")
+_CLASSIC = "no_fair_tree"  # the flag of the formula that was the usual one before Slurm 19.05
 #: General settings that a scheduler follows, in lower case.
 _FOLLOWED = (
     "schedulertype", "prioritytype", "priorityweightage", "priorityweightjobsize",
@@ -43,9 +45,10 @@ def scheduler_of_slurm(path: str | Path) -> Scheduler:
     PriorityJobFactor / the greatest of one. Jobs in a partition of a higher PriorityTier come
     before all others. Age: min(wait / PriorityMaxAge, 1). Job
     size: processors / those of the machine, or 1 less that with PriorityFavorSmall; Slurm's is the
-    mean of this and the same of nodes. Fair share: 2^(-U / S / FairShareDampeningFactor), as
-    :class:`FairShare` has it: that of ``PriorityFlags=NO_FAIR_TREE``. Slurm's usual Fair Tree is
-    not there. Who stops whom is as :func:`preemption_of_slurm` says, if that goes with the order.
+    mean of this and the same of nodes. Fair share: Fair Tree as :class:`FairShare` has it, or with
+    ``PriorityFlags=NO_FAIR_TREE`` 2^(-U / S / FairShareDampeningFactor). The file tells no accounts
+    and no shares: users are alike. Who stops whom is as :func:`preemption_of_slurm` says, if that
+    goes with the order.
 
     Raises
     ------
@@ -58,14 +61,16 @@ def scheduler_of_slurm(path: str | Path) -> Scheduler:
         preemption = preemption_of_slurm(conf)
     except HpcgymError as error:
         raise HpcgymError(f"{path}: {error}") from None
-    why = []
+    why: list[str] = []
     if preemption is not None:
         try:
             check_scheduler(scheduler.but(preemption=preemption))
             scheduler = scheduler.but(preemption=preemption)
         except HpcgymError:
-            why = ["PreemptType, which goes with no order that waiting or usage changes"]
-    left = why + _not_followed(conf, scheduler)
+            why = ["PreemptType (nobody stops others where waiting or usage changes the order)"]
+    left = _not_followed(conf, scheduler)
+    if why:
+        left = why + [name for name in left if name not in _OF_PREEMPTION]
     if left:
         warn_caller(f"{path}: not followed: {', '.join(dict.fromkeys(left))}", HpcgymWarning)
     return scheduler
@@ -80,8 +85,8 @@ def _not_followed(conf: SlurmConf, scheduler: Scheduler) -> list[str]:
         if (name not in _OF_BACKFILL or (strict and name != "bf_interval"))
         and not (stops and name in YOUNGEST_FIRST)
     ]
-    classic = conf.scheduling.get("priorityflags", "").casefold() == "no_fair_tree"
-    followed = (*_FOLLOWED, "priorityflags") if classic else _FOLLOWED
+    flags = conf.scheduling.get("priorityflags", "").casefold()
+    followed = (*_FOLLOWED, "priorityflags") if flags == _CLASSIC else _FOLLOWED
     keys = ("prioritytier", "priorityjobfactor")
     said = [
         one
@@ -90,10 +95,7 @@ def _not_followed(conf: SlurmConf, scheduler: Scheduler) -> list[str]:
     ]
     if stops:
         said = [one for one in said if not _of_preemption(one, spared(conf))]
-    left += sorted(one.name for one in said)
-    if not classic and scheduler.fair_share is not None:
-        left.append("Fair Tree, for which the formula of PriorityFlags=NO_FAIR_TREE stands")
-    return left
+    return left + sorted(one.name for one in said)
 
 
 def _of_preemption(one: Unfollowed, safe: set[str]) -> bool:
@@ -143,6 +145,8 @@ def _order(conf: SlurmConf) -> tuple[str, FairShare | None]:
         return policy, None
     half = said.get("prioritydecayhalflife")
     forgets = _seconds(half, "PriorityDecayHalfLife") or math.inf
+    if _CLASSIC not in said.get("priorityflags", "").casefold().split(","):
+        return policy, FairShare(half_life_s=forgets, formula=FAIR_TREE)
     damping = _weight("FairShareDampeningFactor", said.get("fairsharedampeningfactor", "1"))
     return policy, FairShare(half_life_s=forgets, damping=damping)
 

@@ -17,6 +17,7 @@ FOLLOWED = ("preempttype", "preemptmode")
 #: Values of them, and of SchedulerParameters, that are: within a tier the youngest go first.
 YOUNGEST_FIRST = ("youngest_first", "preempt_youngest_first")
 _OF_PARTITION = ": preemptmode"
+_USUAL = "requeue"  # what stands for the mode of the slurm.conf
 #: Columns of QOS that say when their jobs are stopped -> what they have unless somebody sets them.
 _LEFT = {"gracetime": ("00:00:00", "0"), "preemptexempttime": ("00:00:00", "0", "-1")}
 
@@ -51,7 +52,8 @@ def spared(conf: SlurmConf) -> set[str]:
 def preemption_of_qos(path: str | os.PathLike[str]) -> Preemption:
     """Return who may stop whom by the column Preempt of a file of ``sacctmgr -P show qos``.
 
-    Those that may be stopped are cancelled if their PreemptMode says so; else they wait again.
+    Those that may be stopped are cancelled if their PreemptMode says so; else they wait again. The
+    mode ``cluster`` is that of the slurm.conf, which is not known here: they wait again, too.
 
     Raises
     ------
@@ -70,7 +72,8 @@ def preemption_of_qos(path: str | os.PathLike[str]) -> Preemption:
     for name in dict.fromkeys(other for _, other in pairs if other in known):
         for column, value in known[name].others.items():
             told.setdefault(column.casefold(), []).append((name, value))
-    modes = {value.casefold() for _, value in told.get("preemptmode", [])} - {"cluster"}
+    modes = {value.casefold() for _, value in told.get("preemptmode", [])}
+    modes = {_USUAL if mode == "cluster" else mode for mode in modes}
     if len(modes) > 1:
         raise HpcgymError(
             f"{path}: QOS are stopped in several ways, {', '.join(sorted(modes))}: say who stops"

@@ -14,21 +14,27 @@ from hpcgym.workload.io.sacct import is_sacct, throttles
 
 #: What no simulation follows, in the words of sacctmgr.
 _LEFT = {
-    "max_submitted_per_user": "MaxSubmitPU",
-    "group_submitted": "GrpSubmit",
     "max_tres": "MaxTRES",
     "max_wall_s": "MaxWall",
     "preempts": "Preempt",
+}
+#: Limits of jobs that run, or are submitted.
+_OF_JOBS = {
+    "max_jobs_per_user": "MaxJobsPU",
+    "max_submitted_per_user": "MaxSubmitPU",
+    "group_jobs": "GrpJobs",
+    "group_submitted": "GrpSubmit",
 }
 #: What these columns have unless somebody sets them.
 _USUAL = {"gracetime": "00:00:00", "preemptmode": "cluster", "usagefactor": "1.000000"}
 
 
 def quotas_of_slurm(path: str | os.PathLike[str]) -> list[Quota]:
-    """Return the limits of what runs at once in a file that ``sacctmgr -P show qos`` printed.
+    """Return the limits of jobs together in a file that ``sacctmgr -P show qos`` printed.
 
-    MaxJobsPU and MaxTRESPU are of each user of a QOS, GrpJobs and GrpTRES of all of it; of TRES
-    processors count (``cpu=256``). Logs have QOS as queues. A warning names what is not followed.
+    MaxJobsPU, MaxTRESPU and MaxSubmitPU are of each user of a QOS, GrpJobs, GrpTRES and GrpSubmit
+    of all of it; of TRES processors count (``cpu=256``). Logs have QOS as queues. A warning names
+    what is not followed.
     A dump of ``sacct`` stands for the throttles of its arrays, such as ``7_[5-9%2]``.
 
     Raises
@@ -45,12 +51,12 @@ def quotas_of_slurm(path: str | os.PathLike[str]) -> list[Quota]:
     found, left = [], []
     for qos in read_qos(path):
         where = (("queue", qos.name),)
-        for each, jobs, tres in (
-            (("user",), qos.max_jobs_per_user, qos.max_tres_per_user),
-            ((), qos.group_jobs, qos.group_tres),
-        ):
-            if jobs or tres.get("cpu"):
-                found.append(Quota(each, where, jobs or None, tres.get("cpu") or None))
+        of_users = (qos.max_jobs_per_user, qos.max_tres_per_user, qos.max_submitted_per_user)
+        of_all = (qos.group_jobs, qos.group_tres, qos.group_submitted)
+        for each, (jobs, tres, submitted) in ((("user",), of_users), ((), of_all)):
+            bounds = [most or None for most in (jobs, tres.get("cpu"), submitted)]
+            if any(bounds):
+                found.append(Quota(each, where, *bounds))
         left += _not_followed(qos)
     if left:
         warn_caller(f"{path}: not followed: {', '.join(left)}", HpcgymWarning)
@@ -67,7 +73,6 @@ def _not_followed(qos: Qos) -> list[str]:
         if name != "cpu" or not tres[name]
     ]
     # a limit of 0 lets nothing run: no simulation of jobs that ran can follow it
-    left += ["MaxJobsPU=0"] if qos.max_jobs_per_user == 0 else []
-    left += ["GrpJobs=0"] if qos.group_jobs == 0 else []
+    left += [f"{name}=0" for field, name in _OF_JOBS.items() if getattr(qos, field) == 0]
     left += [name for name, text in qos.others.items() if _USUAL.get(name.casefold()) != text]
     return [f"{qos.name}: {name}" for name in left]

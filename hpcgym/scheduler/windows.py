@@ -107,7 +107,7 @@ class Window:
         """
         begin, end = (self._second(time, header) for time in (self.begin, self.end))
         if end <= begin:
-            raise HpcgymError("window: its end must be after its beginning")
+            raise HpcgymError(f"window {str(self)!r}: its end must be after its beginning")
         return begin, end
 
     def _second(self, time: int | str, header: Mapping[str, list[str]]) -> int:

@@ -84,7 +84,7 @@ def continued(result: Result, start: float, end: float | None = None) -> Workloa
         predicted=np.where(before, arrays.progress["predicted"], -1),
         promised=arrays.progress["promised"],
         reserved=reserved,
-        cells=_cells(result, nodes, held),
+        cells=cells_held(result, nodes, held),
         looks=(int(arrays.sim.due), int(arrays.sim.look)) if arrays.sim.every else None,
     )
     bare = replace(workload, initial=None, cleaning={})
@@ -107,6 +107,7 @@ def _check(result: Result) -> None:
         "an order from outside": result.outside,
         "preemption": result.scheduler.preemption is not None,
         "jobs that follow others": result.scheduler.dependencies != "none",
+        "quotas of submitted jobs": result.scheduler.moves_submissions,
         "run times that are learned": asks_for_predictions(result.scheduler)
         or result.learned is not None,
     }
@@ -139,8 +140,11 @@ def _reserved(arrays: state.Prepared, queued: NDArray[np.bool_]) -> NDArray[np.i
     return np.where(queued, arrays.line["reserved"], -1)
 
 
-def _cells(result: Result, nodes: Nodes | None, held: NDArray[np.bool_]) -> Cells | None:
-    """Return the nodes of the jobs that hold some, (n_jobs,) bool; None on a pool."""
+def cells_held(result: Result, nodes: Nodes | None, held: NDArray[np.bool_]) -> Cells | None:
+    """Return the nodes of the jobs that hold some, (n_jobs,) bool; None on a pool.
+
+    ``nodes``: the machine of a simulation that is done again; None: as ``result`` says.
+    """
     if result.allocation is None:
         return None
     cells = result.allocation if nodes is None else cells_of(nodes, np.arange(len(held)))

@@ -1,4 +1,4 @@
-"""Jobs that follow others: as the engine takes them, and the schedule in which they came."""
+"""Submissions that the schedule makes: as the engine takes them, and the jobs as they came."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _BY_SUBMISSION = {"submit", "clock", "f1", "f2", "f3", "f4"}
 
 
 def make_dependencies(workload: Workload, scheduler: Scheduler) -> Dependencies:
-    """Return which jobs are to follow which; none where the scheduler lets none.
+    """Return which jobs are to follow which, and when others are due; none if the log says so.
 
     All jobs come from there then; see :func:`submit_none`.
 
@@ -39,12 +39,12 @@ def make_dependencies(workload: Workload, scheduler: Scheduler) -> Dependencies:
     WorkloadWarning : jobs that follow jobs that are not there, or no jobs that follow others.
     """
     n = len(workload)
-    if scheduler.dependencies == "none":
+    if not scheduler.moves_submissions:
         none = np.empty(0, np.int64)
         came = np.empty(0, COMING)
-        return Dependencies(none, none, none, none, none, came, none, np.zeros(1, SCALARS))
+        return Dependencies(none, none, none, none, none, came, none, none, np.zeros(1, SCALARS))
     by_arrival = np.array(_orders_of_arrival(workload, scheduler), np.int64)
-    following = _following(workload)
+    following = _nobody(n) if scheduler.dependencies == "none" else _following(workload)
     left = np.bincount(following.job, minlength=n)
     by_other = np.argsort(following.other, kind="stable")
     think = think_times(workload, following, scheduler.dependencies)
@@ -59,6 +59,7 @@ def make_dependencies(workload: Workload, scheduler: Scheduler) -> Dependencies:
         think=think,
         earliest=workload.submit_time * (scheduler.dependencies == "after"),
         coming=np.zeros(n, COMING),
+        outside=np.zeros(n, np.int64),
         by_arrival=by_arrival,
         scalars=np.zeros(1, SCALARS),
     )
@@ -101,9 +102,22 @@ def _orders_of_arrival(workload: Workload, scheduler: Scheduler) -> list[bool]:
         if names == {"wait"} or not names.isdisjoint(_BY_SUBMISSION):
             raise HpcgymError(
                 f"{rule}={scheduler.describe()[rule]!r} looks at when the log says that jobs are"
-                f" submitted, and dependencies={scheduler.dependencies!r} changes that"
+                f" submitted, and {_what_moves(scheduler)} changes that"
             )
     return found
+
+
+def _what_moves(scheduler: Scheduler) -> str:
+    """Return the rule that changes when jobs are submitted."""
+    if scheduler.dependencies == "none":
+        return f"quota={scheduler.quota!r}"
+    return f"dependencies={scheduler.dependencies!r}"
+
+
+def _nobody(n: int) -> Following:
+    """Return that none of so many jobs follows another."""
+    none = np.empty(0, np.int64)
+    return Following(none, none, np.zeros(n, np.bool_))
 
 
 def _following(workload: Workload) -> Following:
@@ -167,7 +181,7 @@ def as_came(result: Result, arrays: state.Prepared) -> Result:
 
     ``given`` has them as they were.
     """
-    if result.scheduler.dependencies == "none":
+    if not result.scheduler.moves_submissions:
         return result
     came = arrays.jobs["submit"]
     order = np.argsort(came, kind="stable")

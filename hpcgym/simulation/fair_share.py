@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 
 from hpcgym.engine import state
 from hpcgym.engine.answers import shares as engine
+from hpcgym.engine.answers.fair_tree import TREE
 from hpcgym.engine.answers.share_rows import make_share_rows, set_beginning
 from hpcgym.errors import HpcgymError
 from hpcgym.naming import CORE
-from hpcgym.scheduler.policies.fair_share import FairShare
+from hpcgym.scheduler.policies.fair_share import FAIR_TREE, FairShare
 from hpcgym.scheduler.policies.features import USER_FEATURES
 from hpcgym.scheduler.policies.index import PolicyLike, parse_policy
 from hpcgym.simulation.warm_start import past_jobs
@@ -94,6 +95,7 @@ def accounts_of(
         "open_at": -1,
         "written": -1,
         "written_at": begin * ticks,
+        "in_a_tree": int(rules.formula == FAIR_TREE),
     }.items():
         book[name] = value
     shares = engine.Shares(
@@ -110,6 +112,8 @@ def accounts_of(
         used=np.zeros((2, n)),
         recent=np.zeros((2, n)),
         greatest=np.zeros(2),
+        places=np.zeros((2, tree.leaves)),
+        tree=np.zeros(n + 1, TREE),
         terms=np.zeros((2, tree.leaves)),
         stamp=np.zeros(tree.leaves, np.int64),
         book=book,

@@ -192,17 +192,21 @@ def node_needs(
 ) -> NDArray[np.int64] | None:
     """Return what jobs ask of nodes in an environment, None where it is a pool of processors.
 
-    So it is where jobs ask for single cores, unless it ``keeps_books`` of who has which.
+    So it is where jobs ask for single cores, unless it ``keeps_books`` of who has which. Behind the
+    jobs stands who holds nodes in windows.
 
     Raises
     ------
     HpcgymError : rules with which environments know no nodes.
     WorkloadError : a job that never fits.
     """
-    if not cluster.groups or (is_pool(cluster, workload) and not keeps_books):
+    if is_pool(cluster, workload, scheduler) and not keeps_books:
         return None
     check_scheduler(scheduler, "nodes", "environments on nodes")
-    return needs_on(workload, cluster)
+    needs = needs_on(workload, cluster)
+    if scheduler.windows:
+        needs = np.concatenate([needs, holders_of(closings(workload, scheduler, cluster), cluster)])
+    return needs
 
 
 def check_limits_kept(scheduler: Scheduler, cluster: Cluster) -> None:
@@ -218,14 +222,16 @@ def rooms_for(
     scheduler: Scheduler,
     number: int,
     longest: int,
+    holders: int = 0,
 ) -> Rooms:
     """Return the nodes of that many simulations in an environment or a batch.
 
-    ``needs`` (n_jobs, 1 + R) and ``requested`` (n_jobs,) [s] are of their jobs.
+    ``needs`` (n_jobs, 1 + R) and ``requested`` (n_jobs,) [s] are of their jobs; so many as
+    ``holders``, the last, hold nodes in windows of all simulations.
     """
     asks = demand_of(needs, requested, scheduler)
     code, plans = allocation_code(scheduler), scheduler.restricts
-    return make_rooms(needs, cluster.capacity, *code, number, longest, asks, plans)
+    return make_rooms(needs, cluster.capacity, *code, number, longest, asks, plans, holders)
 
 
 def demand_of(
@@ -255,19 +261,19 @@ def allocation_code(scheduler: Scheduler) -> tuple[int, int]:
     return _ALLOCATIONS[allocation.partition(":")[0]], random_seed(allocation)
 
 
-def is_pool(cluster: Cluster, workload: Workload) -> bool:
-    """Return whether a machine is a pool of processors, as where jobs ask for single cores.
+def is_pool(cluster: Cluster, workload: Workload, scheduler: Scheduler) -> bool:
+    """Return whether a machine is a pool of processors, as :func:`as_on_pool` says.
 
     Raises
     ------
     WorkloadError : a job that never fits.
     """
-    return not cluster.groups or single_cores(needs_on(workload, cluster))
+    return not cluster.groups or as_on_pool(needs_on(workload, cluster), scheduler)
 
 
 def check_pool(cluster: Cluster, workload: Workload, what: str) -> None:
     """Raise an HpcgymError where jobs ask for more of nodes than single cores."""
-    if not is_pool(cluster, workload):
+    if cluster.groups and not single_cores(needs_on(workload, cluster)):
         raise HpcgymError(
             f"{what} knows pools of processors only, and jobs whose units are single cores; "
             "simulate, evaluate, environments and batches know nodes"

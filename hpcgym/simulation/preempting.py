@@ -32,7 +32,7 @@ def preempting(
 
     Warns
     -----
-    WorkloadWarning : no job may stop another.
+    WorkloadWarning : no job may stop another, or none is called so.
     """
     rule = scheduler.preempts
     assert rule is not None
@@ -40,6 +40,10 @@ def preempting(
     there = np.bincount(group[group >= 0], minlength=len(may)) > 0
     if not (may & there & there[:, np.newaxis]).any():
         warn_caller(f"{workload.name}: preemption {rule}: no job may stop another", WorkloadWarning)
+    elif not there.all():
+        absent = [name for name, here in zip(rule.levels, there, strict=True) if not here]
+        text = f"{workload.name}: preemption {rule}: there is no job of {', '.join(absent)}"
+        warn_caller(text, WorkloadWarning)
     scalars = np.zeros(1, SCALARS)
     scalars["highest"] = max(rule.levels.values())
     scalars["cancels"] = rule.mode == "cancel"

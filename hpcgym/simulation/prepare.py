@@ -232,7 +232,7 @@ def orders(
     With ``shares``, scores may depend on usage; they are returned without what that adds.
     """
     first, second = rankings(workload, scheduler, shares)
-    if scheduler.dependencies != "none":  # when jobs are submitted becomes known as they are
+    if scheduler.moves_submissions:  # when jobs are submitted becomes known as they are
         first, second = _by_key(first, workload), _by_key(second, workload)
     primary = _order_code(first)
     secondary = state.PREDICTION if second is None else _order_code(second)

@@ -19,20 +19,16 @@ _NO_BOUND = 2**62
 
 
 def make_quotas(workload: Workload, quotas: tuple[Quota, ...]) -> Quotas:
-    """Return quotas of which nothing is used yet.
+    """Return quotas of what runs, of which nothing is used yet.
 
     Raises
     ------
     WorkloadError : a job that exceeds a quota by itself, and would wait for ever.
     """
     width = np.array(workload.requested_processors)
-    counts: list[NDArray[np.int64]] = [np.zeros((len(width), 0), np.int64)]
-    left: list[NDArray[np.int64]] = [np.zeros((0, 2), np.int64)]
-    n_counts = 0
-    for quota in quotas:
-        count = quota.counted(workload)
-        bound = _NO_BOUND if quota.processors is None else quota.processors
-        wide = (count >= 0) & (width > bound)
+    counted = [quota.counted(workload) for quota in quotas]
+    for quota, count in zip(quotas, counted, strict=True):
+        wide = (count >= 0) & (width > _bound(quota.processors))
         if wide.any():
             job = int(wide.argmax())
             raise WorkloadError(
@@ -40,9 +36,32 @@ def make_quotas(workload: Workload, quotas: tuple[Quota, ...]) -> Quotas:
                 f" than the quota {quota} lets run: it would wait for ever. So it is with"
                 f" {np.count_nonzero(wide):,} of {len(workload):,} jobs"
             )
+    most = [(_bound(quota.jobs), _bound(quota.processors)) for quota in quotas]
+    return _counting(width, counted, most)
+
+
+def make_places(workload: Workload, quotas: tuple[Quota, ...]) -> Quotas:
+    """Return quotas of jobs that run or wait, of which none does yet."""
+    bounds = [quota for quota in quotas if quota.submitted is not None]
+    counted = [quota.counted(workload) for quota in bounds]
+    most = [(_bound(quota.submitted), _NO_BOUND) for quota in bounds]
+    return _counting(np.array(workload.requested_processors), counted, most)
+
+
+def _bound(most: int | None) -> int:
+    return _NO_BOUND if most is None else most
+
+
+def _counting(
+    width: NDArray[np.int64], counted: list[NDArray[np.int64]], most: list[tuple[int, int]]
+) -> Quotas:
+    """Return quotas by the count that each job is in, (n_jobs,) of each, and their bounds."""
+    counts: list[NDArray[np.int64]] = [np.zeros((len(width), 0), np.int64)]
+    left: list[NDArray[np.int64]] = [np.zeros((0, 2), np.int64)]
+    n_counts = 0
+    for count, bounds in zip(counted, most, strict=True):
         counts.append(np.where(count >= 0, n_counts + count, -1)[:, np.newaxis])
-        most = np.array([_NO_BOUND if quota.jobs is None else quota.jobs, bound])
-        left.append(np.tile(most, (int(count.max(initial=-1)) + 1, 1)))
+        left.append(np.tile(bounds, (int(count.max(initial=-1)) + 1, 1)))
         n_counts += len(left[-1])
     return Quotas(
         np.ascontiguousarray(np.concatenate(counts, axis=1), np.int64),

@@ -18,7 +18,7 @@ from hpcgym.engine.rows import Rows, names_of
 from hpcgym.errors import HpcgymError, HpcgymWarning, warn_caller
 from hpcgym.scheduler.capabilities import check_scheduler
 from hpcgym.simulation.dependencies import make_dependencies, submit_none
-from hpcgym.simulation.quotas import make_quotas, warn_of_none
+from hpcgym.simulation.quotas import make_places, make_quotas, warn_of_none
 from hpcgym.simulation.windows import closings, make_windows, warn_of_unmet
 
 if TYPE_CHECKING:
@@ -86,8 +86,8 @@ def restricted(
 ) -> tuple[Kind, Restricted]:
     """Return the kind of machine on which a scheduler keeps quotas and windows, and the machine.
 
-    Where jobs follow others, they come from the machine, and not as ``arrays`` of the simulation
-    say, which are changed.
+    Where the schedule says when jobs are submitted, they come from the machine, and not as
+    ``arrays`` of the simulation say, which are changed.
 
     Parameters
     ----------
@@ -109,10 +109,12 @@ def restricted(
     quotas = make_quotas(workload, scheduler.quotas)
     warn_of_none([workload], scheduler.quotas, [quotas])
     closed = closings(workload, scheduler, cluster)
-    windows = make_windows(workload, closed, nodes is not None)
+    windows = make_windows(closed, nodes is not None)
     warn_of_unmet([workload], [windows])
-    kept = Restricted(machine, quotas, windows, make_dependencies(workload, scheduler))
-    if scheduler.dependencies != "none":
+    following = make_dependencies(workload, scheduler)
+    places = make_places(workload, scheduler.quotas)
+    kept = Restricted(machine, quotas, windows, following, places)
+    if scheduler.moves_submissions:
         submit_none(arrays)
     return (POOL_RESTRICTED if nodes is None else NODES_RESTRICTED), kept
 
@@ -141,7 +143,7 @@ def restricted_rows(
         return None
     quotas = [make_quotas(one, scheduler.quotas) for one in slices]
     closed = [closings(one, scheduler, cluster) for one in slices]
-    windows = [make_windows(*pair, on_nodes) for pair in zip(slices, closed, strict=True)]
+    windows = [make_windows(some, on_nodes) for some in closed]
     warn_of_none(slices, scheduler.quotas, quotas)
     warn_of_unmet(slices, windows)
     held = [[len(one.nodes) for one in some] if on_nodes else [] for some in closed]
@@ -151,6 +153,7 @@ def restricted_rows(
     for rows, one in zip(begin_left, quotas, strict=True):
         rows[: len(one.left)] = one.left
     nobody = make_dependencies(slices[0], scheduler)
+    no_places = make_places(slices[0], ())
     return RestrictedRows(
         counts=np.concatenate([one.counts for one in quotas]),
         processors=np.concatenate([one.processors for one in quotas]),
@@ -161,6 +164,8 @@ def restricted_rows(
         closed_first=np.array([np.cumsum([0, *some]) for some in held], np.int64),
         closed=np.array(nodes, np.int64),
         none=nobody.first,
+        no_counts=np.zeros((sum(map(len, slices)), 0), np.int64),
+        no_places=no_places.left,
         coming=nobody.coming,
         no_scalars=nobody.scalars,
         left=np.zeros((number, most, 2), np.int64),

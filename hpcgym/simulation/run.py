@@ -22,7 +22,8 @@ from hpcgym.schedule.result import Result
 from hpcgym.scheduler.capabilities import check
 from hpcgym.scheduler.estimates.learning import Learned
 from hpcgym.scheduler.limits import Limit
-from hpcgym.scheduler.rules import OF_THE_QUEUE, Scheduler, not_beside_a_dispatcher
+from hpcgym.scheduler.rule_values import not_beside_a_dispatcher
+from hpcgym.scheduler.rules import OF_THE_QUEUE, Scheduler
 from hpcgym.scheduler.usage import check_fair_share
 from hpcgym.simulation.corun import simulate_coscheduled
 from hpcgym.simulation.dependencies import as_came
@@ -97,8 +98,9 @@ def simulate(
 
     Returns
     -------
-    result : the schedule, with its metrics. With the rule ``dependencies`` its workload has the
-        jobs in the order in which they came, and ``submit_time`` is when they did.
+    result : the schedule, with its metrics. With the rule ``dependencies``, and with quotas of
+        submitted jobs, its workload has the jobs in the order in which they came, and
+        ``submit_time`` is when they did.
 
     Raises
     ------

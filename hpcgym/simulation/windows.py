@@ -88,12 +88,12 @@ def _check_room(found: list[Closing], cluster: Cluster) -> None:
             )
 
 
-def make_windows(workload: Workload, closings: list[Closing], on_nodes: bool) -> Windows:
+def make_windows(closings: list[Closing], on_nodes: bool) -> Windows:
     """Return windows that are to come."""
     table = np.array([one[:3] for one in closings], np.int64).reshape(-1, 3)
     begin, end, taken = np.ascontiguousarray(table.T)
     if on_nodes:  # who holds the nodes stands behind the jobs
-        taken = len(workload) + np.arange(len(closings), dtype=np.int64)
+        taken = np.arange(-len(closings), 0, dtype=np.int64)
     return Windows(begin, end, taken, np.zeros(1, SCALARS))
 
 

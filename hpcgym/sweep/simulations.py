@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from hpcgym.cluster import Cluster, find_cluster
-from hpcgym.errors import HpcgymError
+from hpcgym.errors import HpcgymError, WorkloadWarning
 from hpcgym.schedule.metrics import told_metrics
 from hpcgym.scheduler.limit_texts import read_limits
 from hpcgym.scheduler.own_code import module_file, names_code, own_rule
@@ -54,10 +55,12 @@ def simulate_task(
     codes = None
     if "codes" in task and speedups is not None:
         codes = (task["codes"], speedups.codes)
-    parts = load_slices(
-        source, task["clean"], task["processors"], task["errors"], task["slices"],
-        folder, digests.get(source, ""), cluster, digests.get(cluster or "", ""), codes,
-    )  # fmt: skip
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", WorkloadWarning)  # said when the sweep began
+        parts = load_slices(
+            source, task["clean"], task["processors"], task["errors"], task["slices"],
+            folder, digests.get(source, ""), cluster, digests.get(cluster or "", ""), codes,
+        )  # fmt: skip
     workload = parts[task["slice"]]
     if "shuffle" in task:
         workload = shuffled(workload, task["shuffle"])

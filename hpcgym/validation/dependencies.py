@@ -1,16 +1,19 @@
-"""Proofs that jobs come after those that they follow."""
+"""Proofs that jobs come after those that they follow, and when jobs are due."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hpcgym.validation.schedules import cases
 
 if TYPE_CHECKING:
     from hpcgym.schedule.result import Result
     from hpcgym.workload.model import Workload
+
+Ints = NDArray[np.int64]
 
 
 def check_dependencies(result: Result) -> list[str]:
@@ -20,8 +23,39 @@ def check_dependencies(result: Result) -> list[str]:
     have the same number. Where a number stands twice, as of a job that was requeued, the schedule
     does not say which row was followed: then its first end counts, and it is only proved that no
     job comes too early. Where the given jobs are not known, it is proved of think times that the
-    log tells, in closed loop, that no job comes too late.
+    log tells, in closed loop, that no job comes too late. Quotas of submitted jobs may let jobs
+    come later than they are due.
     """
+    due, exact, _ = _due(result)
+    submit = result.workload.submit_time
+    if any(quota.submitted for quota in result.scheduler.quotas):
+        exact = np.zeros_like(exact)
+    return [
+        *cases(
+            submit < due, "job {} is submitted at {} s, and may not be before {} s", submit, due
+        ),
+        *cases(
+            exact & (submit > due),
+            "job {} is submitted at {} s, and should be at {} s",
+            submit,
+            due,
+        ),
+    ]
+
+
+def due_times(result: Result) -> tuple[Ints, Ints]:
+    """Return when each job is to be submitted [s], and its place in the log, both (n_jobs,).
+
+    The place is -1 where either is not known.
+    """
+    due, exact, rows = _due(result)
+    numbers = result.workload.job_number.tolist()
+    place = np.array([rows.get(number, -1) for number in numbers], np.int64)
+    return due, np.where(exact, place, -1)
+
+
+def _due(result: Result) -> tuple[Ints, NDArray[np.bool_], dict[int, int]]:
+    """Return when each job is due, whether just then; and places in the log by number, if known."""
     workload, given = result.workload, result.given
     ends: dict[int, list[int]] = {}
     for row, number in enumerate(workload.job_number.tolist()):
@@ -32,9 +66,10 @@ def check_dependencies(result: Result) -> list[str]:
         rows = {number: row for row, number in enumerate(given.job_number.tolist())}
     closed = result.scheduler.dependencies == "closed-loop"
     n = len(workload)
+    follows = result.scheduler.dependencies != "none"
     due, exact = np.full(n, -1), np.zeros(n, np.bool_)
     for row, named in enumerate(_named(workload)):
-        others = [number for number in named if number in ends]
+        others = [number for number in named if number in ends and follows]
         number, think = int(workload.job_number[row]), int(workload.think_time[row])
         if not others:
             due[row] = -1 if given is None or not rows else given.submit_time[rows[number]]
@@ -50,18 +85,7 @@ def check_dependencies(result: Result) -> list[str]:
         else:
             due[row] = over + max(think, 0)
             exact[row] = closed and think >= 0 and all(len(ends[other]) == 1 for other in others)
-    submit = workload.submit_time
-    return [
-        *cases(
-            submit < due, "job {} is submitted at {} s, and may not be before {} s", submit, due
-        ),
-        *cases(
-            exact & (submit > due),
-            "job {} is submitted at {} s, and should be at {} s",
-            submit,
-            due,
-        ),
-    ]
+    return due, exact, rows
 
 
 def _named(workload: Workload) -> list[list[int]]:

@@ -24,19 +24,14 @@ def check_quotas(result: Result) -> list[str]:
     found = []
     width = result.workload.requested_processors
     for quota in result.scheduler.quotas:
-        group = _groups(result.workload, quota)
+        group = groups_of(result.workload, quota)
         rows = np.flatnonzero(group >= 0)
-        both = np.concatenate([rows, rows])
-        sign = np.repeat([-1, 1], len(rows))
-        time = np.concatenate([result.end[rows], result.start[rows]])
-        order = np.lexsort((sign, time, group[both]))  # of one second, ends come first
-        both, sign, time = both[order], sign[order], time[order]
-        # each group ends with nothing that runs, so that sums may go on from group to group
         for what, bound, amount in (
-            ("jobs run", quota.jobs, np.ones_like(both)),
-            ("processors are busy", quota.processors, width[both]),
+            ("jobs run", quota.jobs, np.ones_like(rows)),
+            ("processors are busy", quota.processors, width[rows]),
         ):
-            used = np.cumsum(sign * amount)
+            times = (result.start[rows], result.end[rows])
+            time, used = most_at_once(group[rows], *times, amount)
             over = used > bound if bound is not None else np.zeros(len(used), np.bool_)
             if over.any():
                 at = int(over.argmax())
@@ -44,7 +39,28 @@ def check_quotas(result: Result) -> list[str]:
     return found
 
 
-def _groups(workload: Workload, quota: Quota) -> NDArray[np.int64]:
+def most_at_once(
+    group: NDArray[np.int64],
+    begin: NDArray[np.int64],
+    end: NDArray[np.int64],
+    amount: NDArray[np.int64] | int = 1,
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return times at which something changes, [s], and what each group has then, both (2 n,).
+
+    Parameters
+    ----------
+    group, begin, end : (n,) who has it together, and from when to when [s].
+    amount : (n,) how much of it, or that for all.
+    """
+    sign = np.repeat([-1, 1], len(group))
+    time = np.concatenate([end, begin])
+    change = sign * np.tile(np.broadcast_to(amount, group.shape), 2)
+    order = np.lexsort((sign, time, np.tile(group, 2)))  # of one second, ends come first
+    # each group ends with nothing, so that sums may go on from group to group
+    return time[order], np.cumsum(change[order])
+
+
+def groups_of(workload: Workload, quota: Quota) -> NDArray[np.int64]:
     """Return a number for the jobs that count together, -1 of those that do not count, (n_jobs,).
 
     Worked out job by job, unlike where quotas are kept.

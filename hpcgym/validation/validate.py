@@ -46,6 +46,7 @@ from hpcgym.validation.schedules import (
     check_submission,
     timeline_of,
 )
+from hpcgym.validation.submitted import check_submitted
 from hpcgym.validation.windows import check_windows, window_ends
 from hpcgym.workload.needs import needs_of
 
@@ -123,6 +124,9 @@ def validate_schedule(result: Result) -> tuple[str, ...]:
     - *progress*: no job waits while the whole machine is idle, once all windows are over.
     - *dependencies*: a job that follows others is submitted once these have ended and its think
       time is over, in closed loop just then.
+    - *submitted*, under quotas of submitted jobs: of no quota do more run or wait, and each job is
+      submitted as soon as its quotas let it, in the order in which they were due. The latter where
+      jobs have numbers of their own.
     - *windows*: no job runs within a window on the nodes that it closes, nor more than it leaves of
       a pool's processors. Jobs start also when one ends.
 
@@ -282,6 +286,8 @@ def _of_every_schedule(
         yield "windows", check_windows(result)
     if result.scheduler.dependencies != "none":
         yield "dependencies", check_dependencies(result)
+    if any(quota.submitted for quota in result.scheduler.quotas):
+        yield "submitted", check_submitted(result)
     limited = result.limits is not None
     if result.dispatching is not None:
         yield "calls", check_calls(result, line, delays)

@@ -12,6 +12,7 @@ from node_oracle import simulate_nodes_slowly
 from node_strategies import node_cases, partitioned_cases, slow_jobs_and_nodes
 from oracle import jobs_of, simulate_slowly
 from strategies import cases
+from submission_strategies import chains, fitted, same
 
 import hpcgym
 from hpcgym.cluster import Cluster
@@ -25,67 +26,6 @@ from hpcgym.workload.model import Workload
 
 pytestmark = pytest.mark.compiled
 
-COUNTS = st.sampled_from([1, 1, 2, 3, 5])  # of the jobs that one follows
-KNOWN = ("none", "easy")  # beside those with several reservations
-Follows = dict[int, tuple[list[int], int, int]]
-
-
-@st.composite
-def chains(draw: st.DrawFn, workload: Workload) -> tuple[Workload, str, Follows]:
-    """Let some jobs follow one or more others, also later ones; as the oracle has it, too."""
-    n = len(workload)
-    order = draw(st.permutations(range(n))) if draw(st.booleans()) else list(range(n))
-    think = draw(st.lists(st.sampled_from([-1, 0, 0, 1, 7, 60, 5000]), min_size=n, max_size=n))
-    wait = draw(st.lists(st.sampled_from([-1, 0, 5, 600]), min_size=n, max_size=n))
-    preceding = [-1] * n
-    dependencies = draw(st.sampled_from(["after", "closed-loop"]))
-    follows, more = {}, []
-    submit, run = workload.submit_time.tolist(), workload.run_time.tolist()
-    for place in range(1, n):
-        if draw(st.booleans()):
-            job = order[place]
-            others = [order[draw(st.integers(0, place - 1))] for _ in range(draw(COUNTS))]
-            preceding[job] = others[0] + 1
-            more += [(job + 1, other + 1) for other in others[1:]]
-            time = max(think[job], 0)
-            told = all(wait[other] >= 0 for other in others)
-            if dependencies == "closed-loop" and think[job] < 0 and told:
-                ended = max(submit[other] + wait[other] + run[other] for other in others)
-                time = max(submit[job] - ended, 0)
-            follows[job] = (others, time, submit[job] if dependencies == "after" else 0)
-    columns = {"preceding_job": preceding, "think_time": think, "wait_time": wait}
-    changed = workload.with_columns(job_number=list(range(1, n + 1)), **columns)
-    return replace(changed, more_preceding=pairs_of(more, "")), dependencies, follows
-
-
-def fitted(rules: dict[str, Any], workload: Workload) -> dict[str, Any]:
-    """Return rules that go with dependencies."""
-    backfill = rules["backfill"]
-    known = backfill in KNOWN or backfill.startswith(("depth:", "slurm"))
-    changes: dict[str, Any] = {"backfill": backfill if known else "easy", "hold": None}
-    changes["threshold"] = None
-    if isinstance(rules["estimate"], str) and rules["estimate"] == "ave2":
-        changes["estimate"] = "requested"
-    for rule in ("policy", "backfill_order"):
-        order = rules[rule]
-        named = isinstance(order, str) and order in ("lcfs", "f1", "f2", "f3", "f4")
-        weighed = not isinstance(order, str) and order[2] < 0 and not any((*order[:2], *order[3:]))
-        if named or weighed:
-            changes[rule] = "saf"
-    return {**rules, **changes} | ({"passes": "per-timestamp"} if "passes" in rules else {})
-
-
-def same(result: hpcgym.Result, expected: list[Any]) -> None:
-    """The rows of a result are those jobs in the order of their submissions."""
-    order = sorted(expected, key=lambda job: (job.submit, job.number))
-    assert result.workload.job_number.tolist() == [job.number + 1 for job in order]
-    assert result.workload.submit_time.tolist() == [job.submit for job in order]
-    assert result.start.tolist() == [job.start for job in order]
-    assert result.end.tolist() == [job.end for job in order]
-    assert result.backfilled.tolist() == [job.backfilled for job in order]
-    assert result.reserved_start.tolist() == [job.reserved_start for job in order]
-    assert "dependencies" in hpcgym.validate_schedule(result)
-
 
 @settings(max_examples=300)
 @given(st.data(), cases())
@@ -93,7 +33,7 @@ def same(result: hpcgym.Result, expected: list[Any]) -> None:
 @pytest.mark.filterwarnings("ignore:.*no window is between")
 def test_pools(data: st.DataObject, case: tuple[Workload, Any]) -> None:
     workload, dependencies, follows = data.draw(chains(case[0]))
-    rules = fitted(case[1], workload)
+    rules = fitted(case[1])
     quota, quotas, maintenance, windows = None, [], None, []
     if data.draw(st.booleans()):
         quota, quotas = "user:jobs=2", [(workload.user_id.tolist(), 2, 10**9)]
@@ -104,7 +44,8 @@ def test_pools(data: st.DataObject, case: tuple[Workload, Any]) -> None:
     given_rules = {"quota": quota, "maintenance": maintenance, "dependencies": dependencies}
     result = hpcgym.simulate(workload, **given_rules, **rules)
     slow = {"quotas": quotas, "windows": windows, "follows": follows}
-    same(result, simulate_slowly(jobs_of(workload), workload.processors, **slow, **rules))
+    expected = simulate_slowly(jobs_of(workload), workload.processors, **slow, **rules)
+    assert "dependencies" in same(result, expected)
 
 
 @settings(max_examples=300)
@@ -113,11 +54,12 @@ def test_pools(data: st.DataObject, case: tuple[Workload, Any]) -> None:
 @pytest.mark.filterwarnings("ignore:.*EASY's reservation is of nodes by name")
 @pytest.mark.filterwarnings("ignore:.*no job follows another")
 def test_nodes(data: st.DataObject, case: tuple[Cluster, Workload, Any]) -> None:
-    cluster, rules = case[0], fitted(case[2], case[1])
+    cluster, rules = case[0], fitted(case[2])
     workload, dependencies, follows = data.draw(chains(case[1]))
     result = hpcgym.simulate(workload, cluster=cluster, dependencies=dependencies, **rules)
     jobs, capacity = slow_jobs_and_nodes(cluster, workload)
-    same(result, simulate_nodes_slowly(jobs, capacity, follows=follows, **rules))
+    expected = simulate_nodes_slowly(jobs, capacity, follows=follows, **rules)
+    assert "dependencies" in same(result, expected)
 
 
 def three(**columns: list[int]) -> Workload:

@@ -251,6 +251,8 @@ def test_names_of_the_log() -> None:
     texts = [str(one.message) for one in told]
     assert any("nothing is called 'hihg' in queue; did you mean 'high'?" in one for one in texts)
     assert "workload: preemption qos:hihg>low: no job may stop another" in texts
+    with pytest.warns(WorkloadWarning, match="qos:high>low;gold>low: there is no job of gold$"):
+        hpcgym.simulate(jobs, preemption="qos:high>low;gold>low")
 
 
 NAMES = st.sampled_from(["1", "a b", "x-y", "high", "é"])
@@ -267,14 +269,15 @@ def test_as_text_and_back(pairs: set[tuple[str, str]]) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("queue", "preemption 'queue': it must be such as 'partition:interactive>batch'"),
-        ("queue:1", "it must be such as"),
+        ("queue", "preemption 'queue' is neither a file nor a rule such as 'partition:"),
+        ("queue:1", "neither a file nor a rule"),
+        ("queue:1>2;qos:2>3", "one column is for all names, queue: '2' stands with another, qos"),
         ("queue:1>2;3", "'3' does not say who stops whom"),
         ("queues:1>2", "unknown column 'queues'"),
         ("queue:1>2,suspend", "unknown mode 'suspend'"),
         ("queue:1>2;2>1", "jobs could stop each other in a circle"),
         ("queue:1>1", "jobs could stop each other in a circle"),
-        ("queue:1>", "no name has blanks at its ends"),
+        ("queue:1>", "a name is missing"),
         (7, "preemption must be a text such as"),
     ],
 )
@@ -297,6 +300,7 @@ def test_a_file_of_qos(tmp_path: Path) -> None:
     assert hpcgym.Scheduler(preemption=str(file)).preemption == "qos:a>b,cancel"
     for text, told in (
         ("Name|Preempt|PreemptMode\na|b,c|\nb||cancel\nc||requeue\n", "several ways, cancel, req"),
+        ("Name|Preempt|PreemptMode\na|b,c|\nb||cancel\nc||cluster\n", "ways, cancel, requeue"),
         ("Name|Preempt|PreemptMode\na|b|\nb||suspend\n", "unknown mode 'suspend'"),
         ("Name|Preempt\na|\n", "no QOS may stop another"),
     ):

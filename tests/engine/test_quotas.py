@@ -172,6 +172,7 @@ def test_the_proof_counts_by_itself(column: str) -> None:
             ).map(tuple),
             jobs=st.integers(1, 100),
             processors=st.one_of(st.none(), st.integers(1, 2**31)),
+            submitted=st.one_of(st.none(), st.integers(1, 100)),
         ),
         max_size=3,
     )
@@ -246,11 +247,12 @@ def test_limits_of_qos(tmp_path: Path) -> None:
     with pytest.warns(HpcgymWarning) as told:
         scheduler = hpcgym.Scheduler(quota=str(file))
     assert str(told[0].message) == (
-        f"{file}: not followed: day: MaxWall, day: MaxTRESPU gres/gpu, night: MaxSubmitPU,"
-        " night: GrpTRES mem, night: GraceTime"
+        f"{file}: not followed: day: MaxWall, day: MaxTRESPU gres/gpu, night: GrpTRES mem,"
+        " night: GraceTime"
     )
     assert scheduler.quota == (
-        "queue=day/user:jobs=2+processors=8; queue=night:jobs=3+processors=4"
+        "queue=day/user:jobs=2+processors=8; queue=night/user:submitted=9;"
+        " queue=night:jobs=3+processors=4"
     )
     assert hpcgym.Scheduler(quota=scheduler.quotas) == scheduler
     jobs = replace(four(queue=[2, 2, 2, 1]), header={"Queue": ["1 day", "2 night"]})

@@ -197,6 +197,44 @@ def test_energy_is_over_what_the_machine_could_use() -> None:
     assert -math.log2(priority) == pytest.approx(10 * 50 / (20 * 100), rel=1e-12)
 
 
+def places(seconds: dict[int, int], accounts: dict[int, str]) -> list[float]:
+    """The place in a tree of each user, who has used so many seconds of a processor."""
+    used = [(0, user, 1, number) for user, number in seconds.items() if number]
+    asked = [(max(seconds.values()), user, 1, 10) for user in seconds]
+    workload = users_workload(used + asked, 10)
+    fair = FairShare(math.inf, accounts=accounts, formula="fair-tree")
+    return priorities(workload, fair, Cluster(10))[len(used) :]
+
+
+def test_places_in_a_tree() -> None:
+    """Level fair share is share / usage: https://slurm.schedmd.com/fair_tree.html.
+
+    a, b and user 5 have a third each. Of 400 s, a and b have used 100 each, user 5 has used 200.
+    So a and b tie, at 4/3, and their users are sorted together: user 2 has used nothing, 3 and 4
+    have 1/2 of b's shares and usage, user 1 has 1/2 of a's shares and all of its usage. User 5, at
+    2/3, is the last.
+    """
+    accounts = {1: "a", 2: "a", 3: "b", 4: "b"}
+    found = places({1: 100, 2: 0, 3: 50, 4: 50, 5: 200}, accounts)
+    assert found == pytest.approx([0.4, 1.0, 0.8, 0.8, 0.2], rel=1e-12)
+
+
+def test_a_user_that_ties_with_an_account_has_the_place_of_its_first_user() -> None:
+    accounts = {1: "a", 2: "a", 3: "b", 4: "b"}
+    found = places({1: 100, 2: 0, 3: 50, 4: 50, 5: 100}, accounts)
+    assert found == pytest.approx([0.2, 1.0, 0.6, 0.6, 1.0], rel=1e-12)
+
+
+def test_in_a_tree_the_account_counts_before_the_user() -> None:
+    """User 1 has used less than anybody, but her account has used the most."""
+    accounts = {1: "a", 2: "a", 3: "b", 4: "b"}
+    assert places({1: 10, 2: 400, 3: 100, 4: 200}, accounts) == [0.5, 0.25, 1.0, 0.75]
+
+
+def test_before_anybody_has_used_anything_all_have_the_first_place() -> None:
+    assert places({1: 0, 2: 0, 3: 0}, {1: "a"}) == [1.0, 1.0, 1.0]
+
+
 def test_shares_of_accounts_multiply_along_the_path() -> None:
     fair = FairShare(
         shares={"a": 3, 1: 1, 2: 3, "b": 1}, accounts={1: "a", 2: "a", 3: "b", "a": "top"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from node_strategies import machines, workloads_for
 from oracle import jobs_of, simulate_slowly
-from share_strategies import ABOVE, BUSY_W, accounts, heeded, order, watts_of, with_power
+from share_strategies import ABOVE, BUSY_W, accounts, fitting, heeded, order, watts_of, with_power
 from slow_environments import Ordering, Selection, Weights
 from slow_shares import Accounts, SlowOrder
 from strategies import WEIGHTS, workloads
@@ -136,6 +137,19 @@ WEIGHTED = st.tuples(
 )
 
 
+def exact(weights: tuple[float, ...]) -> tuple[float, ...]:
+    """Weights of the same signs whose sizes are eighths, 1 together.
+
+    Places are often whole parts of each other, and so are processors: what should tie does so only
+    where sums are exact.
+    """
+    used = [place for place, weight in enumerate(weights) if weight]
+    sizes = [0.125 if weight else 0.0 for weight in weights]
+    if used:
+        sizes[used[-1]] = 1 - 0.125 * (len(used) - 1)
+    return tuple(map(math.copysign, sizes, weights))
+
+
 def policy_of(weights: Any) -> Any:
     """What weights are as a policy: divided by the sum of their sizes."""
     size = sum(map(abs, weights))
@@ -168,6 +182,8 @@ def test_weights_of_usage_that_change(
     """Against the slow agent, with a slow order for each decision."""
     jobs, rules, slow = case
     rules |= {"estimate": "requested", "policy_estimate": "requested"}
+    if slow.accounts.in_a_tree:
+        given_weights = [exact(one) for one in given_weights]
     weights, normalised = in_turn(given_weights)
 
     class ByUsage(Weights):
@@ -203,7 +219,7 @@ def test_nodes(data: st.DataObject, cluster: Cluster, interval: Any, weights: An
     jobs = data.draw(workloads_for(cluster).flatmap(with_power))
     fair, _ = data.draw(accounts(jobs))
     rules = {
-        "backfill_order": data.draw(ORDERS),
+        "backfill_order": data.draw(fitting(ORDERS, fair)),
         "estimate": data.draw(st.sampled_from(["requested", "clairvoyant", "typical-ratio"])),
         "fair_share": fair,
     }
@@ -228,7 +244,7 @@ def test_limits(data: st.DataObject, interval: Any, weights: Any) -> None:
     assert power is not None
     assume(any(watt != 0 for watt in case.workload.power_w) and power.busy_levels_w[-1] > 0)
     fair, _ = data.draw(accounts(case.workload))
-    case.rules |= {"backfill_order": data.draw(ORDERS)}
+    case.rules |= {"backfill_order": data.draw(fitting(ORDERS, fair))}
     used = any(weights)
     features = FEATURES if used else ()
     env = begin(
@@ -267,6 +283,7 @@ FAIR = [
     FairShare(3600, shares={3: 5.0, 99: 2.0}),
     FairShare(86_400, accounts="group"),
     FairShare(600, 0.5, {"a": 3.0}, ABOVE[1]),
+    FairShare(3600, shares={"b": 2.0}, accounts=ABOVE[2], formula="fair-tree"),
 ]
 PLACES: dict[str, dict[str, Any]] = {
     "pool": {"workload": BUSY},
@@ -276,10 +293,11 @@ EPISODES = ((0, 60), (120, 80), (20, 40), (0, 60))
 
 
 @pytest.mark.parametrize("place", PLACES)
-@pytest.mark.parametrize("fair", FAIR, ids=["shares", "group", "accounts"])
+@pytest.mark.parametrize("fair", FAIR, ids=["shares", "group", "accounts", "tree"])
 def test_each_episode_begins_anew_with_its_own_users(place: str, fair: FairShare) -> None:
     weights = np.array([0.002, 1.0, 0.0, 0.0, -0.002])
-    rules = {"backfill_order": "fs+efs", "fair_share": fair, "policy_features": FEATURES}
+    order = "fs+efs" if fair.formula == "classic" else "energy-fairshare"
+    rules = {"backfill_order": order, "fair_share": fair, "policy_features": FEATURES}
     env = MixedPolicy(**PLACES[place], jobs=100, **rules)
     for first, n in EPISODES:
         play(env, lambda *_: weights, options={"start": first, "jobs": n})

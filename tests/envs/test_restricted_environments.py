@@ -48,6 +48,10 @@ BUSY = hpcgym.load_workload("lublin:jobs=300,processors=64,seed=1,load=2")
 BEGIN = int(BUSY.submit_time[80])
 CLOSED = f"{BEGIN}/{BEGIN + 40_000}; {BEGIN + 80_000}/{BEGIN + 99_000}:processors=30"
 OF_NODES: dict[str, Any] = {"cluster": "8x2x4", "maintenance": CLOSED.partition(";")[0]}
+NODES_OF_CORES = f"{BEGIN}/{BEGIN + 40_000}:nodes=0-5; {BEGIN + 80_000}/{BEGIN + 99_000}"
+AT = int(EURORA.submit_time[80])
+NODES_CLOSED = f"{AT}/{AT + 40_000}:nodes=0-20; {AT + 60_000}/{AT + 79_000}"
+ON_NODES = {"cluster": "eurora", "quota": "user:jobs=3", "maintenance": NODES_CLOSED}
 KEPT: dict[str, Any] = {"quota": "user:jobs=2; group:processors=64", "maintenance": CLOSED}
 
 
@@ -134,6 +138,16 @@ def test_weights(
     assert env.result().start.tolist() == [job.start for job in expected]
 
 
+def closed_nodes(data: st.DataObject, n_nodes: int) -> tuple[list[Any], str | None]:
+    """Windows of some nodes by name, as the oracle has them and as a text."""
+    found, end = [], 0
+    some = st.lists(st.integers(0, n_nodes - 1), min_size=1, unique=True).map(sorted)
+    for gap, length, _ in data.draw(WINDOWED):
+        found.append((end + gap, end + gap + length, data.draw(some)))
+        end += gap + length
+    return found, "; ".join(f"{a}/{b}:nodes={','.join(map(str, of))}" for a, b, of in found) or None
+
+
 @settings(SLOW, max_examples=150)
 @given(st.data(), places(), RULES, SEEDS, st.sampled_from(["JobSelection", "QueueOrdering"]))
 def test_any_order_on_nodes(
@@ -141,13 +155,19 @@ def test_any_order_on_nodes(
 ) -> None:
     cluster, workload = place[0], with_queues(place[1], [1, 2])
     text, ((*quotas,),) = data.draw(shared_quotas([workload]))
-    env = SINGLE[name](**whole(workload, cluster=cluster, window=40, quota=text, **rules))
+    windows, closed = closed_nodes(data, cluster.nodes)
+    if closed:
+        rules["estimate"] = "requested"  # never too short
+    kept = {"quota": text, "maintenance": closed}
+    env = SINGLE[name](**whole(workload, cluster=cluster, window=40, **kept, **rules))
     play(env, chosen_by(name, seed, 40))
+    hpcgym.validate_schedule(env.result())  # which nodes jobs have, and that none meets a window
     expected = simulate_nodes_slowly(
         node_jobs_of(workload, cluster.resources),
         cluster.capacity.tolist(),
         policy=lambda job, now: scores(seed, [job.number], now)[0],
         quotas=quotas,
+        windows=windows,
         **rules,
     )
     assert env.result().start.tolist() == [job.start for job in expected]
@@ -158,9 +178,12 @@ def test_any_order_on_nodes(
     [
         (BUSY, KEPT),
         (BUSY, KEPT | OF_NODES),  # their cores are a pool
+        (BUSY, KEPT | OF_NODES | {"maintenance": NODES_OF_CORES}),  # and here they are not
         (EURORA, {"cluster": "eurora", "quota": "user:jobs=3; queue:processors=300"}),
+        (EURORA, ON_NODES),
+        (EURORA, ON_NODES | {"quota": None, "allocation": "balanced"}),
     ],
-    ids=["pool", "cores", "nodes"],
+    ids=["pool", "cores", "cores by name", "nodes", "closed nodes", "balanced"],
 )
 @pytest.mark.parametrize("backfill", ["easy", "none"])
 @pytest.mark.parametrize("name", NAMES)
@@ -210,8 +233,9 @@ def test_later_jobs_come_and_time_ends_episodes(policy: str) -> None:
         (BUSY, KEPT),
         (BUSY, {"quota": "user:jobs=1; all:jobs=9"}),
         (EURORA, {"cluster": "eurora", "quota": "user:jobs=3; queue:processors=300"}),
+        (EURORA, ON_NODES),
     ],
-    ids=["windows", "quotas", "nodes"],
+    ids=["windows", "quotas", "nodes", "closed nodes"],
 )
 @pytest.mark.parametrize("name", NAMES)
 def test_episodes_go_on_with_the_schedule_that_they_begin_in(
@@ -350,10 +374,14 @@ def test_nothing_is_told_of_the_future(name: str) -> None:
         assert_same(one.info.get("action_mask"), another.info.get("action_mask"))
 
 
-@pytest.mark.parametrize("machine", [{}, OF_NODES])
+@pytest.mark.parametrize(
+    ("workload", "kept"),
+    [(BUSY, KEPT), (BUSY, KEPT | OF_NODES), (EURORA, ON_NODES)],
+    ids=["pool", "cores", "closed nodes"],
+)
 @pytest.mark.parametrize("name", NAMES)
-def test_a_snapshot_keeps_what_runs(name: str, machine: dict[str, Any]) -> None:
-    env = SINGLE[name](**whole(BUSY, window=300, **(KEPT | machine)))
+def test_a_snapshot_keeps_what_runs(name: str, workload: Workload, kept: dict[str, Any]) -> None:
+    env = SINGLE[name](**whole(workload, window=300, **kept))
     act = chosen_by(name, 3, 300) if name != "MixedPolicy" else (lambda *_: np.full(6, 0.1))
     begun = play(env, act, most=70 if name != "MixedPolicy" else 1)
     saved = env.snapshot()
@@ -363,15 +391,18 @@ def test_a_snapshot_keeps_what_runs(name: str, machine: dict[str, Any]) -> None:
     assert_same(go_on(env, act, observation, info), first)
     with pytest.raises(HpcgymError, match="the future can be hidden on pools of processors"):
         env.snapshot(hide=True)
-    other = SINGLE[name](**whole(BUSY, window=300, **(KEPT | machine | {"quota": "user:jobs=3"})))
+    other = SINGLE[name](**whole(workload, window=300, **(kept | {"quota": "user:jobs=4"})))
     with pytest.raises(HpcgymError, match="of an environment with other jobs or arguments"):
         other.restore(saved)
 
 
+@pytest.mark.parametrize(
+    ("workload", "kept"), [(BUSY, KEPT), (EURORA, ON_NODES)], ids=["pool", "closed nodes"]
+)
 @pytest.mark.parametrize("name", NAMES)
-def test_many_are_as_one(name: str) -> None:
+def test_many_are_as_one(name: str, workload: Workload, kept: dict[str, Any]) -> None:
     """Each of three goes through the states of a single environment, episode after episode."""
-    arguments = {"workload": BUSY, "jobs": 40, "window": 12, **KEPT}
+    arguments = {"workload": workload, "jobs": 40, "window": 12, **kept}
     envs = VECTOR[name](3, threads=2, **arguments)
     singles = [SINGLE[name](**arguments) for _ in range(3)]
     _, infos = envs.reset(seed=5)

@@ -69,6 +69,7 @@ RULES: dict[str, dict[str, Any]] = {
     "hold": {"hold": 0.1},
     "until-shadow": {"backfill": "until-shadow"},
     "quota": {"quota": "user:jobs=100"},
+    "submitted": {"quota": "user:submitted=100"},
     "maintenance": {"maintenance": f"{JOBS.submit_time[5]}/{JOBS.submit_time[9]}"},
     "preemption": {"preemption": "user:1>0"},
     "dependencies": {"dependencies": "after"},
@@ -121,7 +122,9 @@ TRIED: dict[str, tuple[Callable[..., Any], Workload, Cluster]] = {
 
 NOT_RESTRICTED = ("conservative", "until-shadow", "hold", "function", "per-event")
 RESTRICTIONS = ("quota", "maintenance", "preemption", "dependencies")
-#: What goes by when jobs are submitted, which is not known beforehand where they follow others.
+#: Under which the schedule says when jobs are submitted.
+MOVED = ("dependencies", "submitted")
+#: What goes by when jobs are submitted, which is not known beforehand there.
 BY_SUBMISSIONS = ("averages", "learned", "predictor", "usage", "anew", "threshold")
 #: What would have to be told of runs that others ended.
 NOT_TOLD_OF_STOPS = ("learned", "predictor", "usage", "anew")
@@ -196,7 +199,7 @@ def test_two_things_that_no_machine_takes_together() -> None:
         ("shutdown", "extract"),
         *((one, other) for one in RESTRICTIONS for other in ("shutdown", "extract")),
         *((other, one) for one in RESTRICTIONS for other in NOT_RESTRICTED),
-        *((other, "dependencies") for other in BY_SUBMISSIONS),
+        *((other, one) for one in MOVED for other in BY_SUBMISSIONS),
         *(("preemption", other) for other in RESTRICTIONS if other != "preemption"),
         *((other, "preemption") for other in NOT_TOLD_OF_STOPS),
     }
@@ -218,7 +221,7 @@ def test_two_things_that_no_machine_takes_together() -> None:
             for one in RESTRICTIONS
             for other in NOT_RESTRICTED
         ),
-        *((JOBS, POOL, RULES[other] | RULES["dependencies"]) for other in BY_SUBMISSIONS),
+        *((JOBS, POOL, RULES[other] | RULES[one]) for one in MOVED for other in BY_SUBMISSIONS),
         *((JOBS, POOL, RULES[other] | RULES["preemption"]) for other in NOT_TOLD_OF_STOPS),
         *(
             (JOBS, POOL, RULES[other] | RULES["preemption"])

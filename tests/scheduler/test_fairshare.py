@@ -51,6 +51,9 @@ def test_a_text_and_a_file_say_the_same(tmp_path: Path) -> None:
     assert Scheduler("fairshare", fair_share=str(file)).fair_share == expected
     short = Scheduler("fairshare", fair_share="half_life_s=inf, damping=2.5, accounts=group")
     assert short.fair_share == FairShare(math.inf, 2.5, accounts="group")
+    tree = Scheduler("fairshare", fair_share="formula=fair-tree,accounts=group")
+    assert tree.fair_share == FairShare(accounts="group", formula="fair-tree")
+    assert FairShare.parse(tree.fair_share.table()) == tree.fair_share
 
 
 @pytest.mark.parametrize(
@@ -62,6 +65,8 @@ def test_a_text_and_a_file_say_the_same(tmp_path: Path) -> None:
         ({"half_life_s": math.nan}, "half_life_s must be whole seconds"),
         ({"damping": 0}, "damping must be a number above 0, not 0"),
         ({"damping": math.inf}, "damping must be a number above 0"),
+        ({"damping": 2, "formula": "fair-tree"}, "damping is of the classic formula"),
+        ({"formula": "fair"}, "unknown formula 'fair'; did you mean 'fair-tree'"),
         ({"shares": [1, 2]}, "shares must be a mapping of accounts to shares"),
         ({"shares": {1: -1}}, "the share of 1 must be a number above 0, not -1"),
         ({"shares": {1.5: 1}}, "an account must be a user's number or a name, not 1.5"),
@@ -112,6 +117,12 @@ def test_bad_texts(given: Any, message: str) -> None:
     with pytest.raises(HpcgymError) as error:
         Scheduler("fairshare", fair_share=given)
     assert message in str(error.value)
+
+
+def test_places_are_not_added_up() -> None:
+    for rules in ({"policy": "fs+efs"}, {"policy": "fcfs", "backfill_order": "fs+efs"}):
+        with pytest.raises(HpcgymError, match="fs\\+efs adds up"):
+            Scheduler(**rules, fair_share="formula=fair-tree")
 
 
 def test_a_table_goes_through_json() -> None:

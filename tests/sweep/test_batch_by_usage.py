@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from node_strategies import machines, workloads_for
 from oracle import jobs_of, simulate_slowly
-from share_strategies import BUSY_W, SHARES, accounts, cases, heeded, with_power
+from share_strategies import BUSY_W, SHARES, accounts, cases, fitting, heeded, with_power
 from strategies import SEVERAL, workloads
 from worth import worth
 
@@ -90,7 +90,7 @@ def rules_on(draw: st.DrawFn, jobs: Workload) -> dict[str, Any]:
     fair, _ = draw(accounts(jobs))
     return {
         "backfill": draw(st.sampled_from(["easy", "easy", "none"])),
-        "backfill_order": draw(ORDERS),
+        "backfill_order": draw(fitting(ORDERS, fair)),
         "estimate": draw(ESTIMATES),
         "policy_estimate": draw(ESTIMATES),
         "correction": draw(st.sampled_from(["requested", "incremental"])),

@@ -251,6 +251,13 @@ def test_separators_of_all_kinds(tmp_path: Path) -> None:
         load_workload("lublin:jobs=5", format="sacct")
 
 
+def test_a_dump_without_its_names_says_what_is_missing(tmp_path: Path) -> None:
+    file = tmp_path / "jobs.txt"
+    file.write_text(text(JOB).partition("\n")[2])
+    with pytest.raises(HpcgymError, match=r"line 1: .* sacct begins with a line of names"):
+        load_workload(file)
+
+
 def test_clocks_that_are_set_back(tmp_path: Path) -> None:
     """On 27 October 2024 at 3 h summer time Berlin had 2 h once more."""
     jobs = [

@@ -19,6 +19,7 @@ _BROKEN = "repaired: Dependency that the other's end did not meet taken for afte
 _ANY = "not used: Dependency on any one of several jobs"
 _OTHER = "not used: Dependency that is no list such as afterok:12:13,afterany:14"
 _START = "not used: Dependency after, which is on the start of a job"
+_ITSELF = "not used: Dependency of a job on itself"
 _TASK = "not used: Dependency on a task of an array that is not there"
 
 
@@ -66,6 +67,8 @@ def others_of(workload: Workload, number: int) -> set[int]:
         ("afterok:20_*", (20, 21, 22), ()),
         ("afterok:20_2:12", (22, 12), ()),
         ("afterok:20_7", (), (_TASK,)),
+        ("afterok:40", (), (_ITSELF,)),
+        ("afterok:12:40", (12,), (_ITSELF,)),
         ("aftercorr:20", (20, 21, 22), ()),  # of a job that is no task itself
         ("singleton", (12, 13), ()),
         ("afterok:20_1,singleton", (12, 13, 21), ()),

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from hpcgym.compilation import jit, jit_part
+from hpcgym.engine.answers.fair_tree import TREE
 from hpcgym.engine.answers.shares import (
     BOOK,
     BY_CPU,
@@ -25,7 +26,7 @@ from hpcgym.engine.answers.shares import (
 from hpcgym.engine.state import SCORES
 
 # what changes while a simulation runs, and is of no use before
-_WORKING = ("base", "greatest", "terms", "stamp")
+_WORKING = ("base", "greatest", "places", "tree", "terms", "stamp")
 
 
 def make_share_rows(
@@ -54,6 +55,8 @@ def make_share_rows(
         used=np.zeros((n, 2, n_accounts)),
         recent=np.zeros((n, 2, n_accounts)),
         greatest=np.zeros((number, 2)),
+        places=np.zeros((number, 2, n_leaves)),
+        tree=np.zeros((number, n_accounts + 1), TREE),
         terms=np.zeros((number, 2, n_leaves)),
         stamp=np.zeros((number, n_leaves), np.int64),
         book=np.zeros((n, 1), BOOK),
@@ -76,7 +79,8 @@ def shares_of(fair, e, n):
     return Shares(
         rows.owner[e, :n], rows.rate[e], rows.parent[e], rows.share[e], rows.part[e],
         rows.kinds[e], rows.weights[e], rows.base[e], rows.capacity[e], rows.damping[e],
-        rows.used[e], rows.recent[e], rows.greatest[e], rows.terms[e], rows.stamp[e], rows.book[e],
+        rows.used[e], rows.recent[e], rows.greatest[e], rows.places[e], rows.tree[e],
+        rows.terms[e], rows.stamp[e], rows.book[e],
     )  # fmt: skip
 
 
@@ -104,7 +108,7 @@ def begin_shares(fair, row, e, n):
             rows.used[e, what, account] = rows.used[row, what, account]
             rows.recent[e, what, account] = rows.recent[row, what, account]
         for leaf in range(rows.stamp.shape[1]):
-            rows.terms[e, what, leaf] = 0.0
+            rows.terms[e, what, leaf] = rows.places[e, what, leaf] = 0.0
     for leaf in range(rows.stamp.shape[1]):
         rows.stamp[e, leaf] = 0
     for place in range(2 * n):

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.compilation import jit, jit_entry, jit_part
+from hpcgym.engine.answers.fair_tree import rank, rounded
 from hpcgym.engine.ordered import BLOCK, block_at, whole_numbers
 from hpcgym.engine.orders.scores import forget_bounds
 from hpcgym.engine.state import A_PREDICTION, A_RENEWAL, QUEUE
@@ -29,7 +30,7 @@ CPU, ENERGY = 0, 1  # what is counted
 
 # -- `Shares.kinds`: what an order makes of usage --------------------------------------------------
 # nothing; the least usage of processors or energy for the share first; the least sum of both, each
-# over its present maximum; priorities 2^(-usage / share / damping), weighted, beside other features
+# over its present maximum; priorities, weighted, beside other features
 UNAWARE, BY_CPU, BY_ENERGY, BY_BOTH, MIXED = range(5)
 
 # The scalars of the accounts, in one record. Times are of the simulation's clock.
@@ -46,6 +47,7 @@ BOOK = whole_numbers(
     "written",  # the version that scores are of
     "written_at",  # the time that they are of
     "stamp",  # goes up whenever terms are made anew
+    "in_a_tree",  # 1: priorities are places in a row (`fair_tree`), and not a formula of usage
 )
 
 MOST_HALF_LIVES = 256  # between the epoch and now
@@ -67,6 +69,8 @@ class Shares(NamedTuple):
     used: NDArray[np.float64]  # (2, A) times 2^((time - epoch) / half-life)
     recent: NDArray[np.float64]  # (2, A) charged at `book.open_at`
     greatest: NDArray[np.float64]  # (2,) the present maximum of usage / share, where it is needed
+    places: NDArray[np.float64]  # (2, n_leaves) priorities of a tree, where they are needed
+    tree: NDArray[np.void]  # (A + 1,) TREE, to work with
     terms: NDArray[np.float64]  # (2, n_leaves) what is added to scores in the two orders
     stamp: NDArray[np.int64]  # (n_leaves,) when they were made
     book: NDArray[np.void]  # (1,) BOOK
@@ -104,6 +108,7 @@ def counting(usage_of: Any) -> Any:
             book.charged = sim.ended
             book.version += 1
         mixed = shares.kinds[0] == MIXED or shares.kinds[1] == MIXED
+        mixed = mixed and book.in_a_tree == 0  # places stay until somebody is charged
         renewed = learns and sim.asked == A_RENEWAL
         if renewed or book.version != book.written or (mixed and book.written_at != sim.time):
             write_all(scores, sim, blocks, entries, shares)
@@ -237,6 +242,8 @@ def write_all(scores, sim, blocks, entries, shares):
             for leaf in range(book.leaves):
                 usage = effective(shares, what, leaf, factor) / shares.share[leaf]
                 shares.greatest[what] = max(shares.greatest[what], usage)
+    if book.in_a_tree == 1:
+        place_all(shares, factor)
     for k in range(blocks[QUEUE].in_use):
         block = block_at(blocks, QUEUE, k)
         for i in range(block * BLOCK, block * BLOCK + blocks[block].count):
@@ -244,6 +251,18 @@ def write_all(scores, sim, blocks, entries, shares):
     for job in range(sim.next - sim.arrived, sim.next):
         write(scores, sim, shares, job, factor)
     forget_bounds(blocks)
+
+
+@jit
+def place_all(shares, factor):
+    """Put users in a row by each kind of usage that an order looks at."""
+    for what in range(2):
+        if shares.weights[0, what] != 0 or shares.weights[1, what] != 0:
+            for account in range(len(shares.parent)):
+                usage = shares.used[what, account] + shares.recent[what, account] * factor
+                shares.tree[account].usage = usage
+            leaves = shares.book[0].leaves
+            rank(shares.places[what], shares.parent, shares.part, shares.tree, leaves)
 
 
 @jit_part
@@ -272,6 +291,9 @@ def term(shares, half, leaf, time, factor):
         weight = shares.weights[half, what]
         if weight == 0:
             continue
+        if shares.book[0].in_a_tree == 1:
+            total += shares.places[what, leaf] * (weight if kind == MIXED else np.sign(weight))
+            continue
         usage = effective(shares, what, leaf, factor) / shares.share[leaf]
         if kind == MIXED:
             total += weight * priority(shares, what, usage, time)
@@ -280,13 +302,6 @@ def term(shares, half, leaf, time, factor):
         elif shares.greatest[what] > 0:
             total -= usage / shares.greatest[what]
     return rounded(total)
-
-
-@jit_part
-def rounded(number):
-    """Return a number to 40 bits, about 12 digits: where sums differ by their rounding is a tie."""
-    fraction, exponent = math.frexp(number)
-    return math.ldexp(np.round(fraction * 2.0**40), exponent - 40)
 
 
 @jit_part

@@ -176,10 +176,11 @@ def run_restricted_slice(worker, table, workers, pool, rooms, kept, learns, fair
     if rooms is not None:
         closings = kept.closed_first.shape[1] - 1
         first = start + s * closings
-        empty_nodes(rooms, worker, first, first + n + closings)
+        empty_nodes(rooms, worker, first, first + n)
         close_nodes(rooms, kept, worker, s, first, n)
+        last = first + n + closings
         run_restricted_on_nodes(
-            table, start, n, workers, rooms, first, kept, s, worker, learns, fair, end
+            table, start, n, workers, rooms, first, last, kept, s, worker, learns, fair, end
         )  # fmt: skip
 
 

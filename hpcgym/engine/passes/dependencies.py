@@ -1,7 +1,10 @@
-"""Jobs that come when others have ended: submissions that the schedule itself makes.
+"""Submissions that the schedule itself makes: of jobs that come when others have ended.
 
-All jobs come from here then, those that follow none at the times of the log; for the loop of events
-they have all been submitted before it begins.
+Some follow others, and are due once these have ended. Some would be one too many under a quota of
+submitted jobs, and wait outside the queue until others of theirs have ended.
+
+All jobs come from here then, others at the times of the log; for the loop of events they have all
+been submitted before it begins.
 """
 
 from __future__ import annotations
@@ -15,15 +18,16 @@ from hpcgym.compilation import jit, jit_part
 from hpcgym.engine.ordered import records, whole_numbers
 from hpcgym.engine.state import FOREVER
 
-COMING = records(("time", np.int64), ("job", np.int64))  # [s] when a job comes
+COMING = records(("time", np.int64), ("job", np.int64))  # [s] when a job is due
 SCALARS = whole_numbers(
     "coming",  # jobs in `coming`
     "followed",  # how many of the jobs that have ended have let those come that follow them
+    "outside",  # jobs in `outside`
 )
 
 
 class Dependencies(NamedTuple):
-    """Which jobs follow which; all are empty where none does."""
+    """Which jobs follow which; all are empty where the log says when jobs are submitted."""
 
     first: NDArray[np.int64]  # (n_jobs + 1,) where those that follow a job begin in `followers`
     followers: NDArray[np.int64]  # (n_pairs,) jobs that follow others, by these
@@ -31,6 +35,7 @@ class Dependencies(NamedTuple):
     think: NDArray[np.int64]  # (n_jobs,) [s] from the end of the last other to the submission
     earliest: NDArray[np.int64]  # (n_jobs,) [s] no submission is before
     coming: NDArray[np.void]  # (n_jobs,) COMING, a heap with the first on top
+    outside: NDArray[np.int64]  # (n_jobs,) jobs that are due, the first to be so first; or empty
     by_arrival: NDArray[np.int64]  # (2,) 1 where the primary, or secondary, order is that of coming
     scalars: NDArray[np.void]  # (1,) SCALARS
 
@@ -57,6 +62,17 @@ def follow(dependencies, sim, ended):
                 time = max(dependencies.earliest[job], sim.time + dependencies.think[job])
                 push(dependencies.coming, own.coming, time, job)
                 own.coming += 1
+
+
+@jit_part
+def line_up_due(dependencies, time):
+    """Put the jobs that are due by now behind those that wait outside; return how many did."""
+    own = dependencies.scalars[0]
+    before = own.outside
+    while next_coming(dependencies) <= time:
+        dependencies.outside[own.outside] = pop(dependencies)
+        own.outside += 1
+    return before
 
 
 @jit_part

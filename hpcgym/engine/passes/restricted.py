@@ -18,7 +18,7 @@ from hpcgym.compilation import jit, jit_part
 from hpcgym.engine.events import enqueue
 from hpcgym.engine.loop import loop_of
 from hpcgym.engine.ordered import BLOCK, block_at
-from hpcgym.engine.passes.dependencies import Dependencies, follow, next_coming, pop
+from hpcgym.engine.passes.dependencies import Dependencies, follow, line_up_due, next_coming
 from hpcgym.engine.passes.planning import next_planned_pass, planning_of
 from hpcgym.engine.passes.quotas import Quotas, exceeds, note, settle
 from hpcgym.engine.passes.windows import Windows, are_left, forget_over, next_over
@@ -40,6 +40,7 @@ class Restricted(NamedTuple):
     quotas: Quotas
     windows: Windows
     dependencies: Dependencies
+    places: Quotas  # of jobs that are queued or run, which keep others outside the queue
 
 
 @jit_part
@@ -132,16 +133,30 @@ def loop_restricted(
 
     @jit_part
     def come(sim, jobs, keys, scores, progress, blocks, entries, narrow, ended, machine):
-        """Put the jobs into the queue that come now."""
-        follow(machine.dependencies, sim, ended)
-        while next_coming(machine.dependencies) <= sim.time:
-            job = pop(machine.dependencies)
+        """Put the jobs into the queue that come now: those that are due, and not one too many."""
+        own, places = machine.dependencies, machine.places
+        if len(own.outside) == 0:  # jobs come when the log says
+            return
+        follow(own, sim, ended)
+        before = line_up_due(own, sim.time)
+        # who has waited outside goes on waiting unless a job has ended
+        first = before if places.scalars[0].settled == sim.ended else 0
+        settle(places, sim, ended)
+        left = first
+        for i in range(first, own.scalars[0].outside):
+            job = own.outside[i]
+            if exceeds(places, job):
+                own.outside[left] = job
+                left += 1
+                continue
+            note(places, job, np.int64(-1))
             jobs[job].submit = sim.time
             for k in range(2):
-                if machine.dependencies.by_arrival[k] == 1:
+                if own.by_arrival[k] == 1:
                     keys[k * len(jobs) + job] = sim.time
             welcome(machine.machine, job)
             enqueue(sim, jobs, progress, keys, scores, blocks, entries, narrow, job)
+        own.scalars[0].outside = left
 
     @jit
     def is_to_ask(sim, jobs, blocks, entries, machine):

@@ -28,7 +28,7 @@ class RestrictedRows(NamedTuple):
     begin_left: Shared  # (n_slices, C, 2) how many jobs, and processors, may start at first
     window_begin: Shared  # (n_slices, W) [s]
     window_end: Shared  # (n_slices, W) [s]
-    # (n_slices, W) processors; on nodes who holds those that are closed: a number behind the jobs
+    # (n_slices, W) processors; on nodes who holds those that are closed, counted from the end
     taken: Shared
     # (n_slices, W + 1) and (n_slices, M): the nodes of each window are from one place to the next;
     # (n_slices, 1) and (n_slices, 0) on a pool
@@ -36,6 +36,9 @@ class RestrictedRows(NamedTuple):
     closed: Shared
     # Dependencies of jobs that follow none
     none: Shared  # (0,) int64
+    # quotas of submitted jobs, of which there are none
+    no_counts: Shared  # (n, 0)
+    no_places: Shared  # (0, 2)
     coming: Shared  # (0,) COMING
     no_scalars: Shared  # (1,) never changed
     left: Rows  # (n, C, 2)
@@ -73,6 +76,8 @@ def restricted_of(kept, machine, e, s, start, stop):
         Windows(kept.window_begin[s], kept.window_end[s], kept.taken[s], kept.over[e]),
         Dependencies(
             kept.none, kept.none, kept.none, kept.none, kept.none, kept.coming, kept.none,
-            kept.no_scalars,
+            kept.none, kept.no_scalars,
         ),
+        # the quotas have settled by the time at which these, of none, are asked
+        Quotas(kept.no_counts[start:stop], kept.none, kept.no_places, kept.settled[e]),
     )  # fmt: skip

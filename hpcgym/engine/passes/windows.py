@@ -23,8 +23,8 @@ class Windows(NamedTuple):
 
     begin: NDArray[np.int64]  # [s]
     end: NDArray[np.int64]  # [s]
-    # how many processors of a pool are closed; on nodes, who holds the nodes then: a number behind
-    # those of the jobs
+    # how many processors of a pool are closed; on nodes, who holds the nodes then: a negative
+    # number, for they stand at the end of what is asked and held, behind all jobs
     taken: NDArray[np.int64]
     scalars: NDArray[np.void]  # (1,) SCALARS
 

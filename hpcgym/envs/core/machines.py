@@ -18,7 +18,6 @@ from hpcgym.envs.core.options import Options
 from hpcgym.envs.core.tables import Common
 from hpcgym.envs.core.told import State
 from hpcgym.schedule.result import Result
-from hpcgym.scheduler.capabilities import check_scheduler
 from hpcgym.scheduler.limits import Limit
 from hpcgym.simulation.nodes import (
     allocation_of,
@@ -82,18 +81,18 @@ class Machines:
     ) -> None:
         cluster = self.cluster = options.cluster
         self.units = self.counted = cluster.processors
-        self.books = keeps_books(options, is_pool(cluster, workload))
+        scheduler = options.scheduler
+        self.books = keeps_books(options, is_pool(cluster, workload, scheduler))
         self.n_booked = cluster.nodes if self.books else 0
-        needs = node_needs(cluster, workload, options.scheduler, self.books)
+        needs = node_needs(cluster, workload, scheduler, self.books)
         self.rows: Any = None
         if needs is not None:
             rows = number + beginnings  # behind those of simulations the nodes of beginnings
-            requested = workload.requested_time
-            self.rows = rooms_for(needs, requested, cluster, options.scheduler, rows, longest)
+            holders = len(needs) - len(workload)
+            requested = np.concatenate([workload.requested_time, np.zeros(holders, np.int64)])
+            self.rows = rooms_for(needs, requested, cluster, scheduler, rows, longest, holders)
         pool = () if self.rows is None else None
-        if cluster.groups and any(window.nodes for window in options.scheduler.windows):
-            check_scheduler(options.scheduler, "environments on nodes")
-        self.kept = restricted_rows([workload], options.scheduler, cluster, number, False)
+        self.kept = restricted_rows([workload], scheduler, cluster, number, not self.is_pool)
         self.parts = MachineParts(alone=(), pool=pool, rooms=self.rows, kept=self.kept)
 
     @property

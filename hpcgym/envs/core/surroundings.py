@@ -20,10 +20,13 @@ from hpcgym.engine.state import FOREVER
 from hpcgym.envs.core.cutting import Episode
 from hpcgym.errors import HpcgymError, check_choice
 from hpcgym.naming import seconds_of
+from hpcgym.schedule.result import Result
 from hpcgym.scheduler.rules import Scheduler
+from hpcgym.simulation.continued import cells_held
 from hpcgym.simulation.run import simulate
 from hpcgym.workload.extracts import extract, recorded_run_time
 from hpcgym.workload.model import Workload
+from hpcgym.workload.warm_start import Ongoing
 
 Ints = NDArray[np.int64]
 
@@ -226,6 +229,8 @@ def warm_parts(
         # those before the first that runs or waits then are past: a part that keeps none needs none
         first = 0 if keeps_past else int(np.argmax(ends > begin))
         part = extract(seen.take(slice(first, whole.stop), name=workload.name), max(begin, 0))
+        if around.start.windows and result.allocation is not None:
+            part = _on_their_nodes(part, result, first, whole.stop)
         if not keeps_past and part.initial is not None:
             nobody = part.initial.past.take(slice(0, 0))
             part = replace(part, initial=replace(part.initial, past=nobody))
@@ -243,3 +248,24 @@ def warm_parts(
         parts.append(part)
         offset += len(part)
     return parts, placed
+
+
+def _on_their_nodes(part: Workload, result: Result, first: int, stop: int) -> Workload:
+    """Return an extract of the rows from ``first`` to ``stop`` whose jobs run where they ran.
+
+    On other nodes they might run into a window, which they had been kept out of.
+    """
+    initial = part.initial
+    assert initial is not None
+    submit, run = result.workload.submit_time, recorded_run_time(result.workload)
+    ended = (submit < initial.begin) & (result.start + run <= initial.begin)
+    rows = first + np.flatnonzero(~ended[first:stop])
+    held = np.zeros(len(submit), np.bool_)
+    held[rows] = initial.running
+    cells = cells_held(result, None, held)
+    assert cells is not None
+    unknown = np.full(len(part), -1)
+    ongoing = Ongoing(
+        {}, result.cluster, np.arange(len(part)), unknown, unknown, cells=cells.take(rows)
+    )
+    return replace(part, initial=replace(initial, ongoing=ongoing))

@@ -9,7 +9,7 @@ from hpcgym.engine.answers.share_rows import begin_shares
 from hpcgym.engine.idle_power import rest
 from hpcgym.engine.machines.corun.rows import begin_corun
 from hpcgym.engine.machines.limited.rows import begin_machine
-from hpcgym.engine.machines.nodes.rows import copy_nodes, empty_nodes
+from hpcgym.engine.machines.nodes.rows import close_nodes, copy_nodes, empty_nodes
 from hpcgym.engine.many.beginnings import (
     begin_learning,
     line_up_rows,
@@ -67,6 +67,8 @@ def begin(e, table, batch, before, rooms, kept, limited, corun, fair):
             kept, e, np.int64(0), batch.sim[e], batch.blocks[e], batch.entries[e], batch.line[e],
             start, n,
         )  # fmt: skip
+        if rooms is not None:
+            close_nodes(rooms, kept, e, np.int64(0), start, n)
     if limited is not None:
         begin_machine(limited, e, start, start + n, table.jobs)
     begin_scores(e, table, batch, fair, start, n)

@@ -66,8 +66,9 @@ def simulate(e, table, batch, pool, rooms, kept, limited, learns, fair, stop_tim
         if pool is not None:
             run_restricted_on_pool(table, start, n, batch, kept, s, e, learns, fair, stop_time)
         if rooms is not None:
+            stop = len(rooms.needs)  # who holds nodes in windows stands behind the jobs of all
             run_restricted_on_nodes(
-                table, start, n, batch, rooms, start, kept, s, e, learns, fair, stop_time
+                table, start, n, batch, rooms, start, stop, kept, s, e, learns, fair, stop_time
             )  # fmt: skip
     if kept is None:
         if pool is not None:

@@ -74,8 +74,8 @@ ARGUMENTS = {
     "its `parse` takes; `None`: equal shares, half in a week",
     "quota": "how many jobs, or processors, may run at once, of each user or queue: the `quota` of "
     "`hpcgym.simulate`; not under limits. See Quotas and windows",
-    "maintenance": "when the machine is closed to jobs, on pools: the `maintenance` of "
-    "`hpcgym.simulate`",
+    "maintenance": "when the machine, or some of it, is closed to jobs: the `maintenance` of "
+    "`hpcgym.simulate`; not under limits",
     "reward": "see Rewards",
     "paid": 'when slowdowns and waits are rewarded: at the `"start"` of a job, at its `"end"`, or '
     'while it is `"waiting"`; see Rewards',
@@ -98,11 +98,12 @@ says how they work. A job that would exceed a quota is passed over, whatever the
 counts from its start to its end. No job starts that would run into a window, as predicted. With
 either, a pass asks as long as some waiting job fits the free processors that no quota keeps back;
 and a pass follows the end of a window. The schedules are those of `hpcgym.simulate` with the same
-`quota` and `maintenance`. (On nodes they are, unless all jobs of an episode ask for single cores
-and others of the workload do not.) The scheduler of `start` keeps the same quotas and windows. They
-go with `backfill` `"easy"` and `"none"`, and windows with pools of processors;
-`docs/combinations.md` says what else is refused. What is observed does not tell of quotas and
-windows, except `mask` in JobSelection."""
+`quota` and `maintenance`. On nodes there are two exceptions, where all jobs of an episode ask for
+single cores: if other jobs of the workload do not, and if nodes have powers. Then reservations are
+of nodes by name, and those of `hpcgym.simulate` are not. The scheduler of `start` keeps the same
+quotas and windows. They go with `backfill` `"easy"` and `"none"`; `docs/combinations.md` says what
+else is refused. What is observed does not tell of quotas and windows, except `mask` in
+JobSelection."""
 
 _OBSERVATION = """\
 By default a `Dict`. With `observation="flat"` it is one `Box(-1, 1, ({size},), float32)`, the

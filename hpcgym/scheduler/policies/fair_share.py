@@ -1,7 +1,8 @@
 """Fair share: who may use how much, and how fast what has been used is forgotten.
 
 Glesser 2016, section 6.2.2, equations 6.1 to 6.4, with the accounts above users as in the classic
-fair-share algorithm of Slurm (https://slurm.schedmd.com/classic_fair_share.html).
+fair-share algorithm of Slurm (https://slurm.schedmd.com/classic_fair_share.html); or its Fair Tree
+(https://slurm.schedmd.com/fair_tree.html).
 """
 
 from __future__ import annotations
@@ -15,14 +16,17 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.errors import HpcgymError, check_each_once, number_in, unknown
+from hpcgym.errors import HpcgymError, check_choice, check_each_once, number_in, unknown
 from hpcgym.files import toml_file
 
 WEEK_S = 604_800
 MOST_SECONDS = 2**53
 
 BY_GROUP = "group"
+CLASSIC, FAIR_TREE = FORMULAS = ("classic", "fair-tree")
 Account = int | str  # a user's number, or the name of an account above users
+#: What a text may say -> whether it is a number.
+_IN_TEXT = {"half_life_s": True, "damping": True, "accounts": False, "formula": False}
 
 
 @dataclass(frozen=True)
@@ -30,18 +34,22 @@ class FairShare:
     """Shares of users, and how fast their usage is forgotten.
 
     Usage is counted when a job ends, in processor seconds or joules, and halves in each
-    ``half_life_s`` from then on. An account's priority is 2^(-U / S / damping), with its usage U, a
-    part of all that there was to use, and its share S, a part of all shares.
+    ``half_life_s`` from then on. By the classic formula an account's priority is
+    2^(-U / S / damping), with its usage U, a part of all that there was to use, and its share S, a
+    part of all shares. By Fair Tree it is the user's place among all n: 1, (n - 1) / n, down to
+    1 / n. Of those with the same account above them, the first is the one with the greatest share
+    for its part of their usage; all users below it come before all below the next.
 
     Attributes
     ----------
     half_life_s : whole seconds in which usage loses half its weight; ``math.inf``: never.
-    damping : above 0; the larger, the less priorities differ.
+    damping : above 0; the larger, the less priorities differ. Of the classic formula.
     shares : user number, or name of an account -> share, above 0; 1 for all others. They count
         among those who have the same account above them.
     accounts : who stands above whom: a mapping of user numbers, and names of accounts, to names of
         accounts; or "group", where a user's jobs of one ``group_id`` of the workload are charged to
         the account ``group:NUMBER``. None: there are only users.
+    formula : "classic" or "fair-tree".
 
     Raises
     ------
@@ -59,6 +67,7 @@ class FairShare:
     damping: float = 1.0
     shares: Mapping[Account, float] = field(default_factory=dict, hash=False)
     accounts: str | Mapping[Account, str] | None = field(default=None, hash=False)
+    formula: str = CLASSIC
 
     def __post_init__(self) -> None:
         settle = object.__setattr__
@@ -66,6 +75,9 @@ class FairShare:
         settle(self, "damping", _above_zero("damping", self.damping))
         settle(self, "accounts", _accounts(self.accounts))
         settle(self, "shares", _shares(self.shares))
+        check_choice("formula", self.formula, FORMULAS)
+        if self.formula == FAIR_TREE and self.damping != 1:
+            raise HpcgymError("damping is of the classic formula, and not of fair-tree")
         for name in self.shares:
             if isinstance(name, str) and not self._may_be(name):
                 listed = self.accounts if isinstance(self.accounts, Mapping) else {}
@@ -74,6 +86,8 @@ class FairShare:
 
     def __str__(self) -> str:
         parts = [f"half_life_s={self.half_life_s:g}", f"damping={self.damping:g}"]
+        if self.formula != CLASSIC:
+            parts[1] = f"formula={self.formula}"
         if self.shares:
             parts.append("shares " + " ".join(f"{name}={s:g}" for name, s in self.shares.items()))
         if isinstance(self.accounts, Mapping):
@@ -107,12 +121,12 @@ class FairShare:
         pairs: dict[str, Any] = {}
         for pair in filter(None, given.split(",")):
             name, _, value = (part.strip() for part in pair.partition("="))
-            if name not in ("half_life_s", "damping", "accounts"):
-                known = ["half_life_s", "damping", "accounts"]
-                raise HpcgymError(unknown(argument, name, known, "a file .toml with shares"))
+            if name not in _IN_TEXT:
+                raise HpcgymError(unknown(argument, name, _IN_TEXT, "a file .toml with shares"))
             if name in pairs:
                 raise HpcgymError(f"{argument}: {name} is there twice in {given!r}")
-            pairs[name] = value if name == "accounts" else number_in(f"{argument}: {name}", value)
+            number = _IN_TEXT[name]
+            pairs[name] = number_in(f"{argument}: {name}", value) if number else value
         return cls._of(pairs, f"{argument}: ")
 
     @classmethod
@@ -156,7 +170,7 @@ class FairShare:
             "damping": self.damping,
             "shares": dict(self.shares),
             "accounts": accounts,
-        }
+        } | ({} if self.formula == CLASSIC else {"formula": self.formula})
 
     def tree(self, user_id: NDArray[np.int64], group_id: NDArray[np.int64]) -> Tree:
         """Return the accounts of jobs with these users and groups, both (n_jobs,)."""

@@ -21,6 +21,7 @@ _ANY = "not used: Dependency on any one of several jobs"
 _OTHER = "not used: Dependency that is no list such as afterok:12:13,afterany:14"
 _UNNAMED = "not used: Dependency singleton, without the fields JobName and User"
 _UNKNOWN_TASK = "not used: Dependency on a task of an array that is not there"
+_ITSELF = "not used: Dependency of a job on itself"
 _NO_RAW = "not used: Dependency on an array, whose tasks have no numbers without JobIDRaw"
 _BROKEN = "repaired: Dependency that the other's end did not meet taken for afterany"
 
@@ -72,6 +73,7 @@ def preceding(log: Log, number: Ints, status: Ints, submit: Ints) -> NDArray[Any
                 odd |= set() if earlier else {_UNNAMED}
             else:
                 others += jobs.meant(place, one, odd)
+        odd |= {_ITSELF} if number[place] in others else set()
         found.append([other for other in dict.fromkeys(others) if other != number[place]])
         for reason in odd:
             counts[reason] = counts.get(reason, 0) + 1

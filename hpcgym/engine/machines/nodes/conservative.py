@@ -171,8 +171,8 @@ def keep_first_to_come(progress, nodes, job):
             return
         ended = np.int64(-1)
         while i < nodes.scalars[0].n_events and (ended < 0 or nodes.plan[i].time == ended):
-            other = nodes.plan[i].job  # a window's holder stands behind all jobs
-            if nodes.plan[i].sign > 0 and other < len(progress) and progress[other].start >= 0:
+            other = nodes.plan[i].job  # negative: who holds nodes in a window
+            if nodes.plan[i].sign > 0 and other >= 0 and progress[other].start >= 0:
                 ended = nodes.plan[i].time
                 change(nodes, soon, other, nodes.plan[i].sign)
             i += 1

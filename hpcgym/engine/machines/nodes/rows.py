@@ -61,16 +61,20 @@ def make_rooms(
     longest: int,
     asks: NDArray[np.int64] | None = None,
     plans: bool = False,
+    holders: int = 0,
 ) -> Rooms:
     """Return the nodes of that many simulations of up to ``longest`` jobs of a table.
 
     ``needs``, ``capacity``, ``allocation``, ``seed``, ``asks`` and ``plans`` as :func:`make_nodes`
-    takes them.
+    takes them. So many as ``holders`` at the end of the table hold nodes in windows, in all
+    simulations.
     """
     most = np.minimum(needs[:, 0], len(capacity))
-    total = np.concatenate([[0], np.cumsum(most)])
-    ahead = np.minimum(np.arange(len(most)) + longest, len(most))
-    n_cells = int((total[ahead] - total[:-1]).max(initial=0))
+    jobs = len(most) - holders
+    total = np.concatenate([[0], np.cumsum(most[:jobs])])
+    ahead = np.minimum(np.arange(jobs) + longest, jobs)
+    n_cells = int((total[ahead] - total[:-1]).max(initial=0) + most[jobs:].sum())
+    longest += holders
     one = make_nodes(needs, capacity, allocation, seed, plans, asks)
     rows = empty_rows(one, number, names_of(Rows, Rooms))
     rows["cells"] = np.zeros((number, n_cells), one.cells.dtype)
@@ -166,29 +170,31 @@ def run_on_nodes(table, start, n, rows, rooms, e, learns, fair, stop_time):
 
 @jit
 def close_nodes(rooms, kept, e, s, first, n):
-    """Let those hold the nodes of windows who stand behind the ``n`` jobs from row ``first`` on."""
+    """Let those hold the nodes of windows who do, beside the ``n`` jobs from row ``first`` on."""
     closings = kept.closed_first.shape[1] - 1
-    nodes = nodes_of(rooms, e, first, first + n + closings)
+    nodes = nodes_of(rooms, e, first, first + n)
+    cell = nodes.held[n - 1].first + min(nodes.needs[n - 1, 0], len(nodes.free))
     for k in range(closings):
-        begin, stop = kept.closed_first[s, k], kept.closed_first[s, k + 1]
-        cell = nodes.held[n + k].first
-        for i in range(begin, stop):
-            nodes.cells[cell + i - begin].node = kept.closed[s, i]
-            nodes.cells[cell + i - begin].units = 1
-        nodes.held[n + k].count = stop - begin
+        holder = kept.taken[s, k]
+        nodes.held[holder].first = cell
+        for i in range(kept.closed_first[s, k], kept.closed_first[s, k + 1]):
+            nodes.cells[cell].node = kept.closed[s, i]
+            nodes.cells[cell].units = 1
+            cell += 1
+        nodes.held[holder].count = cell - nodes.held[holder].first
 
 
 @jit_inline
 def run_restricted_on_nodes(
-    table, start, n, rows, rooms, first, kept, s, e, learns, fair, stop_time
+    table, start, n, rows, rooms, first, stop, kept, s, e, learns, fair, stop_time
 ):  # fmt: skip
     """Simulate ``n`` jobs of a table, of slice ``s``, in row ``e`` under quotas and around windows.
 
-    ``first``: where the jobs begin in ``rooms``, with those who hold nodes in windows behind them.
-    Else as :func:`hpcgym.engine.machines.pool.rows.run_restricted_on_pool` does on a pool.
+    ``first``, ``stop``: where the jobs begin in ``rooms``, and the row behind those who hold nodes
+    in windows. Else as :func:`hpcgym.engine.machines.pool.rows.run_restricted_on_pool` does.
     """
     jobs, most = table.jobs[start : start + n], np.int64(FOREVER)
-    nodes = nodes_of(rooms, e, first, first + n + kept.closed_first.shape[1] - 1)
+    nodes = nodes_of(rooms, e, first, stop)
     machine = restricted_of(kept, nodes, e, s, start, start + n)
     return _run_restricted(jobs, table, start, rows, e, machine, learns, fair, stop_time, most)
 

@@ -1,0 +1,307 @@
+"""Quotas of submitted jobs: as in the slow simulators; by hand; what is refused, and proved."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from node_oracle import simulate_nodes_slowly
+from node_strategies import node_cases, partitioned_cases, slow_jobs_and_nodes
+from oracle import jobs_of, simulate_slowly
+from quota_strategies import COLUMNS, with_queues
+from strategies import cases
+from submission_strategies import chains, fitted, same
+
+import hpcgym
+from hpcgym.cluster import Cluster
+from hpcgym.errors import HpcgymError, HpcgymWarning
+from hpcgym.explanation import waits
+from hpcgym.explore.live import Session
+from hpcgym.validation.submitted import check_submitted
+from hpcgym.workload.model import Workload
+
+pytestmark = pytest.mark.compiled
+
+QUEUES = st.lists(st.integers(1, 2), min_size=1, max_size=5)
+Places = list[tuple[list[Any], int]]
+
+
+@st.composite
+def bounds(draw: st.DrawFn, workload: Workload) -> tuple[str, Places, list[Any]]:
+    """One to three quotas of submitted jobs, maybe of running ones too, as the oracle has them."""
+    texts, places, running = [], [], []
+    for _ in range(draw(st.integers(1, 3))):
+        column = draw(st.sampled_from(["all", *COLUMNS]))
+        only = draw(st.sampled_from([None, None, 1, 2]))
+        most = draw(st.sampled_from([1, 1, 2, 3, 5]))
+        queues = workload.queue.tolist()
+        keys = queues if column == "all" else workload.columns[COLUMNS[column]].tolist()
+        keys = [0 if column == "all" else key for key in keys]
+        keys = [
+            None if (column == "array" and key < 0) or (only and queue != only) else key
+            for key, queue in zip(keys, queues, strict=True)
+        ]
+        places.append((keys, most))
+        text = f"{column}:submitted={most}" if only is None else f"queue={only}/{column}:"
+        if only is not None:
+            text += f"submitted={most}"
+        if draw(st.booleans()):
+            jobs = draw(st.integers(1, 3))
+            running.append((keys, jobs, 10**9))
+            text += f"+jobs={jobs}"
+        texts.append(text)
+    return "; ".join(texts), places, running
+
+
+def with_numbers(workload: Workload, queues: list[int]) -> Workload:
+    numbered = workload.with_columns(job_number=list(range(1, len(workload) + 1)))
+    return with_queues(numbered, queues)
+
+
+@settings(max_examples=300)
+@given(st.data(), cases(), QUEUES, st.booleans())
+@pytest.mark.filterwarnings("ignore:.*no job follows another")
+@pytest.mark.filterwarnings("ignore:.*no window is between")
+@pytest.mark.filterwarnings("ignore:.*quotas of no job")
+def test_pools(
+    data: st.DataObject, case: tuple[Workload, Any], queues: list[int], depends: bool
+) -> None:
+    workload, rules = with_numbers(case[0], queues), fitted(case[1])
+    slow: dict[str, Any] = {}
+    if depends:
+        workload, rules["dependencies"], slow["follows"] = data.draw(chains(workload))
+    text, slow["places"], slow["quotas"] = data.draw(bounds(workload))
+    if isinstance(rules["estimate"], str) and data.draw(st.booleans()):
+        begin = data.draw(st.sampled_from(workload.submit_time.tolist()))
+        rules["maintenance"] = f"{begin}/{begin + 50}"
+        slow["windows"] = [(begin, begin + 50, workload.processors)]
+    result = hpcgym.simulate(workload, quota=text, **rules)
+    rules = {rule: rules[rule] for rule in rules if rule not in ("dependencies", "maintenance")}
+    expected = simulate_slowly(jobs_of(workload), workload.processors, **slow, **rules)
+    assert "submitted" in same(result, expected)
+
+
+@settings(max_examples=300)
+@given(st.data(), st.one_of(node_cases(), partitioned_cases()), QUEUES, st.booleans())
+@pytest.mark.filterwarnings("ignore:.*its jobs are in none of the machine's partitions")
+@pytest.mark.filterwarnings("ignore:.*EASY's reservation is of nodes by name")
+@pytest.mark.filterwarnings("ignore:.*no job follows another")
+@pytest.mark.filterwarnings("ignore:.*quotas of no job")
+def test_nodes(
+    data: st.DataObject, case: tuple[Cluster, Workload, Any], queues: list[int], depends: bool
+) -> None:
+    cluster, workload, rules = case[0], with_numbers(case[1], queues), fitted(case[2])
+    slow: dict[str, Any] = {}
+    given_rules: dict[str, Any] = {}
+    if depends:
+        workload, given_rules["dependencies"], slow["follows"] = data.draw(chains(workload))
+    given_rules["quota"], slow["places"], slow["quotas"] = data.draw(bounds(workload))
+    result = hpcgym.simulate(workload, cluster=cluster, **given_rules, **rules)
+    jobs, capacity = slow_jobs_and_nodes(cluster, workload)
+    assert "submitted" in same(result, simulate_nodes_slowly(jobs, capacity, **slow, **rules))
+
+
+def five(**columns: list[int]) -> Workload:
+    """Return five jobs, of three users in two queues, on a machine with room for all of them."""
+    given = {
+        "job_number": [1, 2, 3, 4, 5],
+        "submit_time": [0, 0, 1, 2, 3],
+        "run_time": [10, 20, 10, 5, 5],
+        "requested_time": [20] * 5,
+        "requested_processors": [1] * 5,
+        "user_id": [1, 2, 1, 1, 3],
+        "queue": [1, 2, 2, 1, 2],
+    }
+    return Workload.from_columns({**given, **columns}, processors=8)
+
+
+BY_HAND = [
+    ("user:submitted=9", [0, 0, 1, 2, 3]),
+    ("all:submitted=4", [0, 0, 1, 2, 7]),  # job 4 ends then
+    # jobs 1 and 3 to 4, one after the other
+    ("user:submitted=1", [0, 0, 10, 20, 3]),
+    ("queue=2:submitted=1", [0, 0, 20, 2, 30]),
+    # at 10 s job 3 is kept out by queue 2, and job 4, which is due later, goes past it; at 20 s
+    # both job 3 and job 5 would be the one of queue 2
+    ("user:submitted=1; queue:submitted=1", [0, 0, 20, 10, 30]),
+]
+
+
+@pytest.mark.parametrize(("quota", "submits"), BY_HAND)
+@pytest.mark.parametrize("backfill", ["none", "easy", "depth:2", "slurm"])
+def test_by_hand(quota: str, submits: list[int], backfill: str) -> None:
+    """Who is submitted starts at once."""
+    jobs = five()
+    result = hpcgym.simulate(jobs, quota=quota, backfill=backfill)
+    found = dict(zip(result.workload.job_number.tolist(), result.start.tolist(), strict=True))
+    assert [found[number] for number in range(1, 6)] == submits
+    assert result.wait.tolist() == [0] * 5
+    assert result.given is jobs
+    assert "submitted" in hpcgym.validate_schedule(result)
+
+
+@pytest.mark.parametrize(("quota", "submits"), BY_HAND)
+def test_the_slow_simulator_by_hand(quota: str, submits: list[int]) -> None:
+    jobs = five()
+    places = []
+    for part in quota.split(";"):
+        column, _, most = part.strip().partition(":submitted=")
+        keys = {
+            "user": jobs.user_id.tolist(),
+            "all": [0] * 5,
+            "queue": jobs.queue.tolist(),
+            "queue=2": [1 if queue == 2 else None for queue in jobs.queue.tolist()],
+        }[column]
+        places.append((keys, int(most)))
+    ended = simulate_slowly(jobs_of(jobs), 8, backfill="easy", places=places)
+    assert [job.submit for job in ended] == [job.start for job in ended] == submits
+
+
+def test_who_waits_in_the_queue_counts() -> None:
+    """By hand: one processor, and two of its user's jobs run or wait at any time."""
+    jobs = five(user_id=[1] * 5, run_time=[10] * 5)
+    result = hpcgym.simulate(jobs, processors=1, quota="user:submitted=2")
+    assert result.workload.submit_time.tolist() == [0, 0, 10, 20, 30]
+    assert result.start.tolist() == [0, 10, 20, 30, 40]
+    assert result.wait.tolist() == [0, 10, 10, 10, 10]
+    both = hpcgym.simulate(jobs, quota="user:submitted=3+jobs=1")  # on eight processors
+    assert both.workload.submit_time.tolist() == [0, 0, 1, 10, 20]
+    assert both.start.tolist() == [0, 10, 20, 30, 40]
+    hpcgym.validate_schedule(both)
+
+
+def test_who_was_outside_stands_behind_those_submitted_meanwhile() -> None:
+    """By hand: job 2 is due first, and comes when job 1 ends; job 5 came at 3 s."""
+    jobs = five(user_id=[1, 1, 2, 3, 4])
+    result = hpcgym.simulate(jobs, processors=1, quota="user:submitted=1")
+    assert result.workload.job_number.tolist() == [1, 3, 4, 5, 2]
+    assert result.workload.submit_time.tolist() == [0, 1, 2, 3, 10]
+    assert result.start.tolist() == [0, 10, 20, 25, 30]
+    hpcgym.validate_schedule(result)
+
+
+def test_who_was_outside_comes_before_those_that_are_due_in_that_second() -> None:
+    """By hand: job 2 follows job 1, and is due as that ends; job 3 has waited outside since 5 s."""
+    jobs = Workload.from_columns(
+        {
+            "job_number": [1, 2, 3],
+            "submit_time": [0, 0, 5],
+            "run_time": [10, 10, 10],
+            "requested_time": [10] * 3,
+            "requested_processors": [1] * 3,
+            "user_id": [1, 2, 1],
+            "preceding_job": [-1, 1, -1],
+        },
+        processors=1,
+    )
+    result = hpcgym.simulate(jobs, quota="user:submitted=1", dependencies="after")
+    assert result.workload.submit_time.tolist() == [0, 10, 10]
+    assert result.workload.job_number.tolist() == [1, 2, 3]
+    assert result.start.tolist() == [0, 20, 10]
+    hpcgym.validate_schedule(result)
+
+
+@given(cases())
+@pytest.mark.filterwarnings("ignore:.*quotas of no job")
+def test_a_quota_that_bounds_nothing_changes_nothing(case: tuple[Workload, Any]) -> None:
+    """By the simulator of jobs that come when the log says."""
+    workload, rules = with_numbers(case[0], [1]), fitted(case[1])
+    result = hpcgym.simulate(workload, quota="user:submitted=1000", **rules)
+    plain = hpcgym.simulate(workload, quota="user:jobs=1000", **rules)
+    for name in ("start", "reserved_start", "backfilled", "wait"):
+        assert getattr(result, name).tolist() == getattr(plain, name).tolist()
+
+
+def test_a_log_of_which_most_waits_outside() -> None:
+    """Jobs of one user come one after the other, whatever the machine."""
+    jobs = hpcgym.load_workload("lublin:jobs=300,processors=64,seed=3")
+    jobs = jobs.with_columns(user_id=[1] * 300, submit_time=[0] * 300)
+    result = hpcgym.simulate(jobs, quota="user:submitted=1")
+    assert result.start.tolist() == [0, *result.end[:-1].tolist()]
+    assert result.workload.job_number.tolist() == jobs.job_number.tolist()
+    hpcgym.validate_schedule(result)
+
+
+@given(st.data(), cases(), QUEUES, st.integers(-3, 3).filter(bool))
+@pytest.mark.filterwarnings("ignore:.*quotas of no job")
+def test_the_proof_finds_any_job_that_comes_at_another_time(
+    data: st.DataObject, case: tuple[Workload, Any], queues: list[int], by: int
+) -> None:
+    workload = with_numbers(case[0], queues)
+    text, _, _ = data.draw(bounds(workload))
+    result = hpcgym.simulate(workload, quota=text)
+    assert check_submitted(result) == []
+    job = data.draw(st.integers(0, len(workload) - 1))
+    submit = result.workload.submit_time.copy()
+    submit[job] += by
+    moved = {**result.workload.columns, "submit_time": submit}
+    wrong = replace(result, workload=replace(result.workload, columns=moved))
+    text = f"job {job} is submitted at {submit[job]} s, and should be at {submit[job] - by} s"
+    assert any(text in one for one in check_submitted(wrong))
+
+
+def test_the_proof_counts_by_itself() -> None:
+    result = hpcgym.simulate(five(), quota="user:submitted=2")
+    wrong = replace(result, scheduler=result.scheduler.but(quota="user:submitted=1"))
+    with pytest.raises(HpcgymError) as error:
+        hpcgym.validate_schedule(wrong)
+    assert "quota user:submitted=1: at 1 s 2 jobs run or wait" in str(error.value)
+    assert "job 2 is submitted at 1 s, and should be at 10 s" in str(error.value)
+    unknown = replace(wrong, given=None)  # then it is not known when jobs are due
+    with pytest.raises(HpcgymError, match=r"schedule: quota user:submitted=1: at 1 s 2 jobs run"):
+        hpcgym.validate_schedule(unknown)
+    late = replace(result, scheduler=result.scheduler.but(quota="user:submitted=3"))
+    with pytest.raises(HpcgymError, match=r"job 4 is submitted at 10 s, and should be at 2 s"):
+        hpcgym.validate_schedule(late)
+
+
+def test_numbers_that_stand_twice_prove_less() -> None:
+    jobs = five(job_number=[1, 1, 3, 4, 4])
+    hpcgym.validate_schedule(hpcgym.simulate(jobs, quota="user:submitted=1"))
+
+
+@pytest.mark.parametrize("order", ["lcfs", "f3", "submit + area"])
+def test_orders_by_submission_are_refused(order: str) -> None:
+    told = (
+        r"looks at when the log says that jobs are submitted, and quota='all:submitted=3' changes"
+    )
+    with pytest.raises(HpcgymError, match=told):
+        hpcgym.simulate(five(), quota="all:submitted=3", policy=order)
+
+
+def test_what_is_not_told_of_such_a_schedule() -> None:
+    result = hpcgym.simulate(five(), quota="user:submitted=1")
+    with pytest.raises(HpcgymError, match="a simulation with quotas of submitted jobs cannot be"):
+        hpcgym.continued(result, 5)
+    with pytest.raises(HpcgymError, match="what all jobs waited for can be told"):
+        waits(result)
+    told = hpcgym.explain(result, 3)
+    assert told.passes.empty
+    assert told.sentences[1].endswith("it was submitted 9 s later than in the log.")
+    assert "submitted" not in str(hpcgym.explain(result, 5))
+    with pytest.raises(HpcgymError, match="cannot be explored live, since quotas say when jobs"):
+        Session({"one": result}, [])
+
+
+def test_limits_of_qos(tmp_path: Path) -> None:
+    file = tmp_path / "qos.txt"
+    file.write_text(
+        "Name|Priority|MaxJobsPU|GrpJobs|GrpSubmit|MaxSubmitPU\n"
+        "day|10|||2|\nnight|10|1||0|2\nnormal|0||||0\n"
+    )
+    told = "not followed: night: GrpSubmit=0, normal: MaxSubmitPU=0$"
+    with pytest.warns(HpcgymWarning, match=told):
+        scheduler = hpcgym.Scheduler(quota=str(file))
+    assert scheduler.quota == "queue=day:submitted=2; queue=night/user:jobs=1+submitted=2"
+    assert hpcgym.Scheduler(quota=scheduler.quotas) == scheduler
+    jobs = five(user_id=[1] * 5, queue=[1, 1, 1, 2, 2])
+    jobs = replace(jobs, header={"Queue": ["1 day", "2 night"]})
+    result = hpcgym.simulate(jobs, scheduler)
+    assert result.workload.job_number.tolist() == [1, 2, 4, 5, 3]
+    assert result.workload.submit_time.tolist() == [0, 0, 2, 3, 10]
+    assert result.start.tolist() == [0, 0, 2, 7, 10]
+    hpcgym.validate_schedule(result)
