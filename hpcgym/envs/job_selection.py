@@ -86,8 +86,8 @@ class JobSelection(SchedulingEnv):
 
     ### Quotas and windows
 
-    {restricted} Both need `reservation="revised"`, which `hpcgym/JobSelection-v1` has only if told
-    so.
+    {restricted} Both need `reservation="revised"`, which version 1 of this environment has only if
+    told so.
 
     ## Action Space
 

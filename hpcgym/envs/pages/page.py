@@ -102,8 +102,7 @@ and a pass follows the end of a window. The schedules are those of `hpcgym.simul
 single cores: if other jobs of the workload do not, and if nodes have powers. Then reservations are
 of nodes by name, and those of `hpcgym.simulate` are not. The scheduler of `start` keeps the same
 quotas and windows. They go with `backfill` `"easy"` and `"none"`; `docs/combinations.md` says what
-else is refused. What is observed does not tell of quotas and windows, except `mask` in
-JobSelection."""
+else is refused. Observations do not tell of quotas and windows, but `mask` in JobSelection does."""
 
 _OBSERVATION = """\
 By default a `Dict`. With `observation="flat"` it is one `Box(-1, 1, ({size},), float32)`, the
