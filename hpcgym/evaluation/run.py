@@ -13,7 +13,7 @@ from hpcgym.cluster import Cluster
 from hpcgym.envs import VERSIONS
 from hpcgym.envs.core.cutting import Episode
 from hpcgym.envs.core.episodes import Episodes
-from hpcgym.envs.core.surroundings import counted
+from hpcgym.envs.core.surroundings import RESTRICTING, counted
 from hpcgym.errors import HpcgymError, check_choice, check_whole, unknown
 from hpcgym.evaluation import limited, shared
 from hpcgym.evaluation.brought import acts
@@ -200,6 +200,7 @@ def evaluate(
     part = Episodes(
         whole, episodes, jobs, slices, train_share, **around, keeps_past=True,
         cluster=None if cluster is None else machine_of(whole, cluster, None),
+        rules={name: rules[name] for name in RESTRICTING if rules.get(name) is not None},
     )  # fmt: skip
     chosen = part.named(part.usual if n is None else n, seed)
     if together:

@@ -202,7 +202,6 @@ APART: dict[tuple[str, str], str] = {
     },
     ("quota", "look-ahead"): _NO_QUOTA,
     ("quota", "shutdown"): "reservations reckon with processors that are on",
-    ("quota", "extract"): "not built yet: jobs that run at its beginning would have to count",
     ("conservative", "quota"): "reservations that are kept would be of jobs that may not start",
     ("until-shadow", "quota"): _OTHER_PLAN,
     ("hold", "quota"): _OTHER_PLAN,
@@ -244,6 +243,7 @@ APART: dict[tuple[str, str], str] = {
         for place in ("failures", "whole nodes", "shared nodes", "environments", "batches")
     },
     ("submitted", "look-ahead"): _NO_KEEPING_OUT,
+    ("submitted", "extract"): _OF_THE_LOG,
     **{
         ("preemption", place): _NO_STOPS
         for place in ("failures", "whole nodes", "shared nodes", "environments", "batches")

@@ -27,8 +27,11 @@ def make_quotas(workload: Workload, quotas: tuple[Quota, ...]) -> Quotas:
     """
     width = np.array(workload.requested_processors)
     counted = [quota.counted(workload) for quota in quotas]
+    waits = (
+        np.ones(len(workload), np.bool_) if workload.initial is None else ~workload.initial.running
+    )
     for quota, count in zip(quotas, counted, strict=True):
-        wide = (count >= 0) & (width > _bound(quota.processors))
+        wide = waits & (count >= 0) & (width > _bound(quota.processors))
         if wide.any():
             job = int(wide.argmax())
             raise WorkloadError(
@@ -38,6 +41,15 @@ def make_quotas(workload: Workload, quotas: tuple[Quota, ...]) -> Quotas:
             )
     most = [(_bound(quota.jobs), _bound(quota.processors)) for quota in quotas]
     return _counting(width, counted, most)
+
+
+def use_up(quotas: Quotas, running: NDArray[np.bool_]) -> None:
+    """Let the jobs count that run at the beginning; together they may exceed a quota."""
+    for k in range(quotas.counts.shape[1]):
+        counts = quotas.counts[:, k]
+        rows = running & (counts >= 0)
+        used = np.column_stack([np.ones_like(counts), quotas.processors])
+        np.subtract.at(quotas.left, counts[rows], used[rows])
 
 
 def make_places(workload: Workload, quotas: tuple[Quota, ...]) -> Quotas:

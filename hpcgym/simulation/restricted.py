@@ -18,7 +18,7 @@ from hpcgym.engine.rows import Rows, names_of
 from hpcgym.errors import HpcgymError, HpcgymWarning, warn_caller
 from hpcgym.scheduler.capabilities import check_scheduler
 from hpcgym.simulation.dependencies import make_dependencies, submit_none
-from hpcgym.simulation.quotas import make_places, make_quotas, warn_of_none
+from hpcgym.simulation.quotas import make_places, make_quotas, use_up, warn_of_none
 from hpcgym.simulation.windows import closings, make_windows, warn_of_unmet
 
 if TYPE_CHECKING:
@@ -107,6 +107,8 @@ def restricted(
     """
     machine: Any = () if nodes is None else nodes
     quotas = make_quotas(workload, scheduler.quotas)
+    if workload.initial is not None:
+        use_up(quotas, workload.initial.running)
     warn_of_none([workload], scheduler.quotas, [quotas])
     closed = closings(workload, scheduler, cluster)
     windows = make_windows(closed, nodes is not None)

@@ -87,6 +87,30 @@ def test_a_prefix_is_what_starts_and_the_one_behind() -> None:
     assert job_view.prefix(alone, np.array([[1, 0]])).tolist() == [2]
 
 
+def test_jobs_behind_one_that_a_quota_keeps_back_are_seen() -> None:
+    """Two of the first four jobs are of a user who has one running, so that places have gaps."""
+    jobs = hpcgym.Workload.from_columns(
+        {
+            "submit_time": [0, 0, 0, 0, 0],
+            "run_time": [100, 100, 50, 60, 70],
+            "requested_time": [100, 100, 50, 60, 70],
+            "requested_processors": [4, 3, 2, 1, 2],
+            "user_id": [1, 1, 2, 1, 3],
+        },
+        processors=8,
+    )
+    envs = gymnasium.make_vec(
+        "hpcgym/JobSelection-v0", workload=jobs, jobs=5, window=8, quota="user:jobs=1"
+    )
+    envs.reset(seed=0)
+    observation, _, _, _, info = envs.step(np.array([0]))
+    assert info["window"][0, :4].tolist() == [1, 2, 3, 4]
+    look = job_view.seen(observation)
+    assert look.place.tolist() == [1, 3]
+    assert look.mask.tolist() == [[False, True, False, True]]
+    assert look.requested_s[0, [1, 3]] == pytest.approx([50, 70], rel=1e-4)
+
+
 def test_numbers_are_those_of_the_jobs() -> None:
     options = {"workload": WORKLOAD, "jobs": 40, "window": 16}
     envs = gymnasium.make_vec("hpcgym/JobSelection-v1", num_envs=3, **options)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from extract_strategies import parts_of, recorded, usable
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from node_oracle import simulate_nodes_slowly
@@ -61,6 +62,74 @@ def test_nodes(data: st.DataObject, case: tuple[Cluster, Workload, Any], queues:
     assert result.backfilled.tolist() == [job.backfilled for job in expected]
     assert result.reserved_start.tolist() == [job.reserved_start for job in expected]
     hpcgym.validate_schedule(result)
+
+
+@settings(max_examples=300)
+@given(st.data(), cases(), st.lists(st.integers(1, 2), min_size=1, max_size=5))
+@pytest.mark.filterwarnings("ignore:.*quotas of no job")
+def test_extracts(data: st.DataObject, case: tuple[Workload, Any], queues: list[int]) -> None:
+    """Jobs that run at the beginning count, and may exceed a quota: no log keeps it."""
+    workload = recorded(data, with_queues(case[0], queues))
+    part, rules, begin, end = parts_of(data, workload, usable(fitted(case[1])))
+    if part is None:
+        return
+    text, slow = data.draw(quotas(workload))
+    result = hpcgym.simulate(part, quota=text, **rules)
+    jobs = jobs_of(workload)
+    expected = simulate_slowly(
+        jobs, workload.processors, quotas=slow, **rules, begin=begin, end=end
+    )
+    decided = [job for job in expected if job.end > begin]
+    assert result.start.tolist() == [job.start for job in decided]
+    assert result.backfilled.tolist() == [job.backfilled for job in decided]
+    assert result.reserved_start.tolist() == [job.reserved_start for job in decided]
+    hpcgym.validate_schedule(result)
+
+
+@settings(max_examples=200)
+@given(
+    st.data(),
+    st.one_of(node_cases(), partitioned_cases()),
+    st.lists(st.integers(1, 2), min_size=1, max_size=5),
+)
+@pytest.mark.filterwarnings("ignore:.*its jobs are in none of the machine's partitions")
+@pytest.mark.filterwarnings(
+    "ignore:with quotas, windows or dependencies EASY's reservation is of nodes by name"
+)
+@pytest.mark.filterwarnings("ignore:.*quotas of no job")
+def test_they_go_on_as_if_never_interrupted(
+    data: st.DataObject, case: tuple[Cluster, Workload, Any], queues: list[int]
+) -> None:
+    cluster, workload = case[0], with_queues(case[1], queues)
+    rules = usable(fitted(case[2])) | {"quota": data.draw(quotas(workload))[0]}
+    long = hpcgym.simulate(workload, cluster=cluster, **rules)
+    begin = data.draw(st.integers(0, int(long.end.max())))
+    part, goes_on = hpcgym.continued(long, begin), long.end >= begin
+    if not isinstance(rules["estimate"], str):
+        rules["estimate"] = np.asarray(rules["estimate"])[goes_on]
+    result = hpcgym.simulate(part, cluster=cluster, **rules)
+    assert result.start.tolist() == long.start[goes_on].tolist()
+    assert result.end.tolist() == long.end[goes_on].tolist()
+    assert result.reserved_start.tolist() == long.reserved_start[goes_on].tolist()
+    hpcgym.validate_schedule(result)
+
+
+def test_by_hand_in_an_extract() -> None:
+    """At 5 s two jobs of the user run, one too many; the third waits until both have ended."""
+    log = four(submit_time=[0, 0, 6, 7], wait_time=[0, 0, 0, 0], run_time=[10, 20, 5, 5])
+    part = log.with_columns(requested_time=log.run_time).extract(5)
+    result = hpcgym.simulate(part, quota="user:jobs=1")
+    assert result.start.tolist() == [0, 0, 20, 25]
+    hpcgym.validate_schedule(result)
+    early = replace(result, start=np.array([0, 0, 19, 25]))
+    with pytest.raises(HpcgymError, match=r"quota user:jobs=1: at 19 s 2 jobs run"):
+        hpcgym.validate_schedule(early)
+
+
+def test_who_runs_at_the_beginning_may_be_too_wide() -> None:
+    log = four(submit_time=[0, 0, 6, 7], wait_time=[0, 0, 0, 0], requested_processors=[4, 2, 2, 2])
+    result = hpcgym.simulate(log.extract(5), quota="user:processors=3")
+    assert result.start.tolist() == [0, 0, 10, 20]
 
 
 @settings(max_examples=60)

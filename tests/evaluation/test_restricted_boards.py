@@ -61,6 +61,31 @@ def test_the_best_fixed_weights_are_found_under_them() -> None:
     same(board.by_slice[name], "easy", rules, FITTING)
 
 
+@pytest.mark.parametrize("env", [None, "JobSelection-v0"])
+def test_slices_that_begin_with_jobs_begin_under_the_quotas(env: str | None) -> None:
+    """Each begins as EASY under the quota left the machine, and is simulated so by all."""
+    rules = {"quota": "user:jobs=2"}
+    more: dict[str, Any] = {"env_options": {"window": 256}} if env else {}
+    board = evaluate(
+        {"mine": find_baseline("saf")} if env else ["saf"], FITTING, jobs=60, n=6, budget=0,
+        start="warm", env=f"hpcgym/{env}" if env else None, **more, **rules,
+    )  # fmt: skip
+    long = hpcgym.simulate(FITTING, "easy", **rules)
+    # beside who acts, schedulers have the environment's rules
+    saf = hpcgym.Scheduler("saf", backfill_order="fcfs") if env else "saf"
+    (name,) = [row for row in board.by_slice if row.startswith("saf (")]
+    for slice_name, value in board.by_slice[name].items():
+        first = (len(FITTING) + 1) // 2 + 60 * int(slice_name.removeprefix("window "))
+        stop = first + 60
+        part = hpcgym.continued(long, int(FITTING.submit_time[first]))
+        rows = np.flatnonzero(part.job_number <= FITTING.job_number[stop - 1])
+        result = hpcgym.simulate(part.take(rows), saf, **rules)
+        counted = result.workload.job_number >= FITTING.job_number[first]
+        assert value == pytest.approx(result.bsld[counted].mean(), rel=1e-12)
+    if env:
+        np.testing.assert_allclose(board.by_slice["mine"], board.by_slice[name], rtol=1e-12)
+
+
 def test_dispatchers_are_refused() -> None:
     with pytest.raises(HpcgymError, match="quota does not go with the dispatcher prb"):
         evaluate("prb", TRACE, jobs=60, budget=0, quota="user:jobs=2")

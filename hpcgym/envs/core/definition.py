@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from hpcgym.envs.core.episodes import Episodes
 from hpcgym.envs.core.options import Options, read_options
+from hpcgym.envs.core.surroundings import RESTRICTING
 from hpcgym.errors import nearest
 from hpcgym.scheduler.estimates.learning import asks_for_predictions
 from hpcgym.scheduler.usage import counts_usage
@@ -61,7 +62,7 @@ def episodes_of(definition: Definition, given: Mapping[str, Any]) -> Episodes:
     """Return the episodes of an environment, by its arguments for them."""
     options, features = definition.options, definition.rules.get("features", ())
     scheduler = options.scheduler
-    both = {"quota": scheduler.quota, "maintenance": scheduler.maintenance}
+    both = {rule: getattr(scheduler, rule) for rule in RESTRICTING}
     kept = {rule: value for rule, value in both.items() if value is not None}
     return Episodes(
         options.workload,
