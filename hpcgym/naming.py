@@ -56,6 +56,8 @@ NAMED = {
     "queue": "queue",
     "partition": "partition",
 }
+#: The same, and QOS, which logs of Slurm have as queues.
+WITH_QOS = {**NAMED, "qos": NAMED["queue"]}
 #: The name of what a job runs, in tables: a text for each number of ``executable``.
 CODE = "code"
 #: Columns of names in tables -> the columns of numbers that they are of.

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.errors import HpcgymError, unknown
-from hpcgym.naming import NAMED
+from hpcgym.naming import WITH_QOS
 from hpcgym.scheduler.policies.features import JobColumns
 
 if TYPE_CHECKING:
@@ -22,8 +22,6 @@ MODES = {
     "requeue": "they wait again, and then run from the beginning",
     "cancel": "they do not run again",
 }
-#: Words for columns -> the columns. In logs of Slurm, queues are QOS.
-COLUMNS = {**NAMED, "qos": NAMED["queue"]}
 SUCH = "'partition:interactive>batch'"  # in messages
 
 
@@ -33,7 +31,7 @@ class Preemption:
 
     Attributes
     ----------
-    column : what jobs are told apart by, of :data:`COLUMNS`.
+    column : what jobs are told apart by, of :data:`hpcgym.naming.WITH_QOS`.
     pairs : names, or numbers that have none, of whose jobs may stop whose.
     mode : a name of :data:`MODES`.
 
@@ -54,8 +52,8 @@ class Preemption:
     mode: str = "requeue"
 
     def __post_init__(self) -> None:
-        if self.column not in COLUMNS:
-            raise HpcgymError(f"preemption: {unknown('column', self.column, COLUMNS)}")
+        if self.column not in WITH_QOS:
+            raise HpcgymError(f"preemption: {unknown('column', self.column, WITH_QOS)}")
         if self.mode not in MODES:
             raise HpcgymError(
                 f"preemption: {unknown('mode', self.mode, MODES)}; jobs are not suspended"
@@ -64,7 +62,7 @@ class Preemption:
             if not name:
                 raise HpcgymError(f"preemption: a name is missing; it must be such as {SUCH}")
             column, colon, rest = name.partition(":")
-            if colon and column in COLUMNS:
+            if colon and column in WITH_QOS:
                 raise HpcgymError(
                     f"preemption: one column is for all names, {self.column}: {rest!r} stands with"
                     f" another, {column}"
@@ -119,7 +117,7 @@ class Preemption:
         group = np.full(len(workload), -1, np.int64)
         columns = JobColumns(workload)
         for place, name in enumerate(self.levels):
-            group[columns.is_called(COLUMNS[self.column], name)] = place
+            group[columns.is_called(WITH_QOS[self.column], name)] = place
         return group
 
     @property

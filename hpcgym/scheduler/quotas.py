@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.errors import HpcgymError, unknown
-from hpcgym.naming import ARRAY, NAMED
+from hpcgym.naming import ARRAY, WITH_QOS
 from hpcgym.scheduler.policies.features import JobColumns
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 #: What a quota may bound: jobs and processors that run at once, and jobs that run or wait.
 BOUNDS = ("jobs", "processors", "submitted")
 #: What jobs are counted apart by -> columns of their numbers. In logs of Slurm, queues are QOS.
-COLUMNS = {**NAMED, "qos": NAMED["queue"], ARRAY: ARRAY}
+COLUMNS = {**WITH_QOS, ARRAY: ARRAY}
 _MOST = 2**31
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 from zlib import crc32
 
@@ -23,7 +24,7 @@ from hpcgym.baselines import find_baseline
 from hpcgym.envs import any_version
 from hpcgym.envs.job_selection import JobSelection
 from hpcgym.envs.mixed_policy import MixedPolicy
-from hpcgym.errors import HpcgymError, WorkloadError
+from hpcgym.errors import HpcgymError, WorkloadError, WorkloadWarning
 from hpcgym.workload.model import Workload
 
 pytestmark = [
@@ -320,6 +321,50 @@ def test_the_only_choice_is_forced() -> None:
         played = play(env, lambda _, __, info: int(np.argmax(info["action_mask"])))
         assert len(played) - 1 == steps
         assert env.result().start.tolist() == [0, 10, 20, 0]
+
+
+@pytest.mark.parametrize("env_id", ["JobSelection", "QueueOrdering"])
+def test_what_quotas_let_start_is_seen(env_id: str) -> None:
+    """Counted anew from the jobs that run; with no quota all jobs may."""
+    features = ("within_quota", "processors", "queue=2", "qos=2")
+    jobs = hpcgym.load_workload("lublin:jobs=80,processors=32,seed=5,load=1.3")
+    jobs = jobs.with_columns(queue=1 + np.arange(80) % 3)
+    given = whole(jobs, window=20, features=features)
+    for quota in ("user:jobs=1", None):
+        env, seen = SINGLE[env_id](**given, quota=quota), set()
+        observation, info = env.reset(seed=0)
+        terminated, rng = False, np.random.default_rng(0)
+        while not terminated:
+            rows, result = rows_of(info), env.result()
+            runs = (result.start >= 0) & (result.start <= env.time) & (result.end > env.time)
+            users = set(jobs.user_id[runs].tolist()) if quota else set()
+            allowed = [float(user not in users) for user in jobs.user_id[rows].tolist()]
+            shown = observation["jobs"][: len(rows)]
+            assert shown[:, 0].tolist() == allowed
+            assert shown[:, 2].tolist() == (jobs.queue[rows] == 2).tolist()
+            assert shown[:, 3].tolist() == shown[:, 2].tolist()
+            assert not observation["jobs"][len(rows) :].any()
+            seen |= set(allowed)
+            action: Any = rng.random(20, np.float32)
+            if env_id == "JobSelection":
+                action = int(np.argmax(info["action_mask"]))
+            observation, _, terminated, _, info = env.step(action)
+        assert seen == ({0.0, 1.0} if quota else {1.0})
+
+
+def test_features_that_compare_with_a_name() -> None:
+    jobs = replace(four().with_columns(queue=[1, 2, 2, 1]), header={"Queue": ["1 day", "2 night"]})
+    env = JobSelection(**whole(jobs, window=5, features={"queue=night": None, "wait": None}))
+    assert env.reset()[0]["jobs"][:, 0].tolist() == [0, 1, 1, 0, 0]
+    with pytest.warns(WorkloadWarning, match="did you mean 'night'"):
+        JobSelection(**whole(jobs, features=["queue=nigth"]))
+    for name, message in (
+        ("queues=night", "features must be one of .*not 'queues'|unknown features 'queues'"),
+        ("queue=", "compares with no name"),
+        ("queue", "unknown features 'queue'"),
+    ):
+        with pytest.raises(HpcgymError, match=message):
+            JobSelection(**whole(jobs, features=[name]))
 
 
 def test_masks_are_what_quotas_say_of_who_runs() -> None:

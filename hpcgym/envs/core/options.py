@@ -10,6 +10,7 @@ from typing import Any
 from hpcgym.cluster.pool import Cluster
 from hpcgym.envs.core.rewards import ALONE, Reward, Rewards, read_rewards
 from hpcgym.errors import HpcgymError, check_choice, unknown
+from hpcgym.naming import WITH_QOS
 from hpcgym.scheduler.capabilities import check_scheduler
 from hpcgym.scheduler.policies.features import check_features
 from hpcgym.scheduler.rules import Scheduler
@@ -32,9 +33,10 @@ WINDOW_FEATURES = {
     "fits": "1 if there are enough free processors now, else 0",
     "leaves": "share of the machine that stays free if the job starts, 0 if it does not fit",
     "policy_time": "run time that policies look at (`policy_estimate`), t / (t + 1 h)",
+    "within_quota": "1 if its quotas let it start now, else 0",
 }
 #: Those that there are by default.
-USUAL_FEATURES = tuple(name for name in WINDOW_FEATURES if name != "policy_time")
+USUAL_FEATURES = tuple(WINDOW_FEATURES)[:-2]
 
 _MOST_SUBMISSIONS = 2**53  # in an interval
 INTERVALS = {"hour": 3600, "day": 86_400, "week": 604_800}  # [s]
@@ -135,13 +137,24 @@ def _features(features: Any) -> tuple[tuple[str, ...], dict[str, Callable[[Any],
     own = {name: function for name, function in given.items() if function is not None}
     for name in given:
         if name not in WINDOW_FEATURES and name not in own:
-            raise HpcgymError(unknown("features", name, WINDOW_FEATURES))
+            own[name] = _comparison(name)
     for name, function in own.items():
         if not callable(function):
             raise HpcgymError(f"features: {name!r} must be a function of job columns")
     if not given:
         raise HpcgymError("features must name at least one feature")
     return tuple(given), own
+
+
+def _comparison(name: str) -> Callable[[Any], Any]:
+    """Return the function of a feature such as ``queue=debug``."""
+    word, sign, called = (part.strip() for part in name.partition("="))
+    if not sign:
+        raise HpcgymError(unknown("features", name, WINDOW_FEATURES))
+    if not called:
+        raise HpcgymError(f"features: {name!r} compares with no name: such as {word}=debug")
+    column = WITH_QOS[check_choice("features", word, WITH_QOS)]
+    return lambda jobs: jobs.is_called(column, called)
 
 
 def read_split_window(window: Any) -> tuple[int, bool]:

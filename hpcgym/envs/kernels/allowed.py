@@ -1,4 +1,4 @@
-"""Which jobs an agent may select under quotas; compiled."""
+"""Which jobs may start under quotas: what an agent sees of it, and may select; compiled."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from hpcgym.compilation import jit, jit_part
 from hpcgym.engine.passes.quotas import exceeds
 from hpcgym.engine.passes.restricted_rows import restricted_of
 from hpcgym.envs.core.arrays import SELECTION_KIND
-from hpcgym.envs.kernels.observe import JOBS_AT
+from hpcgym.envs.kernels.observe import JOBS_AT, WITHIN_QUOTA
 
 
 @jit_part
@@ -40,6 +40,17 @@ def count_allowed(e, batch, kept):
         if not exceeds(quotas, batch.window[e, i]):
             found += 1
     return found
+
+
+@jit
+def show_quotas(e, table, batch, kept, out):
+    """Write which of the visible jobs their quotas let start, in each column that is of it."""
+    quotas, width = quotas_of(e, batch, kept), len(table.codes)
+    for k in range(width):
+        if table.codes[k] == WITHIN_QUOTA:
+            for i in range(batch.episode_state[e].visible):
+                allowed = not exceeds(quotas, batch.window[e, i])
+                out.observations[e, JOBS_AT + i * width + k] = allowed
 
 
 @jit

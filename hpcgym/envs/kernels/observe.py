@@ -28,7 +28,8 @@ TIME_AT = QUEUE_AT + QUEUE_SIZE
 JOBS_AT = TIME_AT + TIME_SIZE
 
 # -- the features of a visible job: codes of columns; users' own follow ----------------------------
-WAIT, REQUESTED, PREDICTED, PROCESSORS, AREA, EXPANSION, FITS, LEAVES, POLICY_TIME, OWN = range(10)
+WAIT, REQUESTED, PREDICTED, PROCESSORS, AREA, EXPANSION, FITS, LEAVES = range(8)
+POLICY_TIME, WITHIN_QUOTA, OWN = range(8, 11)
 
 DAY, WEEK = 86_400, 604_800  # [s]
 
@@ -157,6 +158,8 @@ def observe_jobs(
                 value = np.float32(fits_now(nodes, job, needed(sim, jobs, line, job), free))
             elif code == LEAVES:
                 value = np.float32(max(free - row.processors, 0) / processors)
+            elif code == WITHIN_QUOTA:
+                value = np.float32(1.0)  # where there are quotas, `show_quotas` mends it
             else:
                 value = columns[job, code - OWN]
             out[base + k] = value

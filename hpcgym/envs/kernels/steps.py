@@ -48,7 +48,12 @@ from hpcgym.envs.core.arrays import (
 )
 from hpcgym.envs.core.rewards import LOG
 from hpcgym.envs.kernels.accounts import account
-from hpcgym.envs.kernels.allowed import count_allowed, mask_barred, nearest_allowed
+from hpcgym.envs.kernels.allowed import (
+    count_allowed,
+    mask_barred,
+    nearest_allowed,
+    show_quotas,
+)
 from hpcgym.envs.kernels.beginning import begin
 from hpcgym.envs.kernels.corun import act_on_pairs, serve, show_pairs
 from hpcgym.envs.kernels.intervals import interval_is_over, next_stop, weigh
@@ -198,6 +203,7 @@ def show(e, table, batch, pool, rooms, kept, limited, corun, out):
     if rooms is not None:
         show_queue(e, table, batch, nodes_of(rooms, e, start, stop), out)
     if kept is not None:
+        show_quotas(e, table, batch, kept, out)
         mask_barred(e, table, batch, kept, out)
     if limited is not None:
         show_queue(e, table, batch, None, out)

@@ -102,7 +102,7 @@ and a pass follows the end of a window. The schedules are those of `hpcgym.simul
 single cores: if other jobs of the workload do not, and if nodes have powers. Then reservations are
 of nodes by name, and those of `hpcgym.simulate` are not. The scheduler of `start` keeps the same
 quotas and windows. They go with `backfill` `"easy"` and `"none"`; `docs/combinations.md` says what
-else is refused. Observations do not tell of quotas and windows, but `mask` in JobSelection does."""
+else is refused. Of quotas, `mask` in JobSelection tells, and the feature `within_quota`."""
 
 _OBSERVATION = """\
 By default a `Dict`. With `observation="flat"` it is one `Box(-1, 1, ({size},), float32)`, the
@@ -115,10 +115,11 @@ Columns of `jobs`, unless `features` names others; rows without a job are 0:
 
 {columns}
 
-`features` may name one more, `policy_time`: the run time that policies look at (`policy_estimate`),
-t. Your own column is a function of a `JobColumns`, which has `submit` [s], `requested` [s] and
-`processors`, each (n_jobs,) float64. It returns (n_jobs,) numbers from -1 to 1, and is called once,
-when the environment is made.
+`features` may name more. `policy_time` is the run time that policies look at (`policy_estimate`),
+t. `within_quota` is 1 if its quotas let a job start now. `queue=debug` is 1 if a job's queue is
+called so, and so on with `qos` (the same), `partition`, `user`, `group` and `code`. A column of
+your own is a function, called once, of a `JobColumns`, which has `submit` [s], `requested` [s] and
+`processors`, each (n_jobs,) float64. It returns (n_jobs,) numbers from -1 to 1.
 
 Nothing here is hidden from an online scheduler: no actual run time, no actual end, no job that has
 not been submitted. Ends and run times are predictions, by `estimate` and `correction`
@@ -289,9 +290,8 @@ def _policy_features(cls: type) -> str:
 
 def _arguments(cls: type) -> str:
     """Return the rows of the arguments that all environments have."""
-    return _argument_rows(
-        cls, ARGUMENTS | (power_page.LIMITED_ARGUMENTS if _is_limited(cls) else {})
-    )
+    limited = power_page.LIMITED_ARGUMENTS if _is_limited(cls) else {}
+    return _argument_rows(cls, ARGUMENTS | limited)
 
 
 def _argument_rows(cls: type, told: Mapping[str, str]) -> str:
