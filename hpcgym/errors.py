@@ -26,6 +26,11 @@ class WorkloadError(HpcgymError):
     """A workload that cannot be read, or cannot be simulated."""
 
 
+def reworded(error: HpcgymError, message: str) -> HpcgymError:
+    """Return an error of the same kind with another message; the same one if it is the same."""
+    return error if message == str(error) else type(error)(message)
+
+
 class HpcgymWarning(UserWarning):
     """Something that can be gone on with, but that a user should know; a line that says it."""
 

@@ -16,7 +16,7 @@ from hpcgym.cli.groups import Several, grouped
 from hpcgym.cli.lineup import choices_of, lineup, pair_rules, scheduler_names
 from hpcgym.cli.options import Format
 from hpcgym.cli.running import ExplainedCommand, Lists
-from hpcgym.errors import HpcgymError
+from hpcgym.errors import HpcgymError, reworded
 from hpcgym.files.recorded import KEY
 from hpcgym.progress import counting
 
@@ -237,7 +237,7 @@ def _simulate(
                 try:
                     result = simulate(jobs, rules, cluster=one.machine, limits=kept, speedups=pairs)
                 except HpcgymError as error:
-                    raise HpcgymError(f"{one.labelled(name)}: {error}") from None
+                    raise reworded(error, f"{one.labelled(name)}: {error}") from None
                 signals.add_metrics(result, grid)
                 found.append(Row(name, one, result))
             if one.sharing is not None:

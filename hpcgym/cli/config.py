@@ -134,11 +134,26 @@ def is_from_file(context: Any, parameter: Any) -> bool:
 
 
 def named_in(context: Any, message: str) -> str:
-    """Return an error with the file before it, if it quotes a value that the file gave."""
-    texts = (argument.partition("=")[2] for argument in _from_file(context))
-    if any(text and repr(text) in message for text in texts):
+    """Return an error with the file before it, if it quotes a value that the file alone gave."""
+    wrong = message.partition("; did you mean")[0]
+    given = [argument.partition("=")[2] for argument in _from_file(context)]
+    typed = [
+        str(one)
+        for option in context.command.params
+        if not is_from_file(context, option)
+        for one in _as_list(context.params.get(option.name))
+    ]
+    if _quotes(wrong, given) and not _quotes(wrong, typed):
         return f"{context.meta[_FILE]}: {message}"
     return message
+
+
+def _as_list(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, (list, tuple)) else [value]
+
+
+def _quotes(message: str, texts: list[str]) -> bool:
+    return any(text and repr(text) in message for text in texts)
 
 
 def wrong_in_file(error: Any) -> str | None:

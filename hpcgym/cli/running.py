@@ -16,7 +16,7 @@ from typer.core import TyperCommand, TyperGroup
 from hpcgym.cli.config import arguments_of, named_in, wrong_in_file
 from hpcgym.cli.files import check_files, digests_of_read
 from hpcgym.cli.streams import as_given, standard_streams
-from hpcgym.errors import HpcgymError, HpcgymWarning
+from hpcgym.errors import HpcgymError, HpcgymWarning, reworded
 from hpcgym.files.origin import Command, commanded, date_text
 
 #: Title of a list in the help of a command -> function that returns (name, what it is).
@@ -116,7 +116,7 @@ class ExplainedCommand(TyperCommand):
                 with commanded(Command(arguments, find_files, date_text())):
                     return super().invoke(ctx)
             except HpcgymError as error:
-                raise HpcgymError(named_in(ctx, str(error))) from None
+                raise reworded(error, named_in(ctx, str(error))) from None
 
     def format_help_text(self, ctx: Any, formatter: Any) -> None:
         """Write what the command does, with examples behind the first sentence."""

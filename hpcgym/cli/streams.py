@@ -12,14 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from hpcgym.cli.files import Written, marks_of
-from hpcgym.errors import HpcgymError
+from hpcgym.errors import HpcgymError, reworded
 from hpcgym.files.writing import same_file
 
 _DASH = "-"
 _LOG = "workload"  # the parameter of commands that read a log
 _STDOUT = Path("/dev/stdout")
 _STDIN, _FOLDER = "stdin", "hpcgym-stdin-"  # names of the copy, and of the folder that it is in
-_COPY = re.compile(rf"\S*{_FOLDER}\w+/{_STDIN}(\.\w+)?")
 
 
 @contextmanager
@@ -56,12 +55,13 @@ def standard_streams(command: Callable[..., Any] | None, values: dict[str, Any])
                 values[name] = link
             yield
     except HpcgymError as error:
-        raise HpcgymError(as_given(str(error), "standard input")) from None
+        raise reworded(error, as_given(str(error), "standard input")) from None
 
 
 def as_given(text: str, called: str = _DASH) -> str:
     """Return a text in which the copy of standard input has another name."""
-    return _COPY.sub(called, text)
+    copy = rf"{re.escape(tempfile.gettempdir())}/{_FOLDER}\w+/{_STDIN}(\.\w+)?"
+    return re.sub(copy, called, text)
 
 
 def _received(folder: Path) -> Path:

@@ -13,7 +13,7 @@ from hpcgym.cluster import Cluster
 from hpcgym.envs import VERSIONS
 from hpcgym.envs.core.cutting import Episode
 from hpcgym.envs.core.episodes import Episodes
-from hpcgym.envs.core.surroundings import RESTRICTING, counted
+from hpcgym.envs.core.surroundings import counted
 from hpcgym.errors import HpcgymError, check_choice, check_whole, unknown
 from hpcgym.evaluation import limited, shared
 from hpcgym.evaluation.brought import acts
@@ -34,7 +34,7 @@ from hpcgym.evaluation.lineup import (
 from hpcgym.evaluation.measured import Measured, board_of
 from hpcgym.evaluation.seeds import Groups, unfolded
 from hpcgym.evaluation.slices import Failures, Progress, measured_on, silent, warn_of_failures
-from hpcgym.evaluation.stage import Stage
+from hpcgym.evaluation.stage import Stage, restrictions
 from hpcgym.evaluation.static_weights import best_static
 from hpcgym.schedule.metrics import ranking_metrics
 from hpcgym.schedule.within import metrics_within
@@ -200,7 +200,7 @@ def evaluate(
     part = Episodes(
         whole, episodes, jobs, slices, train_share, **around, keeps_past=True,
         cluster=None if cluster is None else machine_of(whole, cluster, None),
-        rules={name: rules[name] for name in RESTRICTING if rules.get(name) is not None},
+        rules=restrictions(rules, env, env_options, policies),
     )  # fmt: skip
     chosen = part.named(part.usual if n is None else n, seed)
     if together:

@@ -13,6 +13,7 @@ from hpcgym.cluster import Cluster
 from hpcgym.envs import any_version
 from hpcgym.envs.core.cutting import Episode
 from hpcgym.envs.core.episodes import Episodes
+from hpcgym.envs.core.surroundings import RESTRICTING
 from hpcgym.errors import HpcgymError, check_choice
 from hpcgym.evaluation.brought import misfit_of_spaces
 from hpcgym.evaluation.limited import Limits, limits_of, measured, same_limits
@@ -55,6 +56,30 @@ def fitting() -> Iterator[None]:
         yield
     except HpcgymError as error:
         raise MisfitError(error) from error
+
+
+def restrictions(
+    rules: Mapping[str, Any],
+    env: Any,
+    env_options: Mapping[str, Any] | None,
+    policies: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Return the quotas and windows of an evaluation: those given, or those of environments.
+
+    Parameters
+    ----------
+    rules, env, env_options, policies : as :class:`Stage` takes them.
+    """
+    there: list[Any] = [rules, env_options or {}]
+    if env is not None and not isinstance(env, str):
+        there.append(getattr(env.unwrapped, "scheduler_rules", {}))
+    there += [getattr(policy, "env_options", None) or {} for policy in policies.values()]
+    found: dict[str, Any] = {}
+    for given in there:
+        for rule in RESTRICTING:
+            if rule not in found and given.get(rule) is not None:
+                found[rule] = given[rule]
+    return found
 
 
 def begin_in(env: Any, policy: Any) -> None:

@@ -93,7 +93,7 @@ class Preemption:
             raise HpcgymError(f"preemption {text!r} is neither a file nor a rule such as {SUCH}")
         pairs = []
         for chain in filter(None, (chain.strip() for chain in chains.split(";"))):
-            names = [name.strip() for name in chain.split(">")]
+            names = [name.strip() for name in chain.removeprefix(f"{column}:").split(">")]
             if len(names) < 2:
                 raise HpcgymError(f"preemption {text!r}: {chain!r} does not say who stops whom")
             pairs += [(a, b) for i, a in enumerate(names) for b in names[i + 1 :]]

@@ -85,8 +85,8 @@ def _not_followed(conf: SlurmConf, scheduler: Scheduler) -> list[str]:
         if (name not in _OF_BACKFILL or (strict and name != "bf_interval"))
         and not (stops and name in YOUNGEST_FIRST)
     ]
-    flags = conf.scheduling.get("priorityflags", "").casefold()
-    followed = (*_FOLLOWED, "priorityflags") if flags == _CLASSIC else _FOLLOWED
+    known = _flags(conf) <= {_CLASSIC, "fair_tree"}
+    followed = (*_FOLLOWED, "priorityflags") if known else _FOLLOWED
     keys = ("prioritytier", "priorityjobfactor")
     said = [
         one
@@ -145,10 +145,16 @@ def _order(conf: SlurmConf) -> tuple[str, FairShare | None]:
         return policy, None
     half = said.get("prioritydecayhalflife")
     forgets = _seconds(half, "PriorityDecayHalfLife") or math.inf
-    if _CLASSIC not in said.get("priorityflags", "").casefold().split(","):
+    if _CLASSIC not in _flags(conf):
         return policy, FairShare(half_life_s=forgets, formula=FAIR_TREE)
     damping = _weight("FairShareDampeningFactor", said.get("fairsharedampeningfactor", "1"))
     return policy, FairShare(half_life_s=forgets, damping=damping)
+
+
+def _flags(conf: SlurmConf) -> set[str]:
+    """Return PriorityFlags, in lower case."""
+    said = conf.scheduling.get("priorityflags", "").casefold()
+    return {flag.strip() for flag in said.split(",")} - {""}
 
 
 def _with_partitions(conf: SlurmConf, terms: list[str], weight: int, most: int) -> str:

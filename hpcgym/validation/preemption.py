@@ -23,6 +23,7 @@ from hpcgym.validation.books import check_books
 from hpcgym.validation.idle_power import check_energy
 from hpcgym.validation.nodes import check_nodes, check_units
 from hpcgym.validation.promises import check_predictions, check_promises
+from hpcgym.validation.quotas import COLUMNS
 from hpcgym.validation.schedules import (
     Times,
     cases,
@@ -38,8 +39,6 @@ from hpcgym.workload.needs import needs_of
 
 if TYPE_CHECKING:
     from hpcgym.schedule.result import Result
-
-_COLUMNS = {"qos": "queue", "user": "user_id", "group": "group_id", "code": "executable"}
 
 
 def prove_preemption(
@@ -113,7 +112,7 @@ def _check_stops(
     """
     rule = result.scheduler.preempts
     assert rule is not None
-    column = _COLUMNS.get(rule.column, rule.column)
+    column = COLUMNS.get(rule.column, rule.column)
     names = names_of(result.workload, column)
     called = [names.get(one, str(one)) for one in result.workload.columns[column].tolist()]
     starters: dict[int, list[int]] = {}

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from hpcgym.workload.model import Workload
 
 
-#: Words of quotas -> columns of jobs.
-_COLUMNS = {"user": "user_id", "group": "group_id"}
+#: Words of rules -> columns of jobs, not taken from where rules are read.
+COLUMNS = {"qos": "queue", "user": "user_id", "group": "group_id", "code": "executable"}
 
 
 def check_quotas(result: Result) -> list[str]:
@@ -68,8 +68,8 @@ def groups_of(workload: Workload, quota: Quota) -> NDArray[np.int64]:
     Worked out job by job, unlike where quotas are kept.
     """
     needed = {*quota.each, *(word for word, _ in quota.where)}
-    columns = {word: workload.columns[_COLUMNS.get(word, word)].tolist() for word in needed}
-    names = {word: names_of(workload, _COLUMNS.get(word, word)) for word in needed}
+    columns = {word: workload.columns[COLUMNS.get(word, word)].tolist() for word in needed}
+    names = {word: names_of(workload, COLUMNS.get(word, word)) for word in needed}
     numbers: dict[tuple[int, ...], int] = {}
     found = np.full(len(workload), -1, np.int64)
     for row in range(len(workload)):

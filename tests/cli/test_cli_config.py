@@ -136,3 +136,13 @@ def test_what_a_file_cannot_say(text: str | None, message: str) -> None:
     assert done.exit_code == 1, done.output
     (line,) = done.stderr.splitlines()
     assert message in line
+
+
+def test_a_file_is_not_blamed_for_what_is_typed() -> None:
+    """What is proposed in place of a wrong word may stand in the file."""
+    Path("mine.toml").write_text("[simulate]\nscheduler = 'easy'")
+    for words in (["--backfill", "easi"], ["--backfill", "easi", "--scheduler", "easy"]):
+        done = run("--config", "mine.toml", "simulate", JOBS, *words)
+        assert done.exit_code == 1, done.output
+        assert "unknown backfill 'easi'; did you mean 'easy'?" in done.stderr
+        assert "mine.toml" not in done.stderr

@@ -288,6 +288,10 @@ def test_what_is_no_preemption_is_one_line(text: Any, message: str) -> None:
     assert "\n" not in str(error.value)
 
 
+def test_the_column_may_be_said_again() -> None:
+    assert Preemption.parse("queue:1>2;queue:2>3") == Preemption.parse("queue:1>2;2>3")
+
+
 def test_a_file_of_qos(tmp_path: Path) -> None:
     file = tmp_path / "qos.txt"
     rows = ["low|0|00:00:00||cluster", "high|9|00:00:00|low,free|cluster", "free|0|00:05:00||"]

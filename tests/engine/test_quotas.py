@@ -20,6 +20,7 @@ from strategies import cases
 import hpcgym
 from hpcgym.cluster import Cluster
 from hpcgym.errors import HpcgymError, HpcgymWarning, WorkloadError, WorkloadWarning
+from hpcgym.scheduler.quotas import COLUMNS as WORDS
 from hpcgym.scheduler.quotas import Quota, quotas_of
 from hpcgym.scheduler.rule_values import quota_text
 from hpcgym.workload.model import Workload
@@ -220,6 +221,19 @@ def test_names_of_the_log() -> None:
     texts = [str(one.message) for one in told]
     assert any("nothing is called 'nigth' in queue; did you mean 'night'?" in one for one in texts)
     assert "workload: quotas of no job: queue=nigth:jobs=1" in texts
+
+
+@pytest.mark.parametrize("word", WORDS)
+def test_each_column_is_proved(word: str) -> None:
+    columns = ("queue", "partition", "group_id", "executable", "array")
+    jobs = four(**{column: [1] * 4 for column in columns})
+    for quota in (f"{word}:jobs=2", f"{word}=1:jobs=2", f"{word}:submitted=2"):
+        result = hpcgym.simulate(jobs, quota=quota)
+        assert result.start.tolist() == [0, 0, 10, 10]
+        hpcgym.validate_schedule(result)
+        more = replace(result.scheduler, quota=quota.replace("=2", "=1"))
+        with pytest.raises(HpcgymError, match=f"quota {word}"):
+            hpcgym.validate_schedule(replace(result, scheduler=more))
 
 
 @pytest.mark.parametrize("column", ["user", "array"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from dataclasses import replace
 from typing import Any
 from zlib import crc32
@@ -356,6 +357,7 @@ def test_features_that_compare_with_a_name() -> None:
     jobs = replace(four().with_columns(queue=[1, 2, 2, 1]), header={"Queue": ["1 day", "2 night"]})
     env = JobSelection(**whole(jobs, window=5, features={"queue=night": None, "wait": None}))
     assert env.reset()[0]["jobs"][:, 0].tolist() == [0, 1, 1, 0, 0]
+    assert pickle.loads(pickle.dumps(env.options)).names == ("queue=night", "wait")
     with pytest.warns(WorkloadWarning, match="did you mean 'night'"):
         JobSelection(**whole(jobs, features=["queue=nigth"]))
     for name, message in (
@@ -520,10 +522,25 @@ def test_what_is_refused(arguments: dict[str, Any], error: type[HpcgymError], me
     assert "\n" not in str(caught.value)
 
 
-def test_what_goes_not_with_extracts() -> None:
+@pytest.mark.parametrize("name", NAMES)
+def test_extracts_begin_under_quotas(name: str) -> None:
+    """Jobs that run at the beginning count, more than the quota lets run of some users."""
     part = hpcgym.simulate(BUSY).as_workload().extract(int(BUSY.submit_time[200]))
+    assert part.initial is not None
+    _, running = np.unique(part.user_id[part.initial.running], return_counts=True)
+    assert running.max() > 2
+    env = SINGLE[name](**whole(part, quota="user:jobs=2", window=128))
+    acting = find_baseline("saf")
+    observation, info = env.reset(seed=0)
+    acting.begin(env)
+    terminated = False
+    while not terminated:
+        observation, _, terminated, _, info = env.step(acting.act(observation, info))
+    alone = hpcgym.simulate(part, hpcgym.Scheduler("saf", quota="user:jobs=2"))
+    assert env.result().start.tolist() == alone.start.tolist()
+    hpcgym.validate_schedule(env.result())
     with pytest.raises(HpcgymError, match="an extract, which begins with jobs that run"):
-        JobSelection(**whole(part, quota="user:jobs=3"))
+        SINGLE[name](**whole(part, maintenance="0/5"))
 
 
 def test_dispatchers_are_not_told_of_quotas() -> None:

@@ -86,6 +86,19 @@ def test_slices_that_begin_with_jobs_begin_under_the_quotas(env: str | None) -> 
         np.testing.assert_allclose(board.by_slice["mine"], board.by_slice[name], rtol=1e-12)
 
 
+def test_an_environment_brings_its_quota_along() -> None:
+    """Given to the environment alone, it holds for how slices begin, and for all rows."""
+    given: dict[str, Any] = {"jobs": 60, "n": 4, "budget": 0, "start": "warm"}
+    given |= {"env": "hpcgym/JobSelection-v0"}
+    mine = {"mine": find_baseline("saf")}
+    options = {"window": 256, "quota": "user:jobs=2"}
+    there = evaluate(mine, FITTING, env_options=options, **given)
+    said = evaluate(mine, FITTING, env_options={"window": 256}, quota="user:jobs=2", **given)
+    assert (there.by_slice["mine"] == said.by_slice["mine"]).all()
+    (easy,) = [row for row in said.by_slice if row.startswith("easy (")]
+    assert there.by_slice.filter(like="easy").eq(said.by_slice[easy], axis=0).all().any()
+
+
 def test_dispatchers_are_refused() -> None:
     with pytest.raises(HpcgymError, match="quota does not go with the dispatcher prb"):
         evaluate("prb", TRACE, jobs=60, budget=0, quota="user:jobs=2")

@@ -83,6 +83,13 @@ def test_usage_that_is_never_forgotten(tmp_path: Path) -> None:
             assert find_scheduler(file).fair_share == FairShare(half_life_s=math.inf)
     file = conf(tmp_path, "PriorityWeightFairshare=1\nFairShareDampeningFactor=3\n")
     assert find_scheduler(file).fair_share == FairShare(formula="fair-tree")
+    file = conf(tmp_path, "PriorityWeightFairshare=1\nPriorityFlags=FAIR_TREE\n")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert find_scheduler(file).fair_share == FairShare(formula="fair-tree")
+    file = conf(tmp_path, "PriorityWeightFairshare=1\nPriorityFlags=NO_FAIR_TREE,MAX_TRES\n")
+    with pytest.warns(HpcgymWarning, match="not followed: PriorityFlags"):
+        assert find_scheduler(file).fair_share == FairShare(half_life_s=604_800)
 
 
 def test_strict_order_needs_no_settings_of_backfilling(tmp_path: Path) -> None:

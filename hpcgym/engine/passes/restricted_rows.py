@@ -78,6 +78,6 @@ def restricted_of(kept, machine, e, s, start, stop):
             kept.none, kept.none, kept.none, kept.none, kept.none, kept.coming, kept.none,
             kept.none, kept.no_scalars,
         ),
-        # the quotas have settled by the time at which these, of none, are asked
+        # never looked at: where jobs come when the log says, nobody waits outside the queue
         Quotas(kept.no_counts[start:stop], kept.none, kept.no_places, kept.settled[e]),
     )  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from hpcgym.cluster.pool import Cluster
@@ -12,7 +13,7 @@ from hpcgym.envs.core.rewards import ALONE, Reward, Rewards, read_rewards
 from hpcgym.errors import HpcgymError, check_choice, unknown
 from hpcgym.naming import WITH_QOS
 from hpcgym.scheduler.capabilities import check_scheduler
-from hpcgym.scheduler.policies.features import check_features
+from hpcgym.scheduler.policies.features import JobColumns, check_features
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.prepare import check_allocation, machine_of
 from hpcgym.simulation.warm_start import taken_over
@@ -36,7 +37,9 @@ WINDOW_FEATURES = {
     "within_quota": "1 if its quotas let it start now, else 0",
 }
 #: Those that there are by default.
-USUAL_FEATURES = tuple(WINDOW_FEATURES)[:-2]
+USUAL_FEATURES = tuple(
+    name for name in WINDOW_FEATURES if name not in ("policy_time", "within_quota")
+)
 
 _MOST_SUBMISSIONS = 2**53  # in an interval
 INTERVALS = {"hour": 3600, "day": 86_400, "week": 604_800}  # [s]
@@ -154,7 +157,7 @@ def _comparison(name: str) -> Callable[[Any], Any]:
     if not called:
         raise HpcgymError(f"features: {name!r} compares with no name: such as {word}=debug")
     column = WITH_QOS[check_choice("features", word, WITH_QOS)]
-    return lambda jobs: jobs.is_called(column, called)
+    return partial(JobColumns.is_called, column=column, name=called)
 
 
 def read_split_window(window: Any) -> tuple[int, bool]:
