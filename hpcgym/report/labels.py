@@ -102,16 +102,21 @@ def scheduler_name(scheduler: Scheduler) -> str:
             told = [*_dispatch_time(rules), *_allocation(scheduler)]
             return ", ".join([str(rules["dispatcher"]), *told])
         return describe(scheduler)
-    names = ("passes", "allocation", "power", "dvfs_when", "fair_share", *_OF_SHARED_NODES)
+    names = ("passes", "allocation", "power", "dvfs_when", *_OF_SHARED_NODES)
     beside = {name: getattr(scheduler, name) for name in names}
+
+    def is_that(known: Scheduler) -> bool:
+        # shares of users are told but not given: some orders could not have them
+        return known.but(**beside).describe() | {"fair_share": rules["fair_share"]} == rules
+
     for name, known in COSCHEDULERS.items():
         usual = known.allocation == scheduler.allocation
         both_share = min(known.parts, scheduler.parts) > 1
-        if (usual or both_share) and known.but(**beside).describe() == rules:
+        if (usual or both_share) and is_that(known):
             told = _partners(scheduler) if usual else _allocation(scheduler)
             return ", ".join([str(name), *told])
     for name, known in SCHEDULERS.items():
-        if known.but(**beside).describe() == rules:
+        if is_that(known):
             return ", ".join([str(name), *_allocation(scheduler)])
     return describe(scheduler)
 

@@ -22,6 +22,7 @@ from hpcgym.schedule.result import Result
 from hpcgym.scheduler.capabilities import check
 from hpcgym.scheduler.estimates.learning import Learned
 from hpcgym.scheduler.limits import Limit
+from hpcgym.scheduler.policies.fair_share import FairShare
 from hpcgym.scheduler.rule_values import not_beside_a_dispatcher
 from hpcgym.scheduler.rules import OF_THE_QUEUE, Scheduler
 from hpcgym.scheduler.usage import check_fair_share
@@ -157,6 +158,9 @@ def scheduler_of(
         raise no_scheduler(scheduler, [*SCHEDULERS, *DISPATCHERS, *COSCHEDULERS])
     else:
         chosen = scheduler if isinstance(scheduler, Scheduler) else find_scheduler(scheduler)
+    if rules.get("fair_share") is not None and chosen.fair_share is not None:
+        shares = FairShare.parse(rules["fair_share"], usual=FairShare.parse(chosen.fair_share))
+        rules = {**rules, "fair_share": shares}
     chosen = chosen.but(**rules) if rules else chosen
     asked_itself = "" if chosen.dispatcher is None else str(chosen.describe()["dispatcher"])
     check_fair_share(rules.get("fair_share"), any(chosen.usage_orders), asked_itself)

@@ -124,6 +124,7 @@ def validate_schedule(result: Result) -> tuple[str, ...]:
     - *progress*: no job waits while the whole machine is idle, once all windows are over.
     - *dependencies*: a job that follows others is submitted once these have ended and its think
       time is over, in closed loop just then.
+    - *quotas*: no job starts that would exceed one.
     - *submitted*, under quotas of submitted jobs: of no quota do more run or wait, and each job is
       submitted as soon as its quotas let it, in the order in which they were due. The latter where
       jobs have numbers of their own.
@@ -284,6 +285,8 @@ def _of_every_schedule(
             yield "nodes", check_nodes(result, needs, result.allocation)
     if result.scheduler.windows and (needs is None or not wrong):
         yield "windows", check_windows(result)
+    if result.scheduler.quotas:
+        yield "quotas", check_quotas(result)
     if result.scheduler.dependencies != "none":
         yield "dependencies", check_dependencies(result)
     if any(quota.submitted for quota in result.scheduler.quotas):
@@ -332,7 +335,6 @@ def _of_passes(
     if delays_s(result) != (0, 0) or result.outside or rules.dispatcher is not None:
         return
     if rules.quotas:  # a job may wait for its quota
-        yield "quotas", check_quotas(result)
         return
     if result.replayed_on:  # its passes are where it made them
         return

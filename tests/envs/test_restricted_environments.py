@@ -360,6 +360,8 @@ def test_features_that_compare_with_a_name() -> None:
     assert pickle.loads(pickle.dumps(env.options)).names == ("queue=night", "wait")
     with pytest.warns(WorkloadWarning, match="did you mean 'night'"):
         JobSelection(**whole(jobs, features=["queue=nigth"]))
+    with pytest.warns(WorkloadWarning, match="features: no job has 'noon' in queue"):
+        JobSelection(**whole(jobs, features=["queue=noon"]))
     for name, message in (
         ("queues=night", "features must be one of .*not 'queues'|unknown features 'queues'"),
         ("queue=", "compares with no name"),
@@ -538,7 +540,7 @@ def test_extracts_begin_under_quotas(name: str) -> None:
         observation, _, terminated, _, info = env.step(acting.act(observation, info))
     alone = hpcgym.simulate(part, hpcgym.Scheduler("saf", quota="user:jobs=2"))
     assert env.result().start.tolist() == alone.start.tolist()
-    hpcgym.validate_schedule(env.result())
+    assert "quotas" in hpcgym.validate_schedule(env.result())
     with pytest.raises(HpcgymError, match="an extract, which begins with jobs that run"):
         SINGLE[name](**whole(part, maintenance="0/5"))
 

@@ -8,9 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 import hpcgym
 from hpcgym.baselines.schedulers import find_scheduler, is_scheduler
+from hpcgym.cli import app
 from hpcgym.errors import HpcgymError, HpcgymWarning
 from hpcgym.scheduler.policies import FairShare
 from hpcgym.workload.model import Workload
@@ -90,6 +92,36 @@ def test_usage_that_is_never_forgotten(tmp_path: Path) -> None:
     file = conf(tmp_path, "PriorityWeightFairshare=1\nPriorityFlags=NO_FAIR_TREE,MAX_TRES\n")
     with pytest.warns(HpcgymWarning, match="not followed: PriorityFlags"):
         assert find_scheduler(file).fair_share == FairShare(half_life_s=604_800)
+
+
+def test_shares_are_added_to_what_a_file_says(tmp_path: Path) -> None:
+    """Of a text or a file what is told alone; a FairShare or a table is the whole."""
+    text = "PriorityWeightFairshare=1\nPriorityWeightAge=1\nPriorityDecayHalfLife=1-0\n"
+    file = conf(tmp_path, text)
+    (tmp_path / "shares.toml").write_text("[shares]\n7 = 2\n")
+    jobs = hpcgym.load_workload("lublin:jobs=30,processors=16")
+    for given, expected in (
+        ("accounts=group", FairShare(86_400, accounts="group", formula="fair-tree")),
+        (str(tmp_path / "shares.toml"), FairShare(86_400, shares={7: 2}, formula="fair-tree")),
+        (FairShare(), FairShare()),
+    ):
+        result = hpcgym.simulate(jobs, file, fair_share=given)
+        assert result.scheduler.fair_share == expected
+
+
+@pytest.mark.cli
+@pytest.mark.filterwarnings("ignore:.*not followed")
+def test_the_command_follows_a_file_with_fair_share(tmp_path: Path) -> None:
+    file = conf(tmp_path, "PriorityWeightFairshare=1000\nPriorityWeightAge=1\n")
+    log = "lublin:jobs=30,processors=16"
+    for words in (
+        ["--scheduler", str(file)],
+        ["--policy", "2*fairshare", "--fair-share", "formula=fair-tree"],
+        ["--scheduler", "fairshare", "--backfill", "slurm", "--fair-share", "formula=fair-tree"],
+    ):
+        done = CliRunner().invoke(app, ["simulate", log, *words])
+        assert done.exit_code == 0, done.output
+        assert "fair-tree" in done.stdout
 
 
 def test_strict_order_needs_no_settings_of_backfilling(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from hpcgym.cluster.pool import Cluster
 from hpcgym.envs.core.rewards import ALONE, Reward, Rewards, read_rewards
-from hpcgym.errors import HpcgymError, check_choice, unknown
+from hpcgym.errors import HpcgymError, WorkloadWarning, check_choice, unknown, warn_caller
 from hpcgym.naming import WITH_QOS
 from hpcgym.scheduler.capabilities import check_scheduler
 from hpcgym.scheduler.policies.features import JobColumns, check_features
@@ -157,7 +157,20 @@ def _comparison(name: str) -> Callable[[Any], Any]:
     if not called:
         raise HpcgymError(f"features: {name!r} compares with no name: such as {word}=debug")
     column = WITH_QOS[check_choice("features", word, WITH_QOS)]
-    return partial(JobColumns.is_called, column=column, name=called)
+    return partial(_is_called, column=column, called=called)
+
+
+def _is_called(jobs: JobColumns, column: str, called: str) -> Any:
+    """Return whose number in a column is called so, (n_jobs,) bool.
+
+    Warns
+    -----
+    WorkloadWarning : nobody's.
+    """
+    found = jobs.is_called(column, called)
+    if not found.any():
+        warn_caller(f"features: no job has {called!r} in {column}", WorkloadWarning)
+    return found
 
 
 def read_split_window(window: Any) -> tuple[int, bool]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -82,7 +82,7 @@ class FairShare:
             if isinstance(name, str) and not self._may_be(name):
                 listed = self.accounts if isinstance(self.accounts, Mapping) else {}
                 known = dict.fromkeys(listed.values())  # in the order of the accounts
-                raise HpcgymError(unknown("account in shares", name, known))
+                raise HpcgymError(unknown("account in shares", name, known, "the number of a user"))
 
     def __str__(self) -> str:
         parts = [f"half_life_s={self.half_life_s:g}", f"damping={self.damping:g}"]
@@ -98,10 +98,13 @@ class FairShare:
         return ", ".join(parts)
 
     @classmethod
-    def parse(cls, given: Any, argument: str = "fair_share") -> FairShare:
+    def parse(
+        cls, given: Any, argument: str = "fair_share", usual: FairShare | None = None
+    ) -> FairShare:
         """Return what a text, a file or a mapping says.
 
         That is ``half_life_s=86400,damping=2``, ``FILE.toml``, or a table as :meth:`table` returns.
+        What a text or a file does not say is as ``usual`` has it.
 
         Raises
         ------
@@ -117,7 +120,7 @@ class FairShare:
                 f" 'half_life_s=86400,damping=2', not {given!r}"
             )
         if given.endswith(".toml"):
-            return cls.read(given)
+            return cls._of(toml_file(given), f"{given}: ", usual)
         pairs: dict[str, Any] = {}
         for pair in filter(None, given.split(",")):
             name, _, value = (part.strip() for part in pair.partition("="))
@@ -127,7 +130,7 @@ class FairShare:
                 raise HpcgymError(f"{argument}: {name} is there twice in {given!r}")
             number = _IN_TEXT[name]
             pairs[name] = number_in(f"{argument}: {name}", value) if number else value
-        return cls._of(pairs, f"{argument}: ")
+        return cls._of(pairs, f"{argument}: ", usual)
 
     @classmethod
     def read(cls, path: str | Path) -> FairShare:
@@ -141,17 +144,19 @@ class FairShare:
         return cls._of(entries, f"{path}: ")
 
     @classmethod
-    def _of(cls, entries: Mapping[str, Any], where: str) -> FairShare:
+    def _of(
+        cls, entries: Mapping[str, Any], where: str, usual: FairShare | None = None
+    ) -> FairShare:
         """Return what a table says, whose names are those of the attributes.
 
-        ``where``: what messages begin with.
+        ``where``: what messages begin with; ``usual``: as :meth:`parse` takes it.
         """
         known = [one.name for one in fields(cls)]
         for name in entries:
             if name not in known:
                 raise HpcgymError(where + unknown("entry", name, known))
         try:
-            return cls(**entries)
+            return cls(**entries) if usual is None else replace(usual, **entries)
         except HpcgymError as error:
             raise HpcgymError(f"{where}{error}") from None
 
