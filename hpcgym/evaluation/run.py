@@ -200,7 +200,7 @@ def evaluate(
     part = Episodes(
         whole, episodes, jobs, slices, train_share, **around, keeps_past=True,
         cluster=None if cluster is None else machine_of(whole, cluster, None),
-        rules=restrictions(rules, env, env_options, policies),
+        rules={} if together else restrictions(rules, env, env_options, policies),
     )  # fmt: skip
     chosen = part.named(part.usual if n is None else n, seed)
     if together:

@@ -72,7 +72,7 @@ def restrictions(
     """
     there: list[Any] = [rules, env_options or {}]
     if env is not None and not isinstance(env, str):
-        there.append(getattr(env.unwrapped, "scheduler_rules", {}))
+        there.append(getattr(getattr(env, "unwrapped", None), "scheduler_rules", {}))
     there += [getattr(policy, "env_options", None) or {} for policy in policies.values()]
     found: dict[str, Any] = {}
     for given in there:

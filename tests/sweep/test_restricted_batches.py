@@ -229,10 +229,26 @@ def test_what_a_batch_does_not_keep(
         BatchSimulator(slices, scheduler=Scheduler(**rules))
 
 
-def test_what_goes_not_with_extracts(slices: list[Workload]) -> None:
-    part = hpcgym.simulate(slices[0]).as_workload().extract(int(slices[0].submit_time[200]))
+@pytest.mark.parametrize("cluster", [None, "8x2x4"])
+def test_extracts_are_those_of_simulate(slices: list[Workload], cluster: str | None) -> None:
+    """Jobs that run at the beginning count; windows do not go with extracts."""
+    parts = [
+        hpcgym.simulate(one).as_workload().extract(int(one.submit_time[200])) for one in slices[:2]
+    ]
+    rules = Scheduler(quota="user:jobs=2; group:jobs=6")
+    machine = None if cluster is None else find_cluster(cluster)
+    vectors = np.random.default_rng(3).uniform(-1, 1, (5, len(WEIGHTED_FEATURES)))
+    batch = BatchSimulator([parts[0], slices[3], parts[1]], scheduler=rules, cluster=machine)
+    values = batch.run(vectors, NAMES)
+    for v, vector in enumerate(vectors):
+        policy = dict(zip(WEIGHTED_FEATURES, vector, strict=True))
+        for s, part in ((0, parts[0]), (2, parts[1])):
+            result = hpcgym.simulate(part, rules.but(policy=policy), cluster=machine)
+            hpcgym.validate_schedule(result)
+            expected = [result.metrics[name] for name in NAMES]
+            assert values[v, s].tolist() == pytest.approx(expected, rel=1e-12)
     with pytest.raises(HpcgymError, match="an extract, which begins with jobs that run"):
-        BatchSimulator([slices[1], part], scheduler=Scheduler(quota="user:jobs=3"))
+        BatchSimulator([slices[1], parts[0]], scheduler=Scheduler(maintenance="0/5"))
 
 
 def test_what_no_slice_has_is_told_once(slices: list[Workload]) -> None:
