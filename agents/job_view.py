@@ -51,7 +51,7 @@ class Seen(NamedTuple):
     jobs : (n, len(JOB)) float32.
     state : (B, n_state) float32: cluster, queue and time.
     owner, place : (n,) int64, the environment of a job, and its place in the window.
-    mask : (B, most) bool: which places have a job that may be selected; behind them there is none.
+    mask : (B, most) bool: which places have a job that may be selected. The last has one somewhere.
     processors, requested_s : (B, most) float32, shares of the machine and times [s]; 0 without job.
     free : (B, 1 + len(HORIZONS)) float32: the share that is free, now and at each horizon.
     """

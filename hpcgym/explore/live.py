@@ -24,6 +24,7 @@ from hpcgym.scheduler.files import scheduler_text
 from hpcgym.scheduler.hold import Hold
 from hpcgym.scheduler.limits import PowerCap
 from hpcgym.scheduler.policies import POLICIES, WEIGHTED_FEATURES
+from hpcgym.scheduler.quotas import bound_submissions
 from hpcgym.scheduler.rules import BACKFILL, Scheduler
 from hpcgym.simulation.run import simulate
 
@@ -221,7 +222,7 @@ def _check_changeable(results: Mapping[str, Result]) -> None:
             "jobs stop others": result.scheduler.preemption is not None,
             "nodes fail": result.lost is not None,
             "jobs follow others": result.scheduler.dependencies != "none",
-            "quotas say when jobs are submitted": result.scheduler.moves_submissions,
+            "quotas say when jobs are submitted": bound_submissions(result.scheduler.quotas),
         }
         for reason in (text for text, true in why.items() if true):
             raise HpcgymError(f"{name} cannot be explored live, since {reason}: --output writes it")

@@ -12,6 +12,7 @@ from typing import Any
 from hpcgym.errors import HpcgymError
 from hpcgym.scheduler.estimates.by_name import is_compiled_in, learns
 from hpcgym.scheduler.estimates.learning import average_in_kernel
+from hpcgym.scheduler.quotas import bound_submissions
 from hpcgym.scheduler.rules import Scheduler
 
 #: Where jobs are scheduled, in words: first the machines, then what simulates them.
@@ -332,7 +333,7 @@ def features_of(scheduler: Scheduler) -> dict[str, str]:
         found["hold"] = FEATURES["hold"]
     if scheduler.quotas:
         found["quota"] = f"quota={scheduler.quota!r}"
-    if any(quota.submitted for quota in scheduler.quotas):
+    if bound_submissions(scheduler.quotas):
         found["submitted"] = f"quota={scheduler.quota!r} (submitted)"
     if scheduler.maintenance is not None:
         found["maintenance"] = f"maintenance={scheduler.maintenance!r}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -122,6 +123,11 @@ class Quota:
             within &= workload.columns[ARRAY] >= 0
         _, place = np.unique(keys, axis=0, return_inverse=True) if self.each else ([], np.zeros(n))
         return np.where(within, place.reshape(-1), -1).astype(np.int64)
+
+
+def bound_submissions(quotas: Iterable[Quota]) -> bool:
+    """Return whether one of some quotas bounds how many jobs may run or wait."""
+    return any(quota.submitted is not None for quota in quotas)
 
 
 def quotas_of(text: str | None) -> tuple[Quota, ...]:

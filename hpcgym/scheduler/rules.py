@@ -14,7 +14,7 @@ from hpcgym.scheduler.policies.expressions import Expression
 from hpcgym.scheduler.policies.fair_share import FairShare
 from hpcgym.scheduler.policies.index import PolicyLike, looks_at_usage, parse_policy
 from hpcgym.scheduler.preemption import Preemption
-from hpcgym.scheduler.quotas import Quota, quotas_of
+from hpcgym.scheduler.quotas import Quota, bound_submissions, quotas_of
 from hpcgym.scheduler.rule_values import (
     backfill_value,
     depth_of,
@@ -310,7 +310,7 @@ class Scheduler:
     @property
     def moves_submissions(self) -> bool:
         """Whether the schedule says when jobs come: they follow others, or quotas bound them."""
-        return self.dependencies != "none" or any(one.submitted for one in self.quotas)
+        return self.dependencies != "none" or bound_submissions(self.quotas)
 
     @property
     def sweeps(self) -> bool:

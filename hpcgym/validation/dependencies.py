@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.scheduler.quotas import bound_submissions
 from hpcgym.validation.schedules import cases
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ def check_dependencies(result: Result) -> list[str]:
     """
     due, exact, _ = _due(result)
     submit = result.workload.submit_time
-    if any(quota.submitted for quota in result.scheduler.quotas):
+    if bound_submissions(result.scheduler.quotas):
         exact = np.zeros_like(exact)
     return [
         *cases(

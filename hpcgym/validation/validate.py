@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hpcgym.errors import HpcgymError
+from hpcgym.scheduler.quotas import bound_submissions
 from hpcgym.validation.books import check_books, check_states, lengths_at_frequencies
 from hpcgym.validation.corun import prove_coschedule
 from hpcgym.validation.dependencies import check_dependencies
@@ -289,7 +290,7 @@ def _of_every_schedule(
         yield "quotas", check_quotas(result)
     if result.scheduler.dependencies != "none":
         yield "dependencies", check_dependencies(result)
-    if any(quota.submitted for quota in result.scheduler.quotas):
+    if bound_submissions(result.scheduler.quotas):
         yield "submitted", check_submitted(result)
     limited = result.limits is not None
     if result.dispatching is not None:

@@ -26,10 +26,22 @@ from hpcgym.scheduler.rule_values import quota_text
 from hpcgym.workload.model import Workload
 
 pytestmark = pytest.mark.compiled
+QUEUES = st.lists(st.integers(1, 2), min_size=1, max_size=5)
+
+
+def untold_on_nodes(test: Any) -> Any:
+    """Let a test of machines of nodes say nothing of what random cases are warned of."""
+    for told in (
+        ".*its jobs are in none of the machine's partitions",
+        "with quotas, windows or dependencies EASY's reservation is of nodes by name",
+        ".*quotas of no job",
+    ):
+        test = pytest.mark.filterwarnings(f"ignore:{told}")(test)
+    return test
 
 
 @settings(max_examples=300)
-@given(st.data(), cases(), st.lists(st.integers(1, 2), min_size=1, max_size=5))
+@given(st.data(), cases(), QUEUES)
 def test_pools(data: st.DataObject, case: tuple[Workload, Any], queues: list[int]) -> None:
     workload, rules = with_queues(case[0], queues), fitted(case[1])
     text, slow = data.draw(quotas(workload))
@@ -42,16 +54,8 @@ def test_pools(data: st.DataObject, case: tuple[Workload, Any], queues: list[int
 
 
 @settings(max_examples=300)
-@given(
-    st.data(),
-    st.one_of(node_cases(), partitioned_cases()),
-    st.lists(st.integers(1, 2), min_size=1, max_size=5),
-)
-@pytest.mark.filterwarnings("ignore:.*its jobs are in none of the machine's partitions")
-@pytest.mark.filterwarnings(
-    "ignore:with quotas, windows or dependencies EASY's reservation is of nodes by name"
-)
-@pytest.mark.filterwarnings("ignore:.*quotas of no job")
+@given(st.data(), st.one_of(node_cases(), partitioned_cases()), QUEUES)
+@untold_on_nodes
 def test_nodes(data: st.DataObject, case: tuple[Cluster, Workload, Any], queues: list[int]) -> None:
     cluster, workload, rules = case[0], with_queues(case[1], queues), fitted(case[2])
     text, slow = data.draw(quotas(workload))
@@ -66,7 +70,7 @@ def test_nodes(data: st.DataObject, case: tuple[Cluster, Workload, Any], queues:
 
 
 @settings(max_examples=300)
-@given(st.data(), cases(), st.lists(st.integers(1, 2), min_size=1, max_size=5))
+@given(st.data(), cases(), QUEUES)
 @pytest.mark.filterwarnings("ignore:.*quotas of no job")
 def test_extracts(data: st.DataObject, case: tuple[Workload, Any], queues: list[int]) -> None:
     """Jobs that run at the beginning count, and may exceed a quota: no log keeps it."""
@@ -88,16 +92,8 @@ def test_extracts(data: st.DataObject, case: tuple[Workload, Any], queues: list[
 
 
 @settings(max_examples=200)
-@given(
-    st.data(),
-    st.one_of(node_cases(), partitioned_cases()),
-    st.lists(st.integers(1, 2), min_size=1, max_size=5),
-)
-@pytest.mark.filterwarnings("ignore:.*its jobs are in none of the machine's partitions")
-@pytest.mark.filterwarnings(
-    "ignore:with quotas, windows or dependencies EASY's reservation is of nodes by name"
-)
-@pytest.mark.filterwarnings("ignore:.*quotas of no job")
+@given(st.data(), st.one_of(node_cases(), partitioned_cases()), QUEUES)
+@untold_on_nodes
 def test_they_go_on_as_if_never_interrupted(
     data: st.DataObject, case: tuple[Cluster, Workload, Any], queues: list[int]
 ) -> None:

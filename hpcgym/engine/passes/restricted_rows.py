@@ -36,7 +36,7 @@ class RestrictedRows(NamedTuple):
     closed: Shared
     # Dependencies of jobs that follow none
     none: Shared  # (0,) int64
-    # quotas of submitted jobs, of which there are none
+    # these simulations have no quotas of submitted jobs
     no_counts: Shared  # (n, 0)
     no_places: Shared  # (0, 2)
     coming: Shared  # (0,) COMING

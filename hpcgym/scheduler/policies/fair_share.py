@@ -120,7 +120,7 @@ class FairShare:
                 f" 'half_life_s=86400,damping=2', not {given!r}"
             )
         if given.endswith(".toml"):
-            return cls._of(toml_file(given), f"{given}: ", usual)
+            return cls.read(given, usual)
         pairs: dict[str, Any] = {}
         for pair in filter(None, given.split(",")):
             name, _, value = (part.strip() for part in pair.partition("="))
@@ -133,15 +133,17 @@ class FairShare:
         return cls._of(pairs, f"{argument}: ", usual)
 
     @classmethod
-    def read(cls, path: str | Path) -> FairShare:
+    def read(cls, path: str | Path, usual: FairShare | None = None) -> FairShare:
         """Return what a TOML file says: names as the attributes of the class.
+
+        What it does not say is as ``usual`` has it.
 
         Raises
         ------
         HpcgymError : as :meth:`parse`.
         """
         entries = toml_file(path)
-        return cls._of(entries, f"{path}: ")
+        return cls._of(entries, f"{path}: ", usual)
 
     @classmethod
     def _of(
