@@ -101,7 +101,7 @@ _PRESENT = (
     "first_reserved",  # [s] the earliest reservation of a queued job
     "profile_first",  # the profile's present step
     "profile_steps",  # how many there have been at once
-    "spare_step",  # one that may be used again, -1 if there is none
+    "spare_step",  # one that may be used again, NO_STEP if there is none
     # of a depth between one reservation and all
     "reserved",  # reservations that the last pass made
     "last_reserved",  # the last job in primary order that has one, -1 if none
@@ -150,11 +150,15 @@ LINE = records(
     ("ends", np.int64),
     ("next", np.int64),  # jobs whose reservations begin at the same step, -1: none
     ("before", np.int64),
-    ("hole", np.int64),  # the first step from which it may, and when that begins [s]
+    ("hole", np.int64),  # the first step at which it may begin in a hole, and its time [s]
     ("hole_time", np.int64),
+    ("last_begin", np.int64),  # [s] the latest time at which it may
+    # by 64 jobs: a bit for each that the next pass has to look at
+    ("noted", np.uint64),
     # by job, where long ones are held back
     ("held", np.float64),  # [processors] that stay free behind the job, before it has waited
 )
+NO_STEP = 2**32 - 1  # in place of a step of the profile
 FREED_EARLY = records(("until", np.int64), ("width", np.int64))  # [s] predicted end, processors
 IDLE = records(  # a group of idle processors
     ("since", np.int64),  # [s] up to which it has been counted
@@ -164,10 +168,11 @@ IDLE = records(  # a group of idle processors
 PROFILE = records(  # a step: free processors from a time on, by predicted ends and reservations
     ("time", np.int64),
     ("free", np.int64),
-    ("next", np.int64),  # step, -1 if this is the last
-    ("before", np.int64),
-    ("uses", np.int64),  # how many jobs begin or end here
-    ("job", np.int64),  # the first queued job whose reservation begins here, -1 if none does
+    # numba looks for negative indices, unless they cannot be: most time goes into following these
+    ("next", np.uint32),  # step, NO_STEP if this is the last
+    ("before", np.uint32),
+    ("uses", np.int32),  # how many jobs begin or end here
+    ("job", np.int32),  # the first queued job whose reservation begins here, -1 if none does
 )
 
 # -- the ordered lists -----------------------------------------------------------------------------
@@ -250,9 +255,9 @@ def make_state(
     blocks, entries, narrow = make_queues(sim, n_jobs, running)
     profile = np.empty(4 * n_jobs + 8 if plans else 0, PROFILE)
     if plans:
-        profile[0] = (0, processors, -1, -1, 1, -1)
+        profile[0] = (0, processors, NO_STEP, NO_STEP, 1, -1)
         sim.profile_steps = 1
-        sim.spare_step = -1
+        sim.spare_step = NO_STEP
     line = np.zeros(n_jobs if plans or sim.holds else 0, LINE)
     history = np.full((n_users, last), -1, np.int64)
     freed = np.empty(running if sim.depth == UNLIMITED else 0, FREED_EARLY)

@@ -27,7 +27,7 @@ from hpcgym.engine.machines.nodes.conservative import commit, foresee
 from hpcgym.engine.machines.nodes.filling import note_waiting
 from hpcgym.engine.machines.nodes.placement import place_now, take
 from hpcgym.engine.machines.pool.conservative import hold_steps, list_queue, profile_of_running
-from hpcgym.engine.machines.pool.earlier import FINDS_A_HOLE, SLIDES
+from hpcgym.engine.machines.pool.earlier import FINDS_A_HOLE, SLIDES, note
 from hpcgym.engine.machines.pool.profile import step_at
 from hpcgym.engine.ordered import BLOCK, block_at, insert
 from hpcgym.engine.state import (
@@ -145,6 +145,8 @@ def hold(jobs, sim, progress, blocks, entries, profile, line, narrow, reserved):
             # what has been given back since each was last tried is not known
             line[job].loose = SLIDES | FINDS_A_HOLE
             line[job].hole, line[job].hole_time = sim.profile_first, sim.time
+            line[job].last_begin = FOREVER
+            note(line, job)
 
 
 @jit_entry

@@ -16,20 +16,27 @@ from __future__ import annotations
 import numpy as np
 
 from hpcgym.compilation import jit, jit_part
-from hpcgym.engine.events import enqueue, free_processors
+from hpcgym.engine.events import enqueue, free_processors, leave_queue, start
 from hpcgym.engine.loop import loop_of, next_event_pass
 from hpcgym.engine.machines.pool.earlier import (
     FINDS_A_HOLE,
     SLIDES,
     list_job,
+    may_be_late,
+    next_noted,
+    note,
+    note_due,
     note_given_back,
+    step_to_begin_at,
     stretch_before,
     strike_job,
+    up_to,
 )
 from hpcgym.engine.machines.pool.profile import (
     NO_STEP,
     add_step,
     earliest,
+    earliest_up_to,
     forget_past,
     let_go,
     make_first,
@@ -38,8 +45,17 @@ from hpcgym.engine.machines.pool.profile import (
 )
 from hpcgym.engine.ordered import BLOCK, block_at, empty
 from hpcgym.engine.orders.narrow import CLASSES
+from hpcgym.engine.passes.heads import oldest
 from hpcgym.engine.passes.reserving import compress_of, replan_of
-from hpcgym.engine.state import BY_LENGTH, FOREVER, PER_EVENT, QUEUE, RUNNING
+from hpcgym.engine.state import (
+    BACKFILLED,
+    BY_LENGTH,
+    FOREVER,
+    PER_EVENT,
+    QUEUE,
+    RUNNING,
+    SUBMISSION,
+)
 
 
 @jit_part
@@ -49,6 +65,7 @@ def do_pass(
     ended, machine,
 ):  # fmt: skip
     """Reserve for the new jobs and start those whose reservation is now."""
+    note_due(sim, profile, line)
     forget_past(sim, profile)
     release_freed(sim, jobs, blocks, entries, profile, line, narrow, freed)
     replanned = sim.expired == 1
@@ -58,7 +75,7 @@ def do_pass(
     arrived = sim.arrived
     sim.arrived = 0
     for job in range(sim.next - arrived, sim.next):
-        reserve(sim, jobs, progress, profile, line, machine, job)
+        reserve_new(sim, jobs, progress, blocks, entries, profile, line, job)
         list_job(jobs, progress, blocks, entries, narrow, job)
         enqueue(sim, jobs, progress, keys, scores, blocks, entries, narrow, job)
     if sim.passes == PER_EVENT and arrived == 1:
@@ -67,9 +84,14 @@ def do_pass(
             # what was planned for now will have to be planned again
             sim.may_advance = max(sim.may_advance, np.int64(replanned))
             return
-    compress(
-        sim, jobs, keys, scores, progress, blocks, entries, profile, line, narrow, idle, machine
-    )  # fmt: skip
+    if sim.primary == SUBMISSION:
+        compress_noted(
+            sim, jobs, keys, scores, progress, blocks, entries, profile, line, narrow, idle, machine
+        )  # fmt: skip
+    else:
+        compress(
+            sim, jobs, keys, scores, progress, blocks, entries, profile, line, narrow, idle, machine
+        )  # fmt: skip
 
 
 @jit
@@ -107,10 +129,28 @@ def give_back(sim, jobs, blocks, entries, profile, line, narrow, begin, end, wid
 
 
 @jit_part
-def reserve(sim, jobs, progress, profile, line, machine, job):
-    """Give a job a reservation at the earliest time; the first is what it is promised."""
+def reserve_new(sim, jobs, progress, blocks, entries, profile, line, job):
+    """Give a job that has come a reservation at the earliest time."""
     width, length = jobs[job].processors, progress[job].predicted
-    step = earliest(profile, sim.profile_first, width, length, np.int64(FOREVER))
+    step = step_to_begin_at(sim, blocks, entries, profile, line, width, length)
+    reserve_from(sim, jobs, progress, profile, line, job, step)
+    if line[job].reserved == sim.time:
+        note(line, job)
+
+
+@jit_part
+def reserve(sim, jobs, progress, profile, line, machine, job):
+    """Give a job a reservation at the earliest time."""
+    reserve_from(sim, jobs, progress, profile, line, job, sim.profile_first)
+    if line[job].reserved == sim.time:
+        note(line, job)
+
+
+@jit
+def reserve_from(sim, jobs, progress, profile, line, job, step):
+    """Give a job a reservation, not before ``step``; the first is what it is promised."""
+    width, length = jobs[job].processors, progress[job].predicted
+    step = earliest(profile, step, width, length, np.int64(FOREVER))
     hold_steps(sim, profile, line, job, width, step, profile[step].time + length)
     line[job].reserved = profile[step].time
     sim.first_reserved = min(sim.first_reserved, line[job].reserved)
@@ -157,7 +197,8 @@ def advance(sim, jobs, progress, blocks, entries, profile, line, narrow, machine
     """Make the reservation of a job anew if it can be earlier, or if its time was missed."""
     if line[job].reserved < sim.time:
         lift_missed(sim, jobs, progress, blocks, entries, profile, line, narrow, job)
-        reserve(sim, jobs, progress, profile, line, machine, job)
+        reserve_from(sim, jobs, progress, profile, line, job, sim.profile_first)
+        may_be_late(jobs, progress, blocks, entries, job)
         sim.may_advance = 1
     elif line[job].loose != 0:
         step = earlier_step(sim, jobs, progress, profile, line, job)
@@ -191,7 +232,7 @@ def earlier_step(sim, jobs, progress, profile, line, job):
             hole = sim.profile_first
         if profile[hole].time < profile[step].time:
             length, latest = progress[job].predicted, line[job].reserved
-            found = earliest(profile, hole, width, length, latest)
+            found = earliest_up_to(profile, hole, width, length, latest, line[job].last_begin)
             if found != NO_STEP and profile[found].time < profile[step].time:
                 step = found
     return step
@@ -244,7 +285,34 @@ def begin(sim, jobs, progress, blocks, entries, machine, job):
 
 
 replan = replan_of(profile_of_running, reserve)
+
 compress = compress_of(advance, begin)
+
+
+@jit
+def compress_noted(
+    sim, jobs, keys, scores, progress, blocks, entries, profile, line, narrow, idle, machine
+):  # fmt: skip
+    """Do as ``compress`` does, in order of submission, with no look at jobs that cannot move.
+
+    Jobs that are noted meanwhile are looked at now if they come later in order, else next time.
+    """
+    if sim.next == sim.started:
+        return
+    for place in range(oldest(sim, progress) >> 6, ((sim.next - 1) >> 6) + 1):
+        job = next_noted(line, place, np.uint64(0))
+        while job >= 0:
+            if line[job].reserved != sim.time:
+                advance(
+                    sim, jobs, progress, blocks, entries, profile, line, narrow, machine, job
+                )  # fmt: skip
+            if line[job].reserved == sim.time:
+                if oldest(sim, progress) != job:
+                    progress[job].marks += BACKFILLED
+                begin(sim, jobs, progress, blocks, entries, machine, job)
+                leave_queue(sim, jobs, progress, keys, blocks, entries, job)
+                start(sim, jobs, progress, blocks, entries, idle, job)
+            job = next_noted(line, place, up_to(job))
 
 
 run = loop_of(next_event_pass, do_pass)

@@ -21,16 +21,15 @@ from __future__ import annotations
 import numpy as np
 
 from hpcgym.compilation import jit, jit_part
-from hpcgym.engine.state import FOREVER
-
-NO_STEP = -1
+from hpcgym.engine.state import FOREVER, NO_STEP
 
 
 @jit_part
 def make_first(sim, profile, free):
     """Make a profile of one step, which begins now."""
     profile[0].time, profile[0].free = sim.time, free
-    profile[0].next = profile[0].before = profile[0].job = NO_STEP
+    profile[0].next = profile[0].before = NO_STEP
+    profile[0].job = -1
     profile[0].uses = 1
     sim.profile_first = 0
     sim.profile_steps = 1
@@ -93,15 +92,17 @@ def forget_past(sim, profile):
 @jit
 def step_at(sim, profile, step, time):
     """Return the step that begins at ``time``, made if there is none; ``step`` is not later."""
+    step = np.uint32(step)
     after = profile[step].next
     while after != NO_STEP and profile[after].time <= time:
         step, after = after, profile[after].next
-    return step if profile[step].time == time else add_step(sim, profile, step, time)
+    return np.int64(step) if profile[step].time == time else add_step(sim, profile, step, time)
 
 
 @jit_part
 def take(profile, step, end, width):
     """Take ``width`` processors from one step up to another, or give back if it is negative."""
+    step = np.uint32(step)
     while step != end:
         profile[step].free -= width
         step = profile[step].next
@@ -119,7 +120,7 @@ def occupy(sim, profile, begin, end, width):
 @jit
 def free_until(sim, profile, width):
     """Return up to when so many processors are free from now on."""
-    step = sim.profile_first
+    step = np.uint32(sim.profile_first)
     while step != NO_STEP:
         if profile[step].free < width:
             return max(profile[step].time, sim.time)
@@ -127,21 +128,28 @@ def free_until(sim, profile, width):
     return np.int64(FOREVER)
 
 
-@jit
+@jit_part
 def earliest(profile, step, width, length, latest):
+    """Return what :func:`earliest_up_to` does, however late that is."""
+    return earliest_up_to(profile, step, width, length, latest, np.int64(FOREVER))
+
+
+@jit
+def earliest_up_to(profile, step, width, length, latest, last):
     """Return the first step, from ``step`` on, with ``width`` processors free for ``length`` [s].
 
-    It begins before ``latest``; NO_STEP if there is none. The job may hold a reservation of that
-    size at ``latest``. From then on nothing is looked at, for there it has its own processors.
+    It begins before ``latest`` and not after ``last``; NO_STEP if there is none. The job may hold a
+    reservation of that size at ``latest``. From then on nothing is looked at, for there it has its
+    own processors.
     """
-    begin = step
+    step = begin = np.uint32(step)
     until = min(profile[begin].time + length, latest)
     while step != NO_STEP and profile[step].time < until:
         blocked = profile[step].free < width
         step = profile[step].next
         if blocked:
-            if profile[step].time >= latest:
+            if profile[step].time >= latest or profile[step].time > last:
                 return NO_STEP
             begin = step
             until = min(profile[begin].time + length, latest)
-    return begin
+    return np.int64(begin)
