@@ -92,6 +92,18 @@ def test_many_reservations_move_earlier(seed: int, passes: str) -> None:
     assert hpcgym.simulate(workload, "conservative").metrics["max_queue_length"] > 50
 
 
+@pytest.mark.parametrize("seed", [0, 6])
+def test_jobs_that_missed_their_reservation_start_once(seed: int) -> None:
+    """Predictions expire while passes follow single events: a job that is due may be passed over.
+
+    Its reservation is then made anew for now, and it starts in the same pass.
+    """
+    workload = hpcgym.load_workload(f"lublin:jobs=150,processors=64,load=200,seed={seed}")
+    learned = {"estimate": "ave2", "correction": "incremental"}
+    rules = {"policy": "fcfs", "backfill": "conservative", "passes": "per-event"}
+    assert_same(workload, rules | learned)
+
+
 def test_more_jobs_than_processors_run_while_some_end() -> None:
     """With per-event passes jobs start beside those that are to end in the same second."""
     processors = 200
