@@ -269,7 +269,7 @@ def test_a_tiny_task_is_learned(agent, monkeypatch) -> None:
         return 2.0 - 200 * float(np.mean([env.step(act(env.reset()[0]))[1] for _ in range(40)]))
 
     monkeypatch.setattr(module, "judging", lambda make, spent: judge)
-    agent.train(lambda **given: Bandit(), 0, 30_000, lambda steps, values: told.append(values))
+    agent.train(lambda **given: Bandit(), 0, 16_000, lambda steps, values: told.append(values))
     values = [one["validation/mean_bsld"] for one in told if "validation/mean_bsld" in one]
     assert values[0] > 1.5
     assert judge(agent.actions) == min(values) < 1.15
