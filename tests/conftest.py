@@ -13,12 +13,14 @@ few, and the same too. Under ``nightly`` they are many more, and others each tim
 
 import os
 from collections.abc import Callable
+from functools import cache
 from itertools import compress
 from operator import not_
 from pathlib import Path
 from typing import Any
 
 import pytest
+import typer.testing
 from hypothesis import HealthCheck, is_hypothesis_test, settings
 from hypothesis.internal.conjecture import providers
 from tiers import NAMES, tiers_of
@@ -45,6 +47,11 @@ for _name in ("dev", "ci"):
 # what hypothesis is set to before, with CI=1 in the environment, draws the same cases each time
 settings.register_profile("nightly", settings.get_profile("default"), **_COMMON)
 settings.load_profile("ci")
+
+# typer's runner makes all commands of a program anew for each call, which takes longer than most
+# calls; the program itself makes them once
+if hasattr(typer.testing, "_get_command"):
+    typer.testing._get_command = cache(typer.testing._get_command)
 
 
 @pytest.hookimpl(trylast=True)  # hypothesis loads --hypothesis-profile before

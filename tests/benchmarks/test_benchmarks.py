@@ -99,7 +99,8 @@ def test_a_mistake_ends_in_one_clear_line(arguments, message):
 
 
 def test_batch_speed_counts_what_it_simulates():
-    arguments = ("--weeks", "2", "--vectors", "20", "--points", "4", "--repeat", "1")
+    weeks = ("lublin:jobs=12000,processors=128,seed=0,load=0.7", "--weeks", "2")
+    arguments = (*weeks, "--vectors", "20", "--points", "4", "--repeat", "1")
     found = json.loads(output("batch_speed.py", *arguments, "--format", "json"))["sections"]
     assert {row["how"] for row in found["threads"]} >= {"1 threads", "loop over simulate"}
     for row in [*found["threads"], *found["executors"]]:

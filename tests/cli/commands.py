@@ -9,12 +9,12 @@ from hpcgym.cli import app
 JOBS = "lublin:jobs=200,processors=32,load=0.9"
 
 
-def run(*arguments, env=None):
-    return CliRunner().invoke(app, [str(argument) for argument in arguments], env=env)
+def run(*arguments, **options):
+    return CliRunner().invoke(app, [str(argument) for argument in arguments], **options)
 
 
-def succeed(*arguments, env=None):
-    result = run(*arguments, env=env)
+def succeed(*arguments, **options):
+    result = run(*arguments, **options)
     assert result.exit_code == 0, result.output
     return result
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -26,43 +25,47 @@ pytestmark = pytest.mark.cli
 OF_S = [f"wfp3,{one}" for one in POLICIES if one.startswith("s")]
 
 
-def completed(line: str) -> list[str]:
-    """What bash is told at the end of a line."""
-    words = line.split(" ")
-    asked = {"_HPCGYM_COMPLETE": "complete_bash", "COMP_WORDS": line}
-    asked["COMP_CWORD"] = str(len(words) - 1)
-    code = (
-        "import sys\nfrom hpcgym.cli import main\n"
-        "try:\n    main()\nfinally:\n"
-        "    print({'numba', 'pandas', 'matplotlib', 'torch'} & set(sys.modules), file=sys.stderr)"
-    )
+CODE = """
+import io, os, sys
+from contextlib import redirect_stdout, suppress
+from hpcgym.cli import main
+os.environ["_HPCGYM_COMPLETE"] = "complete_bash"
+for line in sys.argv[1:]:
+    os.environ |= {"COMP_WORDS": line, "COMP_CWORD": str(len(line.split(" ")) - 1)}
+    with redirect_stdout(io.StringIO()) as told, suppress(SystemExit):
+        main()
+    print(*told.getvalue().split())
+print({"numba", "pandas", "matplotlib", "torch"} & set(sys.modules), file=sys.stderr)
+"""
+
+
+def completed(*lines: str) -> list[list[str]]:
+    """What bash is told at the end of each line, by one process."""
     done = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True, text=True, check=True, env={**os.environ, **asked},
-    )  # fmt: skip
+        [sys.executable, "-c", CODE, *lines], capture_output=True, text=True, check=True
+    )
     assert done.stderr == "set()\n"
-    return done.stdout.split()
+    return [told.split() for told in done.stdout.splitlines()]
 
 
-@pytest.mark.parametrize(
-    ("line", "told"),
-    [
-        ("hpcgym ex", ["explain", "explore"]),
-        ("hpcgym sweep re", ["resume"]),
-        ("hpcgym simulate lublin --fo", ["--format", "--force"]),
-        ("hpcgym simulate lublin --format ", ["table", "json", "csv"]),
-        ("hpcgym simulate KTH", ["KTH-SP2"]),
-        ("hpcgym simulate lublin --scheduler easy-s", ["easy-sjbf", "easy-spread"]),
-        ("hpcgym compare lublin --scheduler easy,pcp", ["easy,pcp19", "easy,pcp20"]),
-        ("hpcgym compare lublin --policy wfp3,s", OF_S),
-        ("hpcgym evaluate easy --metric p99_w", ["p99_wait_s"]),
-        ("hpcgym tune lublin --clean le", ["legrand"]),
-        ("hpcgym simulate lublin --cluster eur", ["eurora"]),
-        ("hpcgym simulate my-log", []),  # the shell then completes files
-    ],
-)  # fmt: skip
-def test_a_shell_is_told_names(line: str, told: list[str]) -> None:
-    assert completed(line) == told
+TOLD = {
+    "hpcgym ex": ["explain", "explore"],
+    "hpcgym sweep re": ["resume"],
+    "hpcgym simulate lublin --fo": ["--format", "--force"],
+    "hpcgym simulate lublin --format ": ["table", "json", "csv"],
+    "hpcgym simulate KTH": ["KTH-SP2"],
+    "hpcgym simulate lublin --scheduler easy-s": ["easy-sjbf", "easy-spread"],
+    "hpcgym compare lublin --scheduler easy,pcp": ["easy,pcp19", "easy,pcp20"],
+    "hpcgym compare lublin --policy wfp3,s": OF_S,
+    "hpcgym evaluate easy --metric p99_w": ["p99_wait_s"],
+    "hpcgym tune lublin --clean le": ["legrand"],
+    "hpcgym simulate lublin --cluster eur": ["eurora"],
+    "hpcgym simulate my-log": [],  # the shell then completes files
+}
+
+
+def test_a_shell_is_told_names() -> None:
+    assert dict(zip(TOLD, completed(*TOLD), strict=True)) == TOLD
 
 
 def test_files_of_the_archive_are_offered_by_their_short_names_alone(
@@ -71,14 +74,14 @@ def test_files_of_the_archive_are_offered_by_their_short_names_alone(
     for name in ("KTH-SP2-1996-2.swf.gz", "KTHULHU.swf"):
         (tmp_path / name).touch()
     monkeypatch.setenv("HPCGYM_DATA", str(tmp_path))
-    assert completed("hpcgym simulate KTH") == ["KTH-SP2", "KTHULHU"]
+    assert completed("hpcgym simulate KTH") == [["KTH-SP2", "KTHULHU"]]
 
 
 def test_a_wrong_folder_of_traces_is_no_error_while_one_types(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("HPCGYM_DATA", "nowhere")
-    assert completed("hpcgym simulate KTH") == ["KTH-SP2"]
+    assert completed("hpcgym simulate KTH") == [["KTH-SP2"]]
 
 
 def test_all_names_are_completed() -> None:

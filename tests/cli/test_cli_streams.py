@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from commands import JOBS, succeed
+from commands import JOBS, run, succeed
 
 from hpcgym.cli import streams
 from hpcgym.errors import HpcgymError
@@ -39,7 +39,7 @@ def test_logs_of_all_forms_come_from_standard_input(ending: str, tmp_path: Path)
     jobs, path = load_workload(JOBS), tmp_path / f"jobs{ending}"
     (write_swf if ".swf" in ending else write_table)(jobs, path)
     words = ["--processors", "32", "--scheduler", "saf", "--format", "json"]
-    told = json.loads(piped(path.read_bytes(), "simulate", "-", *words).stdout)
+    told = json.loads(succeed("simulate", "-", *words, input=path.read_bytes()).stdout)
     plain = json.loads(succeed("simulate", path, *words).stdout)
     schedules = [one["provenance"]["schedules"][0]["sha256"] for one in (told, plain)]
     assert schedules[0] == schedules[1]
@@ -51,7 +51,7 @@ def test_logs_of_all_forms_come_from_standard_input(ending: str, tmp_path: Path)
 def test_what_sacct_prints_comes_from_standard_input() -> None:
     text = "JobIDRaw|User|Submit|Start|End|Timelimit|NCPUS|State\n7|ann|2024-03-01T08:00:00|"
     text += "2024-03-01T08:00:00|2024-03-01T09:00:00|02:00:00|4|COMPLETED\n"
-    told = json.loads(piped(text.encode(), "traces", "show", "-", "--format", "json").stdout)
+    told = json.loads(succeed("traces", "show", "-", "--format", "json", input=text).stdout)
     assert told["jobs"] == 1
 
 
@@ -84,7 +84,9 @@ def test_a_pipe_of_two_commands() -> None:
     ids=["empty", "broken gzip"],
 )
 def test_what_is_no_log_is_said_in_a_line(data: bytes, said: str) -> None:
-    (line,) = piped(data, "simulate", "-", code=1).stderr.decode().splitlines()
+    done = run("simulate", "-", input=data)
+    assert done.exit_code == 1
+    (line,) = done.stderr.splitlines()
     assert line.startswith("hpcgym: ")
     assert said in line
 
@@ -100,10 +102,10 @@ def test_errors_name_standard_input_and_not_its_copy() -> None:
 
 def test_what_a_search_says_of_standard_input(tmp_path: Path) -> None:
     log = tmp_path / "log.swf"
-    write_swf(load_workload("lublin:jobs=800,processors=64,seed=2"), log)
+    write_swf(load_workload("lublin:jobs=500,processors=64,seed=2"), log)
     rules = ["--orders", "fcfs,saf", "--backfilling", "easy", "--budget", "10"]
-    done = piped(log.read_bytes(), "tune", "-", *rules, "--output", str(tmp_path / "rules"))
-    assert "hpcgym simulate - --scheduler" in done.stderr.decode()
+    words = ["tune", "-", *rules, "--output", tmp_path / "rules"]
+    assert "hpcgym simulate - --scheduler" in succeed(*words, input=log.read_bytes()).stderr
 
 
 def test_a_terminal_is_no_log(monkeypatch: pytest.MonkeyPatch) -> None:

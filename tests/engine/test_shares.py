@@ -343,11 +343,12 @@ def test_nodes_of_whole_jobs_are_a_pool(rules: dict[str, Any]) -> None:
 
 def test_conservative_backfilling_on_nodes() -> None:
     cluster = Cluster(groups=(NodeGroup("thin", 4, {"core": 8}),))
+    jobs = LUBLIN.take(slice(400))
     units = Workload.from_columns(
-        {c: v for c, v in LUBLIN.columns.items() if "processors" not in c},
+        {c: v for c, v in jobs.columns.items() if "processors" not in c},
         processors=32,
-        units=np.minimum(LUBLIN.requested_processors, 4),
-        per_unit={"core": np.full(len(LUBLIN), 8)},
+        units=np.minimum(jobs.requested_processors, 4),
+        per_unit={"core": np.full(len(jobs), 8)},
     )
     by_share = simulate(units, "fairshare", cluster=cluster, backfill="conservative")
     hpcgym.validate_schedule(by_share)

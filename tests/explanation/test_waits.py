@@ -60,20 +60,25 @@ def test_slurm_by_hand() -> None:
     assert _told(short)[2] == {"unseen": 260, "processors": 100}
 
 
+FIRST = st.integers(0, 2)  # with every third after it: each explanation simulates anew
+
+
 @settings(max_examples=200)
-@given(cases(25))
-def test_each_job_is_told_as_alone(case: tuple[Workload, dict[str, Any]]) -> None:
+@given(cases(25), FIRST)
+def test_each_job_is_told_as_alone(case: tuple[Workload, dict[str, Any]], first: int) -> None:
     workload, rules = case
     workload = workload.with_columns(job_number=np.arange(len(workload)))
-    _same_as_alone(hpcgym.simulate(workload, **rules))
+    _same_as_alone(hpcgym.simulate(workload, **rules), first)
 
 
 @settings(max_examples=60)
-@given(node_cases(15))
-def test_each_job_on_nodes_is_told_as_alone(case: tuple[Any, Workload, dict[str, Any]]) -> None:
+@given(node_cases(15), FIRST)
+def test_each_job_on_nodes_is_told_as_alone(
+    case: tuple[Any, Workload, dict[str, Any]], first: int
+) -> None:
     cluster, workload, rules = case
     workload = workload.with_columns(job_number=np.arange(len(workload)))
-    _same_as_alone(hpcgym.simulate(workload, cluster=cluster, **rules))
+    _same_as_alone(hpcgym.simulate(workload, cluster=cluster, **rules), first)
 
 
 @settings(max_examples=200)
@@ -95,11 +100,11 @@ def test_too_few_processors_are_free_in_the_schedule(case: tuple[Workload, dict[
         assert told[row] == np.diff(times, append=times[-1])[short].sum()
 
 
-def _same_as_alone(result: Any) -> None:
+def _same_as_alone(result: Any, first: int) -> None:
     told = _told(result)
-    for row, found in enumerate(told):
-        assert sum(found.values()) == result.wait[row]
-        assert found == hpcgym.explain(result, row, most=0).waited_for
+    assert [sum(found.values()) for found in told] == result.wait.tolist()
+    for row in range(first, len(told), 3):
+        assert told[row] == hpcgym.explain(result, row, most=0).waited_for
 
 
 @given(st.lists(st.integers(1, 300), min_size=1, max_size=40), st.sampled_from(sorted(GROUPS)))
