@@ -68,12 +68,16 @@ class Commands(TyperGroup):
 
 @contextmanager
 def _warnings_in_a_line() -> Iterator[None]:
-    """Show hpcgym's own warnings without the place in the code that gave them."""
+    """Show hpcgym's own warnings once each, without the place in the code that gave them."""
     with warnings.catch_warnings():
         usual = warnings.showwarning
+        said: set[str] = set()
 
         def show(message: Any, category: type[Warning], *where: Any, **more: Any) -> None:
             if issubclass(category, HpcgymWarning):
+                if str(message) in said:  # by another part of the library
+                    return
+                said.add(str(message))
                 note(f"hpcgym: {as_given(str(message), 'standard input')}")
             else:
                 usual(message, category, *where, **more)
