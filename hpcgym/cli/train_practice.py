@@ -186,6 +186,7 @@ def _train(
     settings: Mapping[str, Any], logs: Logs, given: Mapping[str, Any],
 ) -> None:  # fmt: skip
     """Train an agent, and write it."""
+    env = env.removeprefix("hpcgym/").removesuffix("-v1")
     check_choice("--env", env, ("JobSelection", "QueueOrdering", "MixedPolicy"))
     module, kind = TRAINED[name]
     agent = getattr(import_agent(module), kind)(**settings)
