@@ -52,8 +52,7 @@ class Compare(ExplainedCommand):
         "Co-schedulers (--scheduler), with --speedups": names.coschedulers,
         "Policies (--policy, --backfill-order)": names.policies,
         "Estimates of run times (--estimate, --policy-estimate)": names.estimates,
-        "Machines (--cluster)": names.machines,
-        "Cleaning recipes and filters (--clean)": names.recipes,
+        **names.OF_READING,
     }
 
 

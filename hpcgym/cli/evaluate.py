@@ -73,8 +73,7 @@ class Evaluate(ExplainedCommand):
     brief: ClassVar[Lists] = {
         "Schedulers": names.schedulers,
         "Dispatchers": names.dispatchers,
-        "Machines (--cluster)": names.machines,
-        "Cleaning recipes and filters (--clean)": names.recipes,
+        **names.OF_READING,
     }
 
 

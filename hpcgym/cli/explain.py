@@ -41,8 +41,7 @@ class Explain(ExplainedCommand):
         "Schedulers (--scheduler)": names.schedulers,
         "Policies (--policy, --backfill-order)": names.policies,
         "Estimates of run times (--estimate, --policy-estimate)": names.estimates,
-        "Machines (--cluster)": names.machines,
-        "Cleaning recipes and filters (--clean)": names.recipes,
+        **names.OF_READING,
     }
 
 

@@ -57,11 +57,7 @@ class Tune(ExplainedCommand):
         "Orders (--orders) with --speedups, beside those": _shared_orders,
         "Executors (--executor)": executors.names,
     }
-    brief: ClassVar[Lists] = {
-        "Schedulers (--against)": names.schedulers,
-        "Machines (--cluster)": names.machines,
-        "Cleaning recipes and filters (--clean)": names.recipes,
-    }
+    brief: ClassVar[Lists] = {"Schedulers (--against)": names.schedulers, **names.OF_READING}
 
 
 @dataclass(frozen=True)

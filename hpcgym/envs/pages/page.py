@@ -315,11 +315,6 @@ def _pair_arguments(cls: type) -> str:
     return _argument_rows(cls, pair_page.ARGUMENTS | {name: ARGUMENTS[name] for name in common})
 
 
-def _picture(cls: type) -> str:
-    """Return the name of the picture that scripts/pages.py --pictures draws."""
-    return f"{cls.__name__.removesuffix('Env')}.png"
-
-
 def _id(cls: type) -> str:
     """Return the name with Gymnasium."""
     return f"hpcgym/{cls.__name__.removesuffix('Env')}-v0"
@@ -394,10 +389,11 @@ def page(cls: Class) -> Class:
 
 def markdown(cls: type) -> str:
     """Return the page of an environment as it stands in ``docs/environments``."""
+    name = cls.__name__.removesuffix("Env")
     return (
-        f"# {cls.__name__.removesuffix('Env')}\n\n"
+        f"# {name}\n\n"
         f"<!-- The docstring of {cls.__module__}.{cls.__name__}, written by"
         " scripts/pages.py: change it there. -->\n\n"
-        f"![A state of the environment as it draws itself](../pictures/{_picture(cls)})\n\n"
+        f"![A state of the environment as it draws itself](../pictures/{name}.png)\n\n"
         f"{cls.__doc__}\n"
     )
