@@ -1,6 +1,7 @@
 """What policies that do not learn reach in the environments: the reference scores of their pages.
 
-Each table is what its command prints, rounded, with hpcgym 0.1.0.
+Each table has rows that its command prints with hpcgym 0.1.0, rounded, and without what is said of
+back-filling behind their names.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ class Reference(NamedTuple):
             ("| policy | mean bounded slowdown | mean wait [h] |", "|---|---|---|", *lines)
         )
         return (
-            f"Scores of policies that do not learn, on {self.slices}, with 95 % intervals:\n\n"
+            f"Scores of some policies that do not learn, on {self.slices}, with 95 % intervals:\n\n"
             f"```sh\nhpcgym evaluate {self.command}\n```\n\n{table}"
         )
 
