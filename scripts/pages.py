@@ -1,7 +1,11 @@
 #!/usr/bin/env python3
 """Write what the code says into docs: environments, what goes together, the documents' items."""
 
+import sys
 from pathlib import Path
+from typing import Any
+
+import gymnasium
 
 from hpcgym.benchmarks.studies.documents import all_items, page_text
 from hpcgym.envs.co_schedule import CoSchedule
@@ -26,8 +30,27 @@ PAGES = {
 }
 
 
+def draw(environment: type) -> None:
+    """Draw a busy state of an environment."""
+    from matplotlib import image
+
+    name = environment.__name__.removesuffix("Env")
+    env = gymnasium.make(f"hpcgym/{name}-v0", render_mode="rgb_array")
+    _, info = env.reset(seed=1)
+    env.action_space.seed(1)
+    for _ in range(60):
+        _, _, terminated, _, info = env.step(env.action_space.sample(info.get("action_mask")))
+        if terminated:
+            env.reset()
+    picture: Any = env.render()
+    image.imsave(FOLDER.parent / "pictures" / f"{name}.png", picture)
+
+
 def main() -> None:
-    """Write the pages that differ."""
+    """Write the pages that differ; with ``--pictures`` draw those of the environments anew."""
+    if sys.argv[1:] == ["--pictures"]:
+        for environment in PAGES.values():
+            draw(environment)
     texts = {FOLDER / name: markdown(environment) for name, environment in PAGES.items()}
     # what stands above the table is written by hand
     texts[COMBINATIONS] = COMBINATIONS.read_text().partition("|")[0] + table() + "\n"

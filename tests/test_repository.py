@@ -7,6 +7,7 @@ import contextlib
 import importlib
 import importlib.metadata
 import inspect
+import json
 import os
 import re
 import shlex
@@ -26,9 +27,12 @@ from matplotlib import pyplot
 import hpcgym
 from hpcgym.baselines import SCHEDULERS
 from hpcgym.cli import app
+from hpcgym.cli.config import follow
+from hpcgym.cluster import find_cluster
 from hpcgym.errors import installing
 from hpcgym.scheduler.estimates import CORRECTIONS, ESTIMATES
-from hpcgym.scheduler.policies import POLICIES
+from hpcgym.scheduler.policies import POLICIES, FairShare
+from hpcgym.sweep.experiment import load_experiment
 from hpcgym.workload.cleaning import RECIPES
 
 ROOT = Path(__file__).parents[1]
@@ -106,6 +110,35 @@ def test_tutorials_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPat
         for cell in blocks(page, CELL):
             exec(compile(cell.replace(":tags:", "#"), page_id(page), "exec"), here)
     pyplot.close("all")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=page_id)
+def test_other_code_in_pages_is_read(page: Path, tmp_path: Path) -> None:
+    """Files as by the commands that take them; Python that needs other libraries is parsed."""
+    group = typer.main.get_command(app)
+    for code in blocks(page, "py"):
+        compile(code, page_id(page), "exec")
+    for code in blocks(page, "json"):
+        json.loads(code)
+    for code in blocks(page, "toml"):
+        table, file = tomllib.loads(code), tmp_path / "block.toml"
+        file.write_text(code)
+        if "schedulers" in table:
+            load_experiment(file)
+        elif "group" in table or "processors" in table:
+            find_cluster(str(file))
+        elif "shares" in table:
+            FairShare.parse(str(file))
+        elif {*table} == {"partition"}:
+            assert all(one.keys() == {"name", "nodes"} for one in table["partition"])
+        else:
+            follow(group.make_context("hpcgym", ["simulate"]), file)
+
+
+def test_all_kinds_of_code_in_pages_are_tested() -> None:
+    kinds = {kind for page in PAGES for kind, _ in CODE.findall(page.read_text())}
+    read = {"python", CELL, "py", "sh", "toml", "json"}
+    assert kinds - read <= {"", "text", "{eval-rst}", "{toctree}"}  # the last two by scripts/docs
 
 
 def test_the_readme_has_python_and_commands() -> None:

@@ -46,14 +46,13 @@ class Compare(ExplainedCommand):
         "hpcgym compare eurora:jobs=200 --cluster eurora --scheduler easy,prb,sdprb,pcp20",
         "hpcgym compare codes:jobs=500,processes=256 --cluster 100x2x24 --speedups generated",
     )
-    lists: ClassVar[Lists] = {
+    brief: ClassVar[Lists] = {
         "Schedulers (--scheduler)": names.schedulers,
         "Dispatchers (--scheduler), which say themselves what starts": names.dispatchers,
         "Co-schedulers (--scheduler), with --speedups": names.coschedulers,
         "Policies (--policy, --backfill-order)": names.policies,
         "Estimates of run times (--estimate, --policy-estimate)": names.estimates,
-        "Machines (--cluster)": names.machines,
-        "Cleaning recipes and filters (--clean)": names.recipes,
+        **names.OF_READING,
     }
 
 

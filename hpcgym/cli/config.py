@@ -10,6 +10,7 @@ budget = 2000
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -134,9 +135,12 @@ def is_from_file(context: Any, parameter: Any) -> bool:
 
 
 def named_in(context: Any, message: str) -> str:
-    """Return an error with the file before it, if it quotes a value that the file alone gave."""
+    """Return an error with the file before it, if it quotes what the file alone gave."""
     wrong = message.partition("; did you mean")[0]
     given = [argument.partition("=")[2] for argument in _from_file(context)]
+    named = [one.name for one in context.command.params if is_from_file(context, one)]
+    if re.split(r"[ :]", message, maxsplit=1)[0] in named:  # "hold: share must be ..."
+        return f"{context.meta[_FILE]}: {message}"
     typed = [
         str(one)
         for option in context.command.params
@@ -153,7 +157,9 @@ def _as_list(value: Any) -> list[Any]:
 
 
 def _quotes(message: str, texts: list[str]) -> bool:
-    return any(text and repr(text) in message for text in texts)
+    """Return whether a message quotes one of these texts, or the part of one that is wrong."""
+    parts = {part for text in texts for part in re.split(r"[=,;:]", text) if part}
+    return any(repr(one) in message for one in {*texts, *parts})
 
 
 def wrong_in_file(error: Any) -> str | None:

@@ -65,14 +65,15 @@ class Evaluate(ExplainedCommand):
         " codes:jobs=5000,processes=96,processors=768 --cluster 16x2x24 --number 20",
     )
     lists: ClassVar[Lists] = {
-        "Schedulers": names.schedulers,
         "Learners (--protocol prequential)": prequential.learners,
-        "Dispatchers": names.dispatchers,
         "Rules under limits, alone or with a scheduler, as reduce-pc+saf": names.limit_rules,
         "Where jobs share nodes (--env CoSchedule)": names.coscheduling,
         "Metrics (--metric)": names.ranking_metrics,
-        "Machines (--cluster)": names.machines,
-        "Cleaning recipes and filters (--clean)": names.recipes,
+    }
+    brief: ClassVar[Lists] = {
+        "Schedulers": names.schedulers,
+        "Dispatchers": names.dispatchers,
+        **names.OF_READING,
     }
 
 

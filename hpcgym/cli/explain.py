@@ -37,12 +37,11 @@ class Explain(ExplainedCommand):
         "hpcgym explain KTH-SP2 --by user --picture waits.png",
         "hpcgym explain KTH-SP2 --scheduler easy,saf,conservative",
     )
-    lists: ClassVar[Lists] = {
+    brief: ClassVar[Lists] = {
         "Schedulers (--scheduler)": names.schedulers,
         "Policies (--policy, --backfill-order)": names.policies,
         "Estimates of run times (--estimate, --policy-estimate)": names.estimates,
-        "Machines (--cluster)": names.machines,
-        "Cleaning recipes and filters (--clean)": names.recipes,
+        **names.OF_READING,
     }
 
 

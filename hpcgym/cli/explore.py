@@ -33,12 +33,11 @@ class Explore(ExplainedCommand):
         "hpcgym explore lublin:jobs=5000,processors=128,load=1.1 --port 8123 --no-browser",
         "hpcgym explore eurora:days=7 --cluster eurora --output eurora.html",
     )
-    lists: ClassVar[Lists] = {
+    brief: ClassVar[Lists] = {
         "Schedulers (--scheduler)": names.schedulers,
         "Policies (--policy, --backfill-order)": names.policies,
         "Estimates of run times (--estimate, --policy-estimate)": names.estimates,
-        "Machines (--cluster)": names.machines,
-        "Cleaning recipes and filters (--clean)": names.recipes,
+        **names.OF_READING,
     }
 
 

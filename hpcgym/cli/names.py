@@ -139,3 +139,10 @@ def ranking_metrics() -> Iterable[tuple[str, str]]:
     for metric in ranking_metrics().values():
         more = ": more is better" if metric.better == MORE else ""
         yield metric.name, metric.heading + more
+
+
+#: What help lists of commands that read jobs for a machine: title -> names and meanings.
+OF_READING = {
+    "Machines (--cluster)": machines,
+    "Cleaning recipes and filters (--clean)": recipes,
+}

@@ -15,7 +15,6 @@ from hpcgym.files.plain import csv_text, json_text, plain
 from hpcgym.files.recorded import NAME, ending_of, origin_columns, record_text, write_beside
 from hpcgym.files.writing import is_stream, whole, whole_text
 from hpcgym.progress import working
-from hpcgym.report.dispatches import dispatches, in_words
 from hpcgym.version import __version__
 
 if TYPE_CHECKING:
@@ -82,6 +81,7 @@ def machine_columns(workload: Workload, cluster: Cluster | None) -> dict[str, An
 def result_facts(name: str, result: Result) -> dict[str, Any]:
     """Return the scheduler with its settings, all metrics, and of solved models a summary."""
     from hpcgym.baselines.schedulers import described
+    from hpcgym.report.dispatches import dispatches
     from hpcgym.schedule.metrics import told_metrics
 
     facts = {"scheduler": {"name": name, **described(result.scheduler)}, **told_metrics(result)}
@@ -91,6 +91,8 @@ def result_facts(name: str, result: Result) -> dict[str, Any]:
 
 def print_dispatches(out: Console, results: Mapping[str, Result]) -> None:
     """Print what dispatchers that solve models have logged, a line each."""
+    from hpcgym.report.dispatches import dispatches, in_words
+
     for name, result in results.items():
         solved = dispatches(result)
         if solved is not None:

@@ -37,7 +37,7 @@ class Replayed(ExplainedCommand):
         "hpcgym replay KTH-SP2 --week 33 --on slurm --scheduler saf:backfill=none",
         "hpcgym replay jobs.swf --on slurm --scheduler slurm.conf --cluster slurm.conf",
     )
-    lists: ClassVar[Lists] = {"Cleaning recipes and filters (--clean)": names.recipes}
+    brief: ClassVar[Lists] = {"Cleaning recipes and filters (--clean)": names.recipes}
 
 
 @grouped

@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from textwrap import wrap
 from typing import Any, ClassVar, NoReturn
 
 import typer
@@ -67,12 +68,16 @@ class Commands(TyperGroup):
 
 @contextmanager
 def _warnings_in_a_line() -> Iterator[None]:
-    """Show hpcgym's own warnings without the place in the code that gave them."""
+    """Show hpcgym's own warnings once each, without the place in the code that gave them."""
     with warnings.catch_warnings():
         usual = warnings.showwarning
+        said: set[str] = set()
 
         def show(message: Any, category: type[Warning], *where: Any, **more: Any) -> None:
             if issubclass(category, HpcgymWarning):
+                if str(message) in said:  # by another part of the library
+                    return
+                said.add(str(message))
                 note(f"hpcgym: {as_given(str(message), 'standard input')}")
             else:
                 usual(message, category, *where, **more)
@@ -105,6 +110,7 @@ class ExplainedCommand(TyperCommand):
 
     examples: ClassVar[tuple[str, ...]] = ()
     lists: ClassVar[Lists] = {}
+    brief: ClassVar[Lists] = {}  # of which only the names stand there: simulate explains them
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command, if it can write the files that it is to write."""
@@ -153,6 +159,14 @@ class ExplainedCommand(TyperCommand):
         for title, entries in self.lists.items():
             with formatter.section(title):
                 formatter.write_dl(list(entries()), col_max=28)
+        for title, entries in self.brief.items():
+            with formatter.section(title):
+                text = ", ".join(name for name, _ in entries())
+                width = formatter.width - formatter.current_indent
+                _write_lines(formatter, wrap(text, width, break_on_hyphens=False))
+        if self.brief:
+            formatter.write_paragraph()
+            formatter.write_text("hpcgym simulate -h says what these names mean.")
 
 
 def _heading(parameter: Any) -> str:

@@ -53,8 +53,7 @@ class Simulate(ExplainedCommand):
         "Names in expressions (--policy, --backfill-order)": names.in_expressions,
         "Policies (--policy) with --speedups": names.shared_policies,
         "Estimates of run times (--estimate, --policy-estimate)": names.estimates,
-        "Machines (--cluster)": names.machines,
-        "Cleaning recipes and filters (--clean)": names.recipes,
+        **names.OF_READING,
     }
 
 

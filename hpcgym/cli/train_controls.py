@@ -34,8 +34,8 @@ class TrainControls(ExplainedCommand):
     lists: ClassVar[Lists] = {
         "Inputs, and where they stand in the observation": _inputs,
         "Features to weigh (--policy-features)": policy_features,
-        "Cleaning recipes and filters (--clean)": names.recipes,
     }
+    brief: ClassVar[Lists] = {"Cleaning recipes and filters (--clean)": names.recipes}
 
 
 @grouped

@@ -35,7 +35,7 @@ class TrainJobPpo(ExplainedCommand):
         "hpcgym evaluate job-ppo.pt --workload KTH-SP2 --start warm --arrivals continue"
         " --horizon 7d",
     )
-    lists: ClassVar[Lists] = {"Cleaning recipes and filters (--clean)": names.recipes}
+    brief: ClassVar[Lists] = {"Cleaning recipes and filters (--clean)": names.recipes}
 
 
 class TrainJobDqn(ExplainedCommand):
@@ -45,7 +45,7 @@ class TrainJobDqn(ExplainedCommand):
         "hpcgym train job-dqn --workload KTH-SP2 --tensorboard logs",
         "hpcgym suite run --agent job-dqn --tasks mini-select --output dqn",
     )
-    lists: ClassVar[Lists] = TrainJobPpo.lists
+    brief: ClassVar[Lists] = TrainJobPpo.brief
 
 
 class TrainRuleEs(ExplainedCommand):
@@ -56,7 +56,7 @@ class TrainRuleEs(ExplainedCommand):
         "hpcgym train rule-es --workload KTH-SP2 --env QueueOrdering",
         "hpcgym suite run --agent rule-es --tasks mini --output es",
     )
-    lists: ClassVar[Lists] = TrainJobPpo.lists
+    brief: ClassVar[Lists] = TrainJobPpo.brief
 
 
 @dataclass(frozen=True)
@@ -186,6 +186,7 @@ def _train(
     settings: Mapping[str, Any], logs: Logs, given: Mapping[str, Any],
 ) -> None:  # fmt: skip
     """Train an agent, and write it."""
+    env = env.removeprefix("hpcgym/").removesuffix("-v1")
     check_choice("--env", env, ("JobSelection", "QueueOrdering", "MixedPolicy"))
     module, kind = TRAINED[name]
     agent = getattr(import_agent(module), kind)(**settings)

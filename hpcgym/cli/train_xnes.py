@@ -38,8 +38,8 @@ class TrainXnes(ExplainedCommand):
     lists: ClassVar[Lists] = {
         "Methods (--method)": METHODS.items,
         "Features to weigh (--features)": _feature_sets,
-        "Cleaning recipes and filters (--clean)": names.recipes,
     }
+    brief: ClassVar[Lists] = {"Cleaning recipes and filters (--clean)": names.recipes}
 
 
 @dataclass(frozen=True)

@@ -55,11 +55,9 @@ class Tune(ExplainedCommand):
         "What bounds are on (--bound)": _measures,
         "Orders of the queue (--orders)": _orders,
         "Orders (--orders) with --speedups, beside those": _shared_orders,
-        "Schedulers (--against)": names.schedulers,
-        "Machines (--cluster)": names.machines,
-        "Cleaning recipes and filters (--clean)": names.recipes,
         "Executors (--executor)": executors.names,
     }
+    brief: ClassVar[Lists] = {"Schedulers (--against)": names.schedulers, **names.OF_READING}
 
 
 @dataclass(frozen=True)

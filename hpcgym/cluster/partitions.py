@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from hpcgym.errors import HpcgymError
 
 _PART = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")
+_COMMA = re.compile(r",(?![^\[\]]*\])")  # outside brackets
 
 
 @dataclass(frozen=True)
@@ -86,11 +87,12 @@ def listed(partitions: Any, n_nodes: int) -> tuple[Partition, ...]:
 
 
 def nodes_of_text(text: str, groups: Sequence[tuple[str, int]], where: str) -> list[int]:
-    """Return the numbers of the nodes that a text such as ``gpu,0-3,7`` names.
+    """Return the numbers of the nodes that a text such as ``gpu,0-3,7`` or ``n[01-04],n9`` names.
 
     Parameters
     ----------
-    text : names of groups, numbers of nodes, and first and last of several, between commas.
+    text : names of groups, numbers of nodes, first and last of several, and, where the name of a
+        group is a list of names of Slurm such as ``n[01-64]``, names of nodes; between commas.
     groups : name and number of nodes of each group, in order.
     where : what messages call the partition.
 
@@ -104,13 +106,11 @@ def nodes_of_text(text: str, groups: Sequence[tuple[str, int]], where: str) -> l
         ranges[name] = range(first, first + number)
         first += number
     nodes: list[int] = []
-    for part in filter(None, (part.strip() for part in text.split(","))):
+    for part in filter(None, (part.strip() for part in _COMMA.split(text))):
         numbers = _PART.fullmatch(part)
         if numbers is None and part not in ranges:
-            raise HpcgymError(
-                f"{where}: nodes: {part!r} is neither a group nor a number of nodes such as 0-3;"
-                f" groups are {', '.join(ranges)}"
-            )
+            nodes += _by_name(part, ranges, where)
+            continue
         if numbers is not None:
             last = int(numbers[2] or numbers[1])
             if last >= first:
@@ -124,6 +124,21 @@ def nodes_of_text(text: str, groups: Sequence[tuple[str, int]], where: str) -> l
         else:
             nodes += ranges[part]
     return nodes
+
+
+def _by_name(part: str, ranges: Mapping[str, range], where: str) -> list[int]:
+    """Return the numbers of nodes that are named as in Slurm, ``n[01-04]``, by groups' names."""
+    from hpcgym.cluster.slurm.hostlists import hosts  # whose package needs this module
+
+    lists = [(hosts(name, where), numbers) for name, numbers in ranges.items() if "[" in name]
+    known = {one: n for names, numbers in lists for one, n in zip(names, numbers, strict=False)}
+    wanted = hosts(part, where)
+    if missing := [one for one in wanted if one not in known]:
+        raise HpcgymError(
+            f"{where}: nodes: {missing[0]!r} is neither a group nor a number of nodes such as 0-3,"
+            f" nor the name of a node; groups are {', '.join(ranges)}"
+        )
+    return [known[one] for one in wanted]
 
 
 def text_of_nodes(nodes: Iterable[int]) -> str:

@@ -108,6 +108,8 @@ for each pair |
 
     ## Reference
 
+    {reference}
+
     The co-schedulers of ELiSE on the same episode:
 
     ```python

@@ -145,12 +145,7 @@ choice: no step is asked for it, except the first of an episode |
 
     ## Reference
 
-    How policies that do not learn, and agents, perform on unseen slices of a workload:
-
-    ```sh
-    hpcgym evaluate sjf wfp3 --workload lublin:jobs=10000,processors=256,seed=0 --backfill none
-    hpcgym evaluate agent.pt --workload KTH-SP2 --number 100    # agents know their environment
-    ```
+    {reference}
 
     ## Version History
 

@@ -152,13 +152,7 @@ class MixedPolicy(SchedulingEnv):
 
     ## Reference
 
-    How policies that do not learn, among them the best fixed weights, and agents perform on unseen
-    weeks of a trace:
-
-    ```sh
-    hpcgym evaluate --workload KTH-SP2 --episodes weeks
-    hpcgym evaluate agent.pt --workload KTH-SP2 --episodes weeks
-    ```
+    {reference}
 
     ## Version History
 

@@ -173,6 +173,8 @@ class PowerCapEnv(SchedulingEnv):
 
     ## Reference
 
+    {reference}
+
     {power_reference}
 
     ## Version History
@@ -251,6 +253,8 @@ class EnergyBudgetEnv(SchedulingEnv):
     {vector}
 
     ## Reference
+
+    {reference}
 
     {power_reference}
 

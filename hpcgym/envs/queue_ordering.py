@@ -97,11 +97,7 @@ class QueueOrdering(SchedulingEnv):
 
     ## Reference
 
-    How policies that do not learn, and agents, perform on unseen slices of a workload:
-
-    ```sh
-    hpcgym evaluate sjf wfp3 --workload lublin:jobs=10000,processors=256,seed=0
-    ```
+    {reference}
 
     ## Version History
 

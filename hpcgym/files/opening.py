@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import os
+import re
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,6 +24,7 @@ PACKED_FREE = 256 * MEGABYTE
 PACKED_RATIO = 64
 
 HEAD_BYTES = MEGABYTE  # bytes that ``peek`` can show
+_FILE_NAME = re.compile(r"[^:;=]*\w\.[A-Za-z]\w{1,6}")
 
 
 @contextmanager
@@ -44,6 +46,13 @@ def saying(path: Any, error: type[HpcgymError] = HpcgymError) -> Iterator[None]:
         if isinstance(problem, IsADirectoryError):
             raise error(f"{named} is a folder, not a file") from None
         raise error(f"{named} cannot be read: {problem.strerror or problem}") from None
+
+
+def check_is_there(value: object, error: type[HpcgymError] = HpcgymError) -> None:
+    """Raise an error if a text that is no file is called as one: it ends in .txt, say."""
+    text = os.fspath(value) if isinstance(value, os.PathLike) else value
+    if isinstance(text, str) and _FILE_NAME.fullmatch(text):
+        raise error(f"{text}: no such file")
 
 
 @contextmanager

@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 
 from hpcgym.errors import HpcgymError, check_choice, is_number
+from hpcgym.files.opening import check_is_there
+from hpcgym.naming import seconds_of
 from hpcgym.scheduler.hold import Hold
 from hpcgym.scheduler.policies.fair_share import FAIR_TREE, FairShare
 from hpcgym.scheduler.policies.index import PolicyLike, parse_policy, weight_text
@@ -107,13 +109,15 @@ def pair_estimate(value: Any) -> Any:
 
 
 def threshold(threshold: Any) -> float | None:
-    """Return a starvation threshold [s], checked."""
+    """Return a starvation threshold [s], checked; a text may have units, such as ``"80h"``."""
     if threshold is None:
         return None
     number = threshold.item() if isinstance(threshold, np.generic) else threshold
+    if isinstance(number, str) and (seconds := seconds_of(number)) is not None:
+        number = int(seconds) if seconds.is_integer() else seconds
     if not is_number(number) or math.isnan(number) or number < 0:
-        hint = "; options take times such as 5h or 2d too" if isinstance(threshold, str) else ""
-        raise HpcgymError(f"threshold must be a number of at least 0 s, not {threshold!r}{hint}")
+        hint = ", or a time such as '5h' or '2d'" if isinstance(threshold, str) else ""
+        raise HpcgymError(f"threshold must be a number of at least 0 s{hint}, not {threshold!r}")
     return number
 
 
@@ -178,6 +182,7 @@ def quota_text(value: Any) -> str | None:
     if isinstance(value, str | os.PathLike) and os.path.isfile(value):
         value = quotas_of_slurm(value)
     elif isinstance(value, Quota | str):
+        check_is_there(value)
         if ":" not in str(value):
             raise HpcgymError(
                 f"quota {value!r} is neither a file nor a quota such as 'user:jobs=10'"
@@ -201,6 +206,7 @@ def preemption_text(value: Any) -> str | None:
     if isinstance(value, str | os.PathLike) and os.path.isfile(value):
         value = preemption_of_qos(value)
     elif isinstance(value, str):
+        check_is_there(value)
         value = Preemption.parse(value)
     if not isinstance(value, Preemption):
         raise HpcgymError(f"preemption must be a text such as {SUCH}, not {value!r}")

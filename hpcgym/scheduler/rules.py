@@ -100,7 +100,8 @@ class Scheduler:
     correction : a name of :data:`hpcgym.scheduler.estimates.CORRECTIONS`: the new prediction for a
         job that outlives its prediction. None, the default: "next-second" with a dispatcher
         (Galleguillos et al. 2020, section 2.2), else "requested"; :meth:`but` then settles it anew.
-    threshold : seconds of waiting after which a job goes to the head of the queue; None: never.
+    threshold : seconds of waiting after which a job goes to the head of the queue, or a text with
+        units, such as ``"80h"``; None: never.
     hold : how jobs that are probably long are held back, a :class:`hpcgym.scheduler.hold.Hold` or
         what its ``parse`` takes: a share of the machine, a text, a mapping. None, as 0: they are
         not.

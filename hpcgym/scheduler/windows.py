@@ -12,6 +12,7 @@ from hpcgym.cluster.failures import Failures
 from hpcgym.cluster.partitions import text_of_nodes
 from hpcgym.errors import HpcgymError
 from hpcgym.files.headers import header_number
+from hpcgym.files.opening import check_is_there
 from hpcgym.workload.io.times import Clock, is_date, zone_of
 
 _LATEST = 2**53  # [s] as of all times in a workload
@@ -158,6 +159,7 @@ def window_text(value: Any) -> str | None:
     if isinstance(value, str | os.PathLike) and os.path.isfile(value):
         value = _planned(Failures.read(value))
     elif isinstance(value, Window | str):
+        check_is_there(value)
         if "/" not in str(value):
             raise HpcgymError(
                 f"window {value!r} is neither a file nor BEGIN/END, such as"

@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from hpcgym.errors import HpcgymError, check_choice
+from hpcgym.files.opening import check_is_there
 from hpcgym.speedups.files import read_speedups
 from hpcgym.speedups.heatmap import Floats, Heatmap
 
@@ -99,6 +100,8 @@ def find_speedups(source: str | os.PathLike[str] | Heatmap) -> Heatmap:
     if isinstance(source, str) and source.partition(":")[0] == _NAME:
         return generate_speedups(**_arguments(source))
     path = Path(os.path.expanduser(source))
+    if not path.exists():
+        check_is_there(source)
     if not os.path.exists(path):
         raise HpcgymError(
             f"there are no speedups {str(source)!r}: neither such a file (CSV, JSON, loads of"

@@ -62,8 +62,7 @@ def check_partitions(workload: Workload, partitions: Sequence[str]) -> None:
         said = ", ".join(sorted({*named} - {""})[:5])
         warnings.warn(
             f"{workload.name}: its jobs are in none of the machine's partitions"
-            f" ({', '.join(partitions[:5])}), but in {said or 'none at all'}: each may have any"
-            " nodes",
+            f" ({', '.join(partitions[:5])}){said and f', but in {said}'}; each may have any nodes",
             WorkloadWarning,
             stacklevel=3,
         )

@@ -99,9 +99,9 @@ def oddities(workload: Workload, raw: Workload) -> list[str]:
         found.append(f"{early:,} jobs started before they were submitted: their waits are negative")
     untold = float((workload.wait_time < 0).mean())
     if untold > _TOUCHED:
-        found.append(f"of {_percent(untold)} of the jobs it does not tell when they ran")
+        found.append(f"{_percent(untold)} of the jobs have no start in the log")
     if _began(workload.header) is None:
-        found.append("it does not tell when it began: nothing is known of hours and weekdays")
+        found.append("it has no date of its beginning: hours and weekdays are unknown")
     return found
 
 

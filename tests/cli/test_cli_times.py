@@ -47,4 +47,4 @@ def test_what_is_no_time_is_told() -> None:
     assert "'soon' is no whole seconds, nor a time such as 5h or 2d" in result.stderr
     result = CliRunner().invoke(app, ["simulate", WORKLOAD, "--threshold", "soon"])
     assert result.exit_code == 1
-    assert "options take times such as 5h or 2d too" in result.stderr
+    assert "0 s, or a time such as '5h' or '2d', not 'soon'" in result.stderr

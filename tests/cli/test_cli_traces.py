@@ -89,8 +89,8 @@ def test_what_is_odd_of_a_log() -> None:
         "75 % of the jobs were dropped: no run time",
         "100 % of the requested times are the run times",
         "1 jobs started before they were submitted",
-        "of 25 % of the jobs it does not tell when they ran",
-        "it does not tell when it began",
+        "25 % of the jobs have no start in the log",
+        "it has no date of its beginning",
     ):
         assert part in lines
     busy = workload(wait_time=[0, 0, 0, 0], submit_time=[0, 5, 5, 5])

@@ -51,6 +51,9 @@ def test_numbers_of_nodes_as_text_and_back(nodes: set[int]) -> None:
 
 def test_groups_by_name() -> None:
     assert nodes_of_text("gpu, 0-1", [("thin", 3), ("gpu", 2)], "here") == [3, 4, 0, 1]
+    slurm = [("n[01-03]", 3), ("login", 1), ("gpu[1,3]", 2)]
+    assert nodes_of_text("gpu3,n[02-03],login, n01,0", slurm, "here") == [5, 1, 2, 3, 0, 0]
+    assert nodes_of_text("gpu[1,3]", slurm, "here") == [4, 5]
 
 
 def test_files_hold_all_of_a_partition(tmp_path: Path) -> None:

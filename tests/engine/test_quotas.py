@@ -264,6 +264,7 @@ def test_as_text_and_back(given: list[Quota]) -> None:
     ("text", "message"),
     [
         ("user", "quota 'user' is neither a file nor a quota such as 'user:jobs=10'"),
+        ("nofile.txt", "nofile.txt: no such file"),
         ("user:jobs", "'jobs' is no bound"),
         ("user:jobs=0", "jobs must be a whole number from 1 on, not 0"),
         ("user:jobs=1+jobs=2", "'jobs=2' is no bound"),

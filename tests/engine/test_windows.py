@@ -243,6 +243,7 @@ def test_as_text_and_back(given: list[Window]) -> None:
 @pytest.mark.parametrize(
     ("window", "message"),
     [
+        ("there/windows.csv", "there/windows.csv: no such file"),
         ("soon", "window 'soon' is neither a file nor BEGIN/END"),
         ("soon/later", "begin must be whole seconds of the log's clock or a date"),
         ("-5/10", "begin must be whole seconds"),

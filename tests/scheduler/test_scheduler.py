@@ -100,7 +100,8 @@ def test_a_correction_that_is_given_is_kept(given: str) -> None:
         ({"estimate": "guess"}, "unknown estimate 'guess'"),
         ({"threshold": -1}, "threshold must be a number of at least 0 s, not -1"),
         ({"threshold": float("nan")}, "threshold must be a number of at least 0 s, not nan"),
-        ({"threshold": "60"}, "threshold must be a number of at least 0 s, not '60'"),
+        ({"threshold": "soon"}, "threshold must be a number of at least 0 s, or a time such as"),
+        ({"threshold": "-5h"}, "or a time such as '5h' or '2d', not '-5h'"),
         ({"threshold": np.array([1.0])}, "threshold must be a number of at least 0 s"),
         ({"backfil": "easy"}, "unknown rule 'backfil'; did you mean 'backfill'"),
         ({"depth": 1}, "unknown rule 'depth'; known are policy, backfill, backfill_order"),
@@ -125,6 +126,7 @@ def test_descriptions_are_exact() -> None:
     assert named.describe()["backfill_order"] == "wait=0.3333333333333333, f1=-2"
     assert Scheduler(estimate=[1, 2]).describe()["estimate"] == "given"
     assert Scheduler(threshold=np.int64(60)).describe()["threshold"] == 60  # type: ignore[arg-type]
+    assert Scheduler(threshold="80h").describe()["threshold"] == 288_000  # type: ignore[arg-type]
 
 
 def test_what_the_caller_changes_later_does_not_change_the_scheduler() -> None:

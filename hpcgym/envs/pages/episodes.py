@@ -44,11 +44,10 @@ the machine drains, and no job comes after it. Four arguments add what surrounds
   of the slice that still waits is charged the time that it has waited, as if it started at that
   second. `metrics["unserved_jobs"]` counts the jobs that wait then, of the slice or from before.
 
-Only the n jobs of the slice count, whatever is set: rewards are divided by n, and `metrics` are of
-these jobs. Other jobs need processors too, but count for nothing. Two metrics look at both,
-`"unserved_jobs"` and `"longest_wait_s"`: they show agents that let earlier jobs wait. `utilization`
-is that of the machine from the first submission of the slice to the last start that counts, or to
-the horizon, by all jobs."""
+Only the n jobs of the slice count: rewards are divided by n, and `metrics` are of these jobs. Two
+metrics look at other jobs too, `"unserved_jobs"` and `"longest_wait_s"`: they show agents that let
+earlier jobs wait. `utilization` is that of the machine, by all jobs, from the first submission of
+the slice to the last start that counts, or to the horizon."""
 
 END = """\
 An episode is terminated when all jobs that count have started. If these are all jobs of the

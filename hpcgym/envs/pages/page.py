@@ -23,6 +23,7 @@ from hpcgym.envs.pages import corun as pair_page
 from hpcgym.envs.pages import episodes as episode_page
 from hpcgym.envs.pages import limited as power_page
 from hpcgym.envs.pages import rewards as reward_page
+from hpcgym.envs.pages.reference import SCORES
 from hpcgym.schedule.bounded_slowdown import TAU_S
 from hpcgym.scheduler.policies.features import FEATURES, USER_FEATURES
 
@@ -93,16 +94,15 @@ Between two decisions the simulator of `hpcgym.simulate` runs; `docs/semantics.m
 them in order of submission."""
 
 _RESTRICTED = """\
-`quota` and `maintenance` are rules of the machine that the agent cannot break; `docs/semantics.md`
-says how they work. A job that would exceed a quota is passed over, whatever the agent says, and
-counts from its start to its end. No job starts that would run into a window, as predicted. With
-either, a pass asks as long as some waiting job fits the free processors that no quota keeps back;
-and a pass follows the end of a window. The schedules are those of `hpcgym.simulate` with the same
-`quota` and `maintenance`. On nodes there are two exceptions, where all jobs of an episode ask for
-single cores: if other jobs of the workload do not, and if nodes have powers. Then reservations are
-of nodes by name, and those of `hpcgym.simulate` are not. The scheduler of `start` keeps the same
-quotas and windows. They go with `backfill` `"easy"` and `"none"`; `docs/combinations.md` says what
-else is refused. Of quotas, `mask` in JobSelection tells, and the feature `within_quota`."""
+`quota` and `maintenance` are rules of the machine that the agent cannot break, with the words and
+the schedules of `hpcgym.simulate`. A job that would exceed a quota is passed over, whatever the
+agent says. No job starts that would run into a window, as predicted. With either, a pass asks as
+long as some waiting job fits the free processors that no quota keeps back, and a pass follows the
+end of a window. Only on nodes, where all jobs of an episode ask for single cores, may schedules
+differ from those of `hpcgym.simulate`: if other jobs of the workload do not, or if nodes have
+powers, reservations here are of nodes by name. The scheduler of `start` keeps the same rules.
+`backfill` must be `"easy"` or `"none"`; `docs/combinations.md` says what else is refused. `mask` in
+JobSelection and the feature `within_quota` tell of quotas."""
 
 _OBSERVATION = """\
 By default a `Dict`. With `observation="flat"` it is one `Box(-1, 1, ({size},), float32)`, the
@@ -142,22 +142,19 @@ that are nan are left out |
 | `episode_name` | at the end | the name of the episode |
 
 `env.unwrapped` also has `time`, `free`, `queued()`, `running()`, `result()` (the schedule so far),
-`scheduler_rules`, and `snapshot()` and `restore()`. For the same machine and rules call
+`scheduler_rules`, `snapshot()` and `restore()`. The same machine and rules without an agent:
 `hpcgym.simulate(env.unwrapped.episode_workload, cluster=env.unwrapped.options.cluster,
-**env.unwrapped.scheduler_rules)`. Without `cluster` the machine is a pool of the workload's
-processors, whatever machine the environment has. Under limits add
-`limits=env.unwrapped.result().limits`."""
+**env.unwrapped.scheduler_rules)`, under limits with `limits=env.unwrapped.result().limits`."""
 
 _MACHINE = """\
 m is the number of processors of the machine. If jobs have nodes of their own, it is the number of
 nodes, and processors in this table and the next mean nodes. A time t appears as t / (t + 1 h)."""
 
 _EXTRACT = """\
-An [extract](../extracts.md) is one episode, `episodes="whole"`. It begins when the extract does,
-with the jobs that run and wait then, and with what had been learned of run times. Its first rows
-are an episode too, with all these jobs and at least one that does not run. n, and everything that
-is said of jobs that start, leave out the running ones. Energy and E count from the beginning of the
-extract. The energy used before the first decision comes with the first step."""
+An [extract](../extracts.md) is one episode, `episodes="whole"`, or a shorter one of its first rows.
+It begins with the jobs that run and wait then, and with what had been learned of run times. n, and
+all that is said of jobs that start, leave out the running ones. Energy and E count from the
+beginning of the extract; energy used before the first decision comes with the first step."""
 
 _DETERMINISM = """\
 `reset(seed=s)` seeds the drawing of this and all later episodes; nothing else is random. The same
@@ -188,10 +185,10 @@ faster |
 
 After `reset(seed=s)`, simulation i goes through the states of a single environment after
 `reset(seed=s + i)`. `info` has the entries of single environments, in arrays with Gymnasium's masks
-(`_window` for `window`), the same as with `vectorization_mode="sync"`. Each entry is made when it
-is read. Rewards are names or weighted sums; functions need `vectorization_mode="sync"`, and vector
-rewards need single environments. `snapshot()` and `restore()` copy all simulations. `HpcVecEnv` in
-`hpcgym/envs/sb3.py` hands them to Stable-Baselines3."""
+(`_window` for `window`), as with `vectorization_mode="sync"`. Rewards that are functions need
+`vectorization_mode="sync"`, and vector rewards need single environments. `snapshot()` and
+`restore()` copy all simulations. `HpcVecEnv` in `hpcgym/envs/sb3.py` hands them to
+Stable-Baselines3."""
 
 
 _ENDED = """\
@@ -364,6 +361,7 @@ PARTS: dict[str, Callable[[type], str]] = {
     "rewards": _rewards,
     "episodes": lambda cls: episode_page.EPISODES,
     "around": lambda cls: episode_page.AROUND,
+    "reference": lambda cls: str(SCORES[cls.__name__]),
     "versions": lambda cls: episode_page.versions(cls.__name__, VERSIONS),
     "extract": lambda cls: _EXTRACT,
     "end": lambda cls: episode_page.END,
@@ -391,9 +389,11 @@ def page(cls: Class) -> Class:
 
 def markdown(cls: type) -> str:
     """Return the page of an environment as it stands in ``docs/environments``."""
+    name = cls.__name__.removesuffix("Env")
     return (
-        f"# {cls.__name__.removesuffix('Env')}\n\n"
+        f"# {name}\n\n"
         f"<!-- The docstring of {cls.__module__}.{cls.__name__}, written by"
         " scripts/pages.py: change it there. -->\n\n"
+        f"![A state of the environment as it draws itself](../pictures/{name}.png)\n\n"
         f"{cls.__doc__}\n"
     )
