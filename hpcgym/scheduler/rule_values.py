@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import math
 import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -19,6 +20,9 @@ from hpcgym.scheduler.quotas import Quota, quotas_of
 from hpcgym.scheduler.slurm_backfill import SlurmBackfill
 from hpcgym.scheduler.slurm_preemption import preemption_of_qos
 from hpcgym.scheduler.slurm_quotas import quotas_of_slurm
+
+#: Names with an end such as .txt, or a folder, and no sign that rules have.
+_LIKE_A_FILE = re.compile(r"[^:;=>,]*(?:[/\\][^:;=>,]*|\.\w{1,8})")
 
 #: The time of a dispatcher's calls by the clock, and the longest that a call may take [s].
 MEASURED = "measured"
@@ -178,6 +182,7 @@ def quota_text(value: Any) -> str | None:
     if isinstance(value, str | os.PathLike) and os.path.isfile(value):
         value = quotas_of_slurm(value)
     elif isinstance(value, Quota | str):
+        _check_is_no_file("quota", value)
         if ":" not in str(value):
             raise HpcgymError(
                 f"quota {value!r} is neither a file nor a quota such as 'user:jobs=10'"
@@ -186,6 +191,12 @@ def quota_text(value: Any) -> str | None:
     if not isinstance(value, list | tuple) or not all(isinstance(one, Quota) for one in value):
         raise HpcgymError(f"quota must be a text such as 'user:jobs=10', not {value!r}")
     return "; ".join(map(str, value)) or None
+
+
+def _check_is_no_file(what: str, value: object) -> None:
+    """Raise an HpcgymError of a text that can only be the name of a file; there is none."""
+    if isinstance(value, str) and _LIKE_A_FILE.fullmatch(value.strip()):
+        raise HpcgymError(f"{what}: there is no file {value!r}")
 
 
 def preemption_text(value: Any) -> str | None:
@@ -201,6 +212,7 @@ def preemption_text(value: Any) -> str | None:
     if isinstance(value, str | os.PathLike) and os.path.isfile(value):
         value = preemption_of_qos(value)
     elif isinstance(value, str):
+        _check_is_no_file("preemption", value)
         value = Preemption.parse(value)
     if not isinstance(value, Preemption):
         raise HpcgymError(f"preemption must be a text such as {SUCH}, not {value!r}")

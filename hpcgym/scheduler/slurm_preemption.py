@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from hpcgym.cluster.slurm import read_qos
 from hpcgym.errors import HpcgymError, HpcgymWarning, warn_caller
 from hpcgym.scheduler.preemption import MODES, Preemption, by_tier
+from hpcgym.scheduler.slurm_quotas import limits_of
 
 if TYPE_CHECKING:
     from hpcgym.cluster.slurm import SlurmConf
@@ -69,7 +70,7 @@ def preemption_of_qos(path: str | os.PathLike[str]) -> Preemption:
 
     Warns
     -----
-    HpcgymWarning : times before which, or for which, jobs run on.
+    HpcgymWarning : times before which, or for which, jobs run on; limits, which are quotas.
     """
     known = {qos.name: qos for qos in read_qos(path)}
     pairs = tuple((one.name, other) for one in known.values() for other in one.preempts)
@@ -92,6 +93,7 @@ def preemption_of_qos(path: str | os.PathLike[str]) -> Preemption:
         for name, value in told.get(column, [])
         if value not in usual
     ]
+    left += [f"{one.name}: {limit}" for one in known.values() for limit in limits_of(one)]
     if left:
         warn_caller(f"{path}: not followed: {', '.join(left)}", HpcgymWarning)
     try:

@@ -387,6 +387,8 @@ def test_as_text_and_back(pairs: set[tuple[str, str]]) -> None:
         ("queue:1>2;2>1", "jobs could stop each other in a circle"),
         ("queue:1>1", "jobs could stop each other in a circle"),
         ("queue:1>", "a name is missing"),
+        ("qos.txt", "preemption: there is no file 'qos.txt'"),
+        ("../qos", "preemption: there is no file '../qos'"),
         (7, "preemption must be a text such as"),
     ],
 )
@@ -413,6 +415,9 @@ def test_a_file_of_qos(tmp_path: Path) -> None:
     assert hpcgym.Scheduler(preemption=str(file)).preemption == "qos:a>b,cancel"
     file.write_text("Name|Preempt|PreemptMode\na|b|\nb||gang,suspend\n")
     assert hpcgym.Scheduler(preemption=str(file)).preemption == "qos:a>b,suspend"
+    file.write_text("Name|Preempt|MaxJobsPU|MaxWall|GrpTRES\na|b|3||cpu=4\nb|||1-00:00:00|\n")
+    with pytest.warns(HpcgymWarning, match="followed: a: MaxJobsPU, a: GrpTRES, b: MaxWall$"):
+        hpcgym.Scheduler(preemption=str(file))
     for text, told in (
         ("Name|Preempt|PreemptMode\na|b,c|\nb||cancel\nc||requeue\n", "several ways, cancel, req"),
         ("Name|Preempt|PreemptMode\na|b,c|\nb||cancel\nc||cluster\n", "ways, cancel, requeue"),

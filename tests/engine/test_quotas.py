@@ -263,6 +263,7 @@ def test_as_text_and_back(given: list[Quota]) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
+        ("qos.txt", "quota: there is no file 'qos.txt'"),
         ("user", "quota 'user' is neither a file nor a quota such as 'user:jobs=10'"),
         ("user:jobs", "'jobs' is no bound"),
         ("user:jobs=0", "jobs must be a whole number from 1 on, not 0"),
