@@ -55,6 +55,10 @@ Rules
 12. A window (rule 25 there) closes whole nodes; rule 8 does not hold where it is not all of them.
     Nothing of a closed node is free. In rule 5 a job fits if its units fit what each node has free
     throughout its predicted length, and is allocated on that, while a window is to come or lasts.
+13. Suspension, rule 29 there, frees cores, the first resource; all else, as memory, stays taken.
+    Suspended jobs whose cores count have them beside who runs there: less than nothing may be free
+    then. One goes on where it ran, if the cores that it had on each node are free there, and those
+    that can be in its way have a node in common with it. In rule 7 slurm lets it end as if it ran.
 """
 
 from __future__ import annotations
@@ -234,6 +238,17 @@ def take(nodes: Nodes, placed: Iterable[tuple[int, int]], demand: Sequence[int])
             assert nodes[node][resource] >= 0, "a node is over-committed"
 
 
+def take_of(nodes: Nodes, job: NodeJob) -> None:
+    """Take what a job has; of cores, rule 13, there may be less than nothing then."""
+    take(nodes, job.nodes, (0, *job.demand[1:]))
+    take_cores(nodes, job)
+
+
+def take_cores(nodes: Nodes, job: NodeJob) -> None:
+    for node, units in job.nodes:
+        nodes[node][0] -= units * job.demand[0]
+
+
 class NoRoomError(Exception):
     """A job that a trace says is running finds no nodes."""
 
@@ -289,7 +304,19 @@ class NodeSimulation(Simulation):
         for job in self.running:
             if job.predicted_end > time:
                 take(nodes, job.nodes, job.demand)
+        for job in self.suspended:
+            take(nodes, job.nodes, (0, *job.demand[1:]))
+        for job in self.kept:
+            take_cores(nodes, job)
         return nodes
+
+    def fits_again(self, job: NodeJob, now: int) -> bool:
+        """Rule 13."""
+        free = self.free_nodes(now)
+        return all(free[node][0] >= units * job.demand[0] for node, units in job.nodes)
+
+    def meet(self, job: NodeJob, other: NodeJob) -> bool:
+        return bool({node for node, _ in job.nodes} & {node for node, _ in other.nodes})
 
     def fits(self, job: NodeJob, now: int) -> bool:
         if self.alike and self.closed:
@@ -437,11 +464,12 @@ class NodeSimulation(Simulation):
 
     def first_to_come(self, job: NodeJob, room: Nodes, now: int) -> Nodes:
         """What is in ``room`` of what running jobs leave until the job fits, rule 7."""
-        for moment in sorted({now} | {other.predicted_end for other in self.running}):
+        held = [(other, self.expected_end(other, now)) for other in self.running + self.kept]
+        for moment in sorted({now} | {end for _, end in held}):
             free = [list(node) for node in self.capacity]
-            for other in self.running:
-                if other.predicted_end > moment:
-                    take(free, other.nodes, other.demand)
+            for other, end in held:
+                if end > moment:
+                    take_of(free, other)
             both = least_of([free, room])
             if room_for(job, both) >= job.units:
                 return both
@@ -450,6 +478,7 @@ class NodeSimulation(Simulation):
     def planned(self, now: int) -> list[tuple[int, Nodes]]:
         """Return (time, what each node has free from then on until the next), from now on."""
         held = [(job.start, job.predicted_end, job) for job in self.running]
+        held += [(now, self.expected_end(job, now), job) for job in self.kept]
         for job in self.queue:
             if job.reservation != -1:
                 held.append((job.reservation, job.reservation + job.predicted, job))
@@ -459,7 +488,7 @@ class NodeSimulation(Simulation):
             free = [list(node) for node in self.capacity]
             for begin, end, job in held:
                 if begin <= time < end:
-                    take(free, job.nodes, job.demand)
+                    take_of(free, job)
             for begin, end, nodes in self.closed:
                 if begin <= time < end:
                     for node in nodes:

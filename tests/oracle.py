@@ -110,6 +110,16 @@ Backfilling
     too many, with those that have just come, is submitted. Its submit is then this time, as in
     rule 26, and what is said there of orders, and of what is excluded, holds here too. But jobs
     that come in at one time do so in the order in which they were gone through.
+29. Suspension, rule 27 with another end: who is stopped has neither ended nor is it queued. It is
+    suspended, and goes on later with what is left of its run and of its prediction; start is its
+    first. Who has run longer, all its pieces together, goes on where rule 27 says: the earlier
+    start. The processors of suspended jobs are taken, but not for who may stop them: where rule 27
+    asks whether a job fits, those count beside the running ones that its group may not stop. Each
+    level, the lowest too, begins with its suspended jobs, who has run longer first, ties by number:
+    one goes on if it fits beside all that run and the suspended ones that may stop it. In the pass
+    as ever, and in its profiles, all suspended jobs count, from now until they are expected to end:
+    when all have ended, as expected, that run or are suspended and may stop it, and then what is
+    left of its prediction is over. EASY is depth:1, rule 22.
 Corrections
 15. requested: p~. incremental: the k-th time, the prediction at submission + the k-th of
     INCREMENTS, at most p~; p~ after the last. recursive-doubling: twice the running time so far,
@@ -175,6 +185,9 @@ class Job:
     reservation: int = -1  # the present promise (conservative)
     policy_time: int = -1  # what policies look at in place of the requested time
     recorded_wait: int = -1  # of the trace
+    since: int = -1  # when it started, or last went on
+    paused: int = 0  # how long it has been suspended
+    stopped: int = -1  # when it was last suspended
     knows: int = 0  # how many terminated jobs of its user that is made of
     first_submit: int = 0  # when the first job of the whole log was submitted
     seen: dict[str, float] = field(default_factory=dict)  # what predictors were told of it
@@ -189,7 +202,11 @@ class Job:
 
     @property
     def predicted_end(self) -> int:
-        return self.start + self.prediction
+        return self.start + self.paused + self.prediction
+
+    def ran(self, now: int) -> int:
+        """How long it has run, all pieces together."""
+        return (now if self.stopped == -1 else self.stopped) - self.start - self.paused
 
 
 Score = Callable[[Job, int], float]
@@ -340,6 +357,8 @@ class Simulation:
         self.windows = rules.get("windows") or []
         self.preemption = rules.get("preemption")
         self.lost: list[Any] = []  # job, start and end of runs, and nodes
+        self.suspended: list[Job] = []
+        self.kept: list[Job] = []  # those of them whose processors are taken for who is looked at
         self.reopened = -1  # up to when windows have ended
         self.places = rules.get("places") or []
         self.outside: list[Job] = []  # by the times at which they were to be submitted
@@ -530,7 +549,7 @@ class Simulation:
         assert self.fits(job, now)
         self.queue.remove(job)
         self.running.append(job)
-        job.start = now
+        job.start = job.since = now
         job.end = now + job.actual
         job.backfilled = backfilled
 
@@ -542,7 +561,7 @@ class Simulation:
                 self.expired_since_pass = True
 
     def corrected(self, job: Job, now: int) -> int:
-        elapsed = now - job.start
+        elapsed = job.ran(now)
         if self.correction == "recursive-doubling":
             return 2 * elapsed
         if self.correction == "predicted-again":
@@ -566,7 +585,8 @@ class Simulation:
         if self.backfill.startswith("depth:"):
             self.schedule_to_depth(now, int(self.backfill.split(":")[1]))
             return
-        if self.backfill == "easy" and self.windows:
+        suspends = self.preemption is not None and self.preemption[2] == "suspend"
+        if self.backfill == "easy" and (self.windows or suspends):
             self.schedule_to_depth(now, 1)
             return
         head = self.start_in_order(now)
@@ -579,15 +599,19 @@ class Simulation:
         groups, may, _ = self.preemption
         names = {name for pair in may for name in pair}
         level = {name: longest_way(name, may) for name in names}
-        for height in sorted({*level.values()} - {0}, reverse=True):
+        for height in sorted({*level.values()}, reverse=True):
+            self.go_on_with([j for j in self.suspended if level[groups[j.number]] == height], now)
+            if height == 0:
+                break
             shut = set()
             for job in self.primary_order(now):
                 group = groups[job.number]
                 if level.get(group) != height or group in shut:
                     continue
+                self.kept = [j for j in self.suspended if (group, groups[j.number]) not in may]
                 if not self.fits(job, now):
                     theirs = [j for j in self.running if (group, groups[j.number]) in may]
-                    theirs.sort(key=lambda j: (-level[groups[j.number]], j.start, j.number))
+                    theirs.sort(key=lambda j: (-level[groups[j.number]], -j.ran(now), j.number))
                     stopped = self.to_stop(job, theirs, now)
                     if stopped is None:
                         shut.add(group)
@@ -595,19 +619,58 @@ class Simulation:
                     for other in stopped:
                         self.stop(other, now)
                 self.start(job, now, backfilled=False)
+        self.kept = list(self.suspended)
+
+    def go_on_with(self, suspended: list[Job], now: int) -> None:
+        """Rule 29: let jobs of one level go on."""
+        groups, may, _ = self.preemption
+        for job in sorted(suspended, key=lambda j: (-j.ran(now), j.number)):
+            of = groups[job.number]
+            self.kept = [j for j in self.suspended if (groups[j.number], of) in may]
+            if self.fits_again(job, now):
+                self.suspended.remove(job)
+                self.running.append(job)
+                job.paused += now - job.stopped
+                job.end = job.start + job.paused + job.actual
+                job.since, job.stopped = now, -1
+
+    def fits_again(self, job: Job, now: int) -> bool:
+        return self.fits(job, now)
+
+    def expected_end(self, job: Job, now: int) -> int:
+        """Rule 29: of a job that runs or is suspended."""
+        if job.stopped == -1:
+            return job.predicted_end
+        groups, may, _ = self.preemption
+        others = [
+            self.expected_end(other, now)
+            for other in self.running + self.suspended
+            if (groups[other.number], groups[job.number]) in may and self.meet(job, other)
+        ]
+        return max([now, *others]) + job.prediction - job.ran(now)
+
+    def meet(self, job: Job, other: Job) -> bool:
+        """Whether two jobs could be in each other's way."""
+        return True
 
     def to_stop(self, job: Job, theirs: list[Job], now: int) -> list[Job] | None:
-        everybody = self.running
-        self.running = [other for other in everybody if other not in theirs]
+        before = self.running, self.suspended
+        self.running = [other for other in before[0] if other not in theirs]
+        if self.preemption[2] == "suspend":
+            self.suspended = self.suspended + theirs
         stopped = None
         if self.fits(job, now):
             stopped = []
             for other in theirs:
                 self.running.append(other)
+                if other in self.suspended:
+                    self.suspended.remove(other)
                 if not self.fits(job, now):
                     self.running.remove(other)
+                    if self.preemption[2] == "suspend":
+                        self.suspended.append(other)
                     stopped.append(other)
-        self.running = everybody
+        self.running, self.suspended = before
         return stopped
 
     def stop(self, job: Job, now: int) -> None:
@@ -615,7 +678,11 @@ class Simulation:
         if self.preemption[2] == "cancel":
             job.end = now
             return
-        self.lost.append((job.number, job.start, now, dict(getattr(job, "nodes", ()))))
+        self.lost.append((job.number, job.since, now, dict(getattr(job, "nodes", ()))))
+        if self.preemption[2] == "suspend":
+            job.end, job.stopped = -1, now
+            self.suspended.append(job)
+            return
         job.start = job.end = -1
         job.prediction, job.corrections, job.backfilled = job.predicted, 0, False
         job.reservation = -1
@@ -760,6 +827,7 @@ class Simulation:
         """The same beside the reservations of some jobs."""
         held = [(job.start, job.predicted_end, job.processors) for job in self.running]
         held += self.windows
+        held += [(now, self.expected_end(job, now), job.processors) for job in self.kept]
         held += [
             (job.reservation, job.reservation + job.predicted, job.processors)
             for job in queue
@@ -774,7 +842,7 @@ class Simulation:
         steps, free = [], 0
         for time in sorted(changes):
             free += changes[time]
-            assert free >= 0, "the profile is over-committed"
+            assert free >= 0 or self.kept, "the profile is over-committed"
             steps.append((time, free))
         return steps
 
@@ -783,7 +851,7 @@ class Simulation:
     def free(self, time: int) -> int:
         """Rule 10; of a later time: the processors free then if nothing more started."""
         held = sum(job.processors for job in self.running if job.predicted_end > time)
-        return self.processors - held
+        return self.processors - held - sum(job.processors for job in self.kept)
 
     def fits(self, job: Job, now: int) -> bool:
         if self.windows:
@@ -881,8 +949,8 @@ def simulate_slowly(
     ``windows``: of rule 25; ``follows``: of rule 26, by number of a job those of the others, the
     time to think and the earliest time; ``places``: of rule 28, keys of the jobs in their order;
     ``preemption``: of rule 27, the groups of the jobs in their order, None: none, pairs of groups
-    of which the first may stop the second, and "requeue" or "cancel"; ``lost``: a list that job,
-    start, end and nodes of runs are put into that ended so.
+    of which the first may stop the second, and "requeue", "cancel" or "suspend"; ``lost``: a list
+    that job, start, end and nodes of runs are put into that ended so, or up to a suspension.
     """
     simulation = Simulation(
         jobs,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from hypothesis import strategies as st
 
 from hpcgym.workload.model import Workload
@@ -13,16 +14,27 @@ Slow = tuple[list[Any], set[tuple[Any, Any]], str]
 WHO = ("1>2", "2>1", "1>2>3", "3>1;2>1", "2>1;2>3", "1>2;2>3", "3>2")
 
 
+def crowded(workload: Workload, share: int) -> Workload:
+    """Return the jobs so close to each other that they stop others; as they are where it is 0.
+
+    ``share``: how many of them come, one after the other, in the median run time.
+    """
+    if share == 0:
+        return workload
+    gap = max(int(np.median(workload.run_time)) // share, 1)
+    return workload.with_columns(submit_time=np.arange(len(workload)) * gap)
+
+
 @st.composite
 def preemptions(draw: st.DrawFn, workload: Workload) -> tuple[str, Slow]:
     """One of queues, as a text and as the oracle has it."""
-    who, mode = draw(st.sampled_from(WHO)), draw(st.sampled_from(["requeue", "cancel"]))
+    who, mode = draw(st.sampled_from(WHO)), draw(st.sampled_from(["requeue", "cancel", "suspend"]))
     pairs = set()
     for chain in who.split(";"):
         names = chain.split(">")
         pairs |= {(a, b) for i, a in enumerate(names) for b in names[i + 1 :]}
     groups = [str(queue) for queue in workload.queue.tolist()]
     text = draw(st.sampled_from(["queue", "qos"])) + f":{who}"
-    if mode == "cancel" or draw(st.booleans()):
+    if mode != "requeue" or draw(st.booleans()):
         text += f",{mode}"
     return text, (groups, pairs, mode)

@@ -271,8 +271,8 @@ class SimulatedRules(_AllRules, _Order):
             metavar="partition:interactive>batch|...|FILE",
             help="Which jobs stop others to start at once: of a partition, a queue or QOS"
             " (qos:high>low), a user or a group; several between ';'. Stopped jobs wait again and"
-            " run from the beginning, or, with ',cancel' behind, do not run again. Or a file that"
-            " sacctmgr -P show qos printed.",
+            " run from the beginning; with ',cancel' behind they do not run again, with ',suspend'"
+            " they go on later with what is left. Or a file that sacctmgr -P show qos printed.",
             show_default=False,
         ),
         OWN_COMMAS,

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.progress import silence
+from hpcgym.schedule.lost_runs import runs_of
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.run import simulate
@@ -21,7 +22,11 @@ from hpcgym.simulation.run import simulate
 def beside(result: Result, job: int) -> NDArray[np.int64]:
     """Return the rows of the jobs that ran at some time while a job waited, by their starts."""
     submit, start = result.workload.submit_time[job], result.start[job]
-    ran = (result.start < start) & (result.start + result.run_time > submit)
+    runs, of = (result, np.arange(len(result.start)))
+    if result.interrupted is not None:
+        runs, of = runs_of(result)
+    ran = np.zeros(len(result.start), np.bool_)
+    ran[of[(runs.start < start) & (runs.end > submit)]] = True
     ran[job] = False
     rows = np.flatnonzero(ran)
     return rows[np.argsort(result.start[rows], kind="stable")]
@@ -33,7 +38,7 @@ def can_repeat(result: Result) -> bool:
     Not one of an environment, of a dispatcher that keeps what it has learned, with failures or
     preemption; nor one that begins with jobs that run, or that says when jobs are submitted.
     """
-    others = (result.lost, result.dispatcher, result.workload.initial)
+    others = (result.interrupted, result.dispatcher, result.workload.initial)
     moved = result.scheduler.moves_submissions
     return all(other is None for other in others) and not (result.outside or moved)
 

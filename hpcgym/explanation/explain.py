@@ -36,9 +36,10 @@ class Explanation:
     ----------
     job : its number in the log.
     sentences : the answer in words.
-    facts : of the job: ``submit``, ``start``, ``wait``, ``run_time``, ``requested_time``,
-        ``predicted_run_time`` [s], ``processors``, ``units``, ``per_unit`` (resource -> amount),
-        ``promised`` [s] (None: it had no reservation), ``backfilled``.
+    facts : of the job: ``submit``, ``start``, ``wait``, ``suspended`` (part of the wait),
+        ``run_time``, ``requested_time``, ``predicted_run_time`` [s], ``processors``, ``units``,
+        ``per_unit`` (resource -> amount), ``promised`` [s] (None: it had no reservation),
+        ``backfilled``.
     waited_for : reason -> [s], as in :data:`hpcgym.explanation.reasons.REASONS`; empty where the
         passes of a schedule cannot be made again.
     passes : a row a pass of the wait: ``time`` [s], ``ahead`` (queued jobs before it), ``head`` (
@@ -140,7 +141,7 @@ def _largest(result: Result, job: int, rows: NDArray[np.int64], most: int) -> ND
     if len(rows) <= most:
         return rows
     begin = np.maximum(result.start[rows], result.workload.submit_time[job])
-    end = np.minimum(result.start[rows] + result.run_time[rows], result.start[job])
+    end = np.minimum(result.end[rows], result.start[job])
     area = (end - begin) * result.workload.requested_processors[rows]
     return rows[np.sort(np.argsort(-area, kind="stable")[:most])]
 
@@ -153,6 +154,7 @@ def _facts(result: Result, row: int) -> dict[str, Any]:
         "submit": int(workload.submit_time[row]),
         "start": plain(result.start[row]),
         "wait": plain(result.wait[row]),
+        "suspended": 0 if result.suspended is None else int(result.suspended[row]),
         "run_time": plain(result.run_time[row]),
         "requested_time": int(workload.requested_time[row]),
         "predicted_run_time": plain(result.predicted_run_time[row]),
@@ -181,7 +183,7 @@ def _others(
         {
             "submit": workload.submit_time[rows],
             "start": result.start[rows],
-            "end": (result.start + result.run_time)[rows],
+            "end": result.end[rows],
             "processors": workload.requested_processors[rows],
             "right": rights(result, row, rows, passes),
             "delay": pd.array([delay.get(one) for one in rows.tolist()], dtype="Int64"),

@@ -89,6 +89,11 @@ def story(told: Facts) -> list[str]:
         )
     if told.runs > 1:
         lines.append(f"It is the last of {told.runs} runs of this job.")
+    if job["suspended"] > 0:
+        lines.append(
+            f"Of that it was suspended for {duration(job['suspended'])}, after its first start:"
+            " others took its processors."
+        )
     if job["wait"] == 0:
         return [*lines, "It started at once."]
     for name, seconds in sorted(told.waited_for.items(), key=lambda item: -item[1]):

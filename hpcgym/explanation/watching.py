@@ -69,7 +69,7 @@ def can_watch(result: Result) -> bool:
     jobs share nodes, where nodes fail, around windows, where jobs follow or stop others, where
     quotas say when jobs are submitted, or where a dispatcher or a function says what starts.
     """
-    others = (result.limits, result.coschedule, result.lost, result.dispatcher)
+    others = (result.limits, result.coschedule, result.interrupted, result.dispatcher)
     rules = result.scheduler
     outside = result.outside or callable(rules.policy) or rules.windows
     return all(other is None for other in others) and not outside and not rules.moves_submissions

@@ -24,7 +24,7 @@ PACKED_FREE = 256 * MEGABYTE
 PACKED_RATIO = 64
 
 HEAD_BYTES = MEGABYTE  # bytes that ``peek`` can show
-_FILE_NAME = re.compile(r"[^:;=]*\w\.[A-Za-z]\w{1,6}")
+_FILE_NAME = re.compile(r"\.{0,2}/[^:;=>,]*|[^:;=>,]*\w\.[A-Za-z]\w{1,6}")
 
 
 @contextmanager
@@ -49,7 +49,7 @@ def saying(path: Any, error: type[HpcgymError] = HpcgymError) -> Iterator[None]:
 
 
 def check_is_there(value: object, error: type[HpcgymError] = HpcgymError) -> None:
-    """Raise an error if a text that is no file is called as one: it ends in .txt, say."""
+    """Raise an error if a text that is no file is called as one: it ends in .txt or begins with /."""
     text = os.fspath(value) if isinstance(value, os.PathLike) else value
     if isinstance(text, str) and _FILE_NAME.fullmatch(text):
         raise error(f"{text}: no such file")

@@ -109,7 +109,7 @@ def gantt_on(
     """Draw a Gantt chart whose time axis others may share; see :func:`draw_gantt`."""
     lost = result.lost
     fails = lost is not None and result.scheduler.preemption is None
-    result = result if lost is None else result.runs
+    result = result.runs
     palette = palette_of(result, colours)
     rows = rows_of(result)
     time.apply(axes)

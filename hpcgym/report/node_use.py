@@ -19,7 +19,7 @@ def nodes_in_use(result: Result) -> tuple[NDArray[Any], NDArray[np.int64], NDArr
     times : (n_times,) [s], strictly increasing; each value holds from its time to the next.
     used, shared : (n_times,) int64, nodes with a job, and with two or more; the last are 0.
     """
-    seen = result.from_begin
+    seen = result.runs.from_begin
     assert seen.allocation is not None
     job = np.repeat(np.arange(len(seen.start)), np.diff(seen.allocation.first))
     moments = np.concatenate((seen.start[job], seen.end[job]))

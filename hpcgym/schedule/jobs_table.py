@@ -21,10 +21,10 @@ def jobs_table(result: Result) -> pd.DataFrame:
     any: user, group, code, queue_name, partition_name; processors, units if jobs have any, submit,
     start, end, wait, run_time, requested_time, predicted_run_time, reserved_start (all int64, times
     in seconds), bsld, backfilled, killed; where nodes fail, or jobs stop others, restarts and
-    lost_core_seconds, and cancelled, bool, where stopped jobs do not run again. Where
-    jobs share nodes times are float64, and there are more columns: shape, a name of
-    :data:`hpcgym.schedule.places.SHAPES`, code, its name, and job_speedup. In logs of Slurm groups
-    are accounts, and queues QOS.
+    lost_core_seconds, and cancelled, bool, where stopped jobs do not run again, or suspended [s],
+    where they go on later; their wait has that time in it. Where jobs share nodes times are
+    float64, and there are more columns: shape, a name of :data:`hpcgym.schedule.places.SHAPES`,
+    code, its name, and job_speedup. In logs of Slurm groups are accounts, and queues QOS.
     """
     import pandas as pd
 
@@ -37,6 +37,8 @@ def jobs_table(result: Result) -> pd.DataFrame:
         more = {"shape": shape, "code": code, "job_speedup": result.job_speedup}
     if result.lost is not None:
         more = {"restarts": result.restarts, "lost_core_seconds": result.lost_core_seconds}
+    if result.suspended is not None:
+        more = {"suspended": result.suspended}
     if result.cancels:
         more["cancelled"] = result.cancelled
     table = pd.DataFrame(

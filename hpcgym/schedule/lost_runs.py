@@ -1,4 +1,7 @@
-"""Runs of jobs that a failure of a node, or another job, ended: a schedule of all runs as jobs."""
+"""Runs of jobs that a failure of a node, or another job, ended: a schedule of all runs as jobs.
+
+Pieces of jobs that were suspended are runs, too.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ class LostRuns(NamedTuple):
     ----------
     failures : of which the schedule was told; none under preemption.
     job : (k,) int64.
-    start, end : (k,) int64 [s]; the run was lost at ``end``.
+    start, end : (k,) int64 [s]; the run was lost, or suspended, at ``end``.
     first : (k + 1,) int64; run i had the cells ``first[i]`` up to ``first[i + 1]``, exclusive; it
         had none on a pool.
     node, units : (m,) int32, of each cell.
@@ -54,6 +57,33 @@ def lost_runs(failures: Failures, lost: NDArray[np.void], cells: NDArray[np.void
     return LostRuns(failures, job, start, end, *held)
 
 
+def pieces_of(lost: LostRuns) -> LostRuns:
+    """Return pieces of runs as they were, of what the engine logs.
+
+    It moves the start of a job that goes on by the time for which it was suspended: up to the end
+    of each piece, the job has run since that start.
+    """
+    ran = lost.end - lost.start
+    again = np.append(False, lost.job[1:] == lost.job[:-1])[: len(lost.job)]
+    before = np.where(again, np.append(0, ran[:-1])[: len(ran)], 0)
+    return lost._replace(start=lost.end - (ran - before))
+
+
+def ran_before(result: Result) -> Ints:
+    """Return how long each job had run when its last piece began, (n_jobs,) [s]."""
+    pieces, ran = result.pieces, np.zeros(len(result.start), np.int64)
+    if pieces is not None:
+        np.add.at(ran, pieces.job, pieces.end - pieces.start)
+    return ran
+
+
+def last_starts(result: Result) -> Ints:
+    """Return when the last run, or piece, of each job started, (n_jobs,) [s]."""
+    if result.suspended is None:
+        return result.start
+    return result.start + result.suspended + ran_before(result)
+
+
 def down(failures: Failures) -> NodeStates | None:
     """Return when nodes are down, as the books know it: then they are off. None if never."""
     if not len(failures):
@@ -72,8 +102,8 @@ def cut_short(result: Result) -> NDArray[np.bool_]:
 
 
 def queued_at(result: Result) -> tuple[Ints, Ints]:
-    """Return since when each lost run had waited, (k,), and each last run, (n_jobs,) [s]."""
-    lost, submit = result.lost, result.workload.submit_time
+    """Return since when each run that ended so had waited, (k,), each last one, (n_jobs,) [s]."""
+    lost, submit = result.interrupted, result.workload.submit_time
     assert lost is not None
     again = np.append(False, lost.job[1:] == lost.job[:-1])[: len(lost.job)]
     since = np.where(again, np.append(0, lost.end[:-1])[: len(lost.job)], submit[lost.job])
@@ -88,7 +118,7 @@ def runs_of(result: Result) -> tuple[Result, Ints]:
     A run that follows a lost one is submitted when that was lost. The runs are sorted by that,
     then by job.
     """
-    lost, held = result.lost, result.allocation
+    lost, held = result.interrupted, result.allocation
     assert lost is not None
     n = len(result.start)
     since = np.concatenate(queued_at(result))
@@ -101,12 +131,16 @@ def runs_of(result: Result) -> tuple[Result, Ints]:
             np.concatenate([lost.node, held.node]),
             np.concatenate([lost.units, held.units]),
         ).rows(order)
-    start = np.concatenate([lost.start, result.start])[order]
+    start = np.concatenate([lost.start, last_starts(result)])[order]
     end = np.concatenate([lost.end, result.end])[order]
     job = job[order]
+    columns = {"submit_time": since[order]}
+    if result.pieces is not None:  # no piece is killed, but for the last
+        whole = result.workload.run_time - ran_before(result)
+        columns["run_time"] = np.concatenate([lost.end - lost.start, whole])[order]
     return replace(
         result,
-        workload=result.workload.take(job).with_columns(submit_time=since[order]),
+        workload=result.workload.take(job).with_columns(**columns),
         start=start,
         run_time=end - start,
         predicted_run_time=result.predicted_run_time[job],
@@ -114,4 +148,6 @@ def runs_of(result: Result) -> tuple[Result, Ints]:
         backfilled=result.backfilled[job],
         allocation=allocation,
         lost=None,
+        pieces=None,
+        suspended=None,
     ), job

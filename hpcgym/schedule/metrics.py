@@ -152,6 +152,7 @@ HAVE: dict[str, Callable[[Facts], bool]] = {
     ),
     "failures": lambda f: f.result.lost is not None,
     "cancelling": lambda f: f.result.cancels,
+    "suspending": lambda f: f.result.pieces is not None,
     "dispatch time": lambda f: f.n > 0 and f.result.dispatching is not None,
 }
 
@@ -212,6 +213,16 @@ METRICS = (
     Metric(
         "lost_core_seconds", "lost core time", "core h", LESS, 1 / 3600,
         lambda f: int(f.result.lost_core_seconds.sum()), "failures",
+    ),
+    Metric(  # how often a job was suspended
+        "suspensions", "suspensions", better=LESS,
+        formula=lambda f: len(f.result.pieces.job),  # type: ignore[union-attr]
+        of="suspending",
+    ),
+    Metric(  # of all jobs; part of their mean wait
+        "mean_suspended_s", "mean time suspended", "s", LESS, 1,
+        lambda f: float(f.result.suspended.mean()) if f.n else np.nan,  # type: ignore[union-attr]
+        "suspending",
     ),
     _energy("idle"),
     _energy("busy"),
@@ -319,6 +330,8 @@ def compute_metrics(result: Result) -> dict[str, float | int]:
       ``lost_core_seconds``: what they, and cancelled jobs, had of processors. ``utilization``,
       energies and the queue count these runs too.
     - ``cancelled_jobs``, where jobs cancel others: those; they count among ``killed_jobs``.
+    - ``suspensions``, where jobs suspend others: how often; ``mean_suspended_s``: for how long, of
+      all jobs. Waits, and so slowdowns, have this time in them.
     - ``energy_busy_j``, ``energy_idle_j``, ``energy_off_j``, ``energy_switching_j``: of processors
       that are busy, idle, off, and being switched off or on; of nodes, where these have a power of
       their own, see :mod:`hpcgym.schedule.books`, and where something stands above nodes

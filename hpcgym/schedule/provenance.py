@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.files.origin import origin
 from hpcgym.schedule.metrics import told_metrics
 from hpcgym.version import __version__
 from hpcgym.workload.fingerprint import bytes_of_numbers, given_digest, workload_digest
+from hpcgym.workload.io.schedule_header import schedule_header
 from hpcgym.workload.model import Workload
 
 if TYPE_CHECKING:
@@ -102,6 +105,11 @@ def notes_of(result: Result) -> list[str]:
         lines.append(f"speedups: {result.coschedule.speedups.source}")
     if result.lost is not None and result.scheduler.preemption is not None:
         lines.append(f"preemption: {len(result.lost.job)} runs that other jobs ended are not told")
+    elif result.pieces is not None:
+        lines.append(
+            f"preemption: jobs were suspended {len(result.pieces.job)} times, which is told as a"
+            " part of their waiting times"
+        )
     elif result.lost is not None:
         lines.append(
             f"failures of nodes: {len(result.lost.failures)}; {len(result.lost.job)} runs that they"
@@ -123,12 +131,33 @@ def _made_by(result: Result) -> str:
     )
 
 
+def workload_of(result: Result) -> Workload:
+    """Return the workload with the simulated waiting and run times in place of the logged.
+
+    :meth:`hpcgym.schedule.result.Result.as_workload` says more.
+    """
+    wait, run_time = result.wait, result.run_time
+    if result.coschedule is not None:
+        start, end = (np.rint(times).astype(np.int64) for times in (result.start, result.end))
+        wait, run_time = start - result.workload.submit_time, np.maximum(end - start, 1)
+    cluster, header = result.cluster, result.workload.header
+    nodes = cluster.nodes if cluster.groups else None
+    header = schedule_header(header, notes_of(result), len(result.start), cluster.processors, nodes)
+    return replace(
+        result.workload, initial=None, header=header, processors=cluster.processors
+    ).with_columns(
+        wait_time=wait,
+        run_time=run_time,
+        allocated_processors=result.workload.requested_processors,
+    )
+
+
 def schedule_digest(result: Result) -> str:
     """Return the SHA-256, in hexadecimal digits, of what a schedule decided.
 
     These are the starts and run times of the jobs; with nodes, which jobs have which; levels of
-    frequency; shapes of jobs that share nodes; and runs that were lost. Numbers are hashed as
-    64 bits, the lowest byte first.
+    frequency; shapes of jobs that share nodes; runs that were lost, or suspended. Numbers are
+    hashed as 64 bits, the lowest byte first.
     """
     parts: dict[str, NDArray[Any]] = {"start": result.start, "run_time": result.run_time}
     if result.coschedule is not None:
@@ -140,9 +169,12 @@ def schedule_digest(result: Result) -> str:
         parts["frequency"] = result.frequency
     if result.level_changes is not None:
         parts |= {f"change {name}": x for name, x in result.level_changes._asdict().items()}
-    if result.lost is not None:
-        lost = {name: x for name, x in result.lost._asdict().items() if name != "failures"}
-        parts |= {f"lost {name}": x for name, x in lost.items()}
+    if result.interrupted is not None:
+        told = {name: x for name, x in result.interrupted._asdict().items() if name != "failures"}
+        what = "lost" if result.suspended is None else "piece"
+        parts |= {f"{what} {name}": x for name, x in told.items()}
+    if result.suspended is not None:
+        parts["suspended"] = result.suspended
     digest = hashlib.sha256(b"hpcgym schedule 1 ")
     for name, values in parts.items():
         digest.update(f"{name} {len(values)} ".encode() + bytes_of_numbers(values))

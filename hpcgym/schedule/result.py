@@ -25,7 +25,6 @@ from hpcgym.schedule.places import Allocation, Coschedule
 from hpcgym.schedule.power_uses import known_powers
 from hpcgym.schedule.slowdowns import full_speed_times
 from hpcgym.scheduler.rules import Scheduler
-from hpcgym.workload.io.schedule_header import schedule_header
 from hpcgym.workload.model import Workload
 from hpcgym.workload.warm_start import decided, first_time
 
@@ -81,6 +80,11 @@ class Result:
         ``start``, ``run_time``, ``allocation`` and ``backfilled`` are those of the last run of each
         job, ``reserved_start`` is the first promise, and ``wait`` goes from the submission to the
         last start.
+    pieces : runs up to when other jobs suspended them (``preemption``), by job and time; None where
+        no job can be suspended. ``start`` is then that of the first piece of each job, ``run_time``
+        that of all its pieces, and ``wait`` the time from its submission to its end in which it
+        does not run.
+    suspended : (n_jobs,) int64 [s] for how long each job was suspended; None where none can be.
     replayed_on : the scheduler that made the schedule, such as "Slurm 22.05.8", where it was not
         simulated (:func:`hpcgym.replay.replay_on_slurm`); else "". ``scheduler`` is what it was set
         to, and ``reserved_start`` is -1: it does not tell what it promised. Where a policy drove
@@ -110,6 +114,8 @@ class Result:
     limits: tuple[Limit, ...] | None = None
     coschedule: Coschedule | None = None
     lost: LostRuns | None = None
+    pieces: LostRuns | None = None
+    suspended: NDArray[np.int64] | None = None
     replayed_on: str = ""
     given: Workload | None = None
 
@@ -174,12 +180,18 @@ class Result:
         return runs_of(self)
 
     @property
-    def runs(self) -> Result:
-        """The schedule of all runs, as if each was a job; itself where no run can be lost.
+    def interrupted(self) -> LostRuns | None:
+        """Runs that ended before their job did: ``lost``, or ``pieces``; None where none can."""
+        return self.pieces if self.lost is None else self.lost
 
-        A run that follows a lost one is submitted when that was lost.
+    @property
+    def runs(self) -> Result:
+        """The schedule of all runs, as if each was a job; itself where none can be interrupted.
+
+        A run that follows a lost one is submitted when that was lost. The pieces of a job that was
+        suspended are runs, too.
         """
-        return self if self.lost is None else self._runs[0]
+        return self if self.interrupted is None else self._runs[0]
 
     @cached_property
     def restarts(self) -> NDArray[np.int64]:
@@ -218,15 +230,19 @@ class Result:
         """End times, (n_jobs,) int64 [s]; float64 where jobs share nodes."""
         if self.coschedule is not None:
             return _read_only(self.coschedule.end_ticks / self.coschedule.ticks)
-        return _read_only(self.start + self.run_time)
+        end = self.start + self.run_time
+        return _read_only(end if self.suspended is None else end + self.suspended)
 
     @cached_property
     def wait(self) -> NDArray[np.int64]:
-        """Waiting times, (n_jobs,) int64 [s]; float64 where jobs share nodes."""
+        """Waiting times, (n_jobs,) int64 [s]; float64 where jobs share nodes.
+
+        With the time for which a job was suspended.
+        """
         if self.coschedule is not None:
             submit = self.workload.submit_time * self.coschedule.ticks
             return _read_only((self.coschedule.start_ticks - submit) / self.coschedule.ticks)
-        return _read_only(self.start - self.workload.submit_time)
+        return _read_only(self.end - self.run_time - self.workload.submit_time)
 
     @cached_property
     def full_speed_run_time(self) -> NDArray[np.int64]:
@@ -284,7 +300,7 @@ class Result:
     @cached_property
     def books(self) -> Books:
         """What the machine draws, and who is charged; see :mod:`hpcgym.schedule.books`."""
-        result, owner = self.runs.from_begin, None if self.lost is None else self._runs[1]
+        result, owner = self.runs.from_begin, None if self.interrupted is None else self._runs[1]
         if result.level_changes is not None:
             result, piece = in_pieces(result)
             owner = piece if owner is None else owner[piece]
@@ -344,22 +360,9 @@ class Result:
         Of the simulated workload's header it keeps the clock and the names of numbers of jobs; all
         else becomes notes that begin with "original log".
         """
-        wait, run_time = self.wait, self.run_time
-        if self.coschedule is not None:
-            start, end = _rounded(self.start), _rounded(self.end)
-            wait, run_time = start - self.workload.submit_time, np.maximum(end - start, 1)
-        from hpcgym.schedule.provenance import notes_of
+        from hpcgym.schedule.provenance import workload_of
 
-        cluster, header = self.cluster, self.workload.header
-        nodes = cluster.nodes if cluster.groups else None
-        header = schedule_header(header, notes_of(self), len(self.start), cluster.processors, nodes)
-        return replace(
-            self.workload, initial=None, header=header, processors=cluster.processors
-        ).with_columns(
-            wait_time=wait,
-            run_time=run_time,
-            allocated_processors=self.workload.requested_processors,
-        )
+        return workload_of(self)
 
     def to_swf(self, path: str | Path, *, name: str = "schedule") -> None:
         """Write the schedule in the Standard Workload Format, gzip-packed if ``path`` ends in .gz.
@@ -384,12 +387,6 @@ class Result:
         note = note_of(provenance_of({name: self}))
         header = {**workload.header, "Note": [note, *workload.header["Note"]]}
         write_swf(replace(workload, header=header), path)
-
-
-def _rounded(times: NDArray[Any]) -> NDArray[np.int64]:
-    """Return times in whole seconds."""
-    whole: NDArray[np.int64] = np.rint(times).astype(np.int64)
-    return whole
 
 
 def _read_only(array: NDArray[Any]) -> NDArray[Any]:

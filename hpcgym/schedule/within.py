@@ -66,6 +66,7 @@ def metrics_within(
         predicted_run_time=result.predicted_run_time[rows],
         reserved_start=result.reserved_start[rows],
         backfilled=result.backfilled[rows],
+        suspended=None if result.suspended is None else (result.suspended * begun)[rows],
         outside=result.outside,
     )
     metrics = {
@@ -73,17 +74,20 @@ def metrics_within(
         for name, value in compute_metrics(part).items()
         if name not in _OF_THE_MACHINE and not name.startswith("energy")
     }
-    metrics["utilization"] = _utilization(result, begun, begin, last)
+    metrics["utilization"] = _utilization(result.runs, begin, last)
     metrics["unserved_jobs"] = unserved
     waits = np.where(begun, start, last)[:stop] - submit[:stop]
     metrics["longest_wait_s"] = int(waits[result.decided[:stop]].max(initial=0))
     return metrics
 
 
-def _utilization(result: Result, begun: NDArray[np.bool_], begin: int, end: int) -> float:
-    """Return the share of the machine's processor seconds that jobs have in an interval."""
+def _utilization(result: Result, begin: int, end: int) -> float:
+    """Return the share of the machine's processor seconds that jobs have in an interval.
+
+    Jobs that have not started have start -1.
+    """
     if end <= begin:
         return float("nan")
     run = np.minimum(result.start + result.run_time, end) - np.maximum(result.start, begin)
-    busy = np.where(begun, np.maximum(run, 0), 0) * result.workload.requested_processors
+    busy = np.where(result.start >= 0, np.maximum(run, 0), 0) * result.workload.requested_processors
     return float(busy.sum()) / (result.cluster.processors * (end - begin))

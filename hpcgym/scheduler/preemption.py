@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 MODES = {
     "requeue": "they wait again, and then run from the beginning",
     "cancel": "they do not run again",
+    "suspend": "they give up their processors, and later go on where they were",
 }
 SUCH = "'partition:interactive>batch'"  # in messages
 
@@ -55,9 +56,7 @@ class Preemption:
         if self.column not in WITH_QOS:
             raise HpcgymError(f"preemption: {unknown('column', self.column, WITH_QOS)}")
         if self.mode not in MODES:
-            raise HpcgymError(
-                f"preemption: {unknown('mode', self.mode, MODES)}; jobs are not suspended"
-            )
+            raise HpcgymError(f"preemption: {unknown('mode', self.mode, MODES)}")
         for name in (name for pair in self.pairs for name in pair):
             if not name:
                 raise HpcgymError(f"preemption: a name is missing; it must be such as {SUCH}")

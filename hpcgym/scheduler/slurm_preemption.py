@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from hpcgym.cluster.slurm import read_qos
 from hpcgym.errors import HpcgymError, HpcgymWarning, warn_caller
 from hpcgym.scheduler.preemption import MODES, Preemption, by_tier
+from hpcgym.scheduler.slurm_quotas import limits_of
 
 if TYPE_CHECKING:
     from hpcgym.cluster.slurm import SlurmConf
@@ -25,12 +26,12 @@ _LEFT = {"gracetime": ("00:00:00", "0"), "preemptexempttime": ("00:00:00", "0", 
 def preemption_of_slurm(conf: SlurmConf) -> Preemption | None:
     """Return who may stop whom; None: nobody anybody, or in a way that is not simulated.
 
-    With ``PreemptType=preempt/partition_prio`` and ``PreemptMode=REQUEUE`` or ``CANCEL`` jobs of a
-    partition stop those of all that have a lower PriorityTier, but for the jobs of partitions of
-    which ``PreemptMode`` is OFF.
+    With ``PreemptType=preempt/partition_prio`` and ``PreemptMode=REQUEUE``, ``CANCEL`` or
+    ``SUSPEND,GANG`` jobs of a partition stop those of all that have a lower PriorityTier, but for
+    the jobs of partitions of which ``PreemptMode`` is OFF.
     """
     said = conf.scheduling
-    mode = said.get("preemptmode", "off").casefold()
+    mode = _mode_of(said.get("preemptmode", "off"))
     kind = said.get("preempttype", "preempt/none").casefold()
     if kind != "preempt/partition_prio" or mode not in MODES:
         return None
@@ -38,6 +39,12 @@ def preemption_of_slurm(conf: SlurmConf) -> Preemption | None:
     partitions = [(one.name, one.priority_tier) for one in conf.cluster.partitions]
     pairs = tuple(pair for pair in by_tier(partitions) if pair[1] not in safe)
     return Preemption("partition", pairs, mode) if pairs else None
+
+
+def _mode_of(value: str) -> str:
+    """Return the mode of a PreemptMode; beside SUSPEND, GANG only lets such jobs go on."""
+    modes = [mode.strip() for mode in value.casefold().split(",")]
+    return ",".join(mode for mode in modes if mode != "gang" or "suspend" not in modes)
 
 
 def spared(conf: SlurmConf) -> set[str]:
@@ -52,17 +59,18 @@ def spared(conf: SlurmConf) -> set[str]:
 def preemption_of_qos(path: str | os.PathLike[str]) -> Preemption:
     """Return who may stop whom by the column Preempt of a file of ``sacctmgr -P show qos``.
 
-    Those that may be stopped are cancelled if their PreemptMode says so; else they wait again. The
-    mode ``cluster`` is that of the slurm.conf, which is not known here: they wait again, too.
+    Those that may be stopped are cancelled, or suspended, if their PreemptMode says so; else they
+    wait again. The mode ``cluster`` is that of the slurm.conf, which is not known here: they wait
+    again, too.
 
     Raises
     ------
     HpcgymError : what :func:`hpcgym.cluster.slurm.read_qos` raises; no QOS may stop another, or
-        they are to be stopped in several ways, or suspended.
+        they are to be stopped in several ways.
 
     Warns
     -----
-    HpcgymWarning : times before which, or for which, jobs run on.
+    HpcgymWarning : times before which, or for which, jobs run on; limits, which are quotas.
     """
     known = {qos.name: qos for qos in read_qos(path)}
     pairs = tuple((one.name, other) for one in known.values() for other in one.preempts)
@@ -72,7 +80,7 @@ def preemption_of_qos(path: str | os.PathLike[str]) -> Preemption:
     for name in dict.fromkeys(other for _, other in pairs if other in known):
         for column, value in known[name].others.items():
             told.setdefault(column.casefold(), []).append((name, value))
-    modes = {value.casefold() for _, value in told.get("preemptmode", [])}
+    modes = {_mode_of(value) for _, value in told.get("preemptmode", [])}
     modes = {_USUAL if mode == "cluster" else mode for mode in modes}
     if len(modes) > 1:
         raise HpcgymError(
@@ -85,6 +93,7 @@ def preemption_of_qos(path: str | os.PathLike[str]) -> Preemption:
         for name, value in told.get(column, [])
         if value not in usual
     ]
+    left += [f"{one.name}: {limit}" for one in known.values() for limit in limits_of(one)]
     if left:
         warn_caller(f"{path}: not followed: {', '.join(left)}", HpcgymWarning)
     try:

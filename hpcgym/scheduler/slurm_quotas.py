@@ -25,6 +25,7 @@ _OF_JOBS = {
     "group_jobs": "GrpJobs",
     "group_submitted": "GrpSubmit",
 }
+_TRES = {"max_tres_per_user": "MaxTRESPU", "group_tres": "GrpTRES"}
 #: What these columns have unless somebody sets them.
 _USUAL = {"gracetime": "00:00:00", "preemptmode": "cluster", "usagefactor": "1.000000"}
 
@@ -63,14 +64,23 @@ def quotas_of_slurm(path: str | os.PathLike[str]) -> list[Quota]:
     return found
 
 
+def limits_of(qos: Qos) -> list[str]:
+    """Return the names of the limits that a QOS has, followed or not."""
+    return [
+        *(name for field, name in _OF_JOBS.items() if getattr(qos, field) is not None),
+        *(name for field, name in _TRES.items() if getattr(qos, field)),
+        *(name for field, name in _LEFT.items() if field != "preempts" and getattr(qos, field)),
+    ]
+
+
 def _not_followed(qos: Qos) -> list[str]:
     """Return the limits of a QOS that are not followed."""
     left = [name for field, name in _LEFT.items() if getattr(qos, field)]
     left += [
         f"{what} {name}"
-        for what, tres in (("MaxTRESPU", qos.max_tres_per_user), ("GrpTRES", qos.group_tres))
-        for name in tres
-        if name != "cpu" or not tres[name]
+        for field, what in _TRES.items()
+        for name, most in getattr(qos, field).items()
+        if name != "cpu" or not most
     ]
     # a limit of 0 lets nothing run: no simulation of jobs that ran can follow it
     left += [f"{name}=0" for field, name in _OF_JOBS.items() if getattr(qos, field) == 0]

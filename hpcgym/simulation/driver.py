@@ -21,7 +21,7 @@ from hpcgym.scheduler.estimates.learning import asks_for_predictions
 from hpcgym.simulation.expressed import make_expressed
 from hpcgym.simulation.fair_share import make_shares
 from hpcgym.simulation.predictions import Learning
-from hpcgym.simulation.preempting import preempted_runs, preempting
+from hpcgym.simulation.preempting import for_result, preempting
 from hpcgym.simulation.prepare import prepare
 from hpcgym.simulation.restricted import check_planned, check_restricted, restricted
 from hpcgym.simulation.warm_start import begin_on_nodes, begin_with, learned_before
@@ -95,7 +95,7 @@ class Simulation:
         """What a result tells of learning and preemption, by its attributes."""
         found: dict[str, Any] = {}
         if isinstance(self.machine, Preempting):
-            found["lost"] = preempted_runs(self.machine)
+            found |= for_result(self.machine, self.arrays)
         if self.learning is None:
             return found
         return found | {

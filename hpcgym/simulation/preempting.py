@@ -9,14 +9,25 @@ import numpy as np
 from hpcgym.cluster.failures import Failures
 from hpcgym.engine.machines.kinds import NODES_PREEMPTING, POOL_PREEMPTING, Kind
 from hpcgym.engine.machines.nodes.placement import CELLS
-from hpcgym.engine.passes.preempting import SCALARS, VICTIMS, Preempting
+from hpcgym.engine.passes.preempting import (
+    CANCEL,
+    REQUEUE,
+    SCALARS,
+    SUSPEND,
+    VICTIMS,
+    Preempting,
+)
 from hpcgym.engine.passes.requeueing import LOST
+from hpcgym.engine.passes.suspending import SUSPENDED
 from hpcgym.errors import WorkloadWarning, warn_caller
-from hpcgym.schedule.lost_runs import LostRuns, lost_runs
+from hpcgym.schedule.lost_runs import lost_runs, pieces_of
+
+_MODES = {"requeue": REQUEUE, "cancel": CANCEL, "suspend": SUSPEND}
 
 if TYPE_CHECKING:
     from hpcgym.cluster.pool import Cluster
     from hpcgym.engine.machines.nodes.placement import Nodes
+    from hpcgym.engine.state import Prepared
     from hpcgym.scheduler.rules import Scheduler
     from hpcgym.workload.model import Workload
 
@@ -46,7 +57,7 @@ def preempting(
         warn_caller(text, WorkloadWarning)
     scalars = np.zeros(1, SCALARS)
     scalars["highest"] = max(rule.levels.values())
-    scalars["cancels"] = rule.mode == "cancel"
+    scalars["mode"] = _MODES[rule.mode]
     scalars["most"] = min(len(workload), cluster.processors)
     room = 2 * int(scalars["most"][0])
     machine = Preempting(
@@ -56,6 +67,7 @@ def preempting(
         may,
         np.zeros(len(may), np.bool_),
         np.zeros(len(workload), VICTIMS),
+        np.zeros(len(workload), SUSPENDED),
         np.empty(room, LOST),
         np.empty(2 * room, CELLS),
         scalars,
@@ -63,10 +75,17 @@ def preempting(
     return (POOL_PREEMPTING if nodes is None else NODES_PREEMPTING), machine
 
 
-def preempted_runs(machine: Preempting) -> LostRuns:
-    """Return the runs that ended because others started, by job and time."""
+def for_result(machine: Preempting, arrays: Prepared) -> dict[str, Any]:
+    """Return what a result tells of runs that ended because others started, by its attributes."""
     own: Any = machine.scalars[0]
     none = np.zeros(0, np.int64)
-    return lost_runs(
+    runs = lost_runs(
         Failures(none, none, none), machine.lost[: own.lost], machine.cells[: own.cells]
     )
+    if own.mode != SUSPEND:
+        return {"lost": runs}
+    pieces = pieces_of(runs)
+    moved = np.ascontiguousarray(arrays.progress["start"])
+    start = moved.copy()
+    start[pieces.job[::-1]] = pieces.start[::-1]  # of several pieces of a job the first
+    return {"pieces": pieces, "start": start, "suspended": moved - start}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hpcgym.schedule.lost_runs import LostRuns, queued_at
+from hpcgym.schedule.lost_runs import LostRuns, last_starts, queued_at
 from hpcgym.validation.schedules import Mask, Times, cases
 
 if TYPE_CHECKING:
@@ -49,8 +49,8 @@ def check_successive(result: Result, lost: LostRuns, length: Times) -> list[str]
     return [
         *cases(end - start >= length[job], "lost run {} of job {} was over at {} s", job, end),
         *cases(start < since, "lost run {} of job {} starts at {} s, before the last", job, start),
-        *cases(result.start < last, "job {} starts at {} s, while another run of it lasts",
-               result.start),
+        *cases(last_starts(result) < last, "job {} starts at {} s, while another run of it lasts",
+               last_starts(result)),
     ]  # fmt: skip
 
 

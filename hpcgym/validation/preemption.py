@@ -1,6 +1,7 @@
 """What can be proved where jobs stop others, for :mod:`hpcgym.validation.validate`.
 
-Most of it is proved of all runs as if each was a job, also of those that were stopped.
+Most of it is proved of all runs as if each was a job, also of those that were stopped. What is
+proved of suspended jobs alone is in :mod:`hpcgym.validation.suspension`.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.schedule.lost_runs import LostRuns, runs_of
+from hpcgym.schedule.lost_runs import LostRuns, ran_before, runs_of
 from hpcgym.validation.all_runs import (
     NO_DELAYS,
     check_shapes,
@@ -34,6 +35,7 @@ from hpcgym.validation.schedules import (
     check_submission,
     timeline_of,
 )
+from hpcgym.validation.suspension import check_going_on, check_kept, check_pieces
 from hpcgym.workload.names import names_of
 from hpcgym.workload.needs import needs_of
 
@@ -51,9 +53,11 @@ def prove_preemption(
     actual, length : (n_jobs,) [s] run times cut at the requested time, and as the last run has to
         be unless it was cancelled.
     """
-    lost, rule = result.lost, result.scheduler.preempts
-    assert lost is not None
+    lost, rule = result.interrupted, result.scheduler.preempts
     assert rule is not None
+    if lost is None or (result.suspended is None) == (rule.mode == "suspend"):
+        yield "units", ["the schedule does not tell which runs other jobs ended"]
+        return
     found = check_shapes(result, lost, bool(result.cluster.groups))
     yield "units", found
     if found:
@@ -64,7 +68,8 @@ def prove_preemption(
     yield "lengths", check_lengths(result, length, length)
     runs, job = runs_of(result)
     last = last_runs(runs, job)
-    line = timeline_of(runs, np.where(last, length[job], runs.run_time))
+    left = length - ran_before(result)
+    line = timeline_of(runs, np.where(last, left[job], runs.run_time))
     sound = {
         "submission": check_submission(result) + check_submission(runs),
         "capacity": check_capacity(runs, line),
@@ -74,9 +79,15 @@ def prove_preemption(
         sound["units"] = check_units(runs.allocation, needs, result.cluster.nodes)
         if not sound["units"]:
             sound["nodes"] = check_nodes(runs, needs, runs.allocation)
+            if rule.mode == "suspend":
+                sound["nodes"] += check_kept(result, lost)
     sound["runs"] = _check_runs(result, lost, actual, cancels)
+    if rule.mode == "suspend":
+        sound["runs"] += check_pieces(result, lost, length)
     if not sound["runs"] and not sound.get("units"):
         sound["preemption"] = _check_stops(result, runs, job, last, stopped)
+        if rule.mode == "suspend" and runs.allocation is None:
+            sound["preemption"] += check_going_on(result, lost, line, called(result))
     sound["events"] = check_events(runs, line, NO_DELAYS)
     yield from sound.items()
     yield "predictions", check_predictions(result, actual)
@@ -112,22 +123,30 @@ def _check_stops(
     """
     rule = result.scheduler.preempts
     assert rule is not None
-    column = COLUMNS.get(rule.column, rule.column)
-    names = names_of(result.workload, column)
-    called = [names.get(one, str(one)) for one in result.workload.columns[column].tolist()]
+    group = called(result)
     starters: dict[int, list[int]] = {}
     for run, start in enumerate(runs.start.tolist()):
-        starters.setdefault(start, []).append(run)
+        if result.suspended is None or start == result.start[job[run]]:  # it does not go on
+            starters.setdefault(start, []).append(run)
     end, of = runs.end.tolist(), job.tolist()
     for run in np.flatnonzero(~last | cancelled[job]).tolist():
-        mine = called[of[run]]
-        after = [one for one in starters.get(end[run], ()) if (called[of[one]], mine) in rule.pairs]
+        mine = group[of[run]]
+        after = [one for one in starters.get(end[run], ()) if (group[of[one]], mine) in rule.pairs]
         if not any(_share(runs, run, one) for one in after):
             return [
                 f"job {of[run]} is stopped at {end[run]} s, when no job that may stop it starts"
                 " where it ran"
             ]
     return []
+
+
+def called(result: Result) -> list[str]:
+    """Return what each job is called in the column by which jobs may stop others."""
+    rule = result.scheduler.preempts
+    assert rule is not None
+    column = COLUMNS.get(rule.column, rule.column)
+    names = names_of(result.workload, column)
+    return [names.get(one, str(one)) for one in result.workload.columns[column].tolist()]
 
 
 def _share(runs: Result, run: int, other: int) -> bool:

@@ -105,6 +105,7 @@ def check_lengths(result: Result, length: Times, full_speed: Times) -> list[str]
     ``full_speed`` is how long jobs take at the highest frequency.
     """
     workload = result.workload
+    paused = 0 if result.suspended is None else result.suspended
     cut = workload.killed | (workload.run_time > full_speed)
     limit = "predicted" if result.scheduler.correction == "kill" else "requested"
     return [
@@ -115,14 +116,14 @@ def check_lengths(result: Result, length: Times, full_speed: Times) -> list[str]
             length,
         ),
         *cases(
-            result.end != result.start + length,
+            result.end != result.start + length + paused,
             "job {} ends at {} s although it starts at {} s and runs {} s",
             result.end,
             result.start,
             length,
         ),
         *cases(
-            result.wait != result.start - workload.submit_time,
+            result.wait != result.start + paused - workload.submit_time,
             "job {} has wait {} s although it is submitted at {} s and starts at {} s",
             result.wait,
             workload.submit_time,

@@ -169,9 +169,12 @@ def validate_schedule(result: Result) -> tuple[str, ...]:
     *progress* are proved of all runs, also of those that were stopped; nothing that follows from
     the order of passes. A cancelled job may be shorter than its run time. Beside these:
 
-    - *runs*: the runs of a job follow each other, and the last one is whole, or cancelled.
+    - *runs*: the runs of a job follow each other, and the last one is whole, or cancelled. Where
+      jobs are suspended, ``result.pieces``, the pieces of each add up to its run time.
     - *preemption*: each run that was stopped ended when a job started that may stop it, and that
-      has a node of its own then, if there are nodes.
+      has a node of its own then, if there are nodes. Suspended jobs of a pool go on once they fit
+      beside what runs, and beside suspended jobs that may stop them. On nodes (*nodes*) they go on
+      where they ran, and nobody has their memory meanwhile.
 
     Where switching processors off or on takes time, a job is given its processors at a pass, and
     starts once they are on: at once, or ``boot_time_s`` to ``boot_time_s + shutdown_time_s`` later.

@@ -52,7 +52,10 @@ def test_with_and_without(log: str) -> None:
 
 
 def test_jobs_are_not_suspended(log: str) -> None:
-    asked = ["simulate", log, "--processors", "64", "--preemption", "qos:high>low,suspend"]
+    asked = ["simulate", log, "--processors", "64", "--preemption", "qos:high>low,suspended"]
     done = CliRunner().invoke(app, asked)
     assert done.exit_code == 1
-    assert "unknown mode 'suspend'; known are requeue, cancel" in done.output
+    assert (
+        "unknown mode 'suspended'; did you mean 'suspend'? known are requeue, cancel, suspend"
+        in done.output
+    )

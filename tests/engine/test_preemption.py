@@ -7,13 +7,14 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from node_oracle import simulate_nodes_slowly
 from node_strategies import node_cases, partitioned_cases, slow_jobs_and_nodes
 from oracle import jobs_of, simulate_slowly
-from preemption_strategies import preemptions
+from preemption_strategies import crowded, preemptions
 from quota_strategies import fitted, with_queues
 from strategies import cases
 
@@ -25,6 +26,7 @@ from hpcgym.workload.model import Workload
 
 pytestmark = pytest.mark.compiled
 
+CLOSE = st.sampled_from([0, 1, 2, 4])
 QUEUES = st.lists(st.integers(1, 4), min_size=2, max_size=6)
 
 
@@ -35,7 +37,12 @@ def assert_same(result: Any, expected: list[Any], lost: list[Any]) -> None:
     assert result.backfilled.tolist() == [job.backfilled for job in expected]
     assert result.reserved_start.tolist() == [job.reserved_start for job in expected]
     assert result.predicted_run_time.tolist() == [job.predicted for job in expected]
-    mine = result.lost
+    mine = result.interrupted
+    assert mine is not None
+    if result.suspended is not None:
+        assert result.lost is None
+        assert result.suspended.tolist() == [job.paused for job in expected]
+        assert result.wait.tolist() == [job.start + job.paused - job.submit for job in expected]
     runs = list(zip(mine.job.tolist(), mine.start.tolist(), mine.end.tolist(), strict=True))
     assert runs == sorted(run[:3] for run in lost)
     if result.allocation is not None:
@@ -57,6 +64,7 @@ def cells_of(held: Any) -> list[tuple[list[int], list[int]]]:
 @pytest.mark.filterwarnings("ignore:.*no job may stop another")
 def test_pools(data: st.DataObject, case: tuple[Workload, Any], queues: list[int]) -> None:
     workload, rules = with_queues(case[0], queues), fitted(case[1])
+    workload = crowded(workload, data.draw(CLOSE))
     text, slow = data.draw(preemptions(workload))
     lost: list[Any] = []
     result = hpcgym.simulate(workload, preemption=text, **rules)
@@ -73,6 +81,7 @@ def test_pools(data: st.DataObject, case: tuple[Workload, Any], queues: list[int
 @pytest.mark.filterwarnings("ignore:.*no job may stop another")
 def test_nodes(data: st.DataObject, case: tuple[Cluster, Workload, Any], queues: list[int]) -> None:
     cluster, workload, rules = case[0], with_queues(case[1], queues), fitted(case[2])
+    workload = crowded(workload, data.draw(CLOSE))
     text, slow = data.draw(preemptions(workload))
     lost: list[Any] = []
     result = hpcgym.simulate(workload, cluster=cluster, preemption=text, **rules)
@@ -93,7 +102,8 @@ def test_nobody_to_stop_changes_nothing(case: tuple[Workload, Any]) -> None:
 
 
 @pytest.mark.parametrize("order", ["fcfs", "sqf", "spf", "wfp3"])
-def test_long_queues(order: str) -> None:
+@pytest.mark.parametrize("mode", ["requeue", "suspend"])
+def test_long_queues(order: str, mode: str) -> None:
     """Many run and wait: the lists have several blocks, and the log is made longer."""
     rows = [(0, 150 + row, 1 + row % 3, 11) for row in range(300)]
     # every 40 s some wide jobs come; in between the others start again
@@ -106,12 +116,13 @@ def test_long_queues(order: str) -> None:
     queues = [str(queue) for queue in jobs.queue.tolist()]
     rules = {"policy": order, "backfill": "easy", "backfill_order": "sjbf"}
     lost: list[Any] = []
-    result = hpcgym.simulate(jobs, preemption="queue:13>12>11", **rules)
+    result = hpcgym.simulate(jobs, preemption=f"queue:13>12>11,{mode}", **rules)
     pairs = {("13", "12"), ("13", "11"), ("12", "11")}
-    slow = (queues, pairs, "requeue")
+    slow = (queues, pairs, mode)
     expected = simulate_slowly(jobs_of(jobs), 150, preemption=slow, lost=lost, **rules)
     assert_same(result, expected, lost)
-    assert result.restarts.sum() > 300
+    assert result.interrupted is not None
+    assert len(result.interrupted.job) > 300
 
 
 def urgent(**columns: list[int]) -> Workload:
@@ -156,6 +167,104 @@ def test_cancelled_jobs_do_not_run_again() -> None:
     assert (metrics["cancelled_jobs"], metrics["lost_runs"]) == (2, 0)
     assert metrics["lost_core_seconds"] == 5
     hpcgym.validate_schedule(result)
+
+
+def test_suspended_jobs_go_on_with_what_is_left() -> None:
+    """By hand: as above, but jobs 1 and 2 have run for 2 s and 1 s, and go on for 8 s and 9 s."""
+    result = hpcgym.simulate(urgent(), preemption="queue:2>1,suspend")
+    assert result.start.tolist() == [0, 0, 1, 2]
+    assert result.run_time.tolist() == [10, 10, 10, 5]
+    assert result.end.tolist() == [10, 15, 16, 7]
+    assert result.suspended is not None
+    assert result.suspended.tolist() == result.wait.tolist() == [0, 5, 5, 0]
+    assert result.bsld.tolist() == [1.0, 1.5, 1.5, 1.0]
+    assert not result.killed.any()
+    assert result.restarts.tolist() == result.lost_core_seconds.tolist() == [0, 0, 0, 0]
+    table = result.jobs
+    assert table["suspended"].tolist() == [0, 5, 5, 0]
+    assert "restarts" not in table
+    metrics = result.metrics
+    assert (metrics["suspensions"], metrics["mean_suspended_s"]) == (2, 2.5)
+    assert metrics["utilization"] == pytest.approx((10 + 20 + 10 + 15) / (4 * 16))
+    assert metrics["mean_queue_length"] == pytest.approx(10 / 16)
+    assert "lost_runs" not in metrics
+    told = hpcgym.explain(replace(result, workload=numbered(result.workload)), 2)
+    assert any("it was suspended for 5 s" in line for line in told.sentences)
+
+
+def numbered(workload: Workload) -> Workload:
+    return workload.with_columns(job_number=range(1, len(workload) + 1))
+
+
+def test_others_do_not_get_what_suspended_jobs_have() -> None:
+    """By hand: job 0 has all four processors, job 1 takes one of them, and job 2 gets none.
+
+    When job 1 has ended job 0 goes on, though job 2 waits.
+    """
+    jobs = urgent(requested_processors=[4, 1, 1, 1], queue=[1, 2, 1, 1], submit_time=[0, 3, 4, 5])
+    result = hpcgym.simulate(jobs, preemption="queue:2>1,suspend")
+    assert result.start.tolist() == [0, 3, 20, 20]
+    assert result.end.tolist() == [20, 13, 30, 25]
+    requeued = hpcgym.simulate(jobs, preemption="queue:2>1")
+    assert requeued.start.tolist() == [13, 3, 23, 5]  # job 3 is back-filled before 13 s
+
+
+def test_suspended_jobs_keep_memory() -> None:
+    """By hand: job 1 takes the cores of job 0 and finds the memory that is left; job 2 does not.
+
+    Job 2 may stop job 0, too, and waits until it has ended.
+    """
+    cluster = Cluster(groups=(NodeGroup("a", 1, {"core": 2, "mem": 8}),))
+    columns = {
+        "submit_time": [0, 3, 4],
+        "run_time": [10, 5, 5],
+        "requested_time": [10, 5, 5],
+        "requested_processors": [2, 2, 1],
+        "queue": [1, 2, 2],
+    }
+    jobs = Workload.from_columns(
+        columns, processors=2, units=[1, 1, 1], per_unit={"core": [2, 2, 1], "mem": [5, 3, 4]}
+    )
+    result = hpcgym.simulate(jobs, cluster=cluster, preemption="queue:2>1,suspend")
+    assert result.start.tolist() == [0, 3, 15]
+    assert result.end.tolist() == [15, 8, 20]
+    hpcgym.validate_schedule(result)
+    pieces = result.pieces
+    assert pieces is not None
+    assert (pieces.node.tolist(), pieces.units.tolist()) == ([0], [1])
+
+
+def test_the_proof_adds_up_pieces() -> None:
+    result = hpcgym.simulate(urgent(), preemption="queue:2>1,suspend")
+    assert {"runs", "preemption", "capacity", "energy"} <= {*hpcgym.validate_schedule(result)}
+    assert result.suspended is not None
+    assert result.pieces is not None
+    pieces = result.pieces
+    later = result.suspended + np.array([0, 1, 0, 0])
+    for changes, told in (
+        ({"suspended": later}, "job 1 is still suspended at 7 s, when it fits"),
+        ({"suspended": result.suspended - [0, 1, 0, 0]}, "processors over-used"),
+        ({"suspended": result.suspended + np.array([1, 0, 0, 0])}, "job 0 was suspended for 1 s"),
+        (
+            {"pieces": pieces._replace(start=pieces.start + np.array([0, -1]))},
+            "job 2 starts at 1 s, its fir",
+        ),
+        ({"pieces": None}, "does not tell which runs other jobs ended"),
+    ):
+        wrong: dict[str, Any] = changes  # type: ignore[assignment]
+        with pytest.raises(HpcgymError, match=told):
+            hpcgym.validate_schedule(replace(result, **wrong))
+
+
+def test_a_schedule_with_suspended_jobs_as_a_log(tmp_path: Path) -> None:
+    """Its waits have the time in it, so that jobs end when they did, and the header says so."""
+    result = hpcgym.simulate(urgent(), preemption="queue:2>1,suspend")
+    result.to_swf(tmp_path / "log.swf")
+    text = (tmp_path / "log.swf").read_text()
+    assert "jobs were suspended 2 times, which is told as a part of their waiting times" in text
+    again = hpcgym.load_workload(tmp_path / "log.swf")
+    ends = again.submit_time + again.wait_time + again.run_time
+    assert ends.tolist() == result.end.tolist()
 
 
 def test_the_lowest_level_is_stopped_first() -> None:
@@ -260,7 +369,7 @@ NAMES = st.sampled_from(["1", "a b", "x-y", "high", "é"])
 
 @given(st.sets(st.tuples(NAMES, NAMES).filter(lambda pair: pair[0] < pair[1]), min_size=1))
 def test_as_text_and_back(pairs: set[tuple[str, str]]) -> None:
-    for mode in ("requeue", "cancel"):
+    for mode in ("requeue", "cancel", "suspend"):
         rule = Preemption("partition", tuple(sorted(pairs)), mode)
         assert Preemption.parse(str(rule)) == rule
         assert all(rule.levels[one] > rule.levels[other] for one, other in pairs)
@@ -275,10 +384,12 @@ def test_as_text_and_back(pairs: set[tuple[str, str]]) -> None:
         ("queue:1>2;qos:2>3", "one column is for all names, queue: '2' stands with another, qos"),
         ("queue:1>2;3", "'3' does not say who stops whom"),
         ("queues:1>2", "unknown column 'queues'"),
-        ("queue:1>2,suspend", "unknown mode 'suspend'"),
+        ("queue:1>2,suspended", "unknown mode 'suspended'; did you mean 'suspend'"),
         ("queue:1>2;2>1", "jobs could stop each other in a circle"),
         ("queue:1>1", "jobs could stop each other in a circle"),
         ("queue:1>", "a name is missing"),
+        ("qos.txt", "qos.txt: no such file"),
+        ("../qos", "../qos: no such file"),
         (7, "preemption must be a text such as"),
     ],
 )
@@ -303,10 +414,15 @@ def test_a_file_of_qos(tmp_path: Path) -> None:
     assert hpcgym.Scheduler(preemption=scheduler.preempts) == scheduler
     file.write_text("Name|Preempt|PreemptMode\na|b|\nb||cancel\n")
     assert hpcgym.Scheduler(preemption=str(file)).preemption == "qos:a>b,cancel"
+    file.write_text("Name|Preempt|PreemptMode\na|b|\nb||gang,suspend\n")
+    assert hpcgym.Scheduler(preemption=str(file)).preemption == "qos:a>b,suspend"
+    file.write_text("Name|Preempt|MaxJobsPU|MaxWall|GrpTRES\na|b|3||cpu=4\nb|||1-00:00:00|\n")
+    with pytest.warns(HpcgymWarning, match="followed: a: MaxJobsPU, a: GrpTRES, b: MaxWall$"):
+        hpcgym.Scheduler(preemption=str(file))
     for text, told in (
         ("Name|Preempt|PreemptMode\na|b,c|\nb||cancel\nc||requeue\n", "several ways, cancel, req"),
         ("Name|Preempt|PreemptMode\na|b,c|\nb||cancel\nc||cluster\n", "ways, cancel, requeue"),
-        ("Name|Preempt|PreemptMode\na|b|\nb||suspend\n", "unknown mode 'suspend'"),
+        ("Name|Preempt|PreemptMode\na|b|\nb||gang\n", "unknown mode 'gang'"),
         ("Name|Preempt\na|\n", "no QOS may stop another"),
     ):
         file.write_text(text)

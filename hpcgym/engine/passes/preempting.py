@@ -6,8 +6,8 @@ it would fit without some that run and that it may stop, these are stopped, and 
 other job of its group is looked at so in this pass. Of those that it may stop, who is of a higher
 level, or of one level has run for longer, goes on first, as long as the job fits all the same.
 
-Who is stopped waits again, or is cancelled. The pass itself is that of
-:mod:`hpcgym.engine.passes.planning`, with reservations made anew.
+Who is stopped waits again, or is cancelled, or suspended (:mod:`hpcgym.engine.passes.suspending`).
+The pass itself is that of :mod:`hpcgym.engine.passes.planning`, with reservations made anew.
 """
 
 from __future__ import annotations
@@ -30,7 +30,10 @@ from hpcgym.engine.passes.requeueing import (
     take_off,
     wait_again,
 )
+from hpcgym.engine.passes.suspending import note_suspended, suspending_of
 from hpcgym.engine.state import ALL_JOBS, RUNNING
+
+REQUEUE, CANCEL, SUSPEND = range(3)  # modes: what becomes of jobs that are stopped
 
 VICTIMS = records(  # as those of `line` they are sorted by score, equals by job
     ("job", np.int64),
@@ -40,8 +43,10 @@ VICTIMS = records(  # as those of `line` they are sorted by score, equals by job
 SCALARS = whole_numbers(
     *LOG,
     "highest",  # level of a group
-    "cancels",  # 1 if jobs that are stopped do not run again
+    "mode",  # what becomes of jobs that are stopped
     "found",  # entries in `victims`
+    "count",  # entries in `suspended`
+    "short",  # processors by which fewer than none are free beside suspended jobs, at most 0
 )
 
 
@@ -54,7 +59,8 @@ class Preempting(NamedTuple):
     may: NDArray[np.bool_]  # (G, G) whether the first may stop the second
     blocked: NDArray[np.bool_]  # (G,) whether no other job of the group is looked at in this pass
     victims: NDArray[np.void]  # (n_jobs,) VICTIMS: who might be stopped for the present job
-    lost: NDArray[np.void]  # LOST
+    suspended: NDArray[np.void]  # (n_jobs,) SUSPENDED
+    lost: NDArray[np.void]  # LOST: also pieces of runs up to when a job was suspended
     cells: NDArray[np.void]  # CELLS of lost runs, none on a pool
     scalars: NDArray[np.void]  # (1,) SCALARS
 
@@ -105,6 +111,11 @@ def loop_preempting(
     free: Any,
     has_room: Any,
     stop: Any,
+    lend: Any,
+    hide: Any,
+    goes_on: Any,
+    meets: Any,
+    plan_end: Any,
     plan_running: Any,
     reserve: Any,
     place_now: Any,
@@ -120,16 +131,23 @@ def loop_preempting(
     free : gives back what a running job has, or takes it again where its last argument is -1; for
         ``sim.free`` too.
     has_room : returns whether a job fits what is free now, without a place for it.
-    stop : what the machine does when a job is stopped, whose run has been noted; it waits again if
-        the last argument is 1.
+    stop : what the machine does when a job is stopped, whose run has been noted; the last argument
+        is the mode.
+    lend, hide, goes_on, meets, plan_end : as
+        :func:`hpcgym.engine.passes.suspending.suspending_of` takes them.
     plan_running, reserve, place_now, fits_now, free_until, begin : as
         :func:`hpcgym.engine.passes.planning.planning_of` takes them.
     """
+    hide_from, hide_all, go_on, plan_suspended = suspending_of(lend, hide, goes_on, meets, plan_end)
 
     @jit_part
     def plan_all(sim, blocks, entries, profile, machine):
-        """Make the plan of the running jobs."""
+        """Make the plan of the running jobs, and of the suspended ones."""
+        short = machine.scalars[0].short
+        sim.free += short
         plan_running(sim, blocks, entries, profile, machine.machine)
+        sim.free -= short
+        plan_suspended(sim, blocks, entries, profile, machine)
 
     @jit_part
     def reserve_place(sim, jobs, progress, profile, line, machine, job, last):
@@ -156,44 +174,54 @@ def loop_preempting(
         plan_all, reserve_place, place, fits, free_until, begin_on, never_barred
     )
 
+    @jit_part
+    def give_up(sim, jobs, machine, job, sign):
+        """Give back what a job would give up if it was stopped, or take it again."""
+        if machine.scalars[0].mode == SUSPEND:
+            lend(sim, jobs, machine.machine, job, sign)
+        else:
+            free(sim, jobs, machine.machine, job, sign)
+
     @jit
     def make_room(sim, jobs, progress, blocks, entries, machine, job):
         """Say who is stopped so that a job fits, and free what they have; False if it cannot."""
         find_victims(sim, progress, blocks, entries, machine, job)
         victims, found = machine.victims, machine.scalars[0].found
         for i in range(found):
-            free(sim, jobs, machine.machine, victims[i].job, np.int64(1))
+            give_up(sim, jobs, machine, victims[i].job, np.int64(1))
         if found == 0 or not has_room(sim, jobs, machine.machine, job):
             for i in range(found):
-                free(sim, jobs, machine.machine, victims[i].job, np.int64(-1))
+                give_up(sim, jobs, machine, victims[i].job, np.int64(-1))
             return False
         for level in range(machine.level[machine.group[job]] - 1, -1, -1):
             for i in range(found):
                 victim = victims[i].job
                 if machine.level[machine.group[victim]] != level:
                     continue
-                free(sim, jobs, machine.machine, victim, np.int64(-1))
+                give_up(sim, jobs, machine, victim, np.int64(-1))
                 if not has_room(sim, jobs, machine.machine, job):
-                    free(sim, jobs, machine.machine, victim, np.int64(1))
+                    give_up(sim, jobs, machine, victim, np.int64(1))
                     victims[i].stops = 1
         return True
 
     @jit
     def stop_all(sim, jobs, keys, scores, progress, blocks, entries, narrow, machine):
         """Stop the jobs whose room has been freed."""
-        cancels = machine.scalars[0].cancels
+        mode = machine.scalars[0].mode
         for k in range(machine.scalars[0].found):
             if machine.victims[k].stops == 0:
                 continue
             job = machine.victims[k].job
             position, block, i = where_running(blocks, entries, job)
+            if mode == SUSPEND:
+                note_suspended(sim, progress, entries, machine, i)
             take_off(blocks, entries, position, block, i)
-            if cancels == 0:
+            if mode != CANCEL:
                 note_lost(sim, progress, machine, job)
-            stop(machine, job, 1 - cancels)
-            if cancels == 1:
+            stop(machine, job, mode)
+            if mode == CANCEL:
                 jobs[job].run = sim.time - progress[job].start
-            else:
+            elif mode == REQUEUE:
                 wait_again(sim, jobs, keys, scores, progress, blocks, entries, narrow, job)
 
     @jit
@@ -207,12 +235,15 @@ def loop_preempting(
             group = machine.group[job]
             if group < 0 or machine.level[group] != level or machine.blocked[group]:
                 continue
-            if not fits(sim, jobs, progress, profile, line, machine, job):
-                if not make_room(sim, jobs, progress, blocks, entries, machine, job):
-                    machine.blocked[group] = True
-                    continue
+            hide_from(sim, jobs, machine, job, np.int64(-1))
+            has_place = fits(sim, jobs, progress, profile, line, machine, job)
+            if not has_place and make_room(sim, jobs, progress, blocks, entries, machine, job):
                 stop_all(sim, jobs, keys, scores, progress, blocks, entries, narrow, machine)
-                fits(sim, jobs, progress, profile, line, machine, job)  # now it has a place
+                has_place = fits(sim, jobs, progress, profile, line, machine, job)  # now it has
+            hide_from(sim, jobs, machine, job, np.int64(1))  # it may stop who has been now
+            if not has_place:
+                machine.blocked[group] = True
+                continue
             begin_on(sim, jobs, progress, blocks, entries, machine, job)
             leave_queue(sim, jobs, progress, keys, blocks, entries, job)
             start(sim, jobs, progress, blocks, entries, idle, job)
@@ -232,13 +263,20 @@ def loop_preempting(
         for group in range(len(machine.blocked)):
             machine.blocked[group] = False
         for level in range(machine.scalars[0].highest, 0, -1):
+            go_on(sim, jobs, progress, blocks, entries, machine, level)
             serve_level(
                 level,
                 jobs, keys, scores, sim, progress, blocks, entries, profile, line, narrow, idle,
                 machine,
             )  # fmt: skip
+        go_on(sim, jobs, progress, blocks, entries, machine, 0)
+        hide_all(sim, jobs, machine, np.int64(-1))
+        machine.scalars[0].short = min(sim.free, 0)
+        sim.free -= machine.scalars[0].short
         plan_and_start(
             jobs, keys, scores, sim, progress, blocks, entries, profile, line, narrow, idle, machine
         )  # fmt: skip
+        sim.free += machine.scalars[0].short
+        hide_all(sim, jobs, machine, np.int64(1))
 
     return loop_of(advance, do_pass)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hpcgym.compilation import jit_part
+from hpcgym.compilation import jit, jit_part
 from hpcgym.engine.loop import loop_of
 from hpcgym.engine.machines.nodes.conservative import (
     begin,
@@ -16,12 +16,12 @@ from hpcgym.engine.machines.nodes.conservative import (
     plan_running,
     withdraw,
 )
-from hpcgym.engine.machines.nodes.filling import FIRST_FIT, note_waiting, weigh_all
+from hpcgym.engine.machines.nodes.filling import FIRST_FIT, note_waiting, weigh, weigh_all
 from hpcgym.engine.machines.nodes.placement import fits as fits_free
 from hpcgym.engine.machines.nodes.placement import move
 from hpcgym.engine.machines.nodes.placement import place_now as find_nodes
 from hpcgym.engine.passes.planning import next_planned_pass, planning_of
-from hpcgym.engine.passes.preempting import loop_preempting
+from hpcgym.engine.passes.preempting import CANCEL, REQUEUE, loop_preempting
 from hpcgym.engine.passes.requeueing import note_cells
 from hpcgym.engine.passes.restricted import loop_restricted
 from hpcgym.engine.state import FOREVER
@@ -102,12 +102,66 @@ def has_room(sim, jobs, nodes, job):
 
 
 @jit_part
-def stop(machine, job, waits):
+def stop(machine, job, mode):
     """Note which nodes a job had that is stopped, and that it waits if it does."""
     withdraw(machine.machine, job)
-    if waits == 1:
+    if mode != CANCEL:
         note_cells(machine, machine.machine, job)
+    if mode == REQUEUE:
         note_waiting(machine.machine, job, np.int64(1))
+
+
+@jit_part
+def lend(sim, jobs, nodes, job, sign):
+    """Give back the cores of a job, or take them again; what else it has it keeps."""
+    sim.free += sign * jobs[job].processors
+    hide(sim, jobs, nodes, job, sign)
+
+
+@jit_part
+def hide(sim, jobs, nodes, job, sign):
+    """Take the cores of a job from what is free, where ``sign`` is -1, or add them to it.
+
+    Less than nothing may be free on a node then. ``sim.free`` is only a bound, and stays.
+    """
+    nodes.scalars[0].version += 1
+    first = nodes.held[job].first
+    for c in range(first, first + nodes.held[job].count):
+        node = np.int64(nodes.cells[c].node)
+        nodes.free[node, 0] += sign * np.int64(nodes.cells[c].units) * nodes.needs[job, 1]
+        word, bit = node >> 6, np.uint64(1) << np.uint64(node & 63)
+        nodes.open[word] = nodes.open[word] | bit
+        if nodes.free[node, 0] <= 0:
+            nodes.open[word] &= ~bit
+        weigh(nodes, nodes.free, node)
+
+
+@jit_part
+def goes_on(sim, jobs, nodes, job):
+    """Return whether the cores that a suspended job had are free."""
+    first = nodes.held[job].first
+    for c in range(first, first + nodes.held[job].count):
+        cores = np.int64(nodes.cells[c].units) * nodes.needs[job, 1]
+        if nodes.free[np.int64(nodes.cells[c].node), 0] < cores:
+            return False
+    return True
+
+
+@jit
+def meets(nodes, one, other):
+    """Return whether two jobs have a node in common."""
+    first, begin = nodes.held[one].first, nodes.held[other].first
+    for c in range(first, first + nodes.held[one].count):
+        for d in range(begin, begin + nodes.held[other].count):
+            if nodes.cells[c].node == nodes.cells[d].node:
+                return True
+    return False
+
+
+@jit_part
+def plan_end(sim, profile, nodes, job, width, end):
+    """Let the plan give back all that a suspended job has when it is expected to end."""
+    foresee(nodes, end, job, np.int64(1))
 
 
 _PARTS = plan_running, hold_place, place_now, fits_now, free_until, begin
@@ -116,4 +170,6 @@ plan_and_start = planning_of(*_PARTS)
 
 run = loop_of(next_planned_pass, do_pass)
 run_restricted = loop_restricted(before, welcome, close, *_PARTS, has_room)
-run_preempting = loop_preempting(before, free, has_room, stop, *_PARTS)
+run_preempting = loop_preempting(
+    before, free, has_room, stop, lend, hide, goes_on, meets, plan_end, *_PARTS
+)

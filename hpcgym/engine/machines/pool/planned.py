@@ -8,6 +8,7 @@ from hpcgym.compilation import jit_part
 from hpcgym.engine.loop import loop_of
 from hpcgym.engine.machines.pool.conservative import profile_of_running
 from hpcgym.engine.machines.pool.profile import (
+    NO_STEP,
     earliest,
     forget_past,
     free_until,
@@ -98,8 +99,26 @@ def has_room(sim, jobs, machine, job):
 
 
 @jit_part
-def stop(machine, job, waits):
+def stop(machine, job, mode):
     """Do nothing: processors that are alike are on no record."""
+
+
+@jit_part
+def goes_on(sim, jobs, machine, job):
+    """Return whether a suspended job can go on: any processors are as good as its own."""
+    return jobs[job].processors <= sim.free
+
+
+@jit_part
+def meets(machine, one, other):
+    """Return that any two jobs can be in each other's way."""
+    return True
+
+
+@jit_part
+def plan_end(sim, profile, machine, job, width, end):
+    """Let the plan give back the processors of a suspended job when it is expected to end."""
+    take(profile, step_at(sim, profile, sim.profile_first, end), NO_STEP, -width)
 
 
 _PARTS = profile_of_running, hold_place, place_now, fits_now, free_until, begin
@@ -108,4 +127,6 @@ plan_and_start = planning_of(*_PARTS)
 
 run = loop_of(next_planned_pass, do_pass)
 run_restricted = loop_restricted(before, welcome, close, *_PARTS, has_room)
-run_preempting = loop_preempting(before, free, has_room, stop, *_PARTS)
+run_preempting = loop_preempting(
+    before, free, has_room, stop, free, free, goes_on, meets, plan_end, *_PARTS
+)
