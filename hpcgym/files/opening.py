@@ -49,7 +49,7 @@ def saying(path: Any, error: type[HpcgymError] = HpcgymError) -> Iterator[None]:
 
 
 def check_is_there(value: object, error: type[HpcgymError] = HpcgymError) -> None:
-    """Raise an error if a text that is no file is called as one: it ends in .txt or begins with /."""
+    """Raise an error if a text that is no file is called as one, as x.txt or /x."""
     text = os.fspath(value) if isinstance(value, os.PathLike) else value
     if isinstance(text, str) and _FILE_NAME.fullmatch(text):
         raise error(f"{text}: no such file")

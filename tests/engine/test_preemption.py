@@ -378,7 +378,6 @@ def test_as_text_and_back(pairs: set[tuple[str, str]]) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("qos.txt", "qos.txt: no such file"),
         ("queue", "preemption 'queue' is neither a file nor a rule such as 'partition:"),
         ("queue:1", "neither a file nor a rule"),
         ("queue:1>2;qos:2>3", "one column is for all names, queue: '2' stands with another, qos"),

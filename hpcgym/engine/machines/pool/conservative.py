@@ -33,7 +33,6 @@ from hpcgym.engine.machines.pool.earlier import (
     up_to,
 )
 from hpcgym.engine.machines.pool.profile import (
-    NO_STEP,
     add_step,
     earliest,
     earliest_up_to,
@@ -51,6 +50,7 @@ from hpcgym.engine.state import (
     BACKFILLED,
     BY_LENGTH,
     FOREVER,
+    NO_STEP,
     PER_EVENT,
     QUEUE,
     RUNNING,

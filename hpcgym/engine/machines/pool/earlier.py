@@ -20,7 +20,6 @@ from __future__ import annotations
 import numpy as np
 
 from hpcgym.compilation import jit, jit_part, trailing_zeros
-from hpcgym.engine.machines.pool.profile import NO_STEP
 from hpcgym.engine.ordered import (
     BLOCK,
     NOTHING,
@@ -32,7 +31,7 @@ from hpcgym.engine.ordered import (
     remove,
 )
 from hpcgym.engine.orders.narrow import CLASSES
-from hpcgym.engine.state import BY_LENGTH, FOREVER
+from hpcgym.engine.state import BY_LENGTH, FOREVER, NO_STEP
 
 SLIDES, FINDS_A_HOLE = 1, 2  # loose
 

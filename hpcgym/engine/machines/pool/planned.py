@@ -8,7 +8,6 @@ from hpcgym.compilation import jit_part
 from hpcgym.engine.loop import loop_of
 from hpcgym.engine.machines.pool.conservative import profile_of_running
 from hpcgym.engine.machines.pool.profile import (
-    NO_STEP,
     earliest,
     forget_past,
     free_until,
@@ -19,7 +18,7 @@ from hpcgym.engine.machines.pool.profile import (
 from hpcgym.engine.passes.planning import next_planned_pass, planning_of
 from hpcgym.engine.passes.preempting import loop_preempting
 from hpcgym.engine.passes.restricted import loop_restricted
-from hpcgym.engine.state import FOREVER
+from hpcgym.engine.state import FOREVER, NO_STEP
 
 
 @jit_part
