@@ -41,9 +41,7 @@ Rules
     lifted, in primary order, and made again if that is earlier, or if its time has passed; else it
     is put back as it was. A job whose time is now starts on its reserved nodes. After an expired
     prediction all are dropped and made again as in `oracle.py`. depth:K: rule 22 there, of nodes;
-    a job that starts does so on what it was given so. slurm: rule 23, and of what it fits at that
-    time a job is allocated on what is free too if the running jobs end one after the other, by
-    their predicted ends, and all others go on: on what is free then when it first fits.
+    a job that starts does so on what it was given so. slurm: rule 13.
  8. Where every unit of the workload is one core and nothing else, a core is as good as any other:
     the schedule is that of `oracle.py` on as many processors, and a job gets its nodes when it
     starts. But not under slurm, whose reservations are of nodes by name there too.
@@ -55,6 +53,25 @@ Rules
 12. A window (rule 25 there) closes whole nodes; rule 8 does not hold where it is not all of them.
     Nothing of a closed node is free. In rule 5 a job fits if its units fit what each node has free
     throughout its predicted length, and is allocated on that, while a window is to come or lasts.
+13. slurm: rule 23 of `oracle.py`, but how a place is found, and what stands in profiles. A table
+    has the reservations made so far, from begin to end as rounded there, and windows: they close
+    whole nodes. A job is tried after now, and perhaps again after later times s. It may have the
+    nodes that hold a unit of it when empty, and that nothing in the table closes in
+    [s, s + predicted], both ends included.
+    It fits on these now, or when some running jobs have ended. These are gone through by their
+    predicted ends, ties by number. Let F be as in rule 23, of the first that has any of these nodes;
+    the span is 30 at first. The next that has any of them goes, and as long as the one behind it,
+    whoever that is, ends by F + span, the next that has any of them goes too. Then the job is
+    tried. It fits: its time is the end of the last that went. If not, the span is made wider, as in
+    rule 23, until the next ends by F + span, and it goes on. No running job is left: no time.
+    Let s' be the end of the first period of the table, which ends after s, behind which a node is
+    open that is closed then, or was in a period between s and it. A period is as long as the same
+    nodes are closed. Of those that begin after s + predicted only the first is looked at.
+    No time: after s', if there is such; else it has no reservation. A time before s is s. If it is
+    now, the job starts. If it is after s', it is tried after s'. If it is too late, as rule 23
+    says, there is no reservation. Else it is allocated on what of its nodes is free then; and if
+    the table closes one of these, as the job would stand in it (windows: while it would run), it is
+    tried after that time.
 """
 
 from __future__ import annotations
@@ -419,15 +436,15 @@ class NodeSimulation(Simulation):
         if self.alike:
             super().reserve(job, now)
             return
+        if self.slurm is not None:
+            job.reservation = -1
+            job.reservation = self.place_like_slurm(job, now)
+            return
         before, job.reservation = job.reservation, -1
         steps = self.planned(now)
         for first, (start, _) in enumerate(steps):
-            end = start + job.predicted + (self.slurm is not None)
-            throughout = [free for time, free in steps[first:] if time < end]
-            room = least_of(throughout)
-            if self.slurm is not None and room_for(job, room) >= job.units:
-                room = self.first_to_come(job, room, now)
-            nodes = self.allocated(job, room)
+            end = start + job.predicted
+            nodes = self.allocated(job, least_of([free for at, free in steps[first:] if at < end]))
             if nodes is not None:
                 if start != before:
                     job.nodes = tuple(nodes)
@@ -435,17 +452,65 @@ class NodeSimulation(Simulation):
                 return
         raise AssertionError("the job is larger than the machine")
 
-    def first_to_come(self, job: NodeJob, room: Nodes, now: int) -> Nodes:
-        """What is in ``room`` of what running jobs leave until the job fits, rule 7."""
-        for moment in sorted({now} | {other.predicted_end for other in self.running}):
-            free = [list(node) for node in self.capacity]
-            for other in self.running:
-                if other.predicted_end > moment:
-                    take(free, other.nodes, other.demand)
-            both = least_of([free, room])
-            if room_for(job, both) >= job.units:
-                return both
-        return room
+    def place_like_slurm(self, job: NodeJob, now: int) -> float:
+        """When a job may start, rule 13, and its nodes then."""
+        reserved = [other for other in self.queue if other.reservation != -1]
+        table = [(*self.reserved_in(one), {node for node, _ in one.nodes}) for one in reserved]
+        closed = [(begin, end, set(nodes)) for begin, end, nodes in self.closed]
+        usable = {n for n, node in enumerate(self.capacity) if hold_of(job, n, node) > 0}
+        after = now
+        while True:
+            until = after + job.predicted
+            mine = usable - closed_in(table + closed, after, until)
+            later = next_opening(table + closed, after, until, usable)
+            start, free = self.first_fit_after_ends(job, mine, now)
+            if free is None and later is None:
+                return math.inf
+            if free is None or (later is not None and max(start, after) > later):
+                assert later > after
+                after = later
+                continue
+            start = max(start, after)
+            if start > now + 60 * self.slurm["bf_window"]:
+                return start
+            nodes = self.allocated(job, free)
+            job.nodes, job.reservation = tuple(nodes), start
+            begin, end = self.reserved_in(job)
+            job.reservation = -1
+            taken = closed_in(table, begin, end - 1)
+            taken |= closed_in(closed, start, start + job.predicted - 1)
+            if start == now or not taken & {node for node, _ in nodes}:
+                return start
+            after = start
+
+    def first_fit_after_ends(self, job: NodeJob, mine: set[int], now: int) -> tuple[int, Any]:
+        """When a job fits on some nodes as running jobs end, and what of them is free then."""
+        there = [
+            list(node) if n in mine else [0] * len(node) for n, node in enumerate(self.capacity)
+        ]
+        left = sorted(self.running, key=lambda other: (other.predicted_end, other.number))
+        left = [other for other in left if other.predicted_end > now]
+        time, raised, span = now, None, 30
+        while True:
+            free = [list(node) for node in there]
+            for other in left:
+                take_there(free, other, mine)
+            if room_for(job, free) >= job.units:
+                return time, free
+            time = None
+            while left:
+                gone = left.pop(0)
+                if not mine & {node for node, _ in gone.nodes}:
+                    continue
+                time = gone.predicted_end
+                if raised is None:
+                    raised = (time // 30 + 1) * 30
+                if left and left[0].predicted_end > raised + span:
+                    break
+            if time is None:
+                return 0, None
+            while left and left[0].predicted_end > raised + span:
+                span = self.wider(span)
 
     def planned(self, now: int) -> list[tuple[int, Nodes]]:
         """Return (time, what each node has free from then on until the next), from now on."""
@@ -467,6 +532,37 @@ class NodeSimulation(Simulation):
                         free[node] = [0] * len(free[node])
             steps.append((time, free))
         return steps
+
+
+Closings = Sequence[tuple[int, int, set[int]]]
+
+
+def closed_in(table: Closings, first: int, last: int) -> set[int]:
+    """The nodes that a table closes at any time from one to another, both included."""
+    return {n for begin, end, nodes in table if end > first and begin <= last for n in nodes}
+
+
+def next_opening(table: Closings, after: int, until: int, usable: set[int]) -> int | None:
+    """Rule 13: s'."""
+    times = sorted({time for begin, end, _ in table for time in (begin, end) if time > after})
+    period, closed = after, closed_in(table, after, after)
+    seen = closed
+    for time in times:
+        then = closed_in(table, time, time)
+        if then == closed:
+            continue
+        if (seen - then) & usable:
+            return time
+        if period > until:
+            return None
+        period, closed = time, then
+        seen = seen | then
+    return None
+
+
+def take_there(free: Nodes, job: NodeJob, there: set[int]) -> None:
+    """Take from some nodes what a job has of them."""
+    take(free, [(node, units) for node, units in job.nodes if node in there], job.demand)
 
 
 def least_of(states: Sequence[Nodes]) -> Nodes:

@@ -57,6 +57,9 @@ RULES = (
     "every",  # [s] from one such pass to the next, 0: each pass is one
     "tested",  # queued jobs that it looks at, ALL_JOBS
     "window",  # [s] from the pass on in which reservations begin, FOREVER
+    # where there are passes at times of their own
+    "resolution",  # [s] reservations begin and end in the plan at multiples of it
+    "linear",  # [s] by which spans grow in which jobs end together, 0: they double
     "keeps",  # 1 if a job that was selected and does not fit stays selected until it starts
     "managed",  # 1 if idle processors are switched off, see engine/idle_power.py
     "timeout",  # [s] of idleness, after which they are

@@ -186,8 +186,8 @@ def validate_schedule(result: Result) -> tuple[str, ...]:
 
     - *reservations*: no job starts after its ``reserved_start``. Guaranteed, and checked, where no
       job runs longer than its predicted run time, under conservative backfilling with any policy
-      and under EASY, ``depth:K`` and ``slurm`` with the policy FCFS, where only the first that
-      waits is promised a time (any backfill order). Elsewhere a promise may be broken by an
+      and under EASY and ``depth:K`` with the policy FCFS, where only the first that waits is
+      promised a time (any backfill order). Elsewhere a promise may be broken by an
       over-run, a job of higher priority that came later, or one that waited too long.
     - *order*: whenever a pass is over, the first waiting job in the primary order does not fit the
       free processors, or nodes. Checked unless backfilling is conservative, for policies whose
