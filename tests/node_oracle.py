@@ -59,7 +59,7 @@ Rules
     nodes that hold a unit of it when empty, and that nothing in the table closes in
     [s, s + predicted], both ends included.
     It fits on these now, or when some running jobs have ended. These are gone through by their
-    predicted ends, ties by number. Let F be as in rule 23, of the first that has any of these nodes;
+    predicted ends, ties by number. Let F be as in rule 23, of the first that has any of them;
     the span is 30 at first. The next that has any of them goes, and as long as the one behind it,
     whoever that is, ends by F + span, the next that has any of them goes too. Then the job is
     tried. It fits: its time is the end of the last that went. If not, the span is made wider, as in
@@ -72,6 +72,9 @@ Rules
     says, there is no reservation. Else it is allocated on what of its nodes is free then; and if
     the table closes one of these, as the job would stand in it (windows: while it would run), it is
     tried after that time.
+    That a job waited at the last pass of the second kind is no reason for the next. There are five:
+    it left two jobs waiting; a job started in it; it left a node reserved on which no job runs; so
+    did the one before it; a time was before s.
 """
 
 from __future__ import annotations
@@ -268,6 +271,8 @@ class NodeSimulation(Simulation):
         self.coming = [job for job in reversed(self.jobs) if job.number not in self.follows]
         self.arrived: list[NodeJob] = []  # submitted now, in the queue or not yet
         self.looks_back = False  # at who ran before an extract
+        self.idle_planned = False  # rule 13: whether the last look reserved nodes without a job
+        self.put_off = False  # whether a job's time was before that from which it was tried
         single = all(job.demand[0] == 1 and sum(job.demand) == 1 for job in self.jobs)
         bound = any(job.allowed is not None for job in self.jobs)
         whole = all(len(nodes) == len(self.capacity) for _, _, nodes in self.windows)
@@ -452,6 +457,15 @@ class NodeSimulation(Simulation):
                 return
         raise AssertionError("the job is larger than the machine")
 
+    def goes_on(self, waited: bool, started: bool) -> bool:
+        """Rule 13: whether the plan makes Slurm look again."""
+        reserved = [one for one in self.queue if one.reservation != -1]
+        planned = {node for one in reserved for node, _ in one.nodes}
+        taken = {node for one in self.running for node, _ in one.nodes}
+        before, self.idle_planned = self.idle_planned, bool(planned - taken)
+        put_off, self.put_off = self.put_off, False
+        return started or before or self.idle_planned or put_off or len(self.queue) > 1
+
     def place_like_slurm(self, job: NodeJob, now: int) -> float:
         """When a job may start, rule 13, and its nodes then."""
         reserved = [other for other in self.queue if other.reservation != -1]
@@ -464,6 +478,7 @@ class NodeSimulation(Simulation):
             mine = usable - closed_in(table + closed, after, until)
             later = next_opening(table + closed, after, until, usable)
             start, free = self.first_fit_after_ends(job, mine, now)
+            self.put_off |= free is not None and start < after
             if free is None and later is None:
                 return math.inf
             if free is None or (later is not None and max(start, after) > later):

@@ -720,8 +720,8 @@ class Simulation:
             self.plan_due = now if last is None else max(now, last + every)
         if self.plan_due != now:
             return
-        happened = self.happened or self.queue
-        self.last_planned, self.plan_due = now, now + every if happened else None
+        waited, self.last_planned = bool(self.queue), now
+        began = sum(job.start == now for job in self.running)
         self.join_ends(now)
         most = self.slurm["bf_job_part_count_reserve"] or math.inf
         kept, head = 0, None
@@ -739,6 +739,13 @@ class Simulation:
             kept += 1
             if job is head and job.reserved_start == -1 and not self.order_changes():
                 job.reserved_start = job.reservation
+        started = sum(job.start == now for job in self.running) > began
+        again = self.goes_on(waited, started) or self.happened
+        self.plan_due = now + every if again else None
+
+    def goes_on(self, waited: bool, started: bool) -> bool:
+        """Whether there is another pass of the second kind, though nothing else happens."""
+        return waited
 
     def join_ends(self, now: int) -> None:
         """Let running jobs end together in profiles, rule 23."""

@@ -111,10 +111,18 @@ _PRESENT = (
     # where that is done at times of its own
     "due",  # [s] when the next pass makes reservations, FOREVER if nothing is to be done then
     "look",  # [s] the same, whether or not there is anything to be done; -1 before the first event
-    "waited",  # 1 if jobs waited after the last pass
+    "waited",  # 1 if looks go on though nothing happens; on pools, if jobs waited at the last
+    # of looks on nodes, by what Slurm takes for changes
+    "by_plan",  # 1 if the plan says whether looks go on
+    "woken",  # 1 if a pass has no other reason than a look
+    "idle_planned",  # nodes without a job that this plan reserves
+    "had_planned",  # 1 if the last look left such
+    "put_off",  # 1 if a job of this plan could have started before the time that it was tried from
     "beyond",  # [s] the first place that was not reserved as it was too late, FOREVER if none was
 )
 SIM = whole_numbers(*RULES, *_PRESENT)
+#: What a simulation needs to know to go on with looks by the clock.
+LOOKS = ("due", "look", "waited", "had_planned")
 
 JOBS = records(  # read-only, but for KILL
     ("submit", np.int64),  # [s]

@@ -24,8 +24,8 @@ def is_aged(conf: SlurmConf) -> bool:
 def settings_of(conf: SlurmConf) -> dict[str, str]:
     """Return the settings by which a private Slurm schedules as a slurm.conf says.
 
-    Where the file does not say otherwise, priorities are those of ``priority/multifactor``. Where they grow with age it has the settings of a
-    Slurm that is driven.
+    Where the file does not say otherwise, priorities are those of ``priority/multifactor``. Where
+    they grow with age it has the settings of a Slurm that is driven.
 
     Raises
     ------

@@ -100,7 +100,8 @@ def validate_schedule(result: Result) -> tuple[str, ...]:
     - *units*, on nodes: each job has exactly its units, on nodes that there are, each once.
     - *nodes*: at no second do running jobs hold more of any resource than a node has.
     - *events*: every job starts at a second in which a job is submitted or ends, or in which an
-      extract begins; under ``backfill="slurm"`` also when the queue is looked at by the clock.
+      extract begins; under ``backfill="slurm"`` also when the queue is looked at by the clock, or
+      on nodes may be, a number of intervals after an event.
     - *calls*, in place of *events* where a dispatcher takes time: every job starts when the answer
       to a call is there, and was submitted when it was asked. Calls do not overlap, take as long as
       the rule says, if that is a number, and are made when a job is submitted or ends or, if

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from node_strategies import node_cases, partitioned_cases
-from strategies import DEPTHS, schedulers, workloads
+from strategies import schedulers, workloads
 from test_against_oracle import assert_same
 from test_nodes_against_oracle import assert_same as assert_same_on_nodes
 

@@ -83,7 +83,7 @@ class Nodes(NamedTuple):
     # unless several queued jobs may have reservations these three are empty
     plan: NDArray[np.void]  # PLAN by time
     ahead: NDArray[np.int64]  # (2, N, R) free at a time to come
-    shut: NDArray[np.int64]  # (3, N) by reservations: see hpcgym.engine.machines.nodes.table
+    shut: NDArray[np.int64]  # (4, N) by reservations: see hpcgym.engine.machines.nodes.table
     scalars: NDArray[np.void]  # (1,) SCALARS
 
     def set_free(self, free: NDArray[np.int64]) -> None:
@@ -147,7 +147,7 @@ def make_nodes(
         np.zeros(len(total)),
         np.empty(2 * n_jobs if plans else 0, PLAN),
         np.empty((2 if plans else 0, *capacity.shape), np.int64),
-        np.empty((3 if plans else 0, n_nodes), np.int64),
+        np.zeros((4 if plans else 0, n_nodes), np.int64),
         scalars,
     )
     note_open(nodes)

@@ -41,6 +41,7 @@ def do_pass(
 @jit_part
 def before(sim, profile, ended, nodes):
     """Free the nodes of jobs that have ended, and note who waits now."""
+    sim.by_plan = np.int64(sim.every > 0)
     forget_ended(sim, ended, nodes)
     for job in range(sim.next - sim.arrived, sim.next):
         note_waiting(nodes, job, np.int64(1))
@@ -84,7 +85,7 @@ def begin(sim, jobs, progress, blocks, entries, nodes, job):
     """Let a job take its nodes now, and give them back at its predicted end."""
     if sim.every > 0:
         withdraw(nodes, job)
-        table.note(nodes, sim.time + progress[job].predicted, job, np.int64(1))
+        table.note_begun(sim, progress, nodes, job)
         take(nodes, job)
     else:
         conservative.begin(sim, jobs, progress, blocks, entries, nodes, job)

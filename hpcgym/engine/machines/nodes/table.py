@@ -6,8 +6,8 @@ table while it would run, if it started now: beside the running jobs, and then w
 after the other, several at once where they end together. Where that gives no place, or one after
 other nodes have become open, it is tried from then on; see docs/semantics.md.
 
-``nodes.shut`` has three rows: how many in the table hold a node at a time; 1 where it is shut at
-that time; 1 where it is shut at any time looked at.
+``nodes.shut`` has four rows: how many in the table hold a node at a time; 1 where it is shut at
+that time; 1 where it is shut at any time looked at; 1 where it is reserved and no job has it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from hpcgym.engine.ordered import BLOCK, block_at
 from hpcgym.engine.passes.joining import HALF_MINUTE, raised, rounded, rounded_end, wider
 from hpcgym.engine.state import FOREVER, RUNNING
 
-HOLDERS, SHUT, SEEN = 0, 1, 2  # rows of `shut`
+HOLDERS, SHUT, SEEN, IDLE = range(4)  # rows of `shut`
 NO_TIME = -1
 
 
@@ -47,6 +47,8 @@ def note(nodes, time, job, sign):
 def plan_ends(sim, blocks, entries, nodes):
     """Let the plan be what the running jobs give back at their predicted ends."""
     nodes.scalars[0].n_events = 0
+    nodes.shut[IDLE] = 0
+    sim.idle_planned = sim.put_off = 0
     for k in range(blocks[RUNNING].in_use):
         block = block_at(blocks, RUNNING, k)
         for i in range(block * BLOCK, block * BLOCK + blocks[block].count):
@@ -65,6 +67,24 @@ def note_reserved(sim, progress, nodes, job, time):
     end = time + progress[job].predicted
     note(nodes, rounded(sim, time), job, np.int64(-1))
     note(nodes, rounded_end(sim, time, end), job, np.int64(1))
+    first = nodes.held[job].first
+    for c in range(first, first + nodes.held[job].count):
+        node = np.int64(nodes.cells[c].node)
+        if nodes.shut[IDLE, node] == 0 and nodes.free[node, 0] == nodes.capacity[node, 0]:
+            nodes.shut[IDLE, node] = 1
+            sim.idle_planned += 1
+
+
+@jit
+def note_begun(sim, progress, nodes, job):
+    """Put the end of a job that begins now into the plan; its nodes are idle no longer."""
+    note(nodes, sim.time + progress[job].predicted, job, np.int64(1))
+    first = nodes.held[job].first
+    for c in range(first, first + nodes.held[job].count):
+        node = np.int64(nodes.cells[c].node)
+        if nodes.shut[IDLE, node] == 1:
+            nodes.shut[IDLE, node] = 0
+            sim.idle_planned -= 1
 
 
 @jit
@@ -78,6 +98,8 @@ def find_place(sim, progress, nodes, job, last):
     while True:
         opens = look_ahead(progress, nodes, job, after, after + length)
         time = fits_after_ends(sim, progress, nodes, job)
+        if NO_TIME < time < after:
+            sim.put_off = 1
         if time == NO_TIME and opens == NO_TIME:
             return np.int64(FOREVER)
         time = max(time, after) if time != NO_TIME else np.int64(FOREVER)
@@ -116,7 +138,7 @@ def look_ahead(progress, nodes, job, after, until):
     periods before; NO_TIME if there is none up to the end of the first that begins after ``until``.
     """
     shut, plan = nodes.shut, nodes.plan
-    shut[:] = 0
+    shut[HOLDERS] = 0
     i, n = 0, nodes.scalars[0].n_events
     while i < n and plan[i].time <= after:
         count(progress, nodes, i)
