@@ -41,9 +41,7 @@ Rules
     lifted, in primary order, and made again if that is earlier, or if its time has passed; else it
     is put back as it was. A job whose time is now starts on its reserved nodes. After an expired
     prediction all are dropped and made again as in `oracle.py`. depth:K: rule 22 there, of nodes;
-    a job that starts does so on what it was given so. slurm: rule 23, and of what it fits at that
-    time a job is allocated on what is free too if the running jobs end one after the other, by
-    their predicted ends, and all others go on: on what is free then when it first fits.
+    a job that starts does so on what it was given so. slurm: rule 14.
  8. Where every unit of the workload is one core and nothing else, a core is as good as any other:
     the schedule is that of `oracle.py` on as many processors, and a job gets its nodes when it
     starts. But not under slurm, whose reservations are of nodes by name there too.
@@ -58,7 +56,29 @@ Rules
 13. Suspension, rule 29 there, frees cores, the first resource; all else, as memory, stays taken.
     Suspended jobs whose cores count have them beside who runs there: less than nothing may be free
     then. One goes on where it ran, if the cores that it had on each node are free there, and those
-    that can be in its way have a node in common with it. In rule 7 slurm lets it end as if it ran.
+    that can be in its way have a node in common with it. In rule 14 it ends as if it ran.
+14. slurm: rule 23 of `oracle.py`, but how a place is found, and what stands in profiles. A table
+    has the reservations made so far, from begin to end as rounded there, and windows: they close
+    whole nodes. A job is tried after now, and perhaps again after later times s. It may have the
+    nodes that hold a unit of it when empty, and that nothing in the table closes in
+    [s, s + predicted], both ends included.
+    It fits on these now, or when some running jobs have ended. These are gone through by their
+    predicted ends, ties by number. Let F be as in rule 23, of the first that has any of them;
+    the span is 30 at first. The next that has any of them goes, and as long as the one behind it,
+    whoever that is, ends by F + span, the next that has any of them goes too. Then the job is
+    tried. It fits: its time is the end of the last that went. If not, the span is made wider, as in
+    rule 23, until the next ends by F + span, and it goes on. No running job is left: no time.
+    Let s' be the end of the first period of the table, which ends after s, behind which a node is
+    open that is closed then, or was in a period between s and it. A period is as long as the same
+    nodes are closed. Of those that begin after s + predicted only the first is looked at.
+    No time: after s', if there is such; else it has no reservation. A time before s is s. If it is
+    now, the job starts. If it is after s', it is tried after s'. If it is too late, as rule 23
+    says, there is no reservation. Else it is allocated on what of its nodes is free then; and if
+    the table closes one of these, as the job would stand in it (windows: while it would run), it is
+    tried after that time.
+    That a job waited at the last pass of the second kind is no reason for the next. There are five:
+    it left two jobs waiting; a job started in it; it left a node reserved on which no job runs; so
+    did the one before it; a time was before s.
 """
 
 from __future__ import annotations
@@ -266,6 +286,8 @@ class NodeSimulation(Simulation):
         self.coming = [job for job in reversed(self.jobs) if job.number not in self.follows]
         self.arrived: list[NodeJob] = []  # submitted now, in the queue or not yet
         self.looks_back = False  # at who ran before an extract
+        self.idle_planned = False  # rule 14: whether the last look reserved nodes without a job
+        self.put_off = False  # whether a job's time was before that from which it was tried
         single = all(job.demand[0] == 1 and sum(job.demand) == 1 for job in self.jobs)
         bound = any(job.allowed is not None for job in self.jobs)
         whole = all(len(nodes) == len(self.capacity) for _, _, nodes in self.windows)
@@ -446,15 +468,15 @@ class NodeSimulation(Simulation):
         if self.alike:
             super().reserve(job, now)
             return
+        if self.slurm is not None:
+            job.reservation = -1
+            job.reservation = self.place_like_slurm(job, now)
+            return
         before, job.reservation = job.reservation, -1
         steps = self.planned(now)
         for first, (start, _) in enumerate(steps):
-            end = start + job.predicted + (self.slurm is not None)
-            throughout = [free for time, free in steps[first:] if time < end]
-            room = least_of(throughout)
-            if self.slurm is not None and room_for(job, room) >= job.units:
-                room = self.first_to_come(job, room, now)
-            nodes = self.allocated(job, room)
+            end = start + job.predicted
+            nodes = self.allocated(job, least_of([free for at, free in steps[first:] if at < end]))
             if nodes is not None:
                 if start != before:
                     job.nodes = tuple(nodes)
@@ -462,18 +484,75 @@ class NodeSimulation(Simulation):
                 return
         raise AssertionError("the job is larger than the machine")
 
-    def first_to_come(self, job: NodeJob, room: Nodes, now: int) -> Nodes:
-        """What is in ``room`` of what running jobs leave until the job fits, rule 7."""
-        held = [(other, self.expected_end(other, now)) for other in self.running + self.kept]
-        for moment in sorted({now} | {end for _, end in held}):
-            free = [list(node) for node in self.capacity]
-            for other, end in held:
-                if end > moment:
-                    take_of(free, other)
-            both = least_of([free, room])
-            if room_for(job, both) >= job.units:
-                return both
-        return room
+    def goes_on(self, waited: bool, started: bool) -> bool:
+        """Rule 14: whether the plan makes Slurm look again."""
+        reserved = [one for one in self.queue if one.reservation != -1]
+        planned = {node for one in reserved for node, _ in one.nodes}
+        taken = {node for one in self.running + self.kept for node, _ in one.nodes}
+        before, self.idle_planned = self.idle_planned, bool(planned - taken)
+        put_off, self.put_off = self.put_off, False
+        return started or before or self.idle_planned or put_off or len(self.queue) > 1
+
+    def place_like_slurm(self, job: NodeJob, now: int) -> float:
+        """When a job may start, rule 14, and its nodes then."""
+        reserved = [other for other in self.queue if other.reservation != -1]
+        table = [(*self.reserved_in(one), {node for node, _ in one.nodes}) for one in reserved]
+        closed = [(begin, end, set(nodes)) for begin, end, nodes in self.closed]
+        usable = {n for n, node in enumerate(self.capacity) if hold_of(job, n, node) > 0}
+        after = now
+        while True:
+            until = after + job.predicted
+            mine = usable - closed_in(table + closed, after, until)
+            later = next_opening(table + closed, after, until, usable)
+            start, free = self.first_fit_after_ends(job, mine, now)
+            self.put_off |= free is not None and start < after
+            if free is None and later is None:
+                return math.inf
+            if free is None or (later is not None and max(start, after) > later):
+                assert later > after
+                after = later
+                continue
+            start = max(start, after)
+            if start > now + 60 * self.slurm["bf_window"]:
+                return start
+            nodes = self.allocated(job, free)
+            job.nodes, job.reservation = tuple(nodes), start
+            begin, end = self.reserved_in(job)
+            job.reservation = -1
+            taken = closed_in(table, begin, end - 1)
+            taken |= closed_in(closed, start, start + job.predicted - 1)
+            if start == now or not taken & {node for node, _ in nodes}:
+                return start
+            after = start
+
+    def first_fit_after_ends(self, job: NodeJob, mine: set[int], now: int) -> tuple[int, Any]:
+        """When a job fits on some nodes as running jobs end, and what of them is free then."""
+        there = [
+            list(node) if n in mine else [0] * len(node) for n, node in enumerate(self.capacity)
+        ]
+        ends = [(self.expected_end(one, now), one.number, one) for one in self.running + self.kept]
+        left = sorted(end for end in ends if end[0] > now)
+        time, raised, span = now, None, 30
+        while True:
+            free = [list(node) for node in there]
+            for _, _, other in left:
+                take_there(free, other, mine)
+            if room_for(job, free) >= job.units:
+                return time, free
+            time = None
+            while left:
+                end, _, gone = left.pop(0)
+                if not mine & {node for node, _ in gone.nodes}:
+                    continue
+                time = end
+                if raised is None:
+                    raised = (time // 30 + 1) * 30
+                if left and left[0][0] > raised + span:
+                    break
+            if time is None:
+                return 0, None
+            while left and left[0][0] > raised + span:
+                span = self.wider(span)
 
     def planned(self, now: int) -> list[tuple[int, Nodes]]:
         """Return (time, what each node has free from then on until the next), from now on."""
@@ -496,6 +575,40 @@ class NodeSimulation(Simulation):
                         free[node] = [0] * len(free[node])
             steps.append((time, free))
         return steps
+
+
+Closings = Sequence[tuple[int, int, set[int]]]
+
+
+def closed_in(table: Closings, first: int, last: int) -> set[int]:
+    """The nodes that a table closes at any time from one to another, both included."""
+    return {n for begin, end, nodes in table if end > first and begin <= last for n in nodes}
+
+
+def next_opening(table: Closings, after: int, until: int, usable: set[int]) -> int | None:
+    """Rule 14: s'."""
+    times = sorted({time for begin, end, _ in table for time in (begin, end) if time > after})
+    period, closed = after, closed_in(table, after, after)
+    seen = closed
+    for time in times:
+        then = closed_in(table, time, time)
+        if then == closed:
+            continue
+        if (seen - then) & usable:
+            return time
+        if period > until:
+            return None
+        period, closed = time, then
+        seen = seen | then
+    return None
+
+
+def take_there(free: Nodes, job: NodeJob, there: set[int]) -> None:
+    """Take from some nodes what a job has of them; of cores there may be less than nothing then."""
+    mine = [(node, units) for node, units in job.nodes if node in there]
+    take(free, mine, (0, *job.demand[1:]))
+    for node, units in mine:
+        free[node][0] -= units * job.demand[0]
 
 
 def least_of(states: Sequence[Nodes]) -> Nodes:

@@ -76,6 +76,12 @@ Backfilling
     that is now; it has a reservation if that is at most 60 bf_window from now, and fewer than
     bf_job_part_count_reserve (0: any number) have one; else nothing is kept of it. Rule 16 holds of
     the first of these that does not start, if it has one.
+    In these profiles, and in rule 25, jobs that run when the pass begins end together: let F be the
+    first of their predicted ends, raised to a multiple of 30 above it. Who ends by F + 30 ends with
+    the last of these; who ends after that, and by F + 60, with the last of these; then F + 120 and
+    so on, twice as far each time; with bf_window_linear L (not 0) F + 30 + L, F + 30 + 2 L and so
+    on. A job that starts in the pass ends as predicted. The times at which a reservation begins and
+    ends in these profiles are rounded down to multiples of bf_resolution R, and it has R at least.
 24. Quotas: a key for each job, or none, and how many jobs, and processors, may run of one key. A
     job that would be one too many when its turn comes is passed over: no head, no reservation,
     and rule 17 does not count it as waiting. Not with conservative, until-shadow, hold, per-event.
@@ -330,6 +336,7 @@ def settings_of_slurm(backfill: str) -> dict[str, int] | None:
     if name != "slurm":
         return None
     usual = {"bf_interval": 30, "bf_max_job_test": 500, "bf_window": 1440}
+    usual |= {"bf_resolution": 60, "bf_window_linear": 0}
     given = dict(part.split("=") for part in text.split("+") if part)
     return {**usual, "bf_job_part_count_reserve": 0, **{k: int(v) for k, v in given.items()}}
 
@@ -372,6 +379,7 @@ class Simulation:
         self.expired_since_pass = False
         self.due: int | None = None  # when a pass is due, whatever happens
         self.slurm = settings_of_slurm(self.backfill)
+        self.joined: dict[int, int] = {}  # number -> when it ends in profiles, rule 23
         self.plan_due: int | None = None  # when one of the second kind is, rule 23
         self.last_planned: int | None = None  # when the last one was
         self.happened = False  # whether a pass has another reason, too
@@ -772,14 +780,16 @@ class Simulation:
         """Rule 23."""
         every = self.slurm["bf_interval"]
         self.drop_reservations()
+        self.join_ends(now)
         self.start_in_order(now)
         if self.plan_due is None:
             last = self.last_planned
             self.plan_due = now if last is None else max(now, last + every)
         if self.plan_due != now:
             return
-        happened = self.happened or self.queue
-        self.last_planned, self.plan_due = now, now + every if happened else None
+        waited, self.last_planned = bool(self.queue), now
+        began = sum(job.start == now for job in self.running)
+        self.join_ends(now)
         most = self.slurm["bf_job_part_count_reserve"] or math.inf
         kept, head = 0, None
         for job in self.primary_order(now)[: self.slurm["bf_max_job_test"]]:
@@ -796,6 +806,42 @@ class Simulation:
             kept += 1
             if job is head and job.reserved_start == -1 and not self.order_changes():
                 job.reserved_start = job.reservation
+        started = sum(job.start == now for job in self.running) > began
+        again = self.goes_on(waited, started) or self.happened
+        self.plan_due = now + every if again else None
+
+    def goes_on(self, waited: bool, started: bool) -> bool:
+        """Whether there is another pass of the second kind, though nothing else happens."""
+        return waited
+
+    def join_ends(self, now: int) -> None:
+        """Let running jobs end together in profiles, rule 23."""
+        ends = sorted({job.predicted_end for job in self.running if job.predicted_end > now})
+        last = {}
+        while ends:
+            if not last:
+                raised = (ends[0] // 30 + 1) * 30
+                span = 30
+            while raised + span < ends[0]:
+                span = self.wider(span)
+            together = [end for end in ends if end <= raised + span]
+            last.update(dict.fromkeys(together, together[-1]))
+            ends = ends[len(together) :]
+        self.joined = {
+            job.number: last.get(job.predicted_end, job.predicted_end) for job in self.running
+        }
+
+    def wider(self, span: int) -> int:
+        linear = self.slurm["bf_window_linear"]
+        return span + linear if linear else 2 * span
+
+    def reserved_in(self, job: Job) -> tuple[int, int]:
+        """When the reservation of a job begins and ends in profiles."""
+        if self.slurm is None:
+            return job.reservation, job.reservation + job.predicted
+        size = self.slurm["bf_resolution"]
+        begin = job.reservation // size * size
+        return begin, max((job.reservation + job.predicted) // size * size, begin + size)
 
     def drop_reservations(self) -> None:
         self.expired_since_pass = False
@@ -825,14 +871,13 @@ class Simulation:
 
     def steps_of(self, queue: Sequence[Job], now: int) -> list[tuple[int, int]]:
         """The same beside the reservations of some jobs."""
-        held = [(job.start, job.predicted_end, job.processors) for job in self.running]
+        held = [
+            (job.start, self.joined.get(job.number, job.predicted_end), job.processors)
+            for job in self.running
+        ]
         held += self.windows
         held += [(now, self.expected_end(job, now), job.processors) for job in self.kept]
-        held += [
-            (job.reservation, job.reservation + job.predicted, job.processors)
-            for job in queue
-            if job.reservation != -1
-        ]
+        held += [(*self.reserved_in(job), job.processors) for job in queue if job.reservation != -1]
         changes: dict[int, int] = {now: self.processors}
         for start, end, processors in held:
             if end > now:
@@ -842,7 +887,7 @@ class Simulation:
         steps, free = [], 0
         for time in sorted(changes):
             free += changes[time]
-            assert free >= 0 or self.kept, "the profile is over-committed"
+            assert free >= 0 or self.kept or self.slurm is not None, "the profile is over-committed"
             steps.append((time, free))
         return steps
 

@@ -57,6 +57,9 @@ RULES = (
     "every",  # [s] from one such pass to the next, 0: each pass is one
     "tested",  # queued jobs that it looks at, ALL_JOBS
     "window",  # [s] from the pass on in which reservations begin, FOREVER
+    # where there are passes at times of their own
+    "resolution",  # [s] reservations begin and end in the plan at multiples of it
+    "linear",  # [s] by which spans grow in which jobs end together, 0: they double
     "keeps",  # 1 if a job that was selected and does not fit stays selected until it starts
     "managed",  # 1 if idle processors are switched off, see engine/idle_power.py
     "timeout",  # [s] of idleness, after which they are
@@ -108,10 +111,18 @@ _PRESENT = (
     # where that is done at times of its own
     "due",  # [s] when the next pass makes reservations, FOREVER if nothing is to be done then
     "look",  # [s] the same, whether or not there is anything to be done; -1 before the first event
-    "waited",  # 1 if jobs waited after the last pass
+    "waited",  # 1 if looks go on though nothing happens; on pools, if jobs waited at the last
+    # of looks on nodes, by what Slurm takes for changes
+    "by_plan",  # 1 if the plan says whether looks go on
+    "woken",  # 1 if a pass has no other reason than a look
+    "idle_planned",  # nodes without a job that this plan reserves
+    "had_planned",  # 1 if the last look left such
+    "put_off",  # 1 if a job of this plan could have started before the time that it was tried from
     "beyond",  # [s] the first place that was not reserved as it was too late, FOREVER if none was
 )
 SIM = whole_numbers(*RULES, *_PRESENT)
+#: What a simulation needs to know to go on with looks by the clock.
+LOOKS = ("due", "look", "waited", "had_planned")
 
 JOBS = records(  # read-only, but for KILL
     ("submit", np.int64),  # [s]

@@ -19,11 +19,11 @@ RECORDS = "jobs.txt"  # in the folder: what Slurm tells of jobs that have ended
 MINUTE_S = 60  # Slurm's time limits are whole minutes
 
 #: Plans in steps of a second, and ends of running jobs to half a minute: as exact as Slurm can be.
-EXACT = "bf_resolution=1,bf_window_linear=1"
+_EXACT = "bf_resolution=1,bf_window_linear=1"
 #: Who waits is looked at in the second in which something happens, not up to 3 s later.
 SOON = "batch_sched_delay=0"
 #: EASY with one reservation: passes each second, which look at all jobs.
-_ONE_RESERVATION = f"bf_interval=1,{EXACT},bf_max_job_test=100000,bf_job_part_count_reserve=1"
+_ONE_RESERVATION = f"bf_interval=1,{_EXACT},bf_max_job_test=100000,bf_job_part_count_reserve=1"
 _AT_ONCE = f"{SOON},default_queue_depth=100000"
 
 #: sched/builtin looks each 30 s when jobs might start, which changes nothing: once a day will do.
@@ -129,8 +129,13 @@ def _ways(scheduler: Scheduler) -> dict[str, str]:
 
 def _of_slurm(rules: SlurmBackfill) -> str:
     """Return the parameters of Slurm's own way to back-fill."""
-    given = [f"{name}={value}" for name, value in vars(rules).items()]
-    return ",".join([*given, EXACT, SOON])
+    # a bf_window_linear of 0 is what Slurm has if none is given, and it refuses the number
+    given = [
+        f"{name}={value}"
+        for name, value in vars(rules).items()
+        if value or name != "bf_window_linear"
+    ]
+    return ",".join([*given, SOON])
 
 
 def slurm_conf(folder: Path, machine: Machine, user: str, scheduling: dict[str, str]) -> str:
@@ -176,7 +181,8 @@ def slurm_conf(folder: Path, machine: Machine, user: str, scheduling: dict[str, 
         "SlurmdParameters": "config_overrides",
         # a job that runs as long as it asked for ends by itself
         "OverTimeLimit": 1,
-        "MinJobAge": 60,
+        # records of jobs are kept: forgetting one makes Slurm look at the queue, as an event does
+        "MinJobAge": 0,
         "MaxJobCount": 1_000_000,
         "JobCompType": "jobcomp/filetxt",
         "JobCompLoc": folder / RECORDS,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hpcgym.cluster.slurm import SlurmConf
 from hpcgym.errors import HpcgymError
-from hpcgym.replay.configuration import EXACT, NO_BACKFILL, SOON
+from hpcgym.replay.configuration import NO_BACKFILL, SOON
 
 #: Settings of the file that the private Slurm has, in lower case; others may not matter here.
 _TAKEN = ("schedulertype",)
@@ -24,9 +24,8 @@ def is_aged(conf: SlurmConf) -> bool:
 def settings_of(conf: SlurmConf) -> dict[str, str]:
     """Return the settings by which a private Slurm schedules as a slurm.conf says.
 
-    Where the file does not say otherwise, plans are in seconds, as the simulator's are, and
-    priorities those of ``priority/multifactor``. Where they grow with age it has the settings of a
-    Slurm that is driven.
+    Where the file does not say otherwise, priorities are those of ``priority/multifactor``. Where
+    they grow with age it has the settings of a Slurm that is driven.
 
     Raises
     ------
@@ -38,7 +37,7 @@ def settings_of(conf: SlurmConf) -> dict[str, str]:
             "a replay on Slurm has no database of accounts, which PriorityWeightFairshare needs:"
             " leave it out"
         )
-    usual = dict(one.partition("=")[::2] for one in f"{EXACT},{SOON}".split(","))
+    usual = dict(one.partition("=")[::2] for one in SOON.split(","))
     parameters = usual | conf.parameters
     settings = {name: said[name] for name in _TAKEN if name in said}
     if is_aged(conf):

@@ -35,6 +35,7 @@ def private_slurm(
     scheduling: dict[str, str],
     every_s: int,
     partitions: tuple[Partition, ...] = (),
+    even_s: int = MINUTE_S,
 ) -> Iterator[PrivateSlurm]:
     """Run a private Slurm; when the block ends, however it does, nothing is left of it.
 
@@ -46,6 +47,8 @@ def private_slurm(
     scheduling : settings, as :func:`hpcgym.replay.configuration.scheduling_of` returns them.
     every_s : how often Slurm back-fills [s]; 0 where nothing depends on when it does.
     partitions : beside that of all nodes.
+    even_s : second 0 of the jobs' times is a whole multiple of so many seconds of the clock, since
+        Slurm rounds times.
 
     Raises
     ------
@@ -55,7 +58,7 @@ def private_slurm(
     library("clock"), library("conductor")  # what is missing is said before anything runs
     with cleanup.swept_folder() as folder, kept_ports(len(cores) + 1) as port:
         machine = Machine(cores, port, partitions)
-        slurm = PrivateSlurm(programs, folder, machine, scheduling, every_s)
+        slurm = PrivateSlurm(programs, folder, machine, scheduling, every_s, even_s)
         try:
             slurm.wait_until_ready()
             yield slurm
@@ -80,11 +83,12 @@ class PrivateSlurm:
         machine: Machine,
         scheduling: dict[str, str],
         every_s: int,
+        even_s: int,
     ) -> None:
         self.version = version_of(programs)
         self.zero_s = 0
         self.ends: Callable[[], None] | None = None
-        self._every_s = every_s
+        self._every_s, self._even_s = every_s, even_s
         self._programs, self._folder = programs, folder
         self._machine = machine
         self._clock = Conductor(folder / cleanup.CLOCK_FILE, _BEGIN_S)
@@ -147,10 +151,11 @@ class PrivateSlurm:
         raise HpcgymError(f"the nodes of Slurm are {found or 'not there'}{self._last_words()}")
 
     def begin(self, time_s: int) -> None:
-        """Let jobs' times go on from this one [s], a minute from now or somewhat later."""
+        """Let jobs' times go on from this one [s], a minute from now or later."""
         looks_s = 2 * self._every_s  # by then Slurm has looked at its queue, whatever happened
         self._clock.advance(self._clock.now_s + looks_s)
-        self.zero_s = int(self._clock.now_s) + MINUTE_S - time_s
+        zero_s = int(self._clock.now_s) + MINUTE_S - time_s
+        self.zero_s = -(-zero_s // self._even_s) * self._even_s
         self._clock.linger(looks_s + 4)
         self._clock.submitted(0)
 

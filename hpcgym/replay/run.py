@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, TypeGuard
@@ -93,10 +94,11 @@ def replay_on_slurm(
     _check(jobs)
     simulated = simulate(jobs, rules, cluster=machine)  # which says what does not fit
     every_s = 0 if rules.slurm is None else rules.slurm.bf_interval
+    even_s = MINUTE_S if rules.slurm is None else math.lcm(MINUTE_S, rules.slurm.bf_resolution)
     drives = is_driven(rules) if conf is None else is_aged(conf)
     if drives:
         order_rules(rules)  # which says why it is none that Slurm can be driven by
-    with private_slurm(cores, settings, every_s, _partitions(machine, conf)) as slurm:
+    with private_slurm(cores, settings, every_s, _partitions(machine, conf), even_s) as slurm:
         ask = _asking(slurm, rules) if drives else None
         _submit(slurm, jobs, _named(jobs, machine), step, ask)
         records = slurm.records()

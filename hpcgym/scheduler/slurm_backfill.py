@@ -9,6 +9,7 @@ from hpcgym.errors import HpcgymError, is_number, unknown
 
 NAME = "slurm"
 _MOST = 10**9
+_MAY_BE_ZERO = ("bf_job_part_count_reserve", "bf_window_linear")
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,9 @@ class SlurmBackfill:
     bf_max_job_test : how many queued jobs such a pass looks at.
     bf_window : [min] from the pass on in which reservations begin.
     bf_job_part_count_reserve : how many jobs may have reservations; 0: all that are looked at.
+    bf_resolution : [s] plans have reservations begin and end at multiples of it.
+    bf_window_linear : [s] by which the spans grow within which running jobs count as ending
+        together, as Slurm tries when a job can start; 0: they double.
 
     Raises
     ------
@@ -41,11 +45,13 @@ class SlurmBackfill:
     bf_max_job_test: int = 500
     bf_window: int = 1440
     bf_job_part_count_reserve: int = 0
+    bf_resolution: int = 60
+    bf_window_linear: int = 0
 
     def __post_init__(self) -> None:
         for each in fields(self):
             value = getattr(self, each.name)
-            least = 0 if each.name == "bf_job_part_count_reserve" else 1
+            least = 0 if each.name in _MAY_BE_ZERO else 1
             if not (is_number(value) and least <= value <= _MOST and value == int(value)):
                 raise HpcgymError(
                     f"backfill: {each.name} must be a whole number from {least} to {_MOST:,}, not"

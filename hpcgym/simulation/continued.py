@@ -85,7 +85,7 @@ def continued(result: Result, start: float, end: float | None = None) -> Workloa
         promised=arrays.progress["promised"],
         reserved=reserved,
         cells=cells_held(result, nodes, held),
-        looks=(int(arrays.sim.due), int(arrays.sim.look)) if arrays.sim.every else None,
+        looks=tuple(int(arrays.sim[name]) for name in state.LOOKS) if arrays.sim.every else None,
     )
     bare = replace(workload, initial=None, cleaning={})
     past = bare.with_columns(wait_time=result.wait, run_time=result.run_time).take(begun & ~runs)

@@ -210,6 +210,8 @@ def planning_rules(scheduler: Scheduler) -> dict[str, int]:
         "every": slurm.bf_interval,
         "tested": slurm.bf_max_job_test,
         "window": 60 * slurm.bf_window,
+        "resolution": slurm.bf_resolution,
+        "linear": slurm.bf_window_linear,
     }
 
 

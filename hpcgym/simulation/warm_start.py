@@ -71,8 +71,8 @@ def begin_with(
         )  # fmt: skip
     ongoing = going_on(initial, scheduler, cluster)
     if ongoing is not None and ongoing.looks is not None and not due:
-        a.sim.due, a.sim.look = ongoing.looks
-        a.sim.waited = int(a.blocks["count"][state.QUEUE] > 0)
+        for name, value in zip(state.LOOKS, ongoing.looks, strict=True):
+            a.sim[name] = value
     if ongoing is not None and ongoing.reserved is not None:
         engine.hold(
             a.jobs,

@@ -84,6 +84,8 @@ def reservations_are_guaranteed(result: Result, length: Times) -> bool:
         times = known_beforehand(scheduler.policy_estimate, result.workload.requested_time, length)
         if times is None:  # what a job holds back may grow as it waits
             return False
+    if scheduler.slurm is not None:  # which jobs end together in its plans changes as some end
+        return False
     one = scheduler.reserves_one or scheduler.plans_anew
     return one and policy_name(scheduler.policy) == "fcfs"
 

@@ -195,6 +195,8 @@ def _looked_at(result: Result, line: Timeline) -> Mask:
     slurm, initial = result.scheduler.slurm, result.workload.initial
     assert slurm is not None
     every, look, waits = slurm.bf_interval, -1, False
+    if result.allocation is not None:
+        return _may_be_looked_at(line, every, initial)
     if initial is not None:
         look = initial.begin
         if _goes_on(result, initial):
@@ -215,6 +217,24 @@ def _looked_at(result: Result, line: Timeline) -> Mask:
             look = due + every * (due == time)
         waits = waiting[k]
     return looked
+
+
+def _may_be_looked_at(line: Timeline, every: int, initial: Initial | None) -> Mask:
+    """Return at which times Slurm's rules may look at the jobs that wait on nodes, (n_times,).
+
+    Whether it goes on looking depends on its plans, which a schedule does not tell. But it begins
+    at an event, and goes on so many seconds after.
+    """
+    happens = line.submission | line.termination
+    phases = set() if initial is None else {initial.begin % every}
+    if initial is not None and initial.ongoing is not None and initial.ongoing.looks is not None:
+        phases.add(initial.ongoing.looks[1] % every)
+    may = np.zeros(line.time.size, np.bool_)
+    for k, time in enumerate(line.time.tolist()):
+        if happens[k]:
+            phases.add(time % every)
+        may[k] = time % every in phases
+    return may
 
 
 def check_progress(

@@ -100,7 +100,8 @@ def validate_schedule(result: Result) -> tuple[str, ...]:
     - *units*, on nodes: each job has exactly its units, on nodes that there are, each once.
     - *nodes*: at no second do running jobs hold more of any resource than a node has.
     - *events*: every job starts at a second in which a job is submitted or ends, or in which an
-      extract begins; under ``backfill="slurm"`` also when the queue is looked at by the clock.
+      extract begins; under ``backfill="slurm"`` also when the queue is looked at by the clock, or
+      on nodes may be, a number of intervals after an event.
     - *calls*, in place of *events* where a dispatcher takes time: every job starts when the answer
       to a call is there, and was submitted when it was asked. Calls do not overlap, take as long as
       the rule says, if that is a number, and are made when a job is submitted or ends or, if
@@ -189,8 +190,8 @@ def validate_schedule(result: Result) -> tuple[str, ...]:
 
     - *reservations*: no job starts after its ``reserved_start``. Guaranteed, and checked, where no
       job runs longer than its predicted run time, under conservative backfilling with any policy
-      and under EASY, ``depth:K`` and ``slurm`` with the policy FCFS, where only the first that
-      waits is promised a time (any backfill order). Elsewhere a promise may be broken by an
+      and under EASY and ``depth:K`` with the policy FCFS, where only the first that waits is
+      promised a time (any backfill order). Elsewhere a promise may be broken by an
       over-run, a job of higher priority that came later, or one that waited too long.
     - *order*: whenever a pass is over, the first waiting job in the primary order does not fit the
       free processors, or nodes. Checked unless backfilling is conservative, for policies whose

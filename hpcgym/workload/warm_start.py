@@ -59,8 +59,9 @@ class Ongoing:
     reserved : (n_jobs,) int64 [s] start times that conservative backfilling has reserved for jobs
         that wait; None where there are none, or where they are to be made anew at the next pass.
     cells : nodes of running jobs, and those reserved; None on a pool.
-    looks : [s] where passes come by the clock, as Slurm makes them: when the next one has something
-        to do, and when the next one is at all, as the engine has both; else None.
+    looks : where passes come by the clock, as Slurm makes them: when the next one has something to
+        do, and when the next one is at all [s], and whether others follow, as the engine has it
+        (``LOOKS`` of hpcgym/engine/state.py); else None.
     """
 
     rules: Mapping[str, Any]
@@ -70,7 +71,7 @@ class Ongoing:
     promised: Ints
     reserved: Ints | None = None
     cells: Cells | None = None
-    looks: tuple[int, int] | None = None
+    looks: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
         for name in ("order", "predicted", "promised", "reserved"):

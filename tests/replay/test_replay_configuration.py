@@ -21,7 +21,15 @@ def written(folder: Path, scheduler: Scheduler, cores: tuple[int, ...] = (8,)) -
     return path
 
 
-@pytest.mark.parametrize("backfill", ["none", "slurm", "slurm:bf_interval=60+bf_max_job_test=7"])
+@pytest.mark.parametrize(
+    "backfill",
+    [
+        "none",
+        "slurm",
+        "slurm:bf_interval=60+bf_max_job_test=7",
+        "slurm:bf_resolution=120+bf_window_linear=9",
+    ],
+)
 @pytest.mark.filterwarnings("ignore:.*not followed")
 def test_slurm_is_set_to_what_the_scheduler_says(backfill: str, tmp_path: Path) -> None:
     rules = Scheduler(backfill=backfill)

@@ -130,16 +130,21 @@ def test_strict_order_needs_no_settings_of_backfilling(tmp_path: Path) -> None:
         find_scheduler(file)
 
 
+def test_plans_are_rounded_and_joined_as_the_file_says(tmp_path: Path) -> None:
+    file = conf(tmp_path, "SchedulerParameters=bf_resolution=300,bf_window_linear=20\n")
+    assert find_scheduler(file).backfill == "slurm:bf_resolution=300+bf_window_linear=20"
+
+
 def test_what_is_not_followed_is_named(tmp_path: Path) -> None:
     file = conf(
         tmp_path,
-        "SchedulerParameters=bf_interval=30,bf_continue,bf_resolution=60\n"
+        "SchedulerParameters=bf_interval=30,bf_continue,bf_yield_interval=60\n"
         "PriorityWeightQOS=10\nPreemptType=preempt/qos\n",
     )
     with pytest.warns(HpcgymWarning) as caught:
         find_scheduler(file)
     said = str(caught[0].message)
-    for name in ("bf_continue", "bf_resolution", "PriorityWeightQOS", "PreemptType"):
+    for name in ("bf_continue", "bf_yield_interval", "PriorityWeightQOS", "PreemptType"):
         assert name in said
     assert "bf_interval" not in said
 

@@ -159,7 +159,7 @@ def planning_of(
         sim.head = sim.last_reserved = -1
         sim.beyond = FOREVER
         # under restrictions the first that waits may be another than the first that may start
-        if not bars and none_fits(sim, progress, blocks, entries):
+        if not bars and sim.by_plan == 0 and none_fits(sim, progress, blocks, entries):
             sim.changed = 1  # nothing has been planned
             return
         plan_running(sim, blocks, entries, profile, machine)
@@ -174,7 +174,7 @@ def planning_of(
             i += 1
             if sim.reserved < looked:
                 continue
-            if not may_start(sim, blocks, entries, profile, line):
+            if sim.by_plan == 0 and not may_start(sim, blocks, entries, profile, line):
                 sim.changed = 1  # the plan is not whole
                 return
             looked *= 2
@@ -223,7 +223,8 @@ def planning_of(
         if sim.depth == 0:  # strict order, only under restrictions: nothing is planned
             return
         queued = blocks[QUEUE].count
-        waits = queued > 0
+        waits, woken = queued > 0, sim.woken
+        sim.woken = 0
         if sim.every > 0 and not is_looked_at(sim, waits):
             return
         # under quotas a job with a reservation may be passed over now, since another has started
@@ -236,6 +237,9 @@ def planning_of(
             if sim.every > 0 and blocks[QUEUE].count > 0:
                 look_again(sim, queued, blocks[QUEUE].count)
         sim.waited = np.int64(blocks[QUEUE].count > 0)
+        if sim.by_plan == 1:
+            left = blocks[QUEUE].count
+            goes_on(sim, waits, left, woken == 0 or left < queued)
 
     return do_pass
 
@@ -292,7 +296,11 @@ def is_looked_at(sim, waits):
     if sim.look < 0:
         sim.look = sim.time
     elif late > 0 and sim.waited == 0:
-        sim.look = max(sim.time, sim.look + sim.every)
+        if sim.had_planned == 1:  # nobody waited at that look, which has freed the nodes
+            sim.look += sim.every
+            sim.had_planned = 0
+        if sim.look < sim.time:
+            sim.look = max(sim.time, sim.look + sim.every)
     elif late > 0:
         sim.look += -(-late // sim.every) * sim.every
     now = sim.look == sim.time
@@ -321,6 +329,30 @@ def look_again(sim, queued, left):
 
 
 @jit_part
+def goes_on(sim, waits, left, happened):
+    """After a look on nodes, note whether others follow though nothing happens.
+
+    Slurm looks again if something has changed since it looked. So has it for Slurm where two jobs
+    wait, where a plan reserves a node without a job, or the plan before did, and where a job would
+    fit before the time that it was tried from. Then all looks that follow find the same. ``waits``:
+    whether jobs waited at this look; ``left``: how many do after it; ``happened``: whether it has
+    changed something itself, or came with an event.
+    """
+    last = sim.had_planned
+    if not waits:
+        sim.had_planned = 0
+        return
+    sim.had_planned = np.int64(sim.idle_planned > 0)
+    again = left > 1 or sim.had_planned == 1 or sim.put_off == 1
+    sim.waited = np.int64(again)
+    if not (again or happened or last == 1):  # there is no look until something happens
+        sim.look -= sim.every
+        sim.due = FOREVER
+    elif not again and sim.due > sim.look:
+        sim.due = FOREVER
+
+
+@jit_part
 def next_planned_pass(
     sim, jobs, progress, users, history, blocks, entries, freed, idle, ended, machine, stop_time
 ):
@@ -334,6 +366,7 @@ def next_planned_pass(
     if sim.asked != 0 or sim.due > stop_time or sim.due == FOREVER:
         return False
     sim.time = sim.due
+    sim.woken = 1
     if sim.renews == EACH_TIME and sim.next > sim.started:
         sim.asked = A_RENEWAL
         return False

@@ -55,6 +55,8 @@ def advance(
         sim, jobs, progress, users, history, blocks, entries, freed, idle, ended, machine,
         min(stop_time, time),
     ):  # fmt: skip
+        if sim.time == time:
+            sim.woken = 0
         return True
     if sim.asked != 0 or time > stop_time or time == FOREVER:
         return False

@@ -140,8 +140,6 @@ def earliest(sim, progress, nodes, job, latest):
             i += 1
         end = time + progress[job].predicted + sim.strict
         if found >= units and lasts(nodes, job, i, end, found):
-            if sim.every > 0 and time > sim.time:
-                keep_first_to_come(progress, nodes, job)
             if nodes.scalars[0].allocation != FIRST_FIT:
                 weigh_all(nodes, nodes.later)
             place(nodes, nodes.later, job, False, False)
@@ -150,34 +148,6 @@ def earliest(sim, progress, nodes, job, latest):
         time = nodes.plan[i].time
         if time >= latest:
             return latest
-
-
-@jit
-def keep_first_to_come(progress, nodes, job):
-    """Let ``later`` keep, of what a job fits, what running jobs leave first, as Slurm does.
-
-    It lets them end one after the other, by their predicted ends, until the job fits what is free
-    then, and looks at no other nodes.
-    """
-    room, soon, later = nodes.ahead[NOW], nodes.ahead[WITHIN], nodes.later
-    copy_room(soon, nodes.free)
-    i = 0
-    while True:
-        for node in range(later.shape[0]):
-            for r in range(later.shape[1]):
-                room[node, r] = min(soon[node, r], later[node, r])
-        if count_held(room, nodes.needs, job) >= nodes.needs[job, 0]:
-            copy_room(later, room)
-            return
-        ended = np.int64(-1)
-        while i < nodes.scalars[0].n_events and (ended < 0 or nodes.plan[i].time == ended):
-            other = nodes.plan[i].job  # negative: who holds nodes in a window
-            if nodes.plan[i].sign > 0 and other >= 0 and progress[other].start >= 0:
-                ended = nodes.plan[i].time
-                change(nodes, soon, other, nodes.plan[i].sign)
-            i += 1
-        if ended < 0:
-            return
 
 
 @jit

@@ -80,9 +80,10 @@ class Nodes(NamedTuple):
     known: NDArray[np.void]  # (n_kinds,) KNOWN
     asked: NDArray[np.int64]  # (R,) the sum of `asks` over the jobs that wait
     worth: NDArray[np.float64]  # (R,) of a resource, to the job that was last tried
-    # unless backfilling is conservative these two are empty
+    # unless several queued jobs may have reservations these three are empty
     plan: NDArray[np.void]  # PLAN by time
     ahead: NDArray[np.int64]  # (2, N, R) free at a time to come
+    shut: NDArray[np.int64]  # (4, N) by reservations: see hpcgym.engine.machines.nodes.table
     scalars: NDArray[np.void]  # (1,) SCALARS
 
     def set_free(self, free: NDArray[np.int64]) -> None:
@@ -146,6 +147,7 @@ def make_nodes(
         np.zeros(len(total)),
         np.empty(2 * n_jobs if plans else 0, PLAN),
         np.empty((2 if plans else 0, *capacity.shape), np.int64),
+        np.zeros((4 if plans else 0, n_nodes), np.int64),
         scalars,
     )
     note_open(nodes)

@@ -6,19 +6,17 @@ import numpy as np
 
 from hpcgym.compilation import jit, jit_part
 from hpcgym.engine.loop import loop_of
+from hpcgym.engine.machines.nodes import conservative, table
 from hpcgym.engine.machines.nodes.conservative import (
-    begin,
     commit,
     earliest,
     foresee,
     forget_ended,
-    hold_place,
-    plan_running,
     withdraw,
 )
 from hpcgym.engine.machines.nodes.filling import FIRST_FIT, note_waiting, weigh, weigh_all
 from hpcgym.engine.machines.nodes.placement import fits as fits_free
-from hpcgym.engine.machines.nodes.placement import move
+from hpcgym.engine.machines.nodes.placement import move, take
 from hpcgym.engine.machines.nodes.placement import place_now as find_nodes
 from hpcgym.engine.passes.planning import next_planned_pass, planning_of
 from hpcgym.engine.passes.preempting import CANCEL, REQUEUE, loop_preempting
@@ -43,9 +41,30 @@ def do_pass(
 @jit_part
 def before(sim, profile, ended, nodes):
     """Free the nodes of jobs that have ended, and note who waits now."""
+    sim.by_plan = np.int64(sim.every > 0)
     forget_ended(sim, ended, nodes)
     for job in range(sim.next - sim.arrived, sim.next):
         note_waiting(nodes, job, np.int64(1))
+
+
+@jit_part
+def plan_running(sim, blocks, entries, profile, nodes):
+    """Let the plan be what the running jobs give back at their predicted ends."""
+    if sim.every > 0:
+        table.plan_ends(sim, blocks, entries, nodes)
+    else:
+        conservative.plan_running(sim, blocks, entries, profile, nodes)
+
+
+@jit_part
+def hold_place(sim, jobs, progress, profile, line, nodes, job, last):
+    """Give a job a reservation at the earliest time, unless that is later than ``last``."""
+    if sim.every > 0:
+        line[job].reserved = table.find_place(sim, progress, nodes, job, last)
+        if sim.time < line[job].reserved <= last:
+            table.note_reserved(sim, progress, nodes, job, line[job].reserved)
+    else:
+        conservative.hold_place(sim, jobs, progress, profile, line, nodes, job, last)
 
 
 @jit_part
@@ -53,10 +72,23 @@ def place_now(sim, jobs, progress, profile, line, nodes, job):
     """Let a job have nodes from now on, if they are free throughout its run."""
     if jobs[job].processors > sim.free:
         return False
+    if sim.every > 0:
+        return table.starts_now(sim, progress, nodes, job)
     fits = earliest(sim, progress, nodes, job, sim.time + 1) == sim.time
     if fits:
         commit(sim, progress, line, nodes, job, sim.time)
     return fits
+
+
+@jit_part
+def begin(sim, jobs, progress, blocks, entries, nodes, job):
+    """Let a job take its nodes now, and give them back at its predicted end."""
+    if sim.every > 0:
+        withdraw(nodes, job)
+        table.note_begun(sim, progress, nodes, job)
+        take(nodes, job)
+    else:
+        conservative.begin(sim, jobs, progress, blocks, entries, nodes, job)
 
 
 @jit_part
@@ -84,8 +116,12 @@ def welcome(nodes, job):
 @jit_part
 def close(sim, profile, nodes, holder, begin, end):
     """Take nodes from the plan for the time of a window."""
-    foresee(nodes, begin, holder, np.int64(-1))
-    foresee(nodes, end, holder, np.int64(1))
+    if sim.every > 0:
+        table.note(nodes, begin, holder, np.int64(-1))
+        table.note(nodes, end, holder, np.int64(1))
+    else:
+        foresee(nodes, begin, holder, np.int64(-1))
+        foresee(nodes, end, holder, np.int64(1))
 
 
 @jit_part
@@ -161,7 +197,10 @@ def meets(nodes, one, other):
 @jit_part
 def plan_end(sim, profile, nodes, job, width, end):
     """Let the plan give back all that a suspended job has when it is expected to end."""
-    foresee(nodes, end, job, np.int64(1))
+    if sim.every > 0:
+        table.note(nodes, end, job, np.int64(1))
+    else:
+        foresee(nodes, end, job, np.int64(1))
 
 
 _PARTS = plan_running, hold_place, place_now, fits_now, free_until, begin

@@ -49,6 +49,7 @@ class Rooms(NamedTuple):
     worth: Rows
     plan: Rows
     ahead: Rows
+    shut: Rows
     scalars: Rows
 
 
@@ -101,7 +102,7 @@ def nodes_of(rooms, e, start, stop):
         rooms.asks[start:stop],
         rooms.free[e], rooms.open[e], rooms.later[e], rooms.cells[e], rooms.held[e], rooms.order[e],
         rooms.left[e], rooms.stale[e], rooms.known[e], rooms.asked[e], rooms.worth[e],
-        rooms.plan[e], rooms.ahead[e], rooms.scalars[e],
+        rooms.plan[e], rooms.ahead[e], rooms.shut[e], rooms.scalars[e],
     )  # fmt: skip
 
 

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import numpy as np
 
-from hpcgym.compilation import jit_part
+from hpcgym.compilation import jit, jit_part
+from hpcgym.engine.events import free_processors
 from hpcgym.engine.loop import loop_of
 from hpcgym.engine.machines.pool.conservative import profile_of_running
 from hpcgym.engine.machines.pool.profile import (
+    add_step,
     earliest,
     forget_past,
     free_until,
+    make_first,
     occupy,
     step_at,
     take,
 )
+from hpcgym.engine.ordered import BLOCK, block_at
+from hpcgym.engine.passes.joining import HALF_MINUTE, raised, rounded, rounded_end, wider
 from hpcgym.engine.passes.planning import next_planned_pass, planning_of
 from hpcgym.engine.passes.preempting import loop_preempting
 from hpcgym.engine.passes.restricted import loop_restricted
-from hpcgym.engine.state import FOREVER, NO_STEP
+from hpcgym.engine.state import FOREVER, NO_STEP, RUNNING
 
 
 @jit_part
@@ -42,15 +47,62 @@ def before(sim, profile, ended, machine):
 
 
 @jit_part
+def plan_running(sim, blocks, entries, profile, machine):
+    """Make the profile of the running jobs alone."""
+    if sim.every > 0:
+        profile_of_joined(sim, blocks, entries, profile)
+    else:
+        profile_of_running(sim, blocks, entries, profile, machine)
+
+
+@jit
+def profile_of_joined(sim, blocks, entries, profile):
+    """Make the profile of the running jobs alone, which end together as Slurm has it."""
+    make_first(sim, profile, free_processors(sim, blocks, entries))
+    step = sim.profile_first
+    start, span = np.int64(-1), np.int64(-1)
+    for k in range(blocks[RUNNING].in_use):
+        block = block_at(blocks, RUNNING, k)
+        for i in range(block * BLOCK, block * BLOCK + blocks[block].count):
+            end = entries[i].key
+            if end <= sim.time:
+                continue
+            if span < 0:
+                start, span = raised(end), np.int64(HALF_MINUTE)
+                step = add_step(sim, profile, step, end)
+            elif end > start + span:
+                span = wider(sim, span, end - start)
+                step = add_step(sim, profile, step, end)
+            profile[step].time = end
+            profile[step].free += entries[i].width
+
+
+@jit_part
 def hold_place(sim, jobs, progress, profile, line, machine, job, last):
     """Give a job a reservation at the earliest time, unless that is later than ``last``."""
     width, length = jobs[job].processors, progress[job].predicted
     step = earliest(
         profile, sim.profile_first, width, length + sim.strict, np.int64(FOREVER)
     )  # fmt: skip
-    line[job].reserved = profile[step].time
-    if line[job].reserved <= last:
-        take(profile, step, step_at(sim, profile, step, line[job].reserved + length), width)
+    time = profile[step].time
+    line[job].reserved = time
+    if time > last:
+        return
+    if sim.every > 0 and time > sim.time:
+        hold_rounded(sim, profile, step, time, time + length, width)
+    else:
+        take(profile, step, step_at(sim, profile, step, time + length), width)
+
+
+@jit
+def hold_rounded(sim, profile, step, begin, end, width):
+    """Reserve from a step on, which begins at ``begin``, up to ``end``, as Slurm rounds them."""
+    until = rounded_end(sim, begin, end)
+    begin = max(rounded(sim, begin), sim.time)
+    while profile[step].time > begin:
+        step = profile[step].before
+    step = step_at(sim, profile, step, begin)
+    take(profile, step, step_at(sim, profile, step, until), width)
 
 
 @jit_part
@@ -120,7 +172,7 @@ def plan_end(sim, profile, machine, job, width, end):
     take(profile, step_at(sim, profile, sim.profile_first, end), NO_STEP, -width)
 
 
-_PARTS = profile_of_running, hold_place, place_now, fits_now, free_until, begin
+_PARTS = plan_running, hold_place, place_now, fits_now, free_until, begin
 plan_and_start = planning_of(*_PARTS)
 
 

@@ -1,0 +1,57 @@
+"""Plans of ``backfill="slurm"``: joined ends, rounded reservations, nodes of Slurm's table."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from node_strategies import node_cases, partitioned_cases
+from strategies import schedulers, workloads
+from test_against_oracle import assert_same
+from test_nodes_against_oracle import assert_same as assert_same_on_nodes
+
+from hpcgym.cluster import Cluster
+from hpcgym.workload.model import Workload
+
+SLURM = st.builds(
+    "slurm:bf_interval={}+bf_resolution={}+bf_window_linear={}+{}".format,
+    st.sampled_from([1, 30, 77, 600]),
+    st.sampled_from([1, 7, 60, 300]),
+    st.sampled_from([0, 0, 1, 45]),
+    st.sampled_from(
+        ["bf_max_job_test=500", "bf_job_part_count_reserve=2", "bf_max_job_test=3+bf_window=1"]
+    ),
+)
+
+
+@settings(max_examples=300)
+@given(workloads(), st.data(), SLURM)
+def test_random_cases(workload: Workload, data: st.DataObject, backfill: str) -> None:
+    rules = data.draw(schedulers(workload))
+    for order in ("policy", "backfill_order"):
+        if not isinstance(rules[order], str) and not any(rules[order]):
+            rules[order] = "fcfs"
+    assert_same(workload, {**rules, "backfill": backfill, "passes": "per-timestamp", "hold": None})
+
+
+@pytest.mark.compiled
+@settings(max_examples=200)
+@given(node_cases(), SLURM)
+def test_random_cases_on_nodes(
+    case: tuple[Cluster, Workload, dict[str, Any]], backfill: str
+) -> None:
+    cluster, workload, rules = case
+    assert_same_on_nodes(cluster, workload, {**rules, "backfill": backfill, "hold": None})
+
+
+@pytest.mark.compiled
+@settings(max_examples=100)
+@given(partitioned_cases(), SLURM)
+@pytest.mark.filterwarnings("ignore:.*its jobs are in none of the machine's partitions")
+def test_random_cases_with_partitions(
+    case: tuple[Cluster, Workload, dict[str, Any]], backfill: str
+) -> None:
+    cluster, workload, rules = case
+    assert_same_on_nodes(cluster, workload, {**rules, "backfill": backfill, "hold": None})
