@@ -98,9 +98,9 @@ DEPTHS = (
     "slurm:bf_interval=200+bf_job_part_count_reserve=1",
     "slurm:bf_interval=700+bf_max_job_test=3+bf_window=1",
     "slurm:bf_interval=600+bf_job_part_count_reserve=2",
-    "slurm:bf_resolution=1+bf_window_linear=1",
+    "slurm:bf_interval=600+bf_resolution=1+bf_window_linear=1",
     "slurm:bf_interval=300+bf_resolution=300+bf_window_linear=70",
-    "slurm:bf_resolution=7",
+    "slurm:bf_interval=700+bf_resolution=7",
 )
 #: More than one reservation.
 SEVERAL = ("conservative", *DEPTHS)
