@@ -76,7 +76,7 @@ class Result:
     coschedule : where jobs share nodes and speed each other up; None elsewhere. ``start``,
         ``run_time``, ``reserved_start`` and what follows from them are float64 then.
     lost : runs that failures of nodes ended, and these failures, or that other jobs ended
-        (``preemption``); None where no node fails and no job may stop another.
+        (``preemption``); None where neither happens, nor where they are suspended.
         ``start``, ``run_time``, ``allocation`` and ``backfilled`` are those of the last run of each
         job, ``reserved_start`` is the first promise, and ``wait`` goes from the submission to the
         last start.

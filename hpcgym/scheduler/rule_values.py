@@ -181,7 +181,7 @@ def quota_text(value: Any) -> str | None:
         return None
     if isinstance(value, str | os.PathLike) and os.path.isfile(value):
         value = quotas_of_slurm(value)
-    elif isinstance(value, Quota | str):
+    elif isinstance(value, Quota | str | os.PathLike):
         check_is_there(value)
         if ":" not in str(value):
             raise HpcgymError(
@@ -205,9 +205,9 @@ def preemption_text(value: Any) -> str | None:
         return None
     if isinstance(value, str | os.PathLike) and os.path.isfile(value):
         value = preemption_of_qos(value)
-    elif isinstance(value, str):
+    elif isinstance(value, str | os.PathLike):
         check_is_there(value)
-        value = Preemption.parse(value)
+        value = Preemption.parse(os.fspath(value))
     if not isinstance(value, Preemption):
         raise HpcgymError(f"preemption must be a text such as {SUCH}, not {value!r}")
     return str(value)

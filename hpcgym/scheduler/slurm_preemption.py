@@ -61,7 +61,7 @@ def preemption_of_qos(path: str | os.PathLike[str]) -> Preemption:
 
     Those that may be stopped are cancelled, or suspended, if their PreemptMode says so; else they
     wait again. The mode ``cluster`` is that of the slurm.conf, which is not known here: they wait
-    again, too.
+    again, too. Those whose PreemptMode is OFF are never stopped.
 
     Raises
     ------
@@ -80,7 +80,11 @@ def preemption_of_qos(path: str | os.PathLike[str]) -> Preemption:
     for name in dict.fromkeys(other for _, other in pairs if other in known):
         for column, value in known[name].others.items():
             told.setdefault(column.casefold(), []).append((name, value))
-    modes = {_mode_of(value) for _, value in told.get("preemptmode", [])}
+    how = {name: _mode_of(value) for name, value in told.get("preemptmode", [])}
+    pairs = tuple(pair for pair in pairs if how.get(pair[1]) != "off")
+    if not pairs:
+        raise HpcgymError(f"{path}: no QOS may stop another, for the PreemptMode of all is OFF")
+    modes = {mode for mode in how.values() if mode != "off"}
     modes = {_USUAL if mode == "cluster" else mode for mode in modes}
     if len(modes) > 1:
         raise HpcgymError(

@@ -158,7 +158,7 @@ def window_text(value: Any) -> str | None:
         return None
     if isinstance(value, str | os.PathLike) and os.path.isfile(value):
         value = _planned(Failures.read(value))
-    elif isinstance(value, Window | str):
+    elif isinstance(value, Window | str | os.PathLike):
         check_is_there(value)
         if "/" not in str(value):
             raise HpcgymError(

@@ -7,6 +7,7 @@ proved of suspended jobs alone is in :mod:`hpcgym.validation.suspension`.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -26,6 +27,7 @@ from hpcgym.validation.nodes import check_nodes, check_units
 from hpcgym.validation.promises import check_predictions, check_promises
 from hpcgym.validation.quotas import COLUMNS
 from hpcgym.validation.schedules import (
+    Timeline,
     Times,
     cases,
     check_capacity,
@@ -88,6 +90,8 @@ def prove_preemption(
         sound["preemption"] = _check_stops(result, runs, job, last, stopped)
         if rule.mode == "suspend" and runs.allocation is None:
             sound["preemption"] += check_going_on(result, lost, line, called(result))
+    if rule.mode == "suspend":
+        line = replace(line, waiting=line.waiting - _suspended(line, job))
     sound["events"] = check_events(runs, line, NO_DELAYS)
     yield from sound.items()
     yield "predictions", check_predictions(result, actual)
@@ -99,6 +103,19 @@ def prove_preemption(
     else:
         yield "energy", check_energy(result, line.time, line.used)
     yield "progress", check_progress(line, NO_DELAYS)
+
+
+def _suspended(line: Timeline, job: Times) -> Times:
+    """Return how many jobs are suspended at each time, (n_times,): these are not in the queue.
+
+    ``job`` (n_runs,) is of each run, in the order in which they were submitted or suspended.
+    """
+    resumed = np.ones(len(job), np.bool_)
+    resumed[np.unique(job, return_index=True)[1]] = False
+    changes = np.zeros(line.time.size, np.int64)
+    np.add.at(changes, line.submit[resumed], 1)
+    np.add.at(changes, line.start[resumed], -1)
+    return np.cumsum(changes)
 
 
 def _check_runs(result: Result, lost: LostRuns, actual: Times, cancels: bool) -> list[str]:

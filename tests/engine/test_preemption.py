@@ -234,6 +234,22 @@ def test_suspended_jobs_keep_memory() -> None:
     assert (pieces.node.tolist(), pieces.units.tolist()) == ([0], [1])
 
 
+def test_suspended_jobs_do_not_make_slurm_look() -> None:
+    """By hand: nobody waits in the queue from 100 s on, so the next look is due at 520 s only."""
+    columns = {
+        "submit_time": [0, 10, 100, 515],
+        "run_time": [1000, 500, 1000, 60],
+        "requested_time": [1000, 500, 1000, 60],
+        "requested_processors": [8, 4, 3, 1],
+        "queue": [1, 2, 1, 1],
+    }
+    jobs = Workload.from_columns(columns, processors=10)
+    result = hpcgym.simulate(jobs, backfill="slurm", preemption="queue:2>1,suspend")
+    assert result.suspended is not None
+    assert result.suspended[0] > 0
+    hpcgym.validate_schedule(result)
+
+
 def test_the_proof_adds_up_pieces() -> None:
     result = hpcgym.simulate(urgent(), preemption="queue:2>1,suspend")
     assert {"runs", "preemption", "capacity", "energy"} <= {*hpcgym.validate_schedule(result)}
@@ -415,6 +431,8 @@ def test_a_file_of_qos(tmp_path: Path) -> None:
     assert hpcgym.Scheduler(preemption=str(file)).preemption == "qos:a>b,cancel"
     file.write_text("Name|Preempt|PreemptMode\na|b|\nb||gang,suspend\n")
     assert hpcgym.Scheduler(preemption=str(file)).preemption == "qos:a>b,suspend"
+    file.write_text("Name|Preempt|PreemptMode\na|b,c|\nb||cancel\nc||OFF\n")
+    assert hpcgym.Scheduler(preemption=str(file)).preemption == "qos:a>b,cancel"
     file.write_text("Name|Preempt|MaxJobsPU|MaxWall|GrpTRES\na|b|3||cpu=4\nb|||1-00:00:00|\n")
     with pytest.warns(HpcgymWarning, match="followed: a: MaxJobsPU, a: GrpTRES, b: MaxWall$"):
         hpcgym.Scheduler(preemption=str(file))
@@ -422,6 +440,7 @@ def test_a_file_of_qos(tmp_path: Path) -> None:
         ("Name|Preempt|PreemptMode\na|b,c|\nb||cancel\nc||requeue\n", "several ways, cancel, req"),
         ("Name|Preempt|PreemptMode\na|b,c|\nb||cancel\nc||cluster\n", "ways, cancel, requeue"),
         ("Name|Preempt|PreemptMode\na|b|\nb||gang\n", "unknown mode 'gang'"),
+        ("Name|Preempt|PreemptMode\na|b|\nb||off\n", "the PreemptMode of all is OFF"),
         ("Name|Preempt\na|\n", "no QOS may stop another"),
     ):
         file.write_text(text)

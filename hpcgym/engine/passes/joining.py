@@ -1,7 +1,7 @@
 """Running jobs that end together, as Slurm has them when it asks when a job can start.
 
-It lets them end in spans of time. The first reaches from the first end of all to half a minute
-after a half minute, and those behind it twice as far each time, or by as many seconds further as
+It lets them end in spans of time. The first reaches from the first end to 30 s after the
+next multiple of 30 s, and those behind it twice as far each time, or by as many seconds further as
 ``sim.linear`` says. Who ends in a span ends with the last who does.
 """
 
@@ -14,7 +14,7 @@ HALF_MINUTE = 30  # [s]
 
 @jit_part
 def raised(end):
-    """Return the first multiple of half a minute after the first end of all: spans start there."""
+    """Return the next multiple of 30 s after the first end: spans start there."""
     return end + HALF_MINUTE - end % HALF_MINUTE
 
 

@@ -6,9 +6,9 @@ early the reservations are compressed: in primary order each is lifted and made 
 earliest time, which is never later than it was; a job whose reservation is now starts. When a
 prediction expires, reservations may no longer hold: all are made anew, in primary order.
 
-If no reservation moved at the last compression and no job has ended early since, none can move; and
-of others only those can that :mod:`hpcgym.engine.machines.pool.earlier` has noted. Each job knows
-the steps of the profile at which its reservation begins and ends, and most move by few steps.
+If no reservation moved at the last compression and no job has ended early since, none can move.
+Otherwise only the jobs that :mod:`hpcgym.engine.machines.pool.earlier` has noted can. Each job
+knows the steps of the profile at which its reservation begins and ends, and most move by few steps.
 """
 
 from __future__ import annotations

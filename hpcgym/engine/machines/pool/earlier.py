@@ -8,8 +8,8 @@ two ways:
 - It finds a *hole*: a stretch of time before that has room for it, and had not before. The job
   remembers from when to when it could begin in such holes, and is tried nowhere else.
 
-What is noted is never too little. It may be too much: another job may be first in a hole. Beside
-these the next pass looks at the jobs whose reservations have begun.
+Every job that can move is noted. Some that cannot may be, too: another may be first in a hole.
+Beside these the next pass looks at the jobs whose reservations have begun.
 
 The same holds for a new job. Before the reservation of another that is neither wider nor longer,
 and is at its earliest, there is no room for the new one either: see :func:`step_to_begin_at`.

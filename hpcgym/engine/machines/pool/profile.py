@@ -9,8 +9,8 @@ Under conservative backfilling:
 - ``uses`` of a step counts the reservations and predicted runs that begin or end there, but not
   those of jobs whose beginning is past. A step that none uses has as many processors free as the
   one before, and is dropped; the first is not, for time begins there.
-- ``job`` is the first of a list of the queued jobs whose reservations begin at a step. The first
-  step has none: its jobs start now or have missed their time, and never leave it.
+- ``job`` is the first of a list of the queued jobs whose reservations begin at a step. That of
+  the first step is never read: its jobs start now or have missed their time, and never leave it.
 - A job that remembers a step, as a hole, must look whether it still begins at the same time.
 
 Where reservations are made anew at each pass, nothing is dropped, and these fields are not used.
