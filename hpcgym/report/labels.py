@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -242,10 +243,13 @@ def _order(scheduler: Scheduler) -> list[str]:
     if scheduler.backfill == "conservative":
         return [order, "conservative backfilling"]
     if scheduler.slurm is not None:
-        slurm = scheduler.slurm
+        slurm, shown = scheduler.slurm, ("bf_interval", "bf_max_job_test")
+        others = [one for one in fields(slurm) if one.name not in shown]
+        told = [(one.name, getattr(slurm, one.name), one.default) for one in others]
         return [
             order,
             f"Slurm's backfilling every {slurm.bf_interval} s over {slurm.bf_max_job_test} jobs",
+            *(f"{name} {value}" for name, value, usual in told if value != usual),
         ]
     if scheduler.plans_anew:
         by = _policy(scheduler.backfill_order)

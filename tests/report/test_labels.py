@@ -35,6 +35,13 @@ def test_other_schedulers_are_named_by_their_rules():
     assert "correction" not in describe(Scheduler())
 
 
+def test_all_that_differs_from_slurm_s_usual_backfilling_is_told():
+    usual = "Slurm's backfilling every 30 s over 500 jobs, requested times"
+    assert describe(Scheduler(backfill="slurm")).endswith(usual)
+    other = describe(Scheduler(backfill="slurm:bf_resolution=30+bf_window_linear=10"))
+    assert other.endswith("500 jobs, bf_resolution 30, bf_window_linear 10, requested times")
+
+
 def test_a_policy_can_be_given_in_any_way():
     text = "weights (0.1, -0.2, 0, 0, 0, 0.7)"
     assert text in describe(Scheduler(policy=WEIGHTS))
