@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 Ints = NDArray[np.int64]
 
+_AT_ANY_TIME = -(2**62)  # [s] in place of when a job is due, where that is not known
+
 
 def check_dependencies(result: Result) -> list[str]:
     """Find jobs that are submitted before those have ended that they follow, or too late.
@@ -68,12 +70,14 @@ def _due(result: Result) -> tuple[Ints, NDArray[np.bool_], dict[int, int]]:
     closed = result.scheduler.dependencies == "closed-loop"
     n = len(workload)
     follows = result.scheduler.dependencies != "none"
-    due, exact = np.full(n, -1), np.zeros(n, np.bool_)
+    due, exact = np.full(n, _AT_ANY_TIME), np.zeros(n, np.bool_)
     for row, named in enumerate(_named(workload)):
         others = [number for number in named if number in ends and follows]
         number, think = int(workload.job_number[row]), int(workload.think_time[row])
         if not others:
-            due[row] = -1 if given is None or not rows else given.submit_time[rows[number]]
+            due[row] = (
+                given.submit_time[rows[number]] if given is not None and rows else _AT_ANY_TIME
+            )
             exact[row] = bool(rows)
             continue
         over = max(min(ends[other]) for other in others)
