@@ -239,7 +239,7 @@ def planning_of(
         sim.waited = np.int64(blocks[QUEUE].count > 0)
         if sim.by_plan == 1:
             left = blocks[QUEUE].count
-            goes_on(sim, waits, left, woken == 0 or left < queued)
+            note_next_look(sim, waits, left, woken == 0 or left < queued)
 
     return do_pass
 
@@ -329,7 +329,7 @@ def look_again(sim, queued, left):
 
 
 @jit_part
-def goes_on(sim, waits, left, happened):
+def note_next_look(sim, waits, left, happened):
     """After a look on nodes, note whether others follow though nothing happens.
 
     Slurm looks again if something has changed since it looked. So has it for Slurm where two jobs

@@ -16,6 +16,23 @@ from hpcgym.engine.passes.lining_up import line_up
 from hpcgym.engine.state import BACKFILLED, FOREVER
 
 
+def starting_of(begin: Any) -> Any:
+    """Return what starts a job whose reservation is now; ``begin``: as of :func:`compress_of`."""
+
+    @jit_part
+    def start_reserved(
+        sim, jobs, keys, progress, blocks, entries, idle, machine, job, backfilled
+    ):  # fmt: skip
+        """Start a job; ``backfilled``: whether one that comes earlier in order waits."""
+        if backfilled:
+            progress[job].marks += BACKFILLED
+        begin(sim, jobs, progress, blocks, entries, machine, job)
+        leave_queue(sim, jobs, progress, keys, blocks, entries, job)
+        start(sim, jobs, progress, blocks, entries, idle, job)
+
+    return start_reserved
+
+
 def compress_of(advance: Any, begin: Any) -> Any:
     """Return what compresses the reservations of a machine.
 
@@ -25,6 +42,7 @@ def compress_of(advance: Any, begin: Any) -> Any:
         ``sim.may_advance`` is 1 once one has moved.
     begin : turns the reservation of a job that starts now into its predicted run.
     """
+    start_reserved = starting_of(begin)
 
     @jit_part
     def compress(
@@ -47,11 +65,9 @@ def compress_of(advance: Any, begin: Any) -> Any:
                 sim.first_reserved = min(sim.first_reserved, line[job].reserved)
                 waiting = True
                 continue
-            if waiting:
-                progress[job].marks += BACKFILLED
-            begin(sim, jobs, progress, blocks, entries, machine, job)
-            leave_queue(sim, jobs, progress, keys, blocks, entries, job)
-            start(sim, jobs, progress, blocks, entries, idle, job)
+            start_reserved(
+                sim, jobs, keys, progress, blocks, entries, idle, machine, job, waiting
+            )  # fmt: skip
 
     return compress
 

@@ -70,18 +70,25 @@ def foresee(nodes, time, job, sign):
     Of one time, what is given back comes first.
     """
     i = nodes.scalars[0].n_events
-    nodes.scalars[0].n_events += 1
     while i > 0 and (
         nodes.plan[i - 1].time > time
         or (nodes.plan[i - 1].time == time and nodes.plan[i - 1].sign < sign)
     ):
+        i -= 1
+    put(nodes, i, time, job, sign)
+
+
+@jit
+def put(nodes, place, time, job, sign):
+    """Put what a job takes or gives back into the plan at a place; all from there on move up."""
+    for i in range(nodes.scalars[0].n_events, place, -1):
         nodes.plan[i].time = nodes.plan[i - 1].time
         nodes.plan[i].job = nodes.plan[i - 1].job
         nodes.plan[i].sign = nodes.plan[i - 1].sign
-        i -= 1
-    nodes.plan[i].time = time
-    nodes.plan[i].job = job
-    nodes.plan[i].sign = sign
+    nodes.scalars[0].n_events += 1
+    nodes.plan[place].time = time
+    nodes.plan[place].job = job
+    nodes.plan[place].sign = sign
 
 
 @jit

@@ -15,6 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from hpcgym.compilation import jit, jit_part
+from hpcgym.engine.machines.nodes.conservative import put
 from hpcgym.engine.machines.nodes.filling import FIRST_FIT, held_by, weigh_all
 from hpcgym.engine.machines.nodes.placement import copy_room, place
 from hpcgym.engine.ordered import BLOCK, block_at
@@ -29,18 +30,12 @@ NO_TIME = -1
 def note(nodes, time, job, sign):
     """Put what a job takes or gives back at that time into the plan; of one time, by number."""
     i = nodes.scalars[0].n_events
-    nodes.scalars[0].n_events += 1
     while i > 0 and (
         nodes.plan[i - 1].time > time
         or (nodes.plan[i - 1].time == time and nodes.plan[i - 1].job > job)
     ):
-        nodes.plan[i].time = nodes.plan[i - 1].time
-        nodes.plan[i].job = nodes.plan[i - 1].job
-        nodes.plan[i].sign = nodes.plan[i - 1].sign
         i -= 1
-    nodes.plan[i].time = time
-    nodes.plan[i].job = job
-    nodes.plan[i].sign = sign
+    put(nodes, i, time, job, sign)
 
 
 @jit
@@ -135,7 +130,7 @@ def look_ahead(progress, nodes, job, after, until):
     """Note which nodes the table shuts from one time to another; return when others open.
 
     That is the end of the first period behind which a node is open that has been shut in the
-    periods before; NO_TIME if there is none up to the end of the first that begins after ``until``.
+    periods before. Of those that begin after ``until`` only the first counts. NO_TIME: none opens.
     """
     shut, plan = nodes.shut, nodes.plan
     shut[HOLDERS] = 0

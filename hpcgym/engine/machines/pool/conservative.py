@@ -16,7 +16,7 @@ from __future__ import annotations
 import numpy as np
 
 from hpcgym.compilation import jit, jit_part
-from hpcgym.engine.events import enqueue, free_processors, leave_queue, start
+from hpcgym.engine.events import enqueue, free_processors
 from hpcgym.engine.loop import loop_of, next_event_pass
 from hpcgym.engine.machines.pool.earlier import (
     FINDS_A_HOLE,
@@ -30,7 +30,6 @@ from hpcgym.engine.machines.pool.earlier import (
     step_to_begin_at,
     stretch_before,
     strike_job,
-    up_to,
 )
 from hpcgym.engine.machines.pool.profile import (
     add_step,
@@ -45,9 +44,8 @@ from hpcgym.engine.machines.pool.profile import (
 from hpcgym.engine.ordered import BLOCK, block_at, empty
 from hpcgym.engine.orders.narrow import CLASSES
 from hpcgym.engine.passes.heads import oldest
-from hpcgym.engine.passes.reserving import compress_of, replan_of
+from hpcgym.engine.passes.reserving import compress_of, replan_of, starting_of
 from hpcgym.engine.state import (
-    BACKFILLED,
     BY_LENGTH,
     FOREVER,
     NO_STEP,
@@ -133,15 +131,19 @@ def reserve_new(sim, jobs, progress, blocks, entries, profile, line, job):
     """Give a job that has come a reservation at the earliest time."""
     width, length = jobs[job].processors, progress[job].predicted
     step = step_to_begin_at(sim, blocks, entries, profile, line, width, length)
-    reserve_from(sim, jobs, progress, profile, line, job, step)
-    if line[job].reserved == sim.time:
-        note(line, job)
+    reserve_noted(sim, jobs, progress, profile, line, job, step)
 
 
 @jit_part
 def reserve(sim, jobs, progress, profile, line, machine, job):
     """Give a job a reservation at the earliest time."""
-    reserve_from(sim, jobs, progress, profile, line, job, sim.profile_first)
+    reserve_noted(sim, jobs, progress, profile, line, job, sim.profile_first)
+
+
+@jit_part
+def reserve_noted(sim, jobs, progress, profile, line, job, step):
+    """Give a job a reservation, not before ``step``, and note it if that is now."""
+    reserve_from(sim, jobs, progress, profile, line, job, step)
     if line[job].reserved == sim.time:
         note(line, job)
 
@@ -285,8 +287,8 @@ def begin(sim, jobs, progress, blocks, entries, machine, job):
 
 
 replan = replan_of(profile_of_running, reserve)
-
 compress = compress_of(advance, begin)
+start_reserved = starting_of(begin)
 
 
 @jit
@@ -299,20 +301,16 @@ def compress_noted(
     """
     if sim.next == sim.started:
         return
-    for place in range(oldest(sim, progress) >> 6, ((sim.next - 1) >> 6) + 1):
-        job = next_noted(line, place, np.uint64(0))
-        while job >= 0:
-            if line[job].reserved != sim.time:
-                advance(
-                    sim, jobs, progress, blocks, entries, profile, line, narrow, machine, job
-                )  # fmt: skip
-            if line[job].reserved == sim.time:
-                if oldest(sim, progress) != job:
-                    progress[job].marks += BACKFILLED
-                begin(sim, jobs, progress, blocks, entries, machine, job)
-                leave_queue(sim, jobs, progress, keys, blocks, entries, job)
-                start(sim, jobs, progress, blocks, entries, idle, job)
-            job = next_noted(line, place, up_to(job))
+    job = next_noted(line, oldest(sim, progress), sim.next)
+    while job >= 0:
+        if line[job].reserved != sim.time:
+            advance(sim, jobs, progress, blocks, entries, profile, line, narrow, machine, job)
+        if line[job].reserved == sim.time:
+            backfilled = oldest(sim, progress) != job
+            start_reserved(
+                sim, jobs, keys, progress, blocks, entries, idle, machine, job, backfilled
+            )  # fmt: skip
+        job = next_noted(line, job + 1, sim.next)
 
 
 run = loop_of(next_event_pass, do_pass)

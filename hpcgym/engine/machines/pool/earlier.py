@@ -49,24 +49,23 @@ def note(line, job):
     line[job >> 6].noted |= np.uint64(1) << np.uint64(job & 63)
 
 
-@jit_part
-def next_noted(line, place, passed):
-    """Return the first job of 64 that is noted and is not among those passed, -1 if there is none.
+@jit
+def next_noted(line, first, end):
+    """Return the first noted job from ``first`` on and before ``end``; -1: no job is noted there.
 
-    ``passed``: a bit for each of them. The job is noted no longer.
+    It is noted no longer.
     """
-    left = line[place].noted & ~passed
-    if left == np.uint64(0):
-        return np.int64(-1)
-    bit = trailing_zeros(left)
-    line[place].noted ^= np.uint64(1) << np.uint64(bit)
-    return place * 64 + bit
-
-
-@jit_part
-def up_to(job):
-    """Return a bit for each of the 64 jobs of a place up to this one."""
-    return np.uint64(0xFFFFFFFFFFFFFFFF) >> np.uint64(63 - (job & 63))
+    place = first >> 6
+    passed = (np.uint64(1) << np.uint64(first & 63)) - np.uint64(1)
+    while place * 64 < end:
+        left = line[place].noted & ~passed
+        if left != np.uint64(0):
+            bit = trailing_zeros(left)
+            line[place].noted ^= np.uint64(1) << np.uint64(bit)
+            return place * 64 + bit
+        passed = np.uint64(0)
+        place += 1
+    return np.int64(-1)
 
 
 @jit

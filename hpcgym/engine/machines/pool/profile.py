@@ -138,7 +138,7 @@ def earliest(profile, step, width, length, latest):
 def earliest_up_to(profile, step, width, length, latest, last):
     """Return the first step, from ``step`` on, with ``width`` processors free for ``length`` [s].
 
-    It begins before ``latest`` and not after ``last``; NO_STEP if there is none. The job may hold a
+    It begins before ``latest`` and not after ``last``. NO_STEP: no step does. The job may hold a
     reservation of that size at ``latest``. From then on nothing is looked at, for there it has its
     own processors.
     """
