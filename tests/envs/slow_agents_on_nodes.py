@@ -59,12 +59,12 @@ class Selecting(Asking):
         **r: Any,
     ) -> None:
         super().__init__(*given, **r)
-        self.choose_job, self.kept, self.window = choose, kept, window
+        self.choose_job, self.keeps, self.window = choose, kept, window
         self.selected: Any = None
 
     def start_in_order(self, now: int) -> Any:
         while self.queue:
-            if not self.kept and not self.some_fit(now):
+            if not self.keeps and not self.some_fit(now):
                 return None
             if self.selected is None:
                 visible = self.queue[: self.window]
@@ -72,7 +72,7 @@ class Selecting(Asking):
                 self.selected = visible[self.choose_job(now, [job.number for job in visible])]
             head = self.selected
             if not self.fits(head, now):
-                if not self.kept:
+                if not self.keeps:
                     self.selected = None
                 return head
             self.start_first(head, now)

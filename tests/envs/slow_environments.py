@@ -298,13 +298,13 @@ class Selection(Machine):
         **rules: Any,
     ) -> None:
         super().__init__(workload, **rules)
-        self.choose, self.kept, self.window = choose, kept, window
+        self.choose, self.keeps, self.window = choose, kept, window
         self.selected: Job | None = None
         self.decisions = 0
 
     def serve(self, now: int) -> None:
         while self.queue:
-            if not self.kept and not self.some_fit(now):
+            if not self.keeps and not self.some_fit(now):
                 return
             if self.selected is None:
                 visible = self.queue[: self.window]
@@ -312,7 +312,7 @@ class Selection(Machine):
                 self.decisions += 1
             head = self.selected
             if not self.fits(head, now):
-                if not self.kept:
+                if not self.keeps:
                     self.selected = None
                 self.backfill_around(head, now)
                 return

@@ -167,7 +167,7 @@ class Begin:
         (["first-pairs"], {"env_options": {"observation": "flat"}}, "first-pairs acts in"),
         (["easy-cos"], {}, "did you mean 'easy-co'"),
         ([], {"backfill": "easy"}, "unknown argument 'backfill'"),
-        ([], {"env_options": {"speedups": "nowhere.csv"}}, "there are no speedups"),
+        ([], {"env_options": {"speedups": "nowhere.csv"}}, "nowhere.csv: no such file"),
     ],
 )
 def test_bad_arguments(policies: Any, arguments: Any, message: str) -> None:

@@ -123,7 +123,7 @@ def test_files_are_found(tmp_path: Path) -> None:
         ("generated:mean=", "mean must be a number, not ''"),
         ("generated:codes", "codes must be a number, not ''"),
         ("generate", "no speedups 'generate': neither such a file .* nor generated:codes=16"),
-        ("nothing.csv", "no speedups 'nothing.csv': neither such a file"),
+        ("nothing.csv", "nothing.csv: no such file"),
         (7, "speedups must be a heatmap, a file or a text, not a int"),
     ],
 )

@@ -81,6 +81,7 @@ def scheduled(cluster: Cluster, workload: Workload, **words: Any) -> Any:
             limits=None,
             coschedule=None,
             lost=None,
+            suspended=None,
             level_changes=None,
             dispatching=None,
             keeps_books=False,

@@ -294,7 +294,7 @@ def test_generated_speedups_have_the_same_jobs_whatever_their_mean() -> None:
         ("codes", "give processes"),
         ("codes:processes=0", "codes: processes must be a whole number from 1"),
         ("codes:processes=two", "processes=two is not a number"),
-        ("codes:speedups=nowhere.json", r"there are no speedups 'nowhere\.json'"),
+        ("codes:speedups=nowhere.json", r"nowhere\.json: no such file"),
         ("codes:interval_s=4", "has no argument 'interval_s', only speedups, jobs"),
         ("codes:processes=1,arrivals=", "codes: arrivals must be one of"),
     ],
