@@ -31,6 +31,8 @@ from decimal import Decimal, getcontext
 from functools import cache
 from typing import Any
 
+from hypothesis import assume
+
 getcontext().prec = 50
 LN2 = Decimal(2).ln()
 
@@ -214,7 +216,7 @@ class SlowOrder:
         elif isinstance(self.kind, str):
             value = -self.ratio(self.kind, job.user, now)
         else:
-            value = Decimal(self.rest(job, now))
+            rest, priorities = Decimal(self.rest(job, now)), Decimal(0)
             processors = Decimal(self.processors or self.simulation.processors)
             first = self.simulation.jobs[0].submit
             capacities = (processors, processors * Decimal(self.busy))
@@ -224,5 +226,8 @@ class SlowOrder:
                 if weight:
                     ratio = self.ratio(what, job.user, now)
                     priority = self.accounts.priority(ratio, capacity, now - first)
-                    value += Decimal(weight) * priority
+                    priorities += Decimal(weight) * priority
+            # beside the rest rounding alone would tell whether so little is more than nothing
+            assume(not rest or not 0 < abs(priorities) < 1e-9)
+            value = rest + priorities
         return float(f"{value:.11e}")

@@ -342,7 +342,7 @@ def test_a_reward_of_ones_own() -> None:
         ({"allocation": "contiguous"}, "allocation: with speedups it is compact"),
         ({"partners": "worst"}, "partners"),
         ({"cluster": Cluster(256)}, "give a cluster"),
-        ({"speedups": "nowhere.csv"}, "there are no speedups"),
+        ({"speedups": "nowhere.csv"}, "nowhere.csv: no such file"),
         ({"speedups": generate_speedups(3)}, "which is none of the 3 codes"),
         ({"cluster": with_files()["cluster"]}, "says nothing without what codes read"),
         ({"estimate": "ave2"}, "estimate='ave2' and speedups of jobs"),
