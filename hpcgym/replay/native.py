@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
+import math
 import os
 import shutil
 import subprocess
@@ -83,7 +84,7 @@ class Conductor:
         self.file = file
         self._c = ctypes.CDLL(str(library("conductor")))
         self._c.conductor_open.restype = ctypes.c_void_p
-        for name in ("now", "begun", "ended"):
+        for name in ("now", "begun", "ended", "next_end"):
             getattr(self._c, f"conductor_{name}").restype = ctypes.c_int64
         opened = self._c.conductor_open(os.fsencode(file), ctypes.c_int64(round(now_s * _SECOND)))
         if opened is None:
@@ -109,8 +110,16 @@ class Conductor:
         """How many jobs run now."""
         return int(self._c.conductor_begun(self._self)) - self.ended
 
-    def advance(self, until_s: float, ended: int | None = None) -> None:
+    @property
+    def next_end_s(self) -> float:
+        """When the next of the jobs that run now ends [s]; inf: none runs."""
+        at = int(self._c.conductor_next_end(self._self))
+        return math.inf if at == _NEVER else at / _SECOND
+
+    def advance(self, until_s: float, ended: int | None = None, *, before: bool = False) -> None:
         """Move the clock to a time [s], or until so many jobs have run.
+
+        ``before``: or until it is time for a job to end, which it does when the clock goes on.
 
         Raises
         ------
@@ -119,7 +128,7 @@ class Conductor:
         target = ctypes.c_int64(round(until_s * _SECOND))
         jobs = ctypes.c_int64(_NEVER if ended is None else ended)
         limit = ctypes.c_int64(_LIMIT_NS)
-        while answer := self._c.conductor_advance(self._self, target, jobs, limit):
+        while answer := self._c.conductor_advance(self._self, target, jobs, before, limit):
             _check(answer)
 
     def run(self, command: Sequence[str], environment: Mapping[str, str]) -> str:

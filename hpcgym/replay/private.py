@@ -73,7 +73,8 @@ class PrivateSlurm:
     ----------
     version : such as ``Slurm 22.05.8``.
     zero_s : the time of the clock from which jobs' times are counted.
-    ends : is called whenever jobs have ended, while the clock stands still; or None.
+    asked : is called when a job is about to end, and when it has, while the clock stands still; or
+        None.
     """
 
     def __init__(
@@ -87,7 +88,7 @@ class PrivateSlurm:
     ) -> None:
         self.version = version_of(programs)
         self.zero_s = 0
-        self.ends: Callable[[], None] | None = None
+        self.asked: Callable[[], object] | None = None
         self._every_s, self._even_s = every_s, even_s
         self._programs, self._folder = programs, folder
         self._machine = machine
@@ -184,13 +185,23 @@ class PrivateSlurm:
         """
         # who looked around late, after a jump, does so in the middle of seconds from there on
         for until_s in (self.zero_s + time_s - 0.5, self.zero_s + time_s):
-            while self.ends is not None and self._clock.now_s < until_s:
-                before = self._clock.ended
-                self._clock.advance(until_s, before + 1)
-                if self._clock.ended > before:
-                    self.ends()
+            while self.asked is not None and self._clock.now_s < until_s:
+                self._advance_to_an_end(until_s, self.asked)
             self._clock.advance(until_s)
         self._check_daemons()
+
+    def _advance_to_an_end(self, until_s: float, asked: Callable[[], object]) -> None:
+        """Move the clock to a time, or until a job has ended, with a stop before it does.
+
+        When it ends, Slurm serves its queue at once: the order of then must be there before.
+        """
+        ended = self._clock.ended
+        self._clock.advance(until_s, ended + 1, before=True)
+        if self._clock.next_end_s <= self._clock.now_s:
+            asked()
+            self._clock.advance(until_s, ended + 1)
+        if self._clock.ended > ended:
+            asked()
 
     def submit(
         self, name: str, processors: int, requested_s: int, run_s: int, partition: str = PARTITION
@@ -238,11 +249,12 @@ class PrivateSlurm:
         since_s = self._clock.now_s
         while self._clock.ended < self._jobs:
             before = self._clock.ended
-            stop = self._jobs if self.ends is None else before + 1
-            self._clock.advance(self._clock.now_s + _DAY_S, stop)
+            until_s = self._clock.now_s + _DAY_S
+            if self.asked is None:
+                self._clock.advance(until_s, self._jobs)
+            else:
+                self._advance_to_an_end(until_s, self.asked)
             self._check_daemons()
-            if self.ends is not None and self._clock.ended > before:
-                self.ends()
             if self._clock.ended > before:
                 since_s = self._clock.now_s
                 continue

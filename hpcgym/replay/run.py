@@ -70,9 +70,9 @@ def replay_on_slurm(
     scheduler : rules that Slurm can be set to: ``backfill`` is "none", "until-shadow" or "slurm".
         Or a slurm.conf, by its path: then Slurm has its partitions, priorities and parameters. A
         weight of age Slurm ignores without a database: then it is driven in the order of the file.
-        Under another policy than "fcfs", or a threshold, Slurm is driven: at each submission and
-        end, while the clock stands still, the policy sets the priorities of the jobs that wait, as
-        :class:`hpcgym.drive.Driver` does.
+        Under another policy than "fcfs", or a threshold, Slurm is driven: at each submission, and
+        just before and after each end, while the clock stands still, the policy sets the priorities
+        of the jobs that wait, as :class:`hpcgym.drive.Driver` does.
     cluster : nodes of one core each, with partitions perhaps; None, or a pool: one node with all
         processors. Of a slurm.conf it is the same file, or None.
     step : is told what is done next, once for each job.
@@ -165,14 +165,10 @@ def _check(workload: Workload) -> None:
         raise WorkloadError(f"{workload.called(job)} runs for no time, and Slurm's jobs must run")
 
 
-def _asking(slurm: PrivateSlurm, rules: Scheduler) -> Callable[[], None]:
+def _asking(slurm: PrivateSlurm, rules: Scheduler) -> Callable[[], object]:
     """Return what asks a policy for the order of the queue now, while the clock stands still."""
     driver = slurm.driver(rules)
-
-    def ask() -> None:
-        driver.ask(slurm.now_s)
-
-    return ask
+    return lambda: driver.ask(slurm.now_s)
 
 
 def _submit(
@@ -180,13 +176,14 @@ def _submit(
     jobs: Workload,
     partitions: Sequence[str],
     step: Callable[[str], None],
-    ask: Callable[[], None] | None,
+    ask: Callable[[], object] | None,
 ) -> None:
     """Submit all jobs to their partitions at their times, and wait until they have ended.
 
-    ``ask`` is called after each time at which jobs have been submitted or have ended; or None.
+    ``ask`` is called after each time at which jobs have been submitted, and before and after each
+    at which they end; or None.
     """
-    slurm.ends = ask
+    slurm.asked = ask
     run_time = np.minimum(jobs.run_time, jobs.requested_time).tolist()
     rows = zip(
         jobs.submit_time.tolist(),

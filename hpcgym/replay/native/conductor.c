@@ -91,9 +91,23 @@ void conductor_close(struct conductor *self) {
     free(self);
 }
 
+static int sleeps(const struct slot *slot) {
+    return slot->pid && (slot->kind == WAIT || slot->kind == JOB) && !slot->over;
+}
+
 int64_t conductor_now(const struct conductor *self) { return self->shared->now; }
 int64_t conductor_begun(const struct conductor *self) { return self->shared->begun; }
 int64_t conductor_ended(const struct conductor *self) { return self->shared->ended; }
+
+/* When the next of the jobs that run now ends, or NEVER. */
+int64_t conductor_next_end(const struct conductor *self) {
+    int64_t found = NEVER;
+    for (int i = 0; i < self->shared->top_slot; i++) {
+        const struct slot *one = &self->shared->slots[i];
+        if (sleeps(one) && one->kind == JOB && one->deadline < found) found = one->deadline;
+    }
+    return found;
+}
 
 /* --- Is anybody awake? ------------------------------------------------------------------------- */
 
@@ -207,10 +221,6 @@ static enum answer settle(struct conductor *self, int64_t limit) {
 
 /* --- Moving the clock -------------------------------------------------------------------------- */
 
-static int sleeps(const struct slot *slot) {
-    return slot->pid && (slot->kind == WAIT || slot->kind == JOB) && !slot->over;
-}
-
 /* Returns who goes on first of those whose time has come: jobs, then waits by deadline. */
 static struct slot *first_due(struct shared *shared) {
     struct slot *found = 0;
@@ -246,8 +256,8 @@ static void happens(struct conductor *self) {
 
 /* Moves the clock to the next wait, at most to `target`. Once nothing has happened for a while,
    waits of seconds, in which Slurm only looks around, are passed over; without a waiting job all
-   but the ends of jobs are, once it has looked at its queue. */
-static enum answer step(struct conductor *self, int64_t target, int64_t limit) {
+   but the ends of jobs are, once it has looked at its queue. Returns whether a job ends now. */
+static int move(struct conductor *self, int64_t target) {
     struct shared *shared = self->shared;
     int64_t job = NEVER, any = NEVER, long_one = NEVER;
     for (int i = 0; i < shared->top_slot; i++) {
@@ -265,22 +275,25 @@ static enum answer step(struct conductor *self, int64_t target, int64_t limit) {
     int64_t heeded = fine ? any : waiting ? long_one : NEVER;
     int64_t next = job < heeded ? job : heeded;
     if (next > target) next = target;
-    if (next == NEVER) return release(self, limit); /* nobody waits */
+    if (next == NEVER) return 0; /* nobody waits */
     if (next > shared->now) __atomic_store_n(&shared->now, next, 5);
     if (self->fine != NEVER && next == job) happens(self);
     if (self->fine != NEVER && waiting && next == long_one) self->fine = next + FINE;
-    return release(self, limit);
+    return next == job;
 }
 
-/* Moves the clock to `target`, or until so many jobs have ended; for at most `limit` of real
-   time. Returns an enum answer. */
-int conductor_advance(struct conductor *self, int64_t target, int64_t ended, int64_t limit) {
+/* Moves the clock to `target`, or until so many jobs have ended, or, if `before`, until a job ends:
+   it has not yet, and nobody else has seen that time. For at most `limit` of real time. Returns an
+   enum answer. */
+int conductor_advance(struct conductor *self, int64_t target, int64_t ended, int before,
+                      int64_t limit) {
     int64_t begin = real();
     enum answer found = settle(self, limit);
     if (!found) found = release(self, limit); /* who was due at the end of the last call */
     while (!found && self->shared->now < target && self->shared->ended < ended) {
         if (self->shared->full) return FULL;
-        found = step(self, target, limit);
+        if (move(self, target) && before) return REACHED;
+        found = release(self, limit);
         if (!found && real() - begin > limit) return AGAIN;
     }
     return found;
@@ -293,7 +306,8 @@ int conductor_nudge(struct conductor *self, int64_t limit) {
     if (found) return found;
     int64_t fine = self->fine;
     self->fine = NEVER;
-    found = step(self, NEVER, limit);
+    move(self, NEVER);
+    found = release(self, limit);
     self->fine = fine;
     return found;
 }
