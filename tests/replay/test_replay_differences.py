@@ -119,6 +119,17 @@ def test_a_job_that_went_otherwise_is_told(
         made(simulated, records)
 
 
+def test_a_job_that_woke_a_second_late_is_counted(simulated: Result) -> None:
+    records = records_of(simulated)
+    last = int(simulated.end.argmax())
+    records[last] = records[last]._replace(end=records[last].end + 1)
+    found = made(simulated, records)
+    hpcgym.validate_schedule(found)
+    assert (found.end - simulated.end).sum() == found.end[last] - simulated.end[last] == 1
+    (counted,) = found.workload.cleaning.items() - simulated.workload.cleaning.items()
+    assert counted == ("repaired: run time a second or two more or less, as Slurm had it", 1)
+
+
 def test_equal_schedules_do_not_differ(simulated: Result) -> None:
     facts = facts_of(Replay(simulated, simulated))
     assert facts["same_starts"] == facts["close_starts"] == facts["mean_bsld_ratio"] == 1
