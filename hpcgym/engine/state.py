@@ -108,7 +108,7 @@ _PRESENT = (
     # of a depth between one reservation and all
     "reserved",  # reservations that the last pass made
     "last_reserved",  # the last job in primary order that has one, -1 if none
-    # where that is done at times of its own
+    # where that is done at times of its own, see engine/passes/looks.py
     "due",  # [s] when the next pass makes reservations, FOREVER if nothing is to be done then
     "look",  # [s] the same, whether or not there is anything to be done; -1 before the first event
     "waited",  # 1 if looks go on though nothing happens; on pools, if jobs waited at the last

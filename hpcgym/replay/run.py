@@ -34,7 +34,7 @@ from hpcgym.validation.validate import validate_schedule
 from hpcgym.workload import Workload
 from hpcgym.workload.partitions import partitions_of
 
-#: So much may a job run more or less than it should [s]: where a machine is very busy, one wakes late.
+#: So much longer or shorter may a job run than it should [s]: on a busy machine one wakes late.
 _OFF_S = 2
 _OFF = "repaired: run time a second or two more or less, as Slurm had it"
 _ROUNDED = "repaired: requested time rounded up to whole minutes, as Slurm has it"

@@ -9,7 +9,7 @@ at which the plan frees processors is the predicted end of a running job. So at 
 the plan still holds, and a job that comes after all who have reservations is judged alone.
 
 Where ``sim.every`` says so, as in Slurm, jobs start at an event in primary order until one does not
-fit now. A pass as above is made only so many seconds after the last one: see :func:`is_looked_at`.
+fit now. A pass as above is made only at looks, see :mod:`hpcgym.engine.passes.looks`.
 It looks at the first ``sim.tested`` jobs, and reserves nothing that begins later than
 ``sim.window`` seconds from now.
 
@@ -23,15 +23,14 @@ from typing import Any
 import numpy as np
 
 from hpcgym.compilation import jit, jit_part
-from hpcgym.engine.events import enqueue, leave_queue, next_pass, start
+from hpcgym.engine.events import enqueue, leave_queue, start
 from hpcgym.engine.ordered import BLOCK, NOTHING, block_at
 from hpcgym.engine.orders.scores import score_now
 from hpcgym.engine.passes.lining_up import line_up, sort_line
+from hpcgym.engine.passes.looks import is_looked_at, note_next_look
 from hpcgym.engine.state import (
-    A_RENEWAL,
     ALL_JOBS,
     BACKFILLED,
-    EACH_TIME,
     FOREVER,
     KEYED,
     NO_THRESHOLD,
@@ -40,7 +39,6 @@ from hpcgym.engine.state import (
     SCORED,
     SELECTION,
     SUBMISSION,
-    UNCORRECTED,
 )
 
 
@@ -72,6 +70,13 @@ def planning_of(
         barred = never_barred
 
     @jit
+    def start_queued(sim, jobs, keys, progress, blocks, entries, idle, machine, job):
+        """Start a queued job that has a place now."""
+        begin(sim, jobs, progress, blocks, entries, machine, job)
+        leave_queue(sim, jobs, progress, keys, blocks, entries, job)
+        start(sim, jobs, progress, blocks, entries, idle, job)
+
+    @jit
     def serve(sim, jobs, keys, progress, blocks, entries, profile, line, idle, machine, job):
         """Start a queued job now, or let it have a reservation if there may be one more."""
         if barred(machine, job):
@@ -92,9 +97,7 @@ def planning_of(
             return
         if sim.head >= 0:
             progress[job].marks += BACKFILLED
-        begin(sim, jobs, progress, blocks, entries, machine, job)
-        leave_queue(sim, jobs, progress, keys, blocks, entries, job)
-        start(sim, jobs, progress, blocks, entries, idle, job)
+        start_queued(sim, jobs, keys, progress, blocks, entries, idle, machine, job)
 
     @jit
     def may_start(sim, blocks, entries, profile, line):
@@ -202,9 +205,7 @@ def planning_of(
             if not fits_now(sim, jobs, progress, profile, line, machine, job):
                 sim.head, sim.shadow = job, -1
                 return
-            begin(sim, jobs, progress, blocks, entries, machine, job)
-            leave_queue(sim, jobs, progress, keys, blocks, entries, job)
-            start(sim, jobs, progress, blocks, entries, idle, job)
+            start_queued(sim, jobs, keys, progress, blocks, entries, idle, machine, job)
 
     @jit_part
     def do_pass(
@@ -223,23 +224,17 @@ def planning_of(
         if sim.depth == 0:  # strict order, only under restrictions: nothing is planned
             return
         queued = blocks[QUEUE].count
-        waits, woken = queued > 0, sim.woken
-        sim.woken = 0
-        if sim.every > 0 and not is_looked_at(sim, waits):
+        if sim.every > 0 and not is_looked_at(sim, queued > 0):
             return
         # under quotas a job with a reservation may be passed over now, since another has started
         if arrived == 1 and not bars and plan_holds(sim, keys, job):
             serve(sim, jobs, keys, progress, blocks, entries, profile, line, idle, machine, job)
-        elif waits:
+        elif queued > 0:
             plan(
                 sim, jobs, keys, scores, progress, blocks, entries, profile, line, idle, machine
             )  # fmt: skip
-            if sim.every > 0 and blocks[QUEUE].count > 0:
-                look_again(sim, queued, blocks[QUEUE].count)
-        sim.waited = np.int64(blocks[QUEUE].count > 0)
-        if sim.by_plan == 1:
-            left = blocks[QUEUE].count
-            note_next_look(sim, waits, left, woken == 0 or left < queued)
+        if sim.every > 0:
+            note_next_look(sim, queued, blocks[QUEUE].count)
 
     return do_pass
 
@@ -282,95 +277,6 @@ def keep_reservation(sim, progress, line, job):
     # where the order changes as jobs wait, the next pass may have another head: no promise
     if progress[job].promised < 0 and sim.primary < SELECTION:
         progress[job].promised = line[job].reserved
-
-
-@jit_part
-def is_looked_at(sim, waits):
-    """Return whether the jobs that wait are looked at now; if not, note when they are.
-
-    Slurm looks at the queue ``sim.every`` seconds after it last did, as long as jobs wait or
-    something has happened since. Else it looks at the next event. Looks at which nobody can start
-    are only counted, later.
-    """
-    late = sim.time - sim.look
-    if sim.look < 0:
-        sim.look = sim.time
-    elif late > 0 and sim.waited == 0:
-        if sim.had_planned == 1:  # nobody waited at that look, which has freed the nodes
-            sim.look += sim.every
-            sim.had_planned = 0
-        if sim.look < sim.time:
-            sim.look = max(sim.time, sim.look + sim.every)
-    elif late > 0:
-        sim.look += -(-late // sim.every) * sim.every
-    now = sim.look == sim.time
-    if now:
-        sim.look += sim.every
-    sim.due = sim.look if waits and not now else FOREVER
-    sim.waited = np.int64(waits)
-    return now
-
-
-@jit_part
-def look_again(sim, queued, left):
-    """After a look, note when jobs that wait may be able to start though nothing happens.
-
-    They may if their order or a predicted end changes, or once a reservation that was too late is
-    near enough. They may if jobs have started in this look: others are among the first now, and on
-    nodes reservations go by what running jobs leave. Else the next look would find what this one
-    did. ``queued`` jobs waited before the look, ``left`` do after it.
-    """
-    moves = sim.primary >= SCORED or sim.threshold != NO_THRESHOLD
-    if moves or sim.correction != UNCORRECTED or left < queued:
-        sim.due = sim.look
-    elif sim.beyond < FOREVER:
-        late = max(sim.beyond - sim.window - sim.look, 0)
-        sim.due = sim.look + -(-late // sim.every) * sim.every
-
-
-@jit_part
-def note_next_look(sim, waits, left, happened):
-    """After a look on nodes, note whether others follow though nothing happens.
-
-    Slurm looks again if something has changed since it looked. So has it for Slurm where two jobs
-    wait, where a plan reserves a node without a job, or the plan before did, and where a job would
-    fit before the time that it was tried from. Then all looks that follow find the same. ``waits``:
-    whether jobs waited at this look; ``left``: how many do after it; ``happened``: whether it has
-    changed something itself, or came with an event.
-    """
-    last = sim.had_planned
-    if not waits:
-        sim.had_planned = 0
-        return
-    sim.had_planned = np.int64(sim.idle_planned > 0)
-    again = left > 1 or sim.had_planned == 1 or sim.put_off == 1
-    sim.waited = np.int64(again)
-    if not (again or happened or last == 1):  # there is no look until something happens
-        sim.look -= sim.every
-        sim.due = FOREVER
-    elif not again and sim.due > sim.look:
-        sim.due = FOREVER
-
-
-@jit_part
-def next_planned_pass(
-    sim, jobs, progress, users, history, blocks, entries, freed, idle, ended, machine, stop_time
-):
-    """Advance to the next event, or to when reservations are to be made.
-
-    Orders that are worked out anew at each pass are asked for as before a pass at an event.
-    """
-    stop = min(stop_time, sim.due)
-    if next_pass(sim, jobs, progress, users, history, blocks, entries, freed, idle, ended, stop):
-        return True
-    if sim.asked != 0 or sim.due > stop_time or sim.due == FOREVER:
-        return False
-    sim.time = sim.due
-    sim.woken = 1
-    if sim.renews == EACH_TIME and sim.next > sim.started:
-        sim.asked = A_RENEWAL
-        return False
-    return True
 
 
 @jit_part

@@ -22,7 +22,8 @@ from hpcgym.engine.events import enqueue, leave_queue, start
 from hpcgym.engine.loop import loop_of
 from hpcgym.engine.ordered import BLOCK, block_at, records, whole_numbers
 from hpcgym.engine.passes.lining_up import line_up, sort_line
-from hpcgym.engine.passes.planning import never_barred, next_planned_pass, planning_of
+from hpcgym.engine.passes.looks import next_planned_pass
+from hpcgym.engine.passes.planning import never_barred, planning_of
 from hpcgym.engine.passes.requeueing import (
     LOG,
     log_is_full,

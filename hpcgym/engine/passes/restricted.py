@@ -19,7 +19,8 @@ from hpcgym.engine.events import enqueue
 from hpcgym.engine.loop import loop_of
 from hpcgym.engine.ordered import BLOCK, block_at
 from hpcgym.engine.passes.dependencies import Dependencies, follow, line_up_due, next_coming
-from hpcgym.engine.passes.planning import next_planned_pass, planning_of
+from hpcgym.engine.passes.looks import next_planned_pass
+from hpcgym.engine.passes.planning import planning_of
 from hpcgym.engine.passes.quotas import Quotas, exceeds, note, settle
 from hpcgym.engine.passes.windows import Windows, are_left, forget_over, next_over
 from hpcgym.engine.state import (

@@ -18,7 +18,8 @@ from hpcgym.engine.machines.nodes.filling import FIRST_FIT, note_waiting, weigh,
 from hpcgym.engine.machines.nodes.placement import fits as fits_free
 from hpcgym.engine.machines.nodes.placement import move, take
 from hpcgym.engine.machines.nodes.placement import place_now as find_nodes
-from hpcgym.engine.passes.planning import next_planned_pass, planning_of
+from hpcgym.engine.passes.looks import next_planned_pass
+from hpcgym.engine.passes.planning import planning_of
 from hpcgym.engine.passes.preempting import CANCEL, REQUEUE, loop_preempting
 from hpcgym.engine.passes.requeueing import note_cells
 from hpcgym.engine.passes.restricted import loop_restricted

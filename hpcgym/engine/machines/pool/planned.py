@@ -20,7 +20,8 @@ from hpcgym.engine.machines.pool.profile import (
 )
 from hpcgym.engine.ordered import BLOCK, block_at
 from hpcgym.engine.passes.joining import HALF_MINUTE, raised, rounded, rounded_end, wider
-from hpcgym.engine.passes.planning import next_planned_pass, planning_of
+from hpcgym.engine.passes.looks import next_planned_pass
+from hpcgym.engine.passes.planning import planning_of
 from hpcgym.engine.passes.preempting import loop_preempting
 from hpcgym.engine.passes.restricted import loop_restricted
 from hpcgym.engine.state import FOREVER, NO_STEP, RUNNING
