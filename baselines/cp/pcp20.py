@@ -26,8 +26,8 @@ than of the node's cores. Counted, it is never short where cores are not; but it
 be contiguous then.
 
 **Positions are contiguous**, and a unit keeps its own while it runs. That is stricter than counting
-what a node has free: docs/dispatchers.md. What runs already has positions that the log does not
-know; see :func:`boxes.running_boxes`.
+what a node has free: docs/constraint-programming.md. What runs already has positions that the log
+does not know; see :func:`boxes.running_boxes`.
 """
 
 from __future__ import annotations

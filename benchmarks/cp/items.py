@@ -157,8 +157,8 @@ ITEMS: tuple[Item, ...] = (
     ),
     _figure("3.5", "queue of all dispatchers by duration", ("3.3.3",), "box of queue"),
     built(THESIS, "algorithm 1, equations 4.1 to 4.3", "PRB and SDPRB", "docs/dispatchers.md"),
-    built(THESIS, "equations 4.4 to 4.12", "CPH-0 to CPH-3", "docs/dispatchers.md"),
-    built(THESIS, "equations 4.13 and 4.14", "pure CP-0 to CP-3", "docs/dispatchers.md"),
+    built(THESIS, "equations 4.4 to 4.12", "CPH-0 to CPH-3", "docs/constraint-programming.md"),
+    built(THESIS, "equations 4.13 and 4.14", "pure CP-0 to CP-3", "docs/constraint-programming.md"),
     left_out(
         THESIS,
         "algorithm 2",
@@ -183,8 +183,8 @@ ITEMS: tuple[Item, ...] = (
         "of another solver, language and machine, on jobs that are not public",
     ),
     no_result(PAPER, "figure 1", "sizes of machines of the top 500"),
-    built(PAPER, "section 2", "PCP'19 and HCP'19", "docs/dispatchers.md"),
-    built(PAPER, "section 3, figures 2 and 3", "PCP'20", "docs/dispatchers.md"),
+    built(PAPER, "section 2", "PCP'19 and HCP'19", "docs/constraint-programming.md"),
+    built(PAPER, "section 3, figures 2 and 3", "PCP'20", "docs/constraint-programming.md"),
     Item(
         PAPER,
         "table 1",

@@ -23,12 +23,12 @@ AllocationOption = Annotated[
     typer.Option(
         metavar="NAME",
         help="Which nodes of --cluster are filled first: by number (first-fit), those with the"
-        " least free (best-fit), the most free (worst-fit), without scarce resources (balanced),"
-        " with least left of what waiting jobs ask for (weighted), by both (hybrid),"
-        " or at random (random[:SEED]);"
-        " contiguous: each job has nodes of its own, in a row. With --speedups how jobs lie on"
-        " nodes: compact, spread (half of each socket, alone), half-socket or part:K (one of K"
-        " parts of each socket; others may have the rest).",
+        " least free (best-fit), those with the most free (worst-fit), those without scarce"
+        " resources (balanced), those with least left of what waiting jobs ask for (weighted), by"
+        " both rules (hybrid), or at random (random[:SEED]). contiguous: each job has nodes of its"
+        " own, in a row. With --speedups, how jobs lie on nodes: compact, spread (half of each"
+        " socket, alone), half-socket or part:K (one of K parts of each socket; others may have"
+        " the rest).",
         show_default="first-fit; with --speedups compact, co-schedulers half-socket",
         rich_help_panel="Machine",
     ),

@@ -69,11 +69,11 @@ def drive(
 ) -> None:
     """Let a policy order the queue of the Slurm that this machine talks to.
 
-    It asks squeue for the jobs that wait, and sets their priorities with scontrol, of those alone
-    whose places change. Slurm does all else. Jobs that are held stay so. It runs until Ctrl-C, and
-    when it ends, however it does, the jobs whose priorities it set get Slurm's own again.
+    It asks squeue for the waiting jobs. With scontrol it sets the priorities of those whose places
+    change. Slurm does all else, and jobs that are held stay held. It runs until Ctrl-C. When it
+    ends, for whatever reason, the jobs whose priorities it set get Slurm's own again.
 
-    Setting priorities takes the rights of an operator of Slurm.
+    To set priorities, you need the rights of an operator of Slurm.
     """
     every_s = _seconds(every)
 

@@ -61,7 +61,7 @@ def explain(
         str | None,
         typer.Option(
             metavar="size|user|group|code|queue|partition|week",
-            help="Without --job: groups of jobs, a row each. Of several schedulers each is a row.",
+            help="Without --job: groups of jobs, a row each. Several schedulers have a row each.",
             show_default="size",
         ),
     ] = None,
@@ -69,8 +69,8 @@ def explain(
         list[str] | None,
         typer.Option(
             metavar="NAME...",
-            help="The scheduler whose schedule is explained; under others, behind it, the wait of"
-            " the same job is shown.",
+            help="The scheduler whose schedule is explained. If you name others behind it, you see"
+            " how long the same job waits under them.",
             show_default="easy",
             rich_help_panel="Scheduler",
             autocompletion=completion.schedulers,
@@ -81,8 +81,8 @@ def explain(
         typer.Option(
             metavar="N",
             min=0,
-            help="How many jobs are left out, one at a time, to see whether this one would have"
-            " started earlier: those that used most while it waited.",
+            help="How many other jobs are tried: one at a time is left out, to see whether this job"
+            " would have started earlier. Those that used most while it waited are taken.",
             show_default=str(MOST),
         ),
     ] = None,
@@ -105,8 +105,8 @@ def explain(
 
     With --job: what it waited for, who started before it, and who delayed it.
 
-    The passes of its wait are simulated again, and then the whole log without each of the jobs that
-    ran while it waited: a job delayed it if it would have started earlier without that one.
+    For this, the whole log is simulated again without each of the jobs that ran while it waited. A
+    job delayed it if it would have started earlier without that job.
 
     Without --job, say what all jobs waited for, in hours and shares, by --by.
     """

@@ -49,8 +49,8 @@ def explore(
         list[str] | None,
         typer.Option(
             metavar="NAME...",
-            help="One scheduler, or several, of which two are shown one above the other. The live"
-            " app has one or two, and the second changes.",
+            help="One scheduler or several; two at a time are shown, one above the other. The live"
+            " app takes one or two, and its sliders change the second.",
             show_default="easy",
             rich_help_panel="Scheduler",
             autocompletion=completion.schedulers,
@@ -95,8 +95,8 @@ def explore(
     """Look into a schedule down to each job: zoom, pick jobs, compare two schedulers.
 
     With --output it is one file to keep or to send. Without, it is a live app on this machine
-    alone, until Ctrl-C: sliders change order, backfilling, estimates, threshold, hold and the size
-    of the machine, the schedule follows, and a click on a job says why it waited.
+    alone, until Ctrl-C. Sliders change order, backfilling, estimates, threshold, hold and the size
+    of the machine, and the schedule follows. A click on a job says why it waited.
     """
     outcome = explored(workload, scheduler, rules, reading)
     if output_file is None:

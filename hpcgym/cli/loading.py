@@ -127,8 +127,8 @@ class MachineReading(PoolReading):
             metavar="NAME|FILE",
             help="A machine with nodes: a ready-made one of the list below, or a TOML file (hpcgym"
             " machines NAME prints one to begin with). Without it the machine is a pool of"
-            " processors. Cleaning goes by its size; jobs that the empty machine does not hold for"
-            " another reason: see --unfit.",
+            " processors. Cleaning drops jobs larger than it; --unfit is about others that do not"
+            " fit.",
             show_default=False,
             autocompletion=completion.machines,
         ),
@@ -140,8 +140,8 @@ class MachineReading(PoolReading):
             "|contiguous",
             help="Which nodes of --cluster are filled first: by number, those with the least free,"
             " those with the most free, those without scarce resources (balanced), those on which"
-            " least is left of what waiting jobs ask for (weighted), by both (hybrid), or at"
-            " random; contiguous: each job has nodes of its own, in a row.",
+            " least is left of what waiting jobs ask for (weighted), by both rules (hybrid), or at"
+            " random. contiguous: each job has nodes of its own, in a row.",
             show_default="first-fit",
         ),
     ] = None

@@ -50,8 +50,8 @@ BackfillOption = Annotated[
     str | None,
     typer.Option(
         metavar="easy|until-shadow|none",
-        help="With or without backfilling; until-shadow: of jobs that end before the first that"
-        " waits can start.",
+        help="Whether jobs are backfilled; until-shadow: only those that end before the first"
+        " waiting job can start.",
         show_default="easy",
         rich_help_panel="Scheduler",
     ),
@@ -133,8 +133,8 @@ class PredictedRules(BackfillRules):
         str | None,
         typer.Option(
             metavar="NAME",
-            help="What run times are predicted to be, for backfilling; hpcgym simulate --help lists"
-            " the names.",
+            help="How run times are predicted for backfilling; hpcgym simulate --help lists the"
+            " names.",
             show_default=False,
             autocompletion=completion.estimates,
         ),
@@ -144,7 +144,8 @@ class PredictedRules(BackfillRules):
         str | None,
         typer.Option(
             metavar="NAME",
-            help="What policies look at in place of requested times; as --estimate.",
+            help="Which run times policies look at in place of requested times; names as for"
+            " --estimate.",
             show_default=False,
             autocompletion=completion.estimates,
         ),
@@ -185,9 +186,10 @@ class _AllRules(WeighedRules):
         str | None,
         typer.Option(
             metavar="requested|incremental|recursive-doubling|predicted-again|kill|next-second",
-            help="What a prediction that turned out too short becomes: the requested time; somewhat"
-            " more; twice the time so far; what the estimate says then; nothing, for the job is"
-            " killed (kill); or, for dispatchers, the next second, again and again (next-second).",
+            help="What replaces a prediction that was too short: the requested time; somewhat more"
+            " (incremental); twice the time so far; what the estimate says then (predicted-again);"
+            " nothing, because the job is killed (kill); or, for dispatchers, the next second, over"
+            " and over (next-second).",
             show_default=False,
         ),
     ] = None
@@ -197,11 +199,11 @@ class _AllRules(WeighedRules):
         typer.Option(
             metavar="user:jobs=10|...|FILE",
             help="How many jobs or processors may run at once: of each user, group, queue,"
-            " partition or array (user:jobs=10), of some (queue=normal:processors=512), of each"
-            " user of some (queue=normal/user:jobs=10+processors=64), of all (all:jobs=100);"
-            " several between ';'. How many may run or wait: user:submitted=50; others are"
-            " submitted later. Or a file that sacctmgr -P show qos printed, or one of sacct for the"
-            " throttles of its arrays.",
+            " partition or array (user:jobs=10), of one of them (queue=normal:processors=512), of"
+            " each user of one (queue=normal/user:jobs=10+processors=64), or of all (all:jobs=100)."
+            " How many may run or wait: user:submitted=50; other jobs are submitted later. Put ';'"
+            " between several quotas. Or a file that sacctmgr -P show qos printed, or a dump of"
+            " sacct, for the throttles of its arrays.",
             show_default=False,
         ),
     ] = None
@@ -209,9 +211,9 @@ class _AllRules(WeighedRules):
         str | None,
         typer.Option(
             metavar="BEGIN/END|...|FILE",
-            help="When the machine is closed to jobs, which is known from the beginning: dates or"
-            " seconds of the log (2026-03-01T08:00/2026-03-02T08:00); a part of it with"
-            " :processors=32 or :nodes=gpu,0-3 behind; several between ';'. Or a file as of"
+            help="When the machine is closed to jobs, as is known from the beginning: dates or"
+            " seconds of the log (2026-03-01T08:00/2026-03-02T08:00). Add :processors=32 or"
+            " :nodes=gpu,0-3 to close a part of it. Put ';' between several. Or a file like that of"
             " --failures.",
             show_default=False,
         ),
@@ -247,10 +249,10 @@ class SimulatedRules(_AllRules, _Order):
         str | None,
         typer.Option(
             metavar="none|easy|until-shadow|K|slurm|conservative|fill",
-            help="Which queued jobs have a reservation that others must not delay: none (nobody"
-            " overtakes), the first (until-shadow: others must end before it), the first K, or"
-            " all; slurm: as Slurm does it, every 30 s (slurm:bf_interval=60); with --speedups"
-            " also fill: whatever finds room starts.",
+            help="Which queued jobs have a reservation that others must not delay: none, and no"
+            " job overtakes; the first (easy; until-shadow: others must end before it begins); the"
+            " first K; all (conservative). slurm: as Slurm does it, every 30 s"
+            " (slurm:bf_interval=60). With --speedups also fill: any job that finds room starts.",
             show_default=False,
         ),
     ] = None
@@ -269,10 +271,10 @@ class SimulatedRules(_AllRules, _Order):
         str | None,
         typer.Option(
             metavar="partition:interactive>batch|...|FILE",
-            help="Which jobs stop others to start at once: of a partition, a queue or QOS"
-            " (qos:high>low), a user or a group; several between ';'. Stopped jobs wait again and"
-            " run from the beginning; with ',cancel' behind they do not run again, with ',suspend'"
-            " they go on later with what is left. Or a file that sacctmgr -P show qos printed.",
+            help="Which jobs may stop others to start at once: those of a partition, a queue or QOS"
+            " (qos:high>low), a user or a group. Put ';' between several. Stopped jobs wait again"
+            " and run from the beginning; add ',cancel', and they do not run again, or ',suspend',"
+            " and they go on later. Or a file that sacctmgr -P show qos printed.",
             show_default=False,
         ),
         OWN_COMMAS,
@@ -281,9 +283,9 @@ class SimulatedRules(_AllRules, _Order):
         str | None,
         typer.Option(
             metavar="none|after|closed-loop",
-            help="When jobs come that follow others, by preceding_job and think_time: when the log"
-            " says; not before the others have ended and the user has thought; or just then,"
-            " whatever the log says.",
+            help="When jobs that follow others (preceding_job, think_time) are submitted: when the"
+            " log says (none); then, but not before the others have ended and the user has thought"
+            " (after); or as soon as this is so, whatever the log says (closed-loop).",
             show_default="none",
         ),
     ] = None
@@ -291,8 +293,8 @@ class SimulatedRules(_AllRules, _Order):
         str | None,
         typer.Option(
             metavar="SECONDS|measured",
-            help="How long each call of a dispatcher takes; what it answers starts so much later."
-            " measured: by the clock, another in each run.",
+            help="How long each call of a dispatcher takes: the jobs that it names start so much"
+            " later. measured: the time on the clock, so no two runs are the same.",
             show_default=False,
         ),
     ] = None
@@ -325,9 +327,9 @@ class EvaluatedRules(_AllRules):
         str | None,
         typer.Option(
             metavar="NAME",
-            help="What run times are predicted to be, for backfilling, in environments and of"
-            " policies by name; names as for hpcgym simulate. Schedulers that have one of their"
-            " own, as easy++ does, keep it and its correction.",
+            help="How run times are predicted for backfilling, in environments and of policies by"
+            " name; names as for hpcgym simulate. Schedulers with an estimate of their own, such as"
+            " easy++, keep it and its correction.",
             show_default="as agents were trained, or requested",
             autocompletion=completion.estimates,
         ),
@@ -336,7 +338,7 @@ class EvaluatedRules(_AllRules):
         str | None,
         typer.Option(
             metavar="NAME",
-            help="What policies look at in place of requested times, likewise.",
+            help="Which run times policies look at in place of requested times, likewise.",
             show_default="as agents were trained, or requested",
             autocompletion=completion.estimates,
         ),

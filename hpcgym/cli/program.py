@@ -100,7 +100,7 @@ def _options(
         typer.Option(
             metavar="FILE",
             help="Take options of commands from a TOML file, such as [simulate] with scheduler ="
-            ' "saf" below it. What stands behind COMMAND wins. No file is read unless named here.',
+            ' "saf" below it. Options behind COMMAND win. No file is read unless you name it here.',
             show_default=False,
         ),
     ] = None,

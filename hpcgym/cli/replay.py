@@ -56,8 +56,8 @@ def replay(
             metavar="NAME",
             help="What Slurm is set to: fcfs, or easy with backfill until-shadow or slurm, as in"
             " easy:backfill=slurm:bf_interval=60. Another policy drives it, as in"
-            " saf:backfill=none: it sets the priorities at each event. A slurm.conf says all that,"
-            " and which partitions there are; it is --cluster then, too.",
+            " saf:backfill=none: it sets the priorities at each event. Or a slurm.conf, which has"
+            " the partitions too; it is then the --cluster as well.",
             rich_help_panel="Scheduler",
             autocompletion=completion.schedulers,
         ),
@@ -89,9 +89,9 @@ def replay(
 ) -> None:
     """Run a workload on an unmodified Slurm, and compare its schedule with the simulated one.
 
-    slurmctld and slurmd run on loopback under a clock that jumps from event to event, a hundred
-    times as fast as real time and more; jobs sleep for their run times. Whatever happens, nothing
-    of them is left. It needs Linux, Slurm and a C compiler: apt-get install slurmctld slurmd
+    slurmctld and slurmd run on loopback; jobs sleep for their run times. Their clock jumps from
+    event to event, a hundred times as fast as real time and more. They are always stopped and
+    removed at the end. Replays need Linux, Slurm and a C compiler: apt-get install slurmctld slurmd
     slurm-client gcc libc6-dev.
 
     Without --cluster Slurm has one node with all processors. Its back-filling reserves whole nodes:

@@ -63,7 +63,7 @@ QuickOption = Annotated[
 
 @reproduce.callback()
 def _reproduce() -> None:
-    """Compute a published study anew, its own values beside ours."""
+    """Compute a published study anew, and show the published values beside ours."""
 
 
 def _readings() -> list[tuple[str, str]]:

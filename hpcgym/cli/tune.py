@@ -70,7 +70,7 @@ class _Searched:
         str,
         typer.Option(
             metavar="weekly_bsld|mean_bsld|mean_wait",
-            help="What the search makes small: the mean bounded slowdown of weeks, each of"
+            help="What the search minimises: the mean bounded slowdown of weeks, each of"
             " which counts as much as any other; that of all jobs; or the mean wait.",
         ),
     ] = "weekly_bsld"
@@ -95,7 +95,7 @@ class _Searched:
             metavar="N", help="About how many rules are tried, after a first look at all kinds."
         ),
     ] = 3000
-    seed: Annotated[int, typer.Option(metavar="N", help="Of what is random.")] = 0
+    seed: Annotated[int, typer.Option(metavar="N", help="Seed of all random choices.")] = 0
 
     def given(self) -> dict[str, Any]:
         """Return what a plan takes."""

@@ -364,8 +364,20 @@ def table() -> str:
     for feature in FEATURES:
         cells = ["no" if refuses(place, feature) else "yes" for place in PLACES]
         lines.append(_row([FEATURES[feature], *cells]))
-    reasons = [f"- {_named(a)}, {_named(b)}: {why}." for (a, b), why in APART.items()]
-    return "\n".join([*lines, "", *reasons])
+    return "\n".join([*lines, "", *_reasons()])
+
+
+def _reasons() -> list[str]:
+    """Return the reasons as a list in Markdown; what has the same reasons stands in one line."""
+    others: dict[tuple[str, str], list[str]] = {}  # by a thing and a reason
+    for (one, other), why in APART.items():
+        others.setdefault((one, why), []).append(_named(other))
+    things: dict[tuple[str, str], list[str]] = {}  # by what they do not go with, and the reason
+    for (one, why), named in others.items():
+        things.setdefault(("; ".join(named), why), []).append(_named(one))
+    return [
+        f"- {'; '.join(ones)}, *not with* {named}: {why}." for (named, why), ones in things.items()
+    ]
 
 
 def _row(cells: list[str]) -> str:

@@ -16,7 +16,7 @@ _MAY_BE_ZERO = ("bf_job_part_count_reserve", "bf_window_linear")
 class SlurmBackfill:
     """Slurm's way to back-fill: at events jobs start in order; others start from time to time.
 
-    docs/semantics.md says which schedules it makes, and what Slurm does beside that.
+    docs/slurm.md says which schedules it makes, and what Slurm does beside that.
 
     Attributes
     ----------

@@ -70,7 +70,7 @@ them, the ceiling is used | the lowest level | the highest |
 | `"nodes"` | how many nodes may be on: x N of N, rounded to the nearest. The others are counted \
 from node 0, so that chassis and racks go dark together; they are switched off as they become \
 free. Nodes that may be on again are switched on | all are switched off | all may be on |
-| `"power"` | no job starts that would raise the charged power (`docs/semantics.md`) above \
+| `"power"` | no job starts that would raise the charged power (`docs/power-rules.md`) above \
 idle + x (greatest - idle): idle is the power of the idle machine, greatest that with all nodes \
 busy | that of the idle machine | no cap |
 

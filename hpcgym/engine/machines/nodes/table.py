@@ -4,7 +4,7 @@ The plan has the predicted ends of the running jobs, and when reservations and w
 end, each of which takes whole nodes: its table. A job is tried on the nodes that are open in the
 table while it would run, if it started now: beside the running jobs, and then with these gone one
 after the other, several at once where they end together. Where that gives no place, or one after
-other nodes have become open, it is tried from then on; see docs/semantics.md.
+other nodes have become open, it is tried from then on; see docs/slurm.md.
 
 ``nodes.shut`` has four rows: how many in the table hold a node at a time; 1 where it is shut at
 that time; 1 where it is shut at any time looked at; 1 where it is reserved and no job has it.
