@@ -92,8 +92,10 @@ class Asked:
     by: Annotated[
         str | None,
         typer.Option(
-            metavar="slice|seed|shuffle",
-            help="A row for each, such as each week.",
+            metavar="slice|seed|shuffle|class|user",
+            help="A row for each, such as each week. Classes of jobs are short, below 10 minutes,"
+            ' medium, below 2 hours, and long; classes and users need by = ["class", "user"] in'
+            " the experiment.",
             show_default="one row for all",
         ),
     ] = None
@@ -103,6 +105,18 @@ class Asked:
         """Whether more than the usual means are asked for."""
         return bool(self.ci or self.paired or self.normalise or self.by)
 
+    def read(self, folder: Path) -> pd.DataFrame:
+        """Return the rows of a sweep that the table is made of."""
+        from hpcgym.schedule.groups import GROUPED_BY
+        from hpcgym.sweep import read_table
+
+        rows = read_table(folder)
+        if self.by is None:
+            return rows
+        known = [name for name in OF_JOBS if name in rows]
+        check_choice("--by", self.by, [*known, *GROUPED_BY])
+        return read_table(folder, self.by) if self.by in GROUPED_BY else rows
+
     def metrics_of(self, rows: pd.DataFrame) -> list[Metric]:
         """Return the metrics of the table.
 
@@ -111,8 +125,9 @@ class Asked:
         HpcgymError : one that the sweep has not, or one twice.
         """
         from hpcgym.report.tables import COMPARED, SHARED, described
+        from hpcgym.schedule.groups import GROUPED_BY
 
-        keys = (*OF_GROUPS, *OF_JOBS, "scheduler")
+        keys = (*OF_GROUPS, *OF_JOBS, *GROUPED_BY, "scheduler")
         found = [str(name) for name in rows.columns if name not in keys]
         if self.metric:
             chosen = [name.strip() for text in self.metric for name in text.split(",")]
@@ -316,13 +331,13 @@ def _each(rows: pd.DataFrame) -> str:
     return table(heading, lines, words=range(len(keys)), sortable=True)
 
 
-def save_of_slices(
-    folder: Path, rows: pd.DataFrame, asked: Asked, where: Path, width: float
-) -> list[Path]:
+def save_of_slices(folder: Path, asked: Asked, where: Path, width: float) -> list[Path]:
     """Write profiles and ranks of each metric that is asked for, over all simulations."""
     from hpcgym.evaluation.figures import slice_figures
     from hpcgym.report.figures import write_figures
+    from hpcgym.sweep import read_table
 
+    rows = read_table(folder)
     jobs = [name for name in (*OF_GROUPS, *OF_JOBS) if name in rows]
     unit = rows.groupby(jobs, sort=False, dropna=False).ngroup()
     chosen = asked.metrics_of(rows) if asked.metric else asked.metrics_of(rows)[:1]

@@ -13,6 +13,7 @@ from typing import Any, cast
 
 from hpcgym.cluster import Cluster, find_cluster
 from hpcgym.errors import HpcgymError, WorkloadWarning
+from hpcgym.schedule.groups import metrics_by
 from hpcgym.schedule.metrics import told_metrics
 from hpcgym.scheduler.limit_texts import read_limits
 from hpcgym.scheduler.own_code import module_file, names_code, own_rule
@@ -30,9 +31,7 @@ OWN_RULES = ("policy", "dispatcher")
 PAIR_ESTIMATES = ("known", "learned")
 
 
-def simulate_task(
-    task: dict[str, Any], folder: str, digests: Mapping[str, str]
-) -> dict[str, float | int]:
+def simulate_task(task: dict[str, Any], folder: str, digests: Mapping[str, str]) -> dict[str, Any]:
     """Simulate one slice of a workload under one scheduler.
 
     Parameters
@@ -44,7 +43,9 @@ def simulate_task(
     Returns
     -------
     metrics : those that the task names, or all, but for energies where nobody gave watts. Under
-        limits of another kind ``cap_exceeded_s`` and ``budget_exceeded_j`` are nan.
+        limits of another kind ``cap_exceeded_s`` and ``budget_exceeded_j`` are nan. Where the task
+        says ``by``, also ``by``: "class" or "user" -> what
+        :func:`hpcgym.schedule.groups.metrics_by` returns.
 
     Raises
     ------
@@ -84,7 +85,9 @@ def simulate_task(
     )
     # not all limits and schedulers of a sweep have the metrics that some of them have
     known = dict.fromkeys(task["metrics"], math.nan) | result.metrics
-    return {name: known[name] for name in task["metrics"] or told_metrics(result)}
+    found = {name: known[name] for name in task["metrics"] or told_metrics(result)}
+    groups = {by: metrics_by(result, by, task["metrics"]) for by in task.get("by", ())}
+    return found | ({"by": groups} if groups else {})
 
 
 @lru_cache(maxsize=4)
