@@ -297,6 +297,8 @@ def table(
     if format in (TableFormat.json, TableFormat.csv):
         show = output.print_json if format is TableFormat.json else output.print_csv
         show(_plain_rows(asked.numbers(rows) if asked.statistics else rows))
+        if asked.statistics and means.few:
+            note(means.few)
     elif format is TableFormat.table:
         output.console().print(rich_means(means))
     else:

@@ -36,12 +36,14 @@ class Means(NamedTuple):
     heading : of the others.
     rows : of each row the cells, (text, is it the best of its workload).
     notes : what is said below, in lines.
+    few : which rows have no interval, in a line; empty if all have, or none is asked for.
     """
 
     keys: list[str]
     heading: list[str]
     rows: list[list[tuple[str, bool]]]
     notes: list[str]
+    few: str
 
 
 class TableFormat(StrEnum):
@@ -171,7 +173,8 @@ def means_of(rows: pd.DataFrame, first: str, asked: Asked) -> Means:
         ]
         for place, line in enumerate(lines)
     ]
-    return Means(keys, heading, cells, _notes(lines, metrics, first, asked))
+    few = _few(lines) if any(name.endswith("_low") for name in table.columns) else ""
+    return Means(keys, heading, cells, _notes(lines, metrics, first, asked), few)
 
 
 def _column(
@@ -217,11 +220,7 @@ def _notes(
     lines: list[dict[Hashable, Any]], metrics: list[Metric], first: str, asked: Asked
 ) -> list[str]:
     """Return what is said below the table."""
-    from hpcgym.evaluation.intervals import FEWEST, why_no_intervals
-
-    most = max((line["simulations"] for line in lines), default=0)
-    told = why_no_intervals(most, "simulations")
-    told = told or f"bootstrap intervals, of {FEWEST} simulations or more"
+    told = _few(lines) or "bootstrap intervals"
     improves = any(metric.name == _IMPROVEMENT for metric in metrics)
     notes = [f"makespans improve over those of {first}; {told}"] if improves else []
     if (asked.ci or asked.paired) and not improves:
@@ -240,6 +239,18 @@ def _notes(
                 text = f"{without:,} simulations have no ratio of {metric.name}"
                 notes.append(f"{text}: one of the values is missing or not above 0")
     return notes
+
+
+def _few(lines: list[dict[Hashable, Any]]) -> str:
+    """Return which lines have too few simulations for an interval, in a line; nothing if none."""
+    from hpcgym.evaluation.intervals import FEWEST, why_no_intervals
+
+    numbers = [line["simulations"] for line in lines]
+    few = sum(number < FEWEST for number in numbers)
+    if few == len(lines):
+        return why_no_intervals(max(numbers, default=0), "simulations")
+    rows = "1 row has" if few == 1 else f"{few:,} rows have"
+    return f"{rows} no 95 % interval: they need {FEWEST} simulations or more" if few else ""
 
 
 def rich_means(means: Means) -> Table:

@@ -23,7 +23,8 @@ from hpcgym.speedups import Heatmap, find_speedups
 from hpcgym.workload import Workload, assign_codes, load_workload, shuffled
 from hpcgym.workload.archive import fetch, find, find_own, is_trace
 from hpcgym.workload.io.files import Errors, sha256_of
-from hpcgym.workload.load import GENERATORS
+from hpcgym.workload.load import GENERATORS, load_with_raw
+from hpcgym.workload.summary import warn_of_doubts
 
 #: Rules that may be code of the user's: a text ``module:name``.
 OWN_RULES = ("policy", "dispatcher")
@@ -112,6 +113,10 @@ def load_slices(
     ------
     HpcgymError : the workload or its machine cannot be read, or the SHA-256 of a file is not
         ``digest`` or ``cluster_digest``.
+
+    Warns
+    -----
+    WorkloadWarning : of what makes results doubtful, see :func:`hpcgym.workload.summary.doubts`.
     """
     path = input_file(source, Path(folder))
     if path is not None:
@@ -122,9 +127,11 @@ def load_slices(
     elif path is not None and not is_trace(source):  # a trace is called by its name
         given = path
     machine = None if cluster is None else load_machine(cluster, folder, cluster_digest)
-    workload = load_workload(
+    workload, raw = load_with_raw(
         given, clean, processors=processors, cluster=machine, errors=cast(Errors, errors)
     )
+    if source.partition(":")[0] not in GENERATORS:
+        warn_of_doubts(workload, raw)
     if codes is not None:
         workload = assign_codes(workload, codes[1], seed=codes[0])
     if slices == "whole":
