@@ -351,11 +351,14 @@ def save_of_slices(folder: Path, asked: Asked, where: Path, width: float) -> lis
     rows = read_table(folder)
     jobs = [name for name in (*OF_GROUPS, *OF_JOBS) if name in rows]
     unit = rows.groupby(jobs, sort=False, dropna=False).ngroup()
+    names = rows.groupby(unit)["slice"].first()  # weeks are called so, unless they come with seeds
+    whole = len(names) == len(rows.drop_duplicates(["workload", "slice"]))
     chosen = asked.metrics_of(rows) if asked.metric else asked.metrics_of(rows)[:1]
     grids = {}
     for metric in chosen:
         grid = rows.assign(unit=unit).pivot(index="unit", columns="scheduler", values=metric.name)
-        grids[metric.name] = grid[rows["scheduler"].unique()]  # in the order of the experiment
+        grid = grid[rows["scheduler"].unique()]  # in the order of the experiment
+        grids[metric.name] = grid.set_axis(names) if whole else grid
     record = _record(folder)
     drawn = slice_figures(grids, {one.name: one for one in chosen}, width)
     return write_figures(drawn, where, lambda _: record)

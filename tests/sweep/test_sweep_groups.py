@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
 from hpcgym import load_workload, simulate
 from hpcgym.cli import app
 from hpcgym.errors import HpcgymError
+from hpcgym.evaluation.profiles import draw_profiles
 from hpcgym.schedule.groups import group_metrics, metrics_by
 from hpcgym.sweep import load_experiment, read_table, run_experiment
 from hpcgym.workload import write_swf
@@ -98,6 +100,28 @@ def test_by_class_and_by_user_are_printed(folder: Path) -> None:
     users = json.loads(table(folder, "--by", "user", *asked, "json").stdout)
     assert {line["user"] for line in users} == set(read_table(folder, "user")["user"])
     assert "medium" in table(folder, "--by", "class", *asked, "markdown").stdout
+
+
+def test_figures_call_weeks_weeks(
+    folder: Path, reference: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of classes, too, figures are over whole simulations; with seeds these are instances."""
+    pytest.importorskip("matplotlib")
+    drawn: list[str] = []
+
+    def draw(values: pd.DataFrame, *_: Any) -> Any:
+        axes = draw_profiles(values, *_)
+        drawn.append(axes.get_ylabel())
+        return axes
+
+    monkeypatch.setattr("hpcgym.evaluation.figures.draw_profiles", draw)
+    for number, (sweep, asked) in enumerate(((folder, ["--by", "class"]), (reference, []))):
+        done = table(
+            sweep, "--metric", "mean_bsld", *asked, "--figures", str(tmp_path / f"{number}")
+        )
+        assert done.exit_code == 0, done.output
+    weeks = len(read_table(folder)) // 2
+    assert drawn == [f"% of {weeks} weeks", "% of 4 instances"]
 
 
 def test_what_is_no_metric_of_groups_is_told(folder: Path) -> None:
