@@ -18,7 +18,6 @@ from typing import Any
 from hpcgym.errors import HpcgymError
 from hpcgym.files import json_file
 from hpcgym.files.fetching import downloaded, user_cache
-from hpcgym.workload.io.files import sha256_of
 
 #: Where the files of the release are; the project's own page.
 RELEASE = "https://github.com/hpcgym/hpcgym/releases/download/hpcgym-suite-v1"
@@ -47,6 +46,8 @@ def find_released(name: str) -> Path:
     HpcgymError : an unknown name; a file that is not the one that was released, or that is neither
         here nor can be downloaded.
     """
+    from hpcgym.workload.io.files import sha256_of  # slow, and help needs none of it
+
     known = registry()
     told = name.removeprefix(PREFIX)
     if told not in known:

@@ -14,6 +14,7 @@ from hpcgym.scheduler.files import ENDING, read_scheduler
 from hpcgym.scheduler.hold import Hold
 from hpcgym.scheduler.policies.index import POLICIES
 from hpcgym.scheduler.rules import BACKFILL, Scheduler
+from hpcgym.scheduler.slurm_backfill import NAME as OF_SLURM
 from hpcgym.scheduler.slurm_conf import ENDING as SLURM
 from hpcgym.scheduler.slurm_conf import scheduler_of_slurm
 
@@ -137,6 +138,9 @@ def read_variant(name: str) -> tuple[str, dict[str, Any]]:
             )
         if rule in of_hold:
             of_share.append(f"{rule}={value}")
+            continue
+        if rule not in known and str(found.get("backfill", "")).startswith(f"{OF_SLURM}:"):
+            found["backfill"] += f",{pair}"  # a setting of it, which says what is wrong with that
             continue
         check_choice(f"rule in scheduler {name!r}", rule, known)
         if rule in found:

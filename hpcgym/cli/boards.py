@@ -34,11 +34,16 @@ def setting_of(
     return [" · ".join(words), *([f"slices with {told}"] if around else [])]
 
 
-def notes_of(board: Leaderboard) -> list[str]:
-    """Return what is said below a leaderboard, in lines."""
+def no_intervals(board: Leaderboard) -> str:
+    """Return why a leaderboard has no intervals, in a line; nothing if it has."""
     from hpcgym.evaluation.intervals import why_no_intervals
 
-    why = why_no_intervals(len(board.by_slice), "slices")
+    return why_no_intervals(len(board.by_slice), "slices")
+
+
+def notes_of(board: Leaderboard) -> list[str]:
+    """Return what is said below a leaderboard, in lines."""
+    why = no_intervals(board)
     lines = [why] if why else []
     if board.reference is not None:
         best_of = len(board.references) > 1

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import typer
 
 from hpcgym.cli import completion, limits, loading, names, options, output, pages, prequential
-from hpcgym.cli.boards import notes_of, page_of, save_figures, setting_of
+from hpcgym.cli.boards import no_intervals, notes_of, page_of, save_figures, setting_of
 from hpcgym.cli.evaluated_slices import Slices
 from hpcgym.cli.figures import FigureOptions
 from hpcgym.cli.groups import grouped
@@ -264,6 +264,8 @@ def evaluate(
         sys.stdout.write(board.to_latex() or "")
     else:
         _print_table(source, machine, board, settings)
+    if format is not BoardFormat.table and (why := no_intervals(board)):  # the table has it below
+        note(why)
     paper.write(partial(save_figures, source, board))  # what it refuses takes no table away
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, cast
 import typer
 
 from hpcgym.cli import completion, coscheduling
-from hpcgym.errors import HpcgymError, WorkloadWarning
+from hpcgym.errors import HpcgymError
 
 if TYPE_CHECKING:
     from hpcgym.cluster import Cluster
@@ -90,10 +89,11 @@ class Reading:
 
     def _read(self, source: str, **where: Any) -> Workload:
         from hpcgym.workload.load import GENERATORS
+        from hpcgym.workload.summary import warn_of_doubts
 
         jobs, raw = self.read(source, **where)
         if source.partition(":")[0] not in GENERATORS:  # which do what they were told
-            _warn_of_doubts(jobs, raw)
+            warn_of_doubts(jobs, raw)
         return jobs
 
 
@@ -198,14 +198,6 @@ class MachineReading(PoolReading):
             raise HpcgymError(f"--unfit must be 'raise' or 'drop', not {self.unfit!r}")
         workload = super()._read(source, cluster=self.machine, **where)
         return _fitting(workload, self.machine, self.unfit == "drop")
-
-
-def _warn_of_doubts(jobs: Workload, raw: Workload) -> None:
-    """Warn of each thing in a log that makes results doubtful."""
-    from hpcgym.workload.summary import doubts
-
-    for text in doubts(jobs, raw):
-        warnings.warn(f"{jobs.name}: {text}", WorkloadWarning, stacklevel=2)
 
 
 def whole_seconds(text: str) -> int:

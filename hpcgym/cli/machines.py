@@ -9,6 +9,7 @@ import typer
 from hpcgym.cli import completion, options, output
 from hpcgym.cli.options import Format
 from hpcgym.cli.running import ExplainedCommand
+from hpcgym.errors import HpcgymError
 
 if TYPE_CHECKING:
     from hpcgym.cluster import Cluster, Partition
@@ -92,9 +93,10 @@ def _print_toml(name: str) -> None:
 
 
 def _slurm_text(path: str) -> str:
-    """Return a slurm.conf as TOML; as comments its partitions, and what is not followed."""
+    """Return a slurm.conf as TOML; as comments its partitions, and what is not of the machine."""
     from hpcgym.cluster import cluster_toml
     from hpcgym.cluster.slurm import read_slurm_conf
+    from hpcgym.scheduler.slurm_conf import followed_and_not
 
     conf = read_slurm_conf(path)
     lines = [cluster_toml(conf.cluster)]
@@ -104,12 +106,18 @@ def _slurm_text(path: str) -> str:
         )
         lines += [f"# {one.name}: {_limits(one)}" for one in conf.cluster.partitions]
         lines.append("")
-    if conf.unfollowed:
-        lines.append(
-            "# Not of the machine; some of it is followed where the file is a --scheduler:"
-        )
-        lines += [f"# {one.where}: {one.name}={one.value}" for one in conf.unfollowed]
-        lines.append("")
+    try:
+        followed, others = followed_and_not(conf)
+        told = {"Not of the machine; followed by --scheduler with this file:": followed}
+        told["Followed by no simulation:"] = others
+    except HpcgymError as error:
+        lines.append(f"# As a --scheduler the file is refused: {error}\n")
+        told = {"Not of the machine:": list(conf.unfollowed)}
+    for title, settings in told.items():
+        if settings:
+            lines.append(f"# {title}")
+            lines += [f"# {one.where}: {one.name}={one.value}" for one in settings]
+            lines.append("")
     return "\n".join(lines)
 
 

@@ -107,6 +107,7 @@ def run(
     others : option -> its value, of those that are for slices; None where it was not given.
     """
     from hpcgym.evaluation import prequential
+    from hpcgym.evaluation.intervals import block_length, why_no_intervals
     from hpcgym.report.canvas import require_matplotlib
 
     for option, value in others.items():
@@ -126,6 +127,10 @@ def run(
         cluster=machine, progress=counting, **settings, **rules,
     )  # fmt: skip
     table = board.table.reset_index()
+    block = block_length(n := len(board.by_week()))
+    why = why_no_intervals(n // block, f"blocks of {block} weeks")
+    if format is not Format.table and why:  # the table has it below
+        note(why)
     if format is Format.json:
         weeks = {"weeks": board.by_week(), "regret": board.regret}
         by_week = {name: _rows(one.reset_index()) for name, one in weeks.items()}
@@ -134,7 +139,7 @@ def run(
     elif format is Format.csv:
         output.print_csv({"workload": workload.name, **row} for row in _rows(table))
     else:
-        _print_table(board, table, interval)
+        _print_table(board, table, interval, why)
     if protocol.folder is not None:
         files = board.save(protocol.folder)
         note(f"wrote {', '.join(file.name for file in files)} into {protocol.folder}")
@@ -145,9 +150,9 @@ def _rows(table: pd.DataFrame) -> list[dict[str, Any]]:
     return [{str(name): value for name, value in row.items()} for row in table.to_dict("records")]
 
 
-def _print_table(board: Prequential, table: pd.DataFrame, interval: str) -> None:
-    """Print the table for people."""
-    from hpcgym.evaluation.intervals import block_length, why_no_intervals
+def _print_table(board: Prequential, table: pd.DataFrame, interval: str, why: str) -> None:
+    """Print the table for people; ``why`` there are no intervals, if there are none."""
+    from hpcgym.evaluation.intervals import block_length
     from hpcgym.evaluation.regret import FIXED
 
     ends = [f"{measure}_{end}" for measure in ("mean_bsld", "regret") for end in ("low", "high")]
@@ -164,7 +169,6 @@ def _print_table(board: Prequential, table: pd.DataFrame, interval: str) -> None
     what = f"one pass, weights for {interval}, {len(board.stream):,} jobs of {n} weeks"
     print_tables({board.stream.name: shown}, what, Format.table)
     out = output.console()
-    why = why_no_intervals(n // block, f"blocks of {block} weeks")
     out.print(why or f"95 % intervals: resamples of blocks of {block} weeks", markup=False)
     for verdict in board.verdicts:
         out.print(verdict, markup=False)

@@ -39,6 +39,7 @@ EXPERIMENT = """\
 schedulers = ["easy", "saf", { name = "saf-5h", scheduler = "saf", threshold = 18000 }]
 seeds = [0, 1, 2]                        # what {seed} stands for below
 metrics = ["mean_bsld", "max_wait_s"]    # default: all
+by = ["class"]                           # also of classes of jobs: sweep table --by class
 
 [[workloads]]
 workload = "KTH-SP2"                     # a file, a trace or a generator
@@ -142,6 +143,7 @@ class _Table(ExplainedCommand):
         "hpcgym sweep table weeks.sweep --paired easy --format latex > weeks.tex",
         "hpcgym sweep table weeks.sweep --metric mean_bsld,max_wait_s --normalise easy --ci",
         "hpcgym sweep table weeks.sweep --metric mean_bsld --figures figures",
+        "hpcgym sweep table weeks.sweep --metric mean_wait_s --by class",
     )
 
 
@@ -283,19 +285,20 @@ def table(
     both. Figures are performance profiles and, of three schedulers or more, average
     ranks with critical differences, for each metric of --metric.
     """
-    from hpcgym.sweep import read_table
     from hpcgym.sweep import status as find
     from hpcgym.sweep.run import read_manifest
 
-    found, rows = find(folder), read_table(folder)
+    found, rows = find(folder), asked.read(folder)
     if found.done < found.tasks:
         note(f"{found.done:,} of {found.tasks:,} tasks are done: hpcgym sweep status {folder}")
     means = means_of(rows, next(iter(read_manifest(folder)["schedulers"])), asked)
     page.write(lambda: page_of(folder, means, rows, found))
-    paper.write(lambda where, width: save_of_slices(folder, rows, asked, where, width))
+    paper.write(lambda where, width: save_of_slices(folder, asked, where, width))
     if format in (TableFormat.json, TableFormat.csv):
         show = output.print_json if format is TableFormat.json else output.print_csv
         show(_plain_rows(asked.numbers(rows) if asked.statistics else rows))
+        if asked.statistics and means.few:
+            note(means.few)
     elif format is TableFormat.table:
         output.console().print(rich_means(means))
     else:

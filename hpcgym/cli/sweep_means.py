@@ -36,12 +36,14 @@ class Means(NamedTuple):
     heading : of the others.
     rows : of each row the cells, (text, is it the best of its workload).
     notes : what is said below, in lines.
+    few : which rows have no interval, in a line; empty if all have, or none is asked for.
     """
 
     keys: list[str]
     heading: list[str]
     rows: list[list[tuple[str, bool]]]
     notes: list[str]
+    few: str
 
 
 class TableFormat(StrEnum):
@@ -92,8 +94,10 @@ class Asked:
     by: Annotated[
         str | None,
         typer.Option(
-            metavar="slice|seed|shuffle",
-            help="A row for each, such as each week.",
+            metavar="slice|seed|shuffle|class|user",
+            help="A row for each, such as each week. Classes of jobs are short, below 10 minutes,"
+            ' medium, below 2 hours, and long; classes and users need by = ["class", "user"] in'
+            " the experiment.",
             show_default="one row for all",
         ),
     ] = None
@@ -103,6 +107,18 @@ class Asked:
         """Whether more than the usual means are asked for."""
         return bool(self.ci or self.paired or self.normalise or self.by)
 
+    def read(self, folder: Path) -> pd.DataFrame:
+        """Return the rows of a sweep that the table is made of."""
+        from hpcgym.schedule.groups import GROUPED_BY
+        from hpcgym.sweep import read_table
+
+        rows = read_table(folder)
+        if self.by is None:
+            return rows
+        known = [name for name in OF_JOBS if name in rows]
+        check_choice("--by", self.by, [*known, *GROUPED_BY])
+        return read_table(folder, self.by) if self.by in GROUPED_BY else rows
+
     def metrics_of(self, rows: pd.DataFrame) -> list[Metric]:
         """Return the metrics of the table.
 
@@ -111,8 +127,9 @@ class Asked:
         HpcgymError : one that the sweep has not, or one twice.
         """
         from hpcgym.report.tables import COMPARED, SHARED, described
+        from hpcgym.schedule.groups import GROUPED_BY
 
-        keys = (*OF_GROUPS, *OF_JOBS, "scheduler")
+        keys = (*OF_GROUPS, *OF_JOBS, *GROUPED_BY, "scheduler")
         found = [str(name) for name in rows.columns if name not in keys]
         if self.metric:
             chosen = [name.strip() for text in self.metric for name in text.split(",")]
@@ -156,7 +173,8 @@ def means_of(rows: pd.DataFrame, first: str, asked: Asked) -> Means:
         ]
         for place, line in enumerate(lines)
     ]
-    return Means(keys, heading, cells, _notes(lines, metrics, first, asked))
+    few = _few(lines) if any(name.endswith("_low") for name in table.columns) else ""
+    return Means(keys, heading, cells, _notes(lines, metrics, first, asked), few)
 
 
 def _column(
@@ -202,11 +220,7 @@ def _notes(
     lines: list[dict[Hashable, Any]], metrics: list[Metric], first: str, asked: Asked
 ) -> list[str]:
     """Return what is said below the table."""
-    from hpcgym.evaluation.intervals import FEWEST, why_no_intervals
-
-    most = max((line["simulations"] for line in lines), default=0)
-    told = why_no_intervals(most, "simulations")
-    told = told or f"bootstrap intervals, of {FEWEST} simulations or more"
+    told = _few(lines) or "bootstrap intervals"
     improves = any(metric.name == _IMPROVEMENT for metric in metrics)
     notes = [f"makespans improve over those of {first}; {told}"] if improves else []
     if (asked.ci or asked.paired) and not improves:
@@ -225,6 +239,18 @@ def _notes(
                 text = f"{without:,} simulations have no ratio of {metric.name}"
                 notes.append(f"{text}: one of the values is missing or not above 0")
     return notes
+
+
+def _few(lines: list[dict[Hashable, Any]]) -> str:
+    """Return which lines have too few simulations for an interval, in a line; nothing if none."""
+    from hpcgym.evaluation.intervals import FEWEST, why_no_intervals
+
+    numbers = [line["simulations"] for line in lines]
+    few = sum(number < FEWEST for number in numbers)
+    if few == len(lines):
+        return why_no_intervals(max(numbers, default=0), "simulations")
+    rows = "1 row has" if few == 1 else f"{few:,} rows have"
+    return f"{rows} no 95 % interval: they need {FEWEST} simulations or more" if few else ""
 
 
 def rich_means(means: Means) -> Table:
@@ -316,20 +342,23 @@ def _each(rows: pd.DataFrame) -> str:
     return table(heading, lines, words=range(len(keys)), sortable=True)
 
 
-def save_of_slices(
-    folder: Path, rows: pd.DataFrame, asked: Asked, where: Path, width: float
-) -> list[Path]:
+def save_of_slices(folder: Path, asked: Asked, where: Path, width: float) -> list[Path]:
     """Write profiles and ranks of each metric that is asked for, over all simulations."""
     from hpcgym.evaluation.figures import slice_figures
     from hpcgym.report.figures import write_figures
+    from hpcgym.sweep import read_table
 
+    rows = read_table(folder)
     jobs = [name for name in (*OF_GROUPS, *OF_JOBS) if name in rows]
     unit = rows.groupby(jobs, sort=False, dropna=False).ngroup()
+    names = rows.groupby(unit)["slice"].first()  # weeks are called so, unless they come with seeds
+    whole = len(names) == len(rows.drop_duplicates(["workload", "slice"]))
     chosen = asked.metrics_of(rows) if asked.metric else asked.metrics_of(rows)[:1]
     grids = {}
     for metric in chosen:
         grid = rows.assign(unit=unit).pivot(index="unit", columns="scheduler", values=metric.name)
-        grids[metric.name] = grid[rows["scheduler"].unique()]  # in the order of the experiment
+        grid = grid[rows["scheduler"].unique()]  # in the order of the experiment
+        grids[metric.name] = grid.set_axis(names) if whole else grid
     record = _record(folder)
     drawn = slice_figures(grids, {one.name: one for one in chosen}, width)
     return write_figures(drawn, where, lambda _: record)

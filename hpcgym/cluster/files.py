@@ -166,8 +166,8 @@ def find_cluster(source: str | os.PathLike[str] | Cluster) -> Cluster:
     source : the name of a ready-made machine in any case (:func:`machine_names`), the path of a
         TOML file or of a slurm.conf (any file that ends in ``.conf``), equal nodes as
         ``NODESxSOCKETSxCORES``, of which the last are the cores of a socket (``100x2x24``: 100
-        nodes of 48 cores), or a machine. A slurm.conf whose settings are not all followed gives a
-        warning.
+        nodes of 48 cores), or a machine. A slurm.conf with settings that are not of the machine
+        gives a warning.
 
     Raises
     ------
@@ -194,12 +194,12 @@ def find_cluster(source: str | os.PathLike[str] | Cluster) -> Cluster:
 
 
 def _of_slurm(path: Path) -> Cluster:
-    """Return the machine of a slurm.conf; warn of what it says that no simulation follows."""
+    """Return the machine of a slurm.conf; warn of what it says that is not of the machine."""
     conf = read_slurm_conf(path)
     if conf.unfollowed:
         warn_caller(
-            f"{path}: the machine does not follow {len(conf.unfollowed)} settings of scheduling;"
-            f" hpcgym machines {path} names them",
+            f"{path}: settings that are not of the machine: {len(conf.unfollowed)}; hpcgym machines"
+            f" {path} names them, and those that --scheduler {path} follows",
             HpcgymWarning,
         )
     return conf.cluster

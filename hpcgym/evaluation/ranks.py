@@ -13,6 +13,7 @@ import numpy as np
 
 from hpcgym.errors import HpcgymError
 from hpcgym.evaluation.intervals import FEWEST, Floats
+from hpcgym.evaluation.profiles import called
 from hpcgym.report.canvas import BLACK, DARK_GREY, axes_or_new, title
 from hpcgym.schedule.metrics import MORE, NEITHER, Metric
 
@@ -134,11 +135,12 @@ def draw_ranks(values: pd.DataFrame, metric: Metric, axes: Axes | None = None) -
 
     The best is on the left, and its name on top. A bar joins schedulers whose average ranks differ
     by less than the critical difference CD, by Nemenyi's test at 5 %: their order may be chance.
-    Both tests take slices for independent.
+    Both tests take rows for independent.
 
     Parameters
     ----------
-    values, metric : of :func:`average_ranks`.
+    values, metric : of :func:`average_ranks`. Rows are called as in
+        :func:`~hpcgym.evaluation.draw_profiles`.
     axes : where to draw; without it a new figure.
 
     Returns
@@ -151,7 +153,7 @@ def draw_ranks(values: pd.DataFrame, metric: Metric, axes: Axes | None = None) -
     """
     found = average_ranks(values, metric)
     axes = axes_or_new(axes, 6, inches_of(len(found.names)))
-    _scale(axes, found)
+    _scale(axes, found, called(values.index))
     for place, (first, last) in enumerate(found.groups):
         ends = found.mean[first] - 0.04, found.mean[last] + 0.04
         y = -_BAR * (place + 1)
@@ -172,8 +174,8 @@ def inches_of(schedulers: int) -> float:
     return 1.2 + 0.17 * schedulers
 
 
-def _scale(axes: Axes, found: Ranks) -> None:
-    """Draw the axis of ranks, and the critical difference above it."""
+def _scale(axes: Axes, found: Ranks, rows: str) -> None:
+    """Draw the axis of ranks, the critical difference above it, and how many ``rows`` were used."""
     k = len(found.names)
     axes.set_axis_off()
     axes.set_xlim(_LEFT, k + 0.1)
@@ -185,5 +187,5 @@ def _scale(axes: Axes, found: Ranks) -> None:
     axes.plot(ends, (0.9, 0.9), color=BLACK, linewidth=1.2, marker="|", markersize=5)
     p = "p < 0.001" if found.p < 0.001 else f"p = {found.p:.2g}"
     axes.text(1, 1.1, f"CD = {found.difference:.2f}", ha="left", va="bottom", fontsize=8)
-    tested = f"{found.slices:,} slices \nFriedman's {p} "
+    tested = f"{found.slices:,} {rows} \nFriedman's {p} "
     axes.text(_LEFT, 0, tested, ha="right", va="bottom", fontsize=8, color=DARK_GREY)

@@ -9,6 +9,7 @@ import numpy as np
 
 from hpcgym.errors import check_choice
 from hpcgym.evaluation.intervals import Floats, bootstrap, p_values
+from hpcgym.schedule.groups import GROUPED_BY
 from hpcgym.sweep.source import OF_GROUPS, OF_JOBS
 
 if TYPE_CHECKING:
@@ -31,13 +32,13 @@ def summary(
 
     Parameters
     ----------
-    rows : of :func:`hpcgym.sweep.read_table`.
+    rows : of :func:`hpcgym.sweep.read_table`; there ``by`` a group of jobs, here too.
     metrics : names of columns.
     intervals : those metrics that have an interval.
     paired : a scheduler that the others are compared with, pair by pair.
     normalise : a scheduler; metrics are then geometric means of the ratios to its values, pair by
         pair, where both are more than 0.
-    by : "slice", "seed" or "shuffle": a row for each of them.
+    by : "slice", "seed" or "shuffle", or "class" or "user": a row for each of them.
 
     Returns
     -------
@@ -62,7 +63,7 @@ def summary(
         if name is not None:
             check_choice(argument, name, known)
     if by is not None:
-        check_choice("by", by, [name for name in OF_JOBS if name in rows])
+        check_choice("by", by, [name for name in (*OF_JOBS, *GROUPED_BY) if name in rows])
     keys = [name for name in (*OF_GROUPS, by) if name is not None and name in rows]
     jobs = [name for name in OF_JOBS if name in rows]
     lines = []

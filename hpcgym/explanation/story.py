@@ -91,8 +91,8 @@ def story(told: Facts) -> list[str]:
         lines.append(f"It is the last of {told.runs} runs of this job.")
     if job["suspended"] > 0:
         lines.append(
-            f"Of that it was suspended for {duration(job['suspended'])}, after its first start:"
-            " others took its processors."
+            f"Of that it was suspended for {duration(job['suspended'])}, after its first start,"
+            f" {_for_whom(job['suspended_for'])}."
         )
     if job["wait"] == 0:
         return [*lines, "It started at once."]
@@ -109,6 +109,13 @@ def story(told: Facts) -> list[str]:
     lines += _of_the_queue(told)
     lines += filter(None, _of_others(told))
     return lines
+
+
+def _for_whom(suspended_for: Sequence[Sequence[int]]) -> str:
+    """Return for which jobs a job was suspended, in words."""
+    each = dict.fromkeys(" or ".join(map(str, jobs)) for jobs in suspended_for)
+    more = f" and {len(each) - _NAMED:,} times more" if len(each) > _NAMED else ""
+    return f"for job {', then for job '.join([*each][:_NAMED])}{more}"
 
 
 def _which_quotas(quotas: Mapping[str, int]) -> str:

@@ -73,8 +73,7 @@ def whole(path: str | os.PathLike[str], *, folders: bool = False) -> Iterator[Pa
             with tempfile.TemporaryDirectory() as folder:
                 part = Path(folder, "part")
                 yield part
-                # what an open file has already stays: it may have been opened to be added to
-                with part.open("rb") as made, path.open("ab") as stream:
+                with part.open("rb") as made, _opened(path) as stream:
                     shutil.copyfileobj(made, stream)
             return
         target = Path(os.path.realpath(path))  # what a link points to
@@ -146,10 +145,27 @@ def is_stream(path: Path) -> bool:
         return False
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
         return True
+    return _is_of_process(_followed(path))
+
+
+def _followed(path: Path) -> Path:
+    """Return where links lead, up to the first that is of a process."""
     place = path.absolute()
     while place.is_symlink() and not _is_of_process(place):
         place = place.parent / place.readlink()
-    return _is_of_process(place)
+    return place
+
+
+def _opened(path: Path) -> IO[bytes]:
+    """Open a stream to write to.
+
+    A file that this process has open is not opened again: it goes on where others have written to
+    it, and others go on behind it.
+    """
+    place = _followed(path)
+    if os.path.realpath(place.parent) == f"/proc/{os.getpid()}/fd":
+        return open(os.dup(int(place.name)), "wb")
+    return path.open("ab")
 
 
 def same_file(one: Path, other: Path) -> bool:

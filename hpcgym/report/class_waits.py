@@ -13,7 +13,7 @@ from hpcgym.report.canvas import UNITS, axes_or_new, legend_above, line_style, p
 from hpcgym.report.labels import Results, drawable, subtitle
 from hpcgym.report.numbers import shown
 from hpcgym.report.timeline import UNEQUAL
-from hpcgym.schedule.metrics import LENGTH_CLASSES
+from hpcgym.schedule.metrics import LENGTH_CLASSES, in_class
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -80,9 +80,7 @@ def _mean_waits(result: Result, by: str) -> dict[str, float]:
     wait = result.wait[jobs]
     if by == "length":
         run = result.run_time[jobs]
-        chosen: Mapping[str, NDArray[np.bool_]] = {
-            name: (run >= low) & (run < high) for name, (low, high) in LENGTH_CLASSES.items()
-        }
+        chosen: Mapping[str, NDArray[np.bool_]] = {n: in_class(run, n) for n in LENGTH_CLASSES}
     else:
         from hpcgym.explanation.waits import size_classes  # slow, and help needs none of it
 

@@ -28,13 +28,21 @@ _JOULES_A_MWH = 3.6e9
 _ROUNDING_OF_TICKS = 1e-9
 
 
+def in_class(run: NDArray[Any], name: str) -> NDArray[np.bool_]:
+    """Return which jobs are of a class of :data:`LENGTH_CLASSES` by their run time [s]."""
+    low, high = LENGTH_CLASSES[name]
+    return (run >= low) & (run < high)
+
+
 class Facts:
     """What formulas of metrics are made of.
 
     Attributes
     ----------
     result : the schedule.
-    n : jobs that it started: not those that ran at the beginning.
+    jobs : (n_jobs,) bool, of which jobs metrics of jobs are: those that it started, not those that
+        ran at the beginning; or a group of them.
+    n : their number.
     wait, run : (n,) [s].
     bsld : (n,) bounded slowdowns; one nan without jobs.
     machine : the schedule from its beginning on: of the machine, all jobs count, and all runs.
@@ -43,8 +51,8 @@ class Facts:
     energies : name -> J, by what processors or nodes do; none without a span.
     """
 
-    def __init__(self, result: Result) -> None:
-        jobs = result.decided
+    def __init__(self, result: Result, jobs: NDArray[np.bool_] | None = None) -> None:
+        jobs = result.decided if jobs is None else jobs
         self.result, self.jobs = result, jobs
         self.n = int(np.count_nonzero(jobs))
         self.wait, self.run = result.wait[jobs], result.run_time[jobs]
@@ -70,8 +78,7 @@ class Facts:
 
     def of_class(self, name: str) -> NDArray[np.float64]:
         """Return the bounded slowdowns of a class of jobs."""
-        low, high = LENGTH_CLASSES[name]
-        return self.bsld[(self.run >= low) & (self.run < high)] if self.n else self.bsld[:0]
+        return self.bsld[in_class(self.run, name)] if self.n else self.bsld[:0]
 
 
 class Metric(NamedTuple):
@@ -86,6 +93,7 @@ class Metric(NamedTuple):
     scale : factor from the metric to what is shown.
     formula : takes :class:`Facts`; None where something else tells it: signals, a comparison.
     of : which schedules have it, a key of :data:`HAVE`; "": all.
+    of_jobs : whether groups of jobs have it too, since it looks at nothing but ``Facts.jobs``.
     """
 
     name: str
@@ -95,6 +103,7 @@ class Metric(NamedTuple):
     scale: float = 1
     formula: Callable[[Facts], float | int] | None = None
     of: str = ""
+    of_jobs: bool = False
 
     @property
     def heading(self) -> str:
@@ -104,7 +113,8 @@ class Metric(NamedTuple):
 
 def _jobs(name: str, title: str, unit: str, formula: Callable[[Facts], float | int]) -> Metric:
     """Return a metric of jobs of which less is better, nan without jobs."""
-    return Metric(name, title, unit, LESS, 1, lambda f: formula(f) if f.n else np.nan)
+    found = lambda f: formula(f) if f.n else np.nan  # noqa: E731
+    return Metric(name, title, unit, LESS, 1, found, of_jobs=True)
 
 
 def _of_class(name: str) -> Metric:
@@ -126,7 +136,8 @@ def _energy(name: str, of: str = "") -> Metric:
 
 def _share(name: str, title: str, better: int, formula: Callable[[Facts], float]) -> Metric:
     """Return a metric of jobs that is shown in per cent, 0 without jobs."""
-    return Metric(name, title, "%", better, 100, lambda f: formula(f) / max(f.n, 1))
+    share = lambda f: formula(f) / max(f.n, 1)  # noqa: E731
+    return Metric(name, title, "%", better, 100, share, of_jobs=True)
 
 
 def _shared(
@@ -164,7 +175,7 @@ def _starved(f: Facts) -> int:
 
 #: All metrics, in the order in which they are shown. n: jobs, m: processors, C: the makespan.
 METRICS = (
-    Metric("jobs", "jobs", formula=lambda f: f.n),
+    Metric("jobs", "jobs", formula=lambda f: f.n, of_jobs=True),
     _jobs("mean_bsld", "mean BSLD", "", lambda f: float(f.bsld.mean())),
     _jobs("rms_bsld", "RMS BSLD", "", lambda f: float(np.sqrt(np.mean(f.bsld * f.bsld)))),
     _percentile("median_bsld", "median BSLD", 50),
@@ -194,14 +205,17 @@ METRICS = (
     Metric(  # how long the dispatcher took for the answer that started the job
         "mean_dispatch_s", "mean dispatch time", "s", LESS, 1,
         lambda f: float(f.result.dispatching.late[f.jobs].mean()),  # type: ignore[union-attr]
-        "dispatch time",
+        "dispatch time", of_jobs=True,
     ),
     _share(  # started before a job that came earlier in the queue
         "backfilled_share", "backfilled", NEITHER, lambda f: int(f.result.backfilled[f.jobs].sum())
     ),
     _share("starved_share", "starved", LESS, _starved),  # waited longer than the threshold
     # cut at their requested time, or killed for a cap
-    Metric("killed_jobs", "killed jobs", formula=lambda f: int(f.result.killed[f.jobs].sum())),
+    Metric(
+        "killed_jobs", "killed jobs",
+        formula=lambda f: int(f.result.killed[f.jobs].sum()), of_jobs=True,
+    ),
     Metric(  # stopped by others, not to run again
         "cancelled_jobs", "cancelled jobs", better=LESS,
         formula=lambda f: int(f.result.cancelled.sum()), of="cancelling",

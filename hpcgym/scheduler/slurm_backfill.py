@@ -79,11 +79,22 @@ class SlurmBackfill:
 
         Raises
         ------
-        HpcgymError : an unknown setting, one that stands twice, or a value that it cannot have.
+        HpcgymError : an unknown setting, none behind a colon, one that stands twice, or a value
+            that it cannot have.
         """
         name, _, rest = text.partition(":")
         if name != NAME:
             return None
+        if "," in rest:
+            raise HpcgymError(
+                f"backfill {text!r}: settings of slurm are joined by +, not by commas, as in"
+                " slurm:bf_interval=60+bf_window=2880"
+            )
+        if text != NAME and not rest.strip():
+            raise HpcgymError(
+                f"backfill {text!r}: a setting is missing behind it, such as bf_interval=60; slurm"
+                " alone has Slurm's own"
+            )
         known = [each.name for each in fields(cls)]
         found: dict[str, Any] = {}
         for part in filter(None, (part.strip() for part in rest.split("+"))):

@@ -56,24 +56,56 @@ def scheduler_of_slurm(path: str | Path) -> Scheduler:
     """
     conf = read_slurm_conf(path)
     try:
-        policy, fair_share = _order(conf)
-        scheduler = Scheduler(policy=policy, backfill=_backfill(conf), fair_share=fair_share)
-        preemption = preemption_of_slurm(conf)
+        scheduler, why = _rules(conf)
     except HpcgymError as error:
         raise HpcgymError(f"{path}: {error}") from None
-    why: list[str] = []
-    if preemption is not None:
-        try:
-            check_scheduler(scheduler.but(preemption=preemption))
-            scheduler = scheduler.but(preemption=preemption)
-        except HpcgymError:
-            why = ["PreemptType (nobody stops others where waiting or usage changes the order)"]
     left = _not_followed(conf, scheduler)
     if why:
-        left = why + [name for name in left if name not in _OF_PREEMPTION]
+        left = [why, *(name for name in left if name not in _OF_PREEMPTION)]
     if left:
         warn_caller(f"{path}: not followed: {', '.join(dict.fromkeys(left))}", HpcgymWarning)
     return scheduler
+
+
+def followed_and_not(conf: SlurmConf) -> tuple[list[Unfollowed], list[Unfollowed]]:
+    """Return the settings that are not of the machine: those of the scheduler, and all others.
+
+    Of SchedulerParameters each of the two has its own.
+
+    Raises
+    ------
+    HpcgymError : a value that cannot be, so that the file is no scheduler.
+    """
+    left = _not_followed(conf, _rules(conf)[0])
+    followed: list[Unfollowed] = []
+    others: list[Unfollowed] = []
+    for one in conf.unfollowed:
+        if one.name.casefold() != "schedulerparameters":
+            (others if one.name in left else followed).append(one)
+            continue
+        for found, is_left in ((followed, False), (others, True)):
+            parts = [
+                f"{name}={value}" if value else name
+                for name, value in conf.parameters.items()
+                if (f"SchedulerParameters {name}" in left) == is_left
+            ]
+            found += [one._replace(value=",".join(parts))] if parts else []
+    return followed, others
+
+
+def _rules(conf: SlurmConf) -> tuple[Scheduler, str]:
+    """Return the scheduler, and why nobody stops others in it though the file says so."""
+    policy, fair_share = _order(conf)
+    scheduler = Scheduler(policy=policy, backfill=_backfill(conf), fair_share=fair_share)
+    preemption = preemption_of_slurm(conf)
+    if preemption is None:
+        return scheduler, ""
+    try:
+        check_scheduler(scheduler.but(preemption=preemption))
+    except HpcgymError:
+        why = "PreemptType (nobody stops others where waiting or usage changes the order)"
+        return scheduler, why
+    return scheduler.but(preemption=preemption), ""
 
 
 def _not_followed(conf: SlurmConf, scheduler: Scheduler) -> list[str]:
@@ -115,7 +147,7 @@ def _backfill(conf: SlurmConf) -> str:
     if kind != "sched/backfill":
         raise HpcgymError(f"SchedulerType={kind}: known are sched/backfill and sched/builtin")
     given = [f"{name}={conf.parameters[name]}" for name in _OF_BACKFILL if name in conf.parameters]
-    return str(SlurmBackfill.parse(":".join(["slurm", "+".join(given)])))
+    return str(SlurmBackfill.parse(":".join(["slurm", "+".join(given)] if given else ["slurm"])))
 
 
 def _order(conf: SlurmConf) -> tuple[str, FairShare | None]:

@@ -29,8 +29,15 @@ def preemption_of_slurm(conf: SlurmConf) -> Preemption | None:
     With ``PreemptType=preempt/partition_prio`` and ``PreemptMode=REQUEUE``, ``CANCEL`` or
     ``SUSPEND,GANG`` jobs of a partition stop those of all that have a lower PriorityTier, but for
     the jobs of partitions of which ``PreemptMode`` is OFF.
+
+    Raises
+    ------
+    HpcgymError : ``PreemptMode=SUSPEND``, which Slurm does not start with: GANG lets suspended jobs
+        go on (its page "slurm.conf"; "PreemptMode=SUSPEND requires GANG too").
     """
     said = conf.scheduling
+    if said.get("preemptmode", "").casefold() == "suspend":
+        raise HpcgymError("PreemptMode=SUSPEND: Slurm refuses it without GANG; write SUSPEND,GANG")
     mode = _mode_of(said.get("preemptmode", "off"))
     kind = said.get("preempttype", "preempt/none").casefold()
     if kind != "preempt/partition_prio" or mode not in MODES:

@@ -18,7 +18,7 @@ from hpcgym.workload.io.times import Clock, is_date, zone_of
 _LATEST = 2**53  # [s] as of all times in a workload
 _MOST = 2**31
 _TEXT = re.compile(
-    r"(?P<begin>[^/]+)/(?P<end>[^/]+?)(?::\s*(?P<what>processors|nodes)\s*=(?P<of>.+))?"
+    r"(?P<begin>[^/]+)/(?P<end>[^/]+?)(?::\s*(?P<what>processors|nodes)\s*=(?P<of>.*))?"
 )
 
 
@@ -89,6 +89,8 @@ class Window:
                 " with :processors=32 or :nodes=gpu,0-3 behind it if it is not all"
             )
         of = (found["of"] or "").strip()
+        if found["what"] == "nodes" and not of:
+            raise HpcgymError(f"window {text!r}: nodes= names none; such as nodes=gpu,0-3")
         if found["what"] == "processors" and not (of.isascii() and of.isdigit()):
             raise HpcgymError(f"window {text!r}: processors must be a whole number, not {of!r}")
         try:

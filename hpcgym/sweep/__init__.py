@@ -11,7 +11,8 @@ if TYPE_CHECKING:
     from hpcgym.sweep.executors import EXECUTORS, open_executor
     from hpcgym.sweep.experiment import Experiment, load_experiment
     from hpcgym.sweep.records import read_failures, read_results
-    from hpcgym.sweep.run import read_table, resume, run_experiment, status
+    from hpcgym.sweep.run import resume, run_experiment, status
+    from hpcgym.sweep.table import read_table
     from hpcgym.sweep.tasks import Summary, run_tasks
 
 __all__ = [
@@ -41,7 +42,7 @@ _HOMES = {
     "open_executor": "executors",
     "Experiment": "experiment",
     "load_experiment": "experiment",
-    "read_table": "run",
+    "read_table": "table",
     "resume": "run",
     "run_experiment": "run",
     "status": "run",

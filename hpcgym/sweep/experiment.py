@@ -13,6 +13,7 @@ from hpcgym.baselines.coschedulers import COSCHEDULERS
 from hpcgym.baselines.schedulers import SCHEDULERS, find_scheduler
 from hpcgym.errors import HpcgymError, check_choice, check_each_once
 from hpcgym.files import MOST_TOML, bytes_of, toml_of
+from hpcgym.schedule.groups import GROUPED_BY, group_metrics
 from hpcgym.schedule.metrics import known_metrics
 from hpcgym.scheduler.capabilities import check
 from hpcgym.scheduler.own_code import names_code, own_rule
@@ -55,6 +56,8 @@ class Experiment:
     schedulers : name -> scheduler, at least one.
     seeds : what ``{seed}`` in a workload stands for.
     metrics : names of the metrics that are kept; none: all.
+    by : of :data:`hpcgym.schedule.groups.GROUPED_BY`: those of these metrics that are of jobs alone
+        are kept for each class of jobs, or user, too.
     speedups : files of speedups, or generated ones, of jobs that share nodes; none: none do.
     shuffles : seeds of the orders into which jobs are shuffled; none: they come as they are.
     limits : sets of limits of power and energy; none: jobs may share nodes.
@@ -67,6 +70,7 @@ class Experiment:
     schedulers: Mapping[str, Scheduler]
     seeds: tuple[int, ...] = ()
     metrics: tuple[str, ...] = ()
+    by: tuple[str, ...] = ()
     speedups: tuple[str, ...] = ()
     shuffles: tuple[int, ...] = ()
     limits: tuple[LimitSet, ...] = ()
@@ -85,9 +89,9 @@ def load_experiment(path: str | Path) -> Experiment:
     ``scheduler`` to begin with, and rules that differ, a ``dispatcher`` or a ``policy`` also by
     ``module:name``, in the folder of the file first; ``quota`` and ``maintenance`` as on the
     command line, their files relative to that folder); ``[[workloads]]``, tables with the keys of
-    :class:`Source`; and, if wanted, ``seeds``, ``metrics``, ``speedups``, one or a list,
-    ``shuffles``, a list of seeds or how many, from 0 on, and ``[[limits]]``, tables with the keys
-    of :class:`LimitSet`.
+    :class:`Source`; and, if wanted, ``seeds``, ``metrics``, ``by`` and ``speedups``, one or
+    a list, ``shuffles``, a list of seeds or how many, from 0 on, and ``[[limits]]``, tables with
+    the keys of :class:`LimitSet`.
 
     Raises
     ------
@@ -114,7 +118,7 @@ def _experiment(table: Mapping[str, Any], path: Path, sha256: str) -> Experiment
     )
     seeds = tuple(_list(table, "seeds", [int])) if "seeds" in table else ()
     metrics = tuple(_list(table, "metrics", [str])) if "metrics" in table else ()
-    speedups = _speedups(table)
+    by, speedups = _one_or_more(table, "by"), _one_or_more(table, "speedups")
     shuffles = _shuffles(table)
     check_each_once("workloads", [source.name for source in workloads])
     given = [_name_of(entry) for entry in table["schedulers"]]
@@ -132,10 +136,11 @@ def _experiment(table: Mapping[str, Any], path: Path, sha256: str) -> Experiment
     check_limited(workloads, schedulers, limits, path.parent)
     late = any(scheduler.dispatch_time for scheduler in schedulers.values())
     _check_metrics(metrics, bool(speedups), limits, late)
+    _check_by(by, metrics)
     tables = [entry for entry in table["schedulers"] if isinstance(entry, dict)]
     own = {entry["name"]: _own(entry) for entry in tables if _own(entry)}
     return Experiment(
-        path, sha256, workloads, schedulers, seeds, metrics, speedups, shuffles, limits, own
+        path, sha256, workloads, schedulers, seeds, metrics, by, speedups, shuffles, limits, own
     )
 
 
@@ -222,11 +227,11 @@ def _check_seeds(workloads: Iterable[Source], seeds: tuple[int, ...]) -> None:
         raise HpcgymError(f"seeds are given, but no workload has {SEED} in it")
 
 
-def _speedups(table: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the speedups of the file: one, or a list."""
-    if isinstance(table.get("speedups"), str):
-        return (table["speedups"],)
-    return tuple(_list(table, "speedups", [str])) if "speedups" in table else ()
+def _one_or_more(table: Mapping[str, Any], key: str) -> tuple[str, ...]:
+    """Return the names at a key that has one, or a list; none without the key."""
+    if isinstance(table.get(key), str):
+        return (table[key],)
+    return tuple(_list(table, key, [str])) if key in table else ()
 
 
 def _limits(table: Mapping[str, Any]) -> tuple[LimitSet, ...]:
@@ -289,6 +294,15 @@ def _check_metrics(
     known = [name for name, metric in every if metric.formula is not None and metric.of in had]
     for place, name in enumerate(metrics):
         check_choice(f"metrics[{place}]", name, known)
+
+
+def _check_by(by: tuple[str, ...], metrics: tuple[str, ...]) -> None:
+    """Raise unless groups of jobs are known ones, and some metric is of jobs."""
+    for name in by:
+        check_choice("by", name, GROUPED_BY)
+    check_each_once("by", by)
+    if by and metrics and not {*metrics} & {*group_metrics()}:
+        raise HpcgymError(f"by: {metrics[0]} is none of groups of jobs, such as mean_bsld")
 
 
 def _list(table: Mapping[str, Any], key: str, kinds: list[type]) -> list[Any]:

@@ -57,7 +57,7 @@ def make_manifest(experiment: Experiment) -> Manifest:
     for place, source in enumerate(experiment.workloads):
         seeds = experiment.seeds if SEED in source.workload else (None,)
         try:
-            workloads += _spelt_out(source, seeds, folder, inputs, heatmaps, experiment.metrics)
+            workloads += _spelt_out(source, seeds, folder, inputs, heatmaps, experiment)
         except HpcgymError as error:
             raise HpcgymError(f"{experiment.path}: workloads[{place}]: {error}") from None
     manifest: Manifest = {
@@ -104,11 +104,12 @@ def _files_of_rules(experiment: Experiment) -> dict[str, str]:
 
 
 def _crossed(heatmaps: Iterable[Heatmap], experiment: Experiment) -> Manifest:
-    """Return what a manifest has of speedups, limits and shuffles: nothing where there are none."""
+    """Return what a manifest has of what not all experiments have: nothing where it is not."""
     told: Manifest = {
         "speedups": [heatmap.describe() for heatmap in heatmaps],
         "limits": [one.describe() for one in experiment.limits],
         "shuffles": list(experiment.shuffles),
+        "by": list(experiment.by),
     }
     return {key: value for key, value in told.items() if value}
 
@@ -125,7 +126,7 @@ class Tasks(Collection[dict[str, Any]]):
     A task has the keys of an entry of ``workloads`` in the manifest, with one ``slice``, and
     ``scheduler``, ``rules`` and ``metrics``; where there are speedups or shuffles, the name of one
     in ``speedups``, the seed of one in ``shuffle``; where there are limits, the name of a set in
-    ``limits``, its texts in ``cap`` and ``budget``.
+    ``limits``, its texts in ``cap`` and ``budget``; and ``by`` where metrics of groups are kept.
     """
 
     def __init__(self, manifest: Mapping[str, Any]) -> None:
@@ -149,6 +150,7 @@ class Tasks(Collection[dict[str, Any]]):
         speedups = [{"speedups": one["source"]} for one in manifest.get("speedups", [])] or [{}]
         limits = [_as_task(one) for one in manifest.get("limits", [])] or [{}]
         shuffles = [{"shuffle": seed} for seed in manifest.get("shuffles", [])] or [{}]
+        groups = {"by": manifest["by"]} if "by" in manifest else {}
         for workload in manifest["workloads"]:
             common = {key: value for key, value in workload.items() if key != "slice_names"}
             ways = product(speedups, limits, workload["slice_names"], shuffles, schedulers)
@@ -162,6 +164,7 @@ class Tasks(Collection[dict[str, Any]]):
                     "scheduler": name,
                     "rules": rules,
                     "metrics": manifest["metrics"],
+                    **groups,
                 }
 
 
@@ -176,7 +179,7 @@ def _spelt_out(
     folder: Path,
     inputs: dict[str, str],
     heatmaps: Iterable[Heatmap],
-    metrics: Iterable[str],
+    experiment: Experiment,
 ) -> list[dict[str, Any]]:
     """Return a workload with each seed and the names of its slices; note the files it comes from.
 
@@ -193,7 +196,7 @@ def _spelt_out(
         if path is not None and name not in inputs:
             inputs[name] = sha256_of(path)
         if not parts or source.slices != "whole":
-            parts = _names_of_slices(source, name, folder, inputs, heatmaps, metrics)
+            parts = _names_of_slices(source, name, folder, inputs, heatmaps, experiment)
         entry = {
             "workload": source.name,
             "source": name,
@@ -215,7 +218,7 @@ def _names_of_slices(
     folder: Path,
     inputs: Mapping[str, str],
     heatmaps: Iterable[Heatmap],
-    metrics: Iterable[str],
+    experiment: Experiment,
 ) -> list[str]:
     """Return the names of the slices of a workload, which is read for that; check its codes."""
     found = load_slices(
@@ -226,13 +229,15 @@ def _names_of_slices(
     if source.cluster is not None:
         digest = inputs.get(source.cluster, "")
         machine = load_machine(source.cluster, str(folder), digest)
-    energies = [metric for metric in metrics if needs_watts(metric)]
+    energies = [metric for metric in experiment.metrics if needs_watts(metric)]
     if energies and not any(watts_given(machine, part) for part in found.values()):
         raise HpcgymError(
             f"metrics: {energies[0]} needs watts, and nobody gave any for {source.name}: name a"
             " cluster with powers, such as taurus, or a TOML file with idle_power_w and"
             " busy_power_w"
         )
+    if "user" in experiment.by and all(part.user_id.max(initial=-1) < 0 for part in found.values()):
+        raise HpcgymError(f"by: {source.name}: the log does not tell the user of any job")
     if source.codes is None:
         for heatmap in heatmaps:
             for part in found.values():

@@ -14,6 +14,7 @@ from typing import Any
 
 from hpcgym.errors import HpcgymError
 from hpcgym.files import json_file
+from hpcgym.schedule.groups import GROUPED_BY
 from hpcgym.sweep.experiment import MOST_SHUFFLES
 from hpcgym.sweep.manifest import MOST_TASKS, Manifest, Tasks
 
@@ -114,6 +115,10 @@ def _has_rules(value: Any) -> bool:
     return isinstance(value, dict) and _is_text(value.get("backfill"))
 
 
+def _is_grouping(value: Any) -> bool:
+    return isinstance(value, str) and value in GROUPED_BY
+
+
 def _are_schedulers(value: Any) -> bool:
     return _table_of(_has_rules)(value) and bool(value)
 
@@ -154,4 +159,5 @@ _MAY_HAVE: dict[str, _Check] = {
     "speedups": _some_of(_has_source),
     "limits": _some_of(_is_limits),
     "shuffles": _some_of(_is_number, MOST_SHUFFLES),
+    "by": _some_of(_is_grouping),
 }

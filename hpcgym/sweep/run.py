@@ -1,4 +1,4 @@
-"""Sweeps in folders: begin one, go on with it, see where it is, read its table.
+"""Sweeps in folders: begin one, go on with it, see where it is.
 
 The folder has the experiment (``experiment.toml``, a copy), ``manifest.json``, ``results.jsonl``,
 ``failures.jsonl`` if a task failed, ``origin``, the folder that the experiment came from, and
@@ -14,11 +14,10 @@ from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from types import NoneType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hpcgym.errors import HpcgymError
-from hpcgym.files import MOST_TOML, bytes_of, shaped, text_of
+from hpcgym.files import MOST_TOML, bytes_of, text_of
 from hpcgym.files.writing import same_file, whole
 from hpcgym.sweep import manifest_file
 from hpcgym.sweep.corun import simulate_two
@@ -44,13 +43,9 @@ from hpcgym.sweep.records import (
     locked,
     read_failures,
     read_records,
-    read_results,
 )
 from hpcgym.sweep.simulations import simulate_task
 from hpcgym.sweep.tasks import Progress, Summary, check_arguments, run_locked
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _MOST_NAME = 1 << 16
 
@@ -257,67 +252,6 @@ def status(folder: str | Path) -> Status:
     elif done + failed == total:
         state = "failed"
     return Status(total, done, failed, state, damaged)
-
-
-def read_table(folder: str | Path) -> pd.DataFrame:
-    """Return what a sweep has found so far, a row for each finished task.
-
-    Returns
-    -------
-    table : columns workload, slice ("whole", "week 1", ...), seed (missing without one), scheduler,
-        then the metrics; in the order of the experiment, on whatever executor it ran. With speedups
-        there is a column ``speedups`` behind workload, with limits ``limits``, their names, and
-        with shuffles ``shuffle``, their seeds, before scheduler. With speedups and makespans the
-        last column is ``makespan_improvement``: the makespan of the first scheduler on the same
-        jobs over that of the row, less 1; missing
-        as long as the first is not done.
-    """
-    import pandas as pd
-
-    manifest = read_manifest(folder)
-    tasks = Tasks(manifest)
-    keys = keys_of(manifest)
-    with shaped(Path(folder) / RESULTS, "the file of the results of a sweep"):
-        metrics = set(manifest["metrics"])
-        rows = [_row(record, keys, metrics) for record in read_results(folder, tasks)]
-        table = pd.DataFrame(rows, columns=None if rows else keys)
-        # where no slice has a value of a metric, it is still a number that is missing
-        missing = [name for name in table.columns[len(keys) :] if table[name].dtype == object]
-        table = table.astype({"seed": "Int64", **dict.fromkeys(missing, "float64")})
-    if "speedups" in keys and "makespan_s" in table:
-        _add_improvement(table, keys, next(iter(manifest["schedulers"])))
-    return table
-
-
-def _row(record: Mapping[str, Any], keys: list[str], metrics: set[str]) -> dict[str, Any]:
-    """Return the row of a task; raise a ValueError if its result has not these metrics.
-
-    Without ``metrics`` it has all that there are, whose names are one word.
-    """
-    task, result = record["task"], record["result"]
-    if not result or (metrics and result.keys() != metrics):
-        raise ValueError(result)
-    for name, value in result.items():
-        if name in keys or not name.isidentifier() or type(value) not in (int, float, NoneType):
-            raise ValueError(result)
-    return {**{key: task[key] for key in keys}, **result}
-
-
-def keys_of(manifest: Mapping[str, Any]) -> list[str]:
-    """Return which columns of the table tell simulations apart, the scheduler being the last."""
-    of_jobs = [key for key in ("speedups", "limits") if key in manifest]
-    shuffle = ["shuffle"] if "shuffles" in manifest else []
-    return ["workload", *of_jobs, "slice", "seed", *shuffle, "scheduler"]
-
-
-def _add_improvement(table: pd.DataFrame, keys: list[str], first: str) -> None:
-    """Add by how much makespans are better than those of the first scheduler on the same jobs."""
-    jobs = table[keys[:-1]].astype(object).where(table[keys[:-1]].notna(), None)
-    same = [tuple(row) for row in jobs.itertuples(index=False)]
-    rows = zip(same, table["scheduler"], table["makespan_s"], strict=True)
-    reference = {of: makespan for of, scheduler, makespan in rows if scheduler == first}
-    makespans = [reference.get(of, float("nan")) for of in same]
-    table["makespan_improvement"] = makespans / table["makespan_s"] - 1
 
 
 def _run(

@@ -13,6 +13,7 @@ from typing import Any, cast
 
 from hpcgym.cluster import Cluster, find_cluster
 from hpcgym.errors import HpcgymError, WorkloadWarning
+from hpcgym.schedule.groups import metrics_by
 from hpcgym.schedule.metrics import told_metrics
 from hpcgym.scheduler.limit_texts import read_limits
 from hpcgym.scheduler.own_code import module_file, names_code, own_rule
@@ -22,7 +23,8 @@ from hpcgym.speedups import Heatmap, find_speedups
 from hpcgym.workload import Workload, assign_codes, load_workload, shuffled
 from hpcgym.workload.archive import fetch, find, find_own, is_trace
 from hpcgym.workload.io.files import Errors, sha256_of
-from hpcgym.workload.load import GENERATORS
+from hpcgym.workload.load import GENERATORS, load_with_raw
+from hpcgym.workload.summary import warn_of_doubts
 
 #: Rules that may be code of the user's: a text ``module:name``.
 OWN_RULES = ("policy", "dispatcher")
@@ -30,9 +32,7 @@ OWN_RULES = ("policy", "dispatcher")
 PAIR_ESTIMATES = ("known", "learned")
 
 
-def simulate_task(
-    task: dict[str, Any], folder: str, digests: Mapping[str, str]
-) -> dict[str, float | int]:
+def simulate_task(task: dict[str, Any], folder: str, digests: Mapping[str, str]) -> dict[str, Any]:
     """Simulate one slice of a workload under one scheduler.
 
     Parameters
@@ -44,7 +44,9 @@ def simulate_task(
     Returns
     -------
     metrics : those that the task names, or all, but for energies where nobody gave watts. Under
-        limits of another kind ``cap_exceeded_s`` and ``budget_exceeded_j`` are nan.
+        limits of another kind ``cap_exceeded_s`` and ``budget_exceeded_j`` are nan. Where the task
+        says ``by``, also ``by``: "class" or "user" -> what
+        :func:`hpcgym.schedule.groups.metrics_by` returns.
 
     Raises
     ------
@@ -84,7 +86,9 @@ def simulate_task(
     )
     # not all limits and schedulers of a sweep have the metrics that some of them have
     known = dict.fromkeys(task["metrics"], math.nan) | result.metrics
-    return {name: known[name] for name in task["metrics"] or told_metrics(result)}
+    found = {name: known[name] for name in task["metrics"] or told_metrics(result)}
+    groups = {by: metrics_by(result, by, task["metrics"]) for by in task.get("by", ())}
+    return found | ({"by": groups} if groups else {})
 
 
 @lru_cache(maxsize=4)
@@ -109,6 +113,10 @@ def load_slices(
     ------
     HpcgymError : the workload or its machine cannot be read, or the SHA-256 of a file is not
         ``digest`` or ``cluster_digest``.
+
+    Warns
+    -----
+    WorkloadWarning : of what makes results doubtful, see :func:`hpcgym.workload.summary.doubts`.
     """
     path = input_file(source, Path(folder))
     if path is not None:
@@ -119,9 +127,11 @@ def load_slices(
     elif path is not None and not is_trace(source):  # a trace is called by its name
         given = path
     machine = None if cluster is None else load_machine(cluster, folder, cluster_digest)
-    workload = load_workload(
+    workload, raw = load_with_raw(
         given, clean, processors=processors, cluster=machine, errors=cast(Errors, errors)
     )
+    if source.partition(":")[0] not in GENERATORS:
+        warn_of_doubts(workload, raw)
     if codes is not None:
         workload = assign_codes(workload, codes[1], seed=codes[0])
     if slices == "whole":

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.errors import WorkloadWarning
 from hpcgym.files import header_number
 from hpcgym.workload.io.records import most_busy
 from hpcgym.workload.io.times import zone_of
@@ -103,6 +105,12 @@ def oddities(workload: Workload, raw: Workload) -> list[str]:
     if _began(workload.header) is None:
         found.append("it has no date of its beginning: hours and weekdays are unknown")
     return found
+
+
+def warn_of_doubts(workload: Workload, raw: Workload) -> None:
+    """Warn of each of the :func:`doubts` about a log."""
+    for text in doubts(workload, raw):
+        warnings.warn(f"{workload.name}: {text}", WorkloadWarning, stacklevel=2)
 
 
 def doubts(workload: Workload, raw: Workload) -> list[str]:

@@ -63,3 +63,31 @@ def test_what_traces_show_says_is_the_same_and_not_said_twice(tmp_path: Path) ->
 def test_generators_do_what_they_were_told() -> None:
     done = succeed("simulate", "light-esp:processors=60", "--format", "csv")
     assert done.stderr == ""
+
+
+def test_a_sweep_says_them_once_before_it_runs(tmp_path: Path) -> None:
+    log(tmp_path / "log.swf", exact=96, without=4)
+    weeks = '[[workloads]]\nworkload = "log.swf"\n'
+    (tmp_path / "two.toml").write_text(f'schedulers = ["easy", "saf"]\n{weeks}')
+    folder = tmp_path / "two.sweep"
+    done = succeed(
+        "sweep", "run", tmp_path / "two.toml", "--output", folder, "--executor", "serial"
+    )
+    assert [line for line in done.stderr.splitlines() if line.startswith("hpcgym: ")] == [
+        "hpcgym: log: 4 % of the jobs were dropped: no run time",
+        "hpcgym: log: 100 % of the requested times are the run times: schedulers know the future,"
+        " and predictions are worth nothing",
+    ]
+
+
+FEW = "no 95 % intervals: they need 5 slices or more, and there are 2"
+
+
+@pytest.mark.parametrize("format", ["table", "json", "csv", "latex"])
+def test_slices_too_few_for_intervals_are_a_line(format: str) -> None:
+    done = succeed(
+        "evaluate", "spf", "--workload", "lublin:jobs=300,processors=8", "--jobs", "20",
+        "--number", "2", "--budget", "0", "--format", format,
+    )  # fmt: skip
+    assert (done.stdout + done.stderr).count(FEW) == 1
+    assert (FEW in done.stdout) == (format == "table")

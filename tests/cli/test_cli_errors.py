@@ -73,6 +73,13 @@ def test_help_loads_nothing_heavy():
         (["simulate", JOBS, "--scheduler", "eazy"], "easy"),
         (["simulate", JOBS, "--scheduler", "powercap"], "not a scheduler: --power powercap"),
         (["simulate", JOBS, "--scheduler", "easy,saf"], "hpcgym compare --scheduler easy,saf"),
+        (["simulate", JOBS, "--backfill", "slurm:bf_interval=1,bf_window=2"], "joined by +, not"),
+        (
+            ["simulate", JOBS, "--scheduler", "easy:backfill=slurm:bf_interval=1,bf_window=2"],
+            "backfill 'slurm:bf_interval=1,bf_window=2': settings of slurm are joined by +, not",
+        ),
+        (["simulate", JOBS, "--backfill", "slurm:"], "'slurm:': a setting is missing behind it"),
+        (["simulate", JOBS, "--maintenance", "0/9:nodes="], "'0/9:nodes=': nodes= names none"),
         (
             ["simulate", JOBS, "--scheduler", "prb", "--fair-share", "damping=2"],
             "(--fair-share): prb orders the queue itself",

@@ -210,6 +210,61 @@ def test_jobs_over_the_limits_of_their_partition_are_dropped_on_demand(tmp_path)
     assert value["cleaning"] == {"dropped: asks for more than its partition lets a job have": 1}
 
 
+SLURM_CONF = """\
+SelectType=select/cons_tres
+PriorityType=priority/multifactor
+PriorityWeightAge=1000
+SchedulerParameters=bf_interval=60,bf_continue
+PreemptType=preempt/partition_prio
+PreemptMode={mode}
+NodeName=n[1-4] CPUs=2
+PartitionName=a Nodes=n[1-4] Default=YES
+PartitionName=b Nodes=n[1-4] PriorityTier=2 MinNodes=2
+"""
+
+
+def test_what_a_scheduler_follows_of_a_slurm_conf_is_not_called_unfollowed(tmp_path):
+    conf = tmp_path / "slurm.conf"
+    conf.write_text(SLURM_CONF.format(mode="REQUEUE"))
+    text = succeed("machines", conf).stdout
+    text = text.partition("# Not of the machine; followed by --scheduler with this file:")[2]
+    followed, others = text.split("# Followed by no simulation:")
+    named = {
+        title: [line.split(": ", 1)[1] for line in part.splitlines() if f"{conf}, line" in line]
+        for title, part in (("followed", followed), ("others", others))
+    }
+    assert named["followed"] == [
+        "PriorityType=priority/multifactor", "PriorityWeightAge=1000",
+        "SchedulerParameters=bf_interval=60", "b: PriorityTier=2",
+    ]  # fmt: skip
+    assert named["others"] == [
+        "SchedulerParameters=bf_continue", "PreemptType=preempt/partition_prio",
+        "PreemptMode=REQUEUE", "b: MinNodes=2",
+    ]  # fmt: skip
+    jobs = ("simulate", "lublin:jobs=20,processors=8", "--cluster", conf, "--scheduler", conf)
+    said = succeed(*jobs).stderr
+    assert f"{conf}: settings that are not of the machine: 7; hpcgym machines {conf} names" in said
+    (line,) = (line for line in said.splitlines() if "not followed: " in line)
+    assert all(name not in line for name in ("PriorityWeightAge", "bf_interval", "PriorityTier"))
+    # without weights of age jobs stop others
+    conf.write_text(SLURM_CONF.format(mode="REQUEUE").replace("PriorityWeightAge=1000\n", ""))
+    followed, others = succeed("machines", conf).stdout.split("# Followed by no simulation:")
+    assert "PreemptMode=REQUEUE" in followed
+    assert "Preempt" not in others
+
+
+def test_a_slurm_conf_that_slurm_refuses(tmp_path):
+    conf = tmp_path / "slurm.conf"
+    conf.write_text(SLURM_CONF.format(mode="suspend"))
+    told = "PreemptMode=SUSPEND: Slurm refuses it without GANG; write SUSPEND,GANG"
+    text = succeed("machines", conf).stdout
+    assert f"# As a --scheduler the file is refused: {told}\n" in text
+    assert "PreemptMode=suspend" in text.split("# Not of the machine:")[1]
+    failed = run("simulate", "lublin:jobs=20,processors=8", "--scheduler", conf)
+    assert failed.exit_code == 1
+    assert failed.stderr == f"hpcgym: {conf}: {told}\n"
+
+
 @pytest.mark.parametrize("machine", ["--processors", "--cluster"])
 def test_a_pool_drops_what_is_larger_whatever_the_recipe(tmp_path, machine):
     path = tmp_path / "pool.toml"

@@ -41,6 +41,7 @@ def test_json_and_csv_are_the_board() -> None:
     done = succeed(*ONE_PASS, "weight-bandit", "--interval", "12h", "--format", "csv")
     lines = list(csv.DictReader(io.StringIO(done.stdout)))
     assert {line["policy"] for line in lines} == set(rows)
+    assert done.stderr.count("no 95 % intervals: they need 5 blocks of") == 1
 
 
 def test_a_module_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

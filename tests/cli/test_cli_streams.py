@@ -71,6 +71,23 @@ def test_schedules_go_to_standard_output_alone(form: str, tmp_path: Path) -> Non
     assert done.stderr.decode().splitlines()[-1] == "wrote to standard output"
 
 
+@pytest.mark.parametrize("redirection", [">", ">>"])
+def test_what_others_write_into_the_same_file_stays(
+    redirection: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "0")
+    path = tmp_path / "log"
+    path.write_text("; already there\n")
+    words = f"'{sys.executable}' -m hpcgym generate {JOBS} -"
+    script = f"{{ echo '; before'; {words}; echo '; between'; {words}; echo '; after'; }}"
+    subprocess.run(
+        ["bash", "-c", f"{script} {redirection} '{path}'"], check=True, capture_output=True
+    )
+    made = piped(b"", "generate", JOBS, "-").stdout.decode()
+    begin = "" if redirection == ">" else "; already there\n"
+    assert path.read_text() == f"{begin}; before\n{made}; between\n{made}; after\n"
+
+
 def test_a_pipe_of_two_commands() -> None:
     made = piped(b"", "generate", JOBS, "-").stdout
     told = json.loads(piped(made, "compare", "-", "--scheduler", "saf", "--format", "json").stdout)

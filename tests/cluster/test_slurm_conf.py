@@ -138,7 +138,7 @@ def test_what_is_not_followed_is_named(tmp_path: Path) -> None:
     assert named["Strange"].why == "not a known setting"
     assert not named.keys() & {"debug: MaxTime", "debug: MaxNodes", "batch: DefaultTime"}
     assert not named.keys() & {"GresTypes", "DEFAULT: State", "batch: Nodes", "gpu[1-4]: Gres"}
-    with pytest.warns(HpcgymWarning, match="does not follow .* settings of scheduling"):
+    with pytest.warns(HpcgymWarning, match="settings that are not of the machine: "):
         assert find_cluster(path).nodes == 105
 
 

@@ -189,7 +189,9 @@ def test_suspended_jobs_go_on_with_what_is_left() -> None:
     assert metrics["mean_queue_length"] == pytest.approx(10 / 16)
     assert "lost_runs" not in metrics
     told = hpcgym.explain(replace(result, workload=numbered(result.workload)), 2)
-    assert any("it was suspended for 5 s" in line for line in told.sentences)
+    line = "Of that it was suspended for 5 s, after its first start, for job 4."
+    assert line in told.sentences
+    assert told.to_dict()["suspended_for"] == [[4]]
 
 
 def numbered(workload: Workload) -> Workload:

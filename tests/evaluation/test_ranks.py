@@ -129,6 +129,7 @@ def test_the_picture_has_each_name_at_its_rank_and_a_bar_over_each_group() -> No
     found = average_ranks(table, BSLD)
     axes = draw_ranks(table, BSLD)
     texts = [text.get_text().split() for text in axes.texts]
+    assert ["30", "instances", "Friedman's"] in [words[:3] for words in texts]
     for name, rank in zip(found.names, found.mean, strict=True):
         assert any({name, f"{rank:.2f}"} == set(words) for words in texts)
     bars = [line for line in axes.get_lines() if line.get_linewidth() == 3]

@@ -28,6 +28,7 @@ from hpcgym.scheduler.policies import FairShare
 from hpcgym.speedups import find_speedups, read_speedups, write_speedups
 from hpcgym.sweep import run as sweeps
 from hpcgym.sweep.experiment import load_experiment
+from hpcgym.sweep.table import read_table
 from hpcgym.workload import load_workload, write_swf, write_table
 
 _GIVEN = os.environ.get("HPCGYM_DAMAGES", "30,0").split(",")
@@ -286,6 +287,6 @@ def test_a_damaged_sweep_goes_on_or_says_what_is_wrong(
         folder = tmp_path / "made"
         shutil.copytree(sweep, folder)
         (folder / name).write_bytes(damaged)
-        for do in (sweeps.status, sweeps.read_table, sweeps.warnings_of, resume):
+        for do in (sweeps.status, read_table, sweeps.warnings_of, resume):
             check(do, folder, number, damaged)
         shutil.rmtree(folder)

@@ -53,6 +53,8 @@ WORKLOAD = {
         {"limits": [{"name": "a", "cap": [], "budget": [], "other": []}]},
         {"shuffles": ["one"]},
         {"shuffles": list(range(100_001))},
+        {"by": []},
+        {"by": ["clas"]},
         {"seeds": [0.5]},
         {"metrics": [[]]},
         {"workloads": [[]]},

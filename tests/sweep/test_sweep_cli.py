@@ -110,6 +110,14 @@ def test_the_table_of_a_paper_has_the_numbers_of_the_summary(reference: Path) ->
     assert "unknown --metric" in run("table", reference, "--metric", "meen_bsld").stderr
 
 
+@pytest.mark.parametrize("format", ["table", "csv", "json", "markdown", "latex"])
+def test_simulations_too_few_for_intervals_are_a_line(reference: Path, format: str) -> None:
+    told = "no 95 % intervals: they need 5 simulations or more, and there are 2"
+    for asked, times in ((["--ci"], 1), (["--paired", "easy"], 1), (["--by", "seed"], 0)):
+        done = succeed("table", reference, *asked, "--format", format)
+        assert (done.stdout + done.stderr).count(told) == times
+
+
 def test_profiles_of_a_sweep_are_figures(reference: Path, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     folder = tmp_path / "figures"

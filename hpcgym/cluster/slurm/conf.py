@@ -28,7 +28,7 @@ class SlurmConf:
     node_names : what each node is called, by its number in the machine.
     scheduling : general settings of scheduling, lower case name -> value.
     parameters : ``SchedulerParameters``, name -> value, "" of those that are only named.
-    unfollowed : settings that no simulation goes by.
+    unfollowed : settings that are not of the machine.
     """
 
     cluster: Cluster

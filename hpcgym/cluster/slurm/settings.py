@@ -1,4 +1,4 @@
-"""Which settings of a slurm.conf say something of schedules, and which no simulation follows."""
+"""Which settings of a slurm.conf say something of schedules, beside those of the machine."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from hpcgym.cluster.slurm.lines import Setting
 
 
 class Unfollowed(NamedTuple):
-    """A setting that no simulation goes by.
+    """A setting that is not of the machine; the scheduler of the file may go by it.
 
     Attributes
     ----------
     where : file and line.
     name, value : as they are written, after the name of a node or partition: ``debug: MaxTime``.
-    why : in words.
+    why : it is not of the machine, in words.
     """
 
     where: str
@@ -93,12 +93,12 @@ _USUAL_KEYS = {
 }
 #: Keys of partitions that simulations go by.
 _OF_PARTITIONS = ("nodes", "default", "maxtime", "defaulttime", "maxnodes")
-_NOT_YET = "no simulation goes by it"
+_NOT_YET = "not of the machine"
 _UNKNOWN = "not a known setting"
 
 
 def unfollowed(settings: Iterable[Setting]) -> list[Unfollowed]:
-    """Return the settings that say, or may say, how jobs are scheduled, and that are not followed.
+    """Return the settings that say, or may say, how jobs are scheduled, beside the machine's own.
 
     Settings that say nothing of schedules, such as ports and log files, are left out.
     """
