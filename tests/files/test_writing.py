@@ -7,6 +7,7 @@ import signal
 import stat
 import subprocess
 import sys
+import tempfile
 import threading
 from importlib import import_module
 from pathlib import Path
@@ -92,7 +93,7 @@ def test_another_file_that_is_missing_is_named(tmp_path):
 
 @pytest.mark.distributed
 @pytest.mark.skipif(not hasattr(os, "chown") or os.geteuid() != 0, reason="needs root")
-def test_a_file_of_another_user_keeps_its_group_where_that_may_be(tmp_path):
+def test_a_file_of_another_user_keeps_its_group_where_that_may_be():
     """The user 4321 is in the group 5678, but not in 5679: no other group may get its rights."""
     code = """if True:
         import os, sys
@@ -100,19 +101,18 @@ def test_a_file_of_another_user_keeps_its_group_where_that_may_be(tmp_path):
         with whole_text(sys.argv[1]) as file:
             file.write("new")
     """
-    tmp_path.chmod(0o777)
-    for folder in tmp_path.parents:
-        if not folder.stat().st_mode & stat.S_IXOTH:
-            folder.chmod(folder.stat().st_mode | stat.S_IXOTH)
-    for group, expected in ((5678, (5678, 0o664)), (5679, (4321, 0o606))):
-        path = tmp_path / str(group)
-        path.write_text("old")
-        os.chown(path, 1234, group)
-        path.chmod(0o666 if group == 5679 else 0o664)
-        done = run(code, path)
-        assert (done.returncode, done.stderr) == (0, "")
-        found = path.stat()
-        assert (found.st_gid, stat.S_IMODE(found.st_mode)) == expected
+    # another pytest that begins meanwhile closes the folder of tmp_path to other users
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o777)
+        for group, expected in ((5678, (5678, 0o664)), (5679, (4321, 0o606))):
+            path = Path(folder, str(group))
+            path.write_text("old")
+            os.chown(path, 1234, group)
+            path.chmod(0o666 if group == 5679 else 0o664)
+            done = run(code, path)
+            assert (done.returncode, done.stderr) == (0, "")
+            found = path.stat()
+            assert (found.st_gid, stat.S_IMODE(found.st_mode)) == expected
 
 
 @pytest.mark.distributed
