@@ -7,9 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from hpcgym.cluster import Cluster
     from hpcgym.evaluation import Leaderboard
     from hpcgym.workload import Workload
+
+#: Rows that are of slices, beside those of groups of jobs.
+SLICE = "slice"
 
 
 def setting_of(
@@ -32,6 +37,17 @@ def setting_of(
     around = {name: value for name, value in board.around.items() if value != PLAIN[name]}
     told = ", ".join(f"{name}={value}" for name, value in around.items())
     return [" · ".join(words), *([f"slices with {told}"] if around else [])]
+
+
+def rows_by(workload: Workload, board: Leaderboard, by: str) -> pd.DataFrame:
+    """Return the metric of each slice, or of each class of jobs or user there, in long rows."""
+    if board.groups is not None and by != SLICE:
+        rows = board.groups
+    else:
+        told = board.by_slice.rename_axis("slice").reset_index()
+        rows = told.melt("slice", var_name="scheduler", value_name=board.metric)
+        rows.insert(0, "workload", workload.name)
+    return rows.assign(scheduler=[board.labels[name] for name in rows["scheduler"]])
 
 
 def no_intervals(board: Leaderboard) -> str:

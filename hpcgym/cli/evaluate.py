@@ -12,13 +12,22 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import typer
 
 from hpcgym.cli import completion, limits, loading, names, options, output, pages, prequential
-from hpcgym.cli.boards import no_intervals, notes_of, page_of, save_figures, setting_of
+from hpcgym.cli.boards import (
+    SLICE,
+    no_intervals,
+    notes_of,
+    page_of,
+    rows_by,
+    save_figures,
+    setting_of,
+)
 from hpcgym.cli.evaluated_slices import Slices
 from hpcgym.cli.figures import FigureOptions
 from hpcgym.cli.groups import grouped
+from hpcgym.cli.means import Asked, TableFormat, means_of, print_means
 from hpcgym.cli.options import Format
 from hpcgym.cli.running import ExplainedCommand, Lists, note
-from hpcgym.errors import HpcgymError, PolicyWarning, unknown
+from hpcgym.errors import HpcgymError, PolicyWarning, check_choice, unknown
 from hpcgym.files.recorded import KEY
 from hpcgym.progress import counting
 
@@ -36,6 +45,7 @@ class BoardFormat(StrEnum):
     table = "table"
     json = "json"
     csv = "csv"
+    markdown = "markdown"
     latex = "latex"
 
 
@@ -175,6 +185,16 @@ def evaluate(
             autocompletion=completion.schedulers,
         ),
     ] = None,
+    by: Annotated[
+        str | None,
+        typer.Option(
+            metavar="slice|class|user",
+            help="A row for each, such as each week with --episodes weeks. Classes of jobs are"
+            " short, below 10 minutes, medium, below 2 hours, and long.",
+            show_default="one row for each policy",
+            rich_help_panel="Output",
+        ),
+    ] = None,
     rules: options.EvaluatedRules,
     reading: loading.MachineReading,
     format: Annotated[
@@ -209,6 +229,8 @@ def evaluate(
     source = reading.load(workload)
 
     from hpcgym.evaluation import evaluate as run
+    from hpcgym.evaluation.tables import lines_of, markdown
+    from hpcgym.schedule.groups import GROUPED_BY
     from hpcgym.schedule.provenance import provenance_of_workloads
 
     given = rules.given() | options.given(allocation=reading.allocation)
@@ -219,12 +241,15 @@ def evaluate(
             "--number": slices.number, **slices.changed(),
         }  # fmt: skip
         shared["part"] = slices.part or "all"
-        if format is BoardFormat.latex:
-            raise HpcgymError("--format latex is for leaderboards, not for --protocol prequential")
+        if format in (BoardFormat.latex, BoardFormat.markdown):
+            raise HpcgymError(
+                f"--format {format} is for leaderboards, not for --protocol prequential"
+            )
         others |= {
             "--html": page.html,
             "--figures": paper.figures,
             "--reference": reference,
+            "--by": by,
             "--metric": None if metric == _METRIC else metric,
         }
         text = Format(format.value)
@@ -241,18 +266,23 @@ def evaluate(
         "budget": budget,
     }
     name = _env(env)
+    if by is not None:
+        check_choice("--by", by, (SLICE, *GROUPED_BY))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PolicyWarning)  # they are said below
         board = run(
             policies or [], source, **settings, cluster=machine, env=name,
             env_options=limits.of_environment(name, share, shutdown)
             | options.given(speedups=speedups),
-            metric=metric, reference=reference, **given, progress=counting,
+            metric=metric, reference=reference, by=None if by == SLICE else by, **given,
+            progress=counting,
         )  # fmt: skip
     settings |= {"n": len(board.by_slice), **board.around}  # newer environments have their own
     _report_failures(board)
     page.write(lambda: page_of(source, machine, board, settings))
-    if format is BoardFormat.json:
+    if by is not None:
+        _print_grouped(source, machine, board, settings, by, reference, format)
+    elif format is BoardFormat.json:
         facts = output.workload_facts(source, reading.clean)
         facts |= output.machine_facts(source, machine)
         facts |= {KEY: provenance_of_workloads([source]), "evaluation": settings}
@@ -262,9 +292,13 @@ def evaluate(
         output.print_csv({**begin, **row} for row in board.rows())
     elif format is BoardFormat.latex:
         sys.stdout.write(board.to_latex() or "")
+    elif format is BoardFormat.markdown:
+        heading, lines = lines_of(board)
+        sys.stdout.write(markdown([one.replace("\n", " ") for one in heading], lines, 1))
     else:
         _print_table(source, machine, board, settings)
-    if format is not BoardFormat.table and (why := no_intervals(board)):  # the table has it below
+    told = by is not None or format is BoardFormat.table  # these tell it themselves
+    if not told and (why := no_intervals(board)):
         note(why)
     paper.write(partial(save_figures, source, board))  # what it refuses takes no table away
 
@@ -287,6 +321,29 @@ def _report_failures(board: Leaderboard) -> None:
         if row["failed"]:
             first = next(error for (name, _), error in board.failures.items() if name == policy)
             note(f"{policy} failed on {row['failed']:.0f} of {row['slices']:.0f} slices: {first}")
+
+
+def _print_grouped(
+    workload: Workload,
+    machine: Cluster | None,
+    board: Leaderboard,
+    settings: dict[str, Any],
+    by: str,
+    reference: str | None,
+    format: BoardFormat,
+) -> None:
+    """Print a row for each policy on each slice, class of jobs or user."""
+    rows = rows_by(workload, board, by)
+    paired = None if reference is None else board.labels.get(str(board.reference))
+    asked = Asked(metric=[board.metric], ci=by != SLICE, paired=paired, by=by)
+    if format is BoardFormat.table:
+        title, *around = setting_of(workload, machine, board, settings)
+        out = output.console()
+        out.print(title, style="bold", markup=False)
+        for line in around:
+            out.print(line, markup=False, soft_wrap=True)
+        out.print()
+    print_means(rows, means_of(rows, "", asked), asked, TableFormat(format.value))
 
 
 def _print_table(

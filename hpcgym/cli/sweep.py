@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,23 +12,15 @@ import typer
 from hpcgym.cli import executors, names, options, output, pages
 from hpcgym.cli.figures import FigureOptions
 from hpcgym.cli.groups import grouped
+from hpcgym.cli.means import Asked, TableFormat, means_of, print_means
 from hpcgym.cli.options import Format
 from hpcgym.cli.running import ExplainedCommand, Lists, note
-from hpcgym.cli.sweep_means import (
-    Asked,
-    TableFormat,
-    latex_means,
-    markdown_means,
-    means_of,
-    page_of,
-    rich_means,
-    save_of_slices,
-)
+from hpcgym.cli.sweep_page import page_of, save_of_slices
 from hpcgym.errors import HpcgymError
 from hpcgym.progress import measuring
 
 if TYPE_CHECKING:
-    import pandas as pd
+    pass
 
 sweep = typer.Typer(name="sweep", no_args_is_help=True, rich_markup_mode=None)
 
@@ -294,17 +285,7 @@ def table(
     means = means_of(rows, next(iter(read_manifest(folder)["schedulers"])), asked)
     page.write(lambda: page_of(folder, means, rows, found))
     paper.write(lambda where, width: save_of_slices(folder, asked, where, width))
-    if format in (TableFormat.json, TableFormat.csv):
-        show = output.print_json if format is TableFormat.json else output.print_csv
-        show(_plain_rows(asked.numbers(rows) if asked.statistics else rows))
-        if asked.statistics and means.few:
-            note(means.few)
-    elif format is TableFormat.table:
-        output.console().print(rich_means(means))
-    else:
-        sys.stdout.write(markdown_means(means) if format == "markdown" else latex_means(means))
-        for text in means.notes:
-            note(text)
+    print_means(rows, means, asked, format)
 
 
 _SHOWN = 5  # failures
@@ -342,11 +323,3 @@ def _in_words(record: dict[str, Any]) -> str:
     keys = ("workload", "speedups", "limits", "slice", "seed", "shuffle", "scheduler")
     what = " · ".join(str(task[key]) for key in keys if task.get(key) is not None)
     return f"failed: {what}: {record['error']}"
-
-
-def _plain_rows(rows: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return the rows of a table; without a seed it is None."""
-    if "seed" in rows:
-        rows = rows.assign(seed=rows["seed"].astype(object).where(rows["seed"].notna(), None))
-    plain = rows.to_dict("records")
-    return [{str(key): value for key, value in row.items()} for row in plain]

@@ -61,6 +61,10 @@ class Leaderboard:
     members : metric -> row of several trainings -> values of each of them, a row a slice.
     around : what was around slices: ``start``, ``warmup``, ``arrivals`` and ``horizon``, as
         :class:`hpcgym.envs.core.episodes.Episodes` takes them; empty where there can be nothing.
+    groups : where an evaluation was ``by`` class or user, a row for each of them on each slice
+        under each policy that did not fail: columns workload, slice, class or user, scheduler, jobs
+        (their number) and the metric, nan without jobs; what :func:`hpcgym.evaluation.summary`
+        takes. Else None.
     """
 
     by_slice: pd.DataFrame
@@ -77,6 +81,7 @@ class Leaderboard:
     plain: str | None = None
     members: Mapping[str, Mapping[str, pd.DataFrame]] = field(default_factory=dict)
     around: Mapping[str, Any] = field(default_factory=dict)
+    groups: pd.DataFrame | None = None
 
     def __repr__(self) -> str:
         slices, policies = self.by_slice.shape

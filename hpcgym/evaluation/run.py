@@ -17,6 +17,7 @@ from hpcgym.envs.core.surroundings import counted
 from hpcgym.errors import HpcgymError, check_choice, check_whole, unknown
 from hpcgym.evaluation import limited, shared
 from hpcgym.evaluation.brought import acts
+from hpcgym.evaluation.grouping import Grouping, check_grouping
 from hpcgym.evaluation.leaderboard import Leaderboard
 from hpcgym.evaluation.lineup import (
     RANDOM,
@@ -37,7 +38,8 @@ from hpcgym.evaluation.slices import Failures, Progress, measured_on, silent, wa
 from hpcgym.evaluation.stage import Stage, restrictions
 from hpcgym.evaluation.static_weights import best_static
 from hpcgym.schedule.metrics import ranking_metrics
-from hpcgym.schedule.within import metrics_within
+from hpcgym.schedule.result import Result
+from hpcgym.schedule.within import metrics_within, result_within
 from hpcgym.scheduler.capabilities import check_scheduler
 from hpcgym.scheduler.estimates.learning import Learned
 from hpcgym.scheduler.rules import Scheduler
@@ -76,6 +78,7 @@ def evaluate(
     resamples: int = 2000,
     metric: str = "mean_bsld",
     reference: str | None = None,
+    by: str | None = None,
     progress: Progress | None = None,
     **rules: Any,
 ) -> Leaderboard:
@@ -128,6 +131,8 @@ def evaluate(
         without long jobs, are left out.
     reference : row, or name of a reference, that all are compared with: how far they are above it,
         with p-values. By default EASY, with ``backfill="none"`` FCFS, or as is said below.
+    by : "class" or "user": ``Leaderboard.groups`` has the metric of each class of jobs, or user, on
+        each slice. The metric must be one of jobs, and not of whole schedules.
     progress : shows how far it is; :func:`hpcgym.progress.counting` does on a terminal.
     rules : ``backfill``, ``backfill_order``, ``estimate``, ``policy_estimate``, ``correction``,
         ``passes``, ``allocation``, ``threshold``, ``fair_share``, ``quota`` and ``maintenance``
@@ -174,10 +179,13 @@ def evaluate(
     """
     policies = listed(policies)
     check_choice("metric", metric, ranking_metrics())
+    check_grouping(by, metric)
     check_whole("budget", budget, 0)
     check_whole("resamples", resamples, 1)
     whole = workload if isinstance(workload, Workload) else load_workload(workload, cluster=cluster)
     together = shared.is_meant(env, policies)
+    if together and by is not None:
+        raise HpcgymError("there are no metrics by class or user where jobs share nodes")
     if together:
         for rule in rules:
             raise HpcgymError(unknown("argument", rule, ("env_options", "cluster", "episodes")))
@@ -217,7 +225,7 @@ def evaluate(
             check_allocation(rules.get("allocation") or "first-fit", stage.machine)
             board = _on_stage(
                 stage, policies, groups, part, chosen, budget, seed, resamples, progress, metric,
-                reference,
+                reference, by,
             )  # fmt: skip
         finally:
             stage.close()
@@ -237,6 +245,7 @@ def _on_stage(
     progress: Progress | None,
     metric: str,
     reference: str | None,
+    by: str | None,
 ) -> Leaderboard:
     """Compare policies, by their names, with references; see :func:`evaluate`."""
     whole = part.workload if part.alone else stage.workload
@@ -263,6 +272,7 @@ def _on_stage(
     weights: dict[str, float] = {}
     values: dict[str, list[dict[str, float]]] = {}
     failures: Failures = {}
+    grouping = None if by is None else Grouping(by, metric)
     with told_already(), (progress or silent)("evaluating", total) as step:
         if training:
             plain = under_limits(scheduler_of("spf", stage.rules), limits)
@@ -273,13 +283,14 @@ def _on_stage(
             )
             lineup[STATIC] = plain.but(policy=weights)
         for name, policy in lineup.items():
-            play = _player(name, policy, whole, part, chosen, stage, step)
+            play = _player(name, policy, whole, part, chosen, stage, step, grouping)
             values[name] = measured_on(chosen, name, policy, metrics, play, failures)
 
     among = asked or tuple(row_of[name] for name in always)
     if limits is None and not asked:
         among = references_of(lineup, row_of, stage.rules)
     schedulers = {name: None if acts(one) else one for name, one in lineup.items()}
+    failed = {name for name, _ in failures}
     return board_of(
         Measured(values, [episode.name for episode in chosen], metric, METRICS, failures, groups),
         schedulers,
@@ -290,6 +301,7 @@ def _on_stage(
         energies=() if limits is None else limited.ENERGIES,
         plain=row_of[REFERENCES[stage.rules.get("backfill", "easy")][0]],
         around=part.around,
+        groups=None if grouping is None else grouping.table(whole.name, failed, groups),
     )
 
 
@@ -329,14 +341,26 @@ def _player(
     chosen: list[Episode],
     stage: Stage,
     step: Callable[[str], None],
+    grouping: Grouping | None,
 ) -> Callable[[Episode], Mapping[str, float | int]]:
-    """Return a function that returns the metrics of a policy's schedule of a slice."""
+    """Return a function that returns the metrics of a policy's schedule of a slice.
+
+    ``grouping`` takes those of groups of its jobs.
+    """
     learned = _learned(policy, whole, stage.machine, part, chosen)
+
+    def group(episode: Episode, result: Result) -> None:
+        assert grouping is not None
+        alone = result if part.alone else result_within(result, *counted(episode))
+        grouping.add(name, episode.name, alone)
 
     def play(episode: Episode) -> Mapping[str, float | int]:
         step(f"{name}: {episode.name}")
         if not isinstance(policy, Scheduler):
-            return stage.play(name, policy, episode)
+            metrics = stage.play(name, policy, episode)
+            if grouping is not None:
+                group(episode, stage.result_of(name))
+            return metrics
         jobs = part.workload_of(episode)
         scheduler: Scheduler = policy
         if isinstance(policy.policy_estimate, np.ndarray):  # of all jobs, as a random order has it
@@ -345,6 +369,8 @@ def _player(
         held = None if stage.limits is None else stage.limits.of(jobs)
         known = learned[episode.name]
         result = simulate(jobs, scheduler, cluster=stage.machine, learned=known, limits=held)
+        if grouping is not None:
+            group(episode, result)
         if not part.alone:
             return metrics_within(result, *counted(episode))
         return result.metrics if held is None else {**result.metrics, **limited.measured(result)}

@@ -18,6 +18,7 @@ from hpcgym.errors import HpcgymError, check_choice
 from hpcgym.evaluation.brought import misfit_of_spaces
 from hpcgym.evaluation.limited import Limits, limits_of, measured, same_limits
 from hpcgym.files import shaped
+from hpcgym.schedule.result import Result
 from hpcgym.scheduler.policies import WEIGHTED_FEATURES
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.scheduler.usage import counts_usage
@@ -219,6 +220,11 @@ class Stage:
         if self.limits is not None:
             return {**metrics, **measured(env.unwrapped.result())}
         return metrics
+
+    def result_of(self, name: str) -> Result:
+        """Return the schedule of the slice that a policy has just played."""
+        result: Result = self._envs[name].unwrapped.result()
+        return result
 
     def _own(self, name: str, policy: Any, given: Mapping[str, Any]) -> Any:
         """Return an environment such as a policy was made for."""

@@ -134,6 +134,18 @@ def tabular(heading: Sequence[str], columns: Sequence[Sequence[str]]) -> str:
     )
 
 
+def markdown(heading: Sequence[str], rows: Sequence[Sequence[tuple[str, bool]]], words: int) -> str:
+    """Return rows of (text, is it the best) as a table in Markdown, the best bold.
+
+    The first ``words`` columns are to the left, the others, which are numbers, to the right.
+    """
+    bold = [[f"**{text}**" if top else text for text, top in row] for row in rows]
+    sides = ["---"] * words + ["---:"] * (len(heading) - words)
+    lines = [list(heading), sides, *bold]
+    cells = (" | ".join(cell.replace("|", "\\|") for cell in line) for line in lines)
+    return "".join(f"| {line} |\n" for line in cells)
+
+
 def escaped(text: str) -> str:
     """Return a text with the signs that mean something to LaTeX escaped."""
     return "".join(_ESCAPES.get(sign, sign) for sign in text)

@@ -50,14 +50,30 @@ def metrics_within(
         value are nan.
     """
     submit, start = result.workload.submit_time, result.start
-    begin = max(int(submit[first]), result.begin)
-    last = max(over_at(start, first, stop, end), begin)
+    begin, last = _interval(result, first, stop, end)
+    begun = (start >= 0) & (start <= last)
+    unserved = int(np.count_nonzero(~begun[:stop] & (submit[:stop] <= last)))
+    metrics = {
+        name: value
+        for name, value in compute_metrics(result_within(result, first, stop, end)).items()
+        if name not in _OF_THE_MACHINE and not name.startswith("energy")
+    }
+    metrics["utilization"] = _utilization(result.runs, begin, last)
+    metrics["unserved_jobs"] = unserved
+    waits = np.where(begun, start, last)[:stop] - submit[:stop]
+    metrics["longest_wait_s"] = int(waits[result.decided[:stop]].max(initial=0))
+    return metrics
+
+
+def result_within(result: Result, first: int, stop: int, end: int | None) -> Result:
+    """Return a schedule of the jobs alone that count, as :func:`metrics_within` has them."""
+    submit, start = result.workload.submit_time, result.start
+    _, last = _interval(result, first, stop, end)
     begun = (start >= 0) & (start <= last)
     chosen = (submit <= last) & result.decided
     chosen[:first] = chosen[stop:] = False
     rows = np.flatnonzero(chosen)
-    unserved = int(np.count_nonzero(~begun[:stop] & (submit[:stop] <= last)))
-    part = Result(
+    return Result(
         replace(result.workload, initial=None).take(rows),
         result.cluster,
         result.scheduler,
@@ -69,16 +85,12 @@ def metrics_within(
         suspended=None if result.suspended is None else (result.suspended * begun)[rows],
         outside=result.outside,
     )
-    metrics = {
-        name: value
-        for name, value in compute_metrics(part).items()
-        if name not in _OF_THE_MACHINE and not name.startswith("energy")
-    }
-    metrics["utilization"] = _utilization(result.runs, begin, last)
-    metrics["unserved_jobs"] = unserved
-    waits = np.where(begun, start, last)[:stop] - submit[:stop]
-    metrics["longest_wait_s"] = int(waits[result.decided[:stop]].max(initial=0))
-    return metrics
+
+
+def _interval(result: Result, first: int, stop: int, end: int | None) -> tuple[int, int]:
+    """Return when the jobs that count begin to come, and when all is over [s]."""
+    begin = max(int(result.workload.submit_time[first]), result.begin)
+    return begin, max(over_at(result.start, first, stop, end), begin)
 
 
 def _utilization(result: Result, begin: int, end: int) -> float:

@@ -1,7 +1,8 @@
-"""What a sweep has found, as means over slices, seeds and shuffles: on the terminal, as a page."""
+"""Means over slices, seeds and shuffles, as a table for people, in any format."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -11,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
 
 import typer
 
-from hpcgym.cli import completion
+from hpcgym.cli import completion, output
+from hpcgym.cli.running import note
 from hpcgym.errors import check_choice, check_each_once
 from hpcgym.sweep.source import OF_GROUPS, OF_JOBS
 
@@ -20,10 +22,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from hpcgym.schedule.metrics import Metric
-    from hpcgym.sweep.run import Status
 
-#: Simulations that a page lists one by one; of more, it says where they are.
-MOST_LISTED = 2_000
 _IMPROVEMENT = "makespan_improvement"
 
 
@@ -167,7 +166,7 @@ def means_of(rows: pd.DataFrame, first: str, asked: Asked) -> Means:
     heading = ["simulations", *(text for column in columns for text in column[0])]
     cells = [
         [
-            *((_word(line[key]), False) for key in keys),
+            *((word(line[key]), False) for key in keys),
             (f"{line['simulations']:,}", False),
             *(cell for _, rows_of in columns for cell in rows_of[place]),
         ]
@@ -276,11 +275,10 @@ def rich_means(means: Means) -> Table:
 
 def markdown_means(means: Means) -> str:
     """Return the table as Markdown; the best are bold."""
-    heading = [*means.keys, *means.heading]
-    bold = [[f"**{text}**" if top else text for text, top in row] for row in means.rows]
-    lines = [heading, ["---"] * len(means.keys) + ["---:"] * len(means.heading), *bold]
-    escaped = (" | ".join(cell.replace("|", "\\|") for cell in line) for line in lines)
-    return "".join(f"| {line} |\n" for line in escaped)
+    from hpcgym.evaluation.tables import markdown
+
+    rows = [[*row] for row in means.rows]
+    return markdown([*means.keys, *means.heading], rows, len(means.keys))
 
 
 def latex_means(means: Means) -> str:
@@ -296,80 +294,29 @@ def latex_means(means: Means) -> str:
     return tabular([escaped(text) for text in heading], columns)
 
 
-def page_of(folder: Path, means: Means, rows: pd.DataFrame, status: Status) -> str:
-    """Return the means as a page, and each simulation, unless there are very many."""
-    from hpcgym.explore.document import sheet
-    from hpcgym.explore.markup import Cell, paragraphs, table
-
-    words = range(len(means.keys))
-    cells = [[Cell(*cell) for cell in row] for row in means.rows]
-    caption = "Means over simulations; ★ best of its workload. A click on a heading sorts."
-    sections = [
-        table([*means.keys, *means.heading], cells, words=words, sortable=True, caption=caption),
-        paragraphs(means.notes),
-        "<h2>Each simulation</h2>",
-        _each(rows) if len(rows) <= MOST_LISTED else paragraphs([_too_many(folder, rows)]),
-    ]
-    done = f"{status.done:,} of {status.tasks:,} simulations are done, {status.failed:,} failed"
-    name = folder.resolve().name
-    return sheet(f"{name}: a sweep", [done], "\n".join(sections), _record(folder))
-
-
-def _too_many(folder: Path, rows: pd.DataFrame) -> str:
-    return f"These are {len(rows):,}: hpcgym sweep table {folder} --format csv has them."
-
-
-def _word(value: Any) -> str:
+def word(value: Any) -> str:
+    """Return a value in a table; of what is missing nothing."""
     return "" if value is None or value != value else str(value)  # such as no seed
 
 
-def _each(rows: pd.DataFrame) -> str:
-    """Return the table of all simulations."""
-    from hpcgym.explore.markup import table
-    from hpcgym.report.tables import described, text_of
-
-    keys = [name for name in rows.columns if rows[name].dtype.kind not in "if"]
-    keys += [name for name in ("seed", "shuffle") if name in rows and name not in keys]
-    metrics = described([str(name) for name in rows.columns if name not in keys])
-    heading = [*map(str, keys), *(metric.heading for metric in metrics)]
-    lines = [
-        [
-            *(_word(row[key]) for key in keys),
-            *(text_of(metric, row[metric.name]) for metric in metrics),
-        ]
-        for row in rows.to_dict("records")
-    ]
-    return table(heading, lines, words=range(len(keys)), sortable=True)
+def print_means(rows: pd.DataFrame, means: Means, asked: Asked, format: TableFormat) -> None:
+    """Print means; of rows for csv and json the numbers in full, without statistics all of them."""
+    if format in (TableFormat.json, TableFormat.csv):
+        show = output.print_json if format is TableFormat.json else output.print_csv
+        show(_plain_rows(asked.numbers(rows) if asked.statistics else rows))
+        if asked.statistics and means.few:
+            note(means.few)
+    elif format is TableFormat.table:
+        output.console().print(rich_means(means))
+    else:
+        sys.stdout.write(markdown_means(means) if format == "markdown" else latex_means(means))
+        for text in means.notes:
+            note(text)
 
 
-def save_of_slices(folder: Path, asked: Asked, where: Path, width: float) -> list[Path]:
-    """Write profiles and ranks of each metric that is asked for, over all simulations."""
-    from hpcgym.evaluation.figures import slice_figures
-    from hpcgym.report.figures import write_figures
-    from hpcgym.sweep import read_table
-
-    rows = read_table(folder)
-    jobs = [name for name in (*OF_GROUPS, *OF_JOBS) if name in rows]
-    unit = rows.groupby(jobs, sort=False, dropna=False).ngroup()
-    names = rows.groupby(unit)["slice"].first()  # weeks are called so, unless they come with seeds
-    whole = len(names) == len(rows.drop_duplicates(["workload", "slice"]))
-    chosen = asked.metrics_of(rows) if asked.metric else asked.metrics_of(rows)[:1]
-    grids = {}
-    for metric in chosen:
-        grid = rows.assign(unit=unit).pivot(index="unit", columns="scheduler", values=metric.name)
-        grid = grid[rows["scheduler"].unique()]  # in the order of the experiment
-        grids[metric.name] = grid.set_axis(names) if whole else grid
-    record = _record(folder)
-    drawn = slice_figures(grids, {one.name: one for one in chosen}, width)
-    return write_figures(drawn, where, lambda _: record)
-
-
-def _record(folder: Path) -> dict[str, Any]:
-    """Return where what is made of a sweep is from; the manifest has the workloads."""
-    from hpcgym.schedule.provenance import provenance_of_workloads
-    from hpcgym.workload.io.files import sha256_of
-
-    manifest = folder / "manifest.json"
-    record = provenance_of_workloads([])
-    record["files"][f"{folder.resolve().name}/{manifest.name}"] = sha256_of(manifest)
-    return record
+def _plain_rows(rows: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return the rows of a table; without a seed it is None."""
+    if "seed" in rows:
+        rows = rows.assign(seed=rows["seed"].astype(object).where(rows["seed"].notna(), None))
+    plain = rows.to_dict("records")
+    return [{str(key): value for key, value in row.items()} for row in plain]
