@@ -245,11 +245,24 @@ def _few(lines: list[dict[Hashable, Any]]) -> str:
     from hpcgym.evaluation.intervals import FEWEST, why_no_intervals
 
     numbers = [line["simulations"] for line in lines]
-    few = sum(number < FEWEST for number in numbers)
-    if few == len(lines):
+    if all(number < FEWEST for number in numbers):
         return why_no_intervals(max(numbers, default=0), "simulations")
+    few = sum(_lacks_interval(line) for line in lines)
     rows = "1 row has" if few == 1 else f"{few:,} rows have"
-    return f"{rows} no 95 % interval: they need {FEWEST} simulations or more" if few else ""
+    return f"{rows} no 95 % interval: they need {FEWEST} values or more" if few else ""
+
+
+def _lacks_interval(line: Mapping[Hashable, Any]) -> bool:
+    """Return whether a mean or a difference of a line has no interval."""
+    ends = [str(name) for name in line if str(name).endswith("_low")]
+    # what all are compared with differs from nothing
+    told = [end for end in ends if not end.endswith("_above_low") or _is_number(line, end[:-4])]
+    return any(not _is_number(line, end) for end in told)
+
+
+def _is_number(line: Mapping[Hashable, Any], name: str) -> bool:
+    value: float = line[name]
+    return value == value
 
 
 def rich_means(means: Means) -> Table:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hpcgym.errors import check_choice
+from hpcgym.errors import HpcgymError, check_choice
 from hpcgym.evaluation.intervals import Floats, bootstrap, p_values
 from hpcgym.schedule.groups import GROUPED_BY
 from hpcgym.sweep.source import OF_GROUPS, OF_JOBS
@@ -54,7 +54,8 @@ def summary(
 
     Raises
     ------
-    HpcgymError : a scheduler that the sweep has not, or another ``by``.
+    HpcgymError : a scheduler that the sweep has not, another ``by``, or rows of classes or users
+        without it.
     """
     import pandas as pd
 
@@ -62,6 +63,9 @@ def summary(
     for argument, name in (("paired", paired), ("normalise", normalise)):
         if name is not None:
             check_choice(argument, name, known)
+    for name in GROUPED_BY:
+        if name in rows and name != by:
+            raise HpcgymError(f"these rows are of each {name}: give by={name!r}")
     if by is not None:
         check_choice("by", by, [name for name in (*OF_JOBS, *GROUPED_BY) if name in rows])
     keys = [name for name in (*OF_GROUPS, by) if name is not None and name in rows]

@@ -40,7 +40,8 @@ def metrics_by(
     -------
     group -> ``jobs``, their number, and the metrics, by the formulas of
     :func:`hpcgym.schedule.metrics.compute_metrics`. All classes are there, of those without jobs
-    all metrics but ``jobs`` are nan; of users those with jobs, by number.
+    all metrics but ``jobs`` are nan; of users those with jobs, by number, which stands behind a
+    name that several have.
 
     Raises
     ------
@@ -63,9 +64,12 @@ def _groups(result: Result, by: str) -> Mapping[str, NDArray[np.bool_]]:
         return {name: decided & in_class(result.run_time, name) for name in LENGTH_CLASSES}
     column = NAMED[by]
     names, users = names_of(workload, column), workload.user_id
+    numbers = np.unique(users[decided]).tolist()
+    texts = [called(names, by, number) for number in numbers]
     return {
-        called(names, by, number): decided & (users == number)
-        for number in np.unique(users[decided]).tolist()
+        # two may have one name
+        text if texts.count(text) == 1 else f"{text} ({number})": decided & (users == number)
+        for text, number in zip(texts, numbers, strict=True)
     }
 
 

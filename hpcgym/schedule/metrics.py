@@ -218,25 +218,25 @@ METRICS = (
     ),
     Metric(  # stopped by others, not to run again
         "cancelled_jobs", "cancelled jobs", better=LESS,
-        formula=lambda f: int(f.result.cancelled.sum()), of="cancelling",
+        formula=lambda f: int(f.result.cancelled[f.jobs].sum()), of="cancelling", of_jobs=True,
     ),
     Metric(  # of runs that a failure of a node, or another job, ended
-        "lost_runs", "lost runs", better=LESS, formula=lambda f: int(f.result.restarts.sum()),
-        of="failures",
+        "lost_runs", "lost runs", better=LESS,
+        formula=lambda f: int(f.result.restarts[f.jobs].sum()), of="failures", of_jobs=True,
     ),
     Metric(
         "lost_core_seconds", "lost core time", "core h", LESS, 1 / 3600,
-        lambda f: int(f.result.lost_core_seconds.sum()), "failures",
+        lambda f: int(f.result.lost_core_seconds[f.jobs].sum()), "failures", of_jobs=True,
     ),
     Metric(  # how often a job was suspended
         "suspensions", "suspensions", better=LESS,
-        formula=lambda f: len(f.result.pieces.job),  # type: ignore[union-attr]
-        of="suspending",
+        formula=lambda f: int(f.jobs[f.result.pieces.job].sum()),  # type: ignore[union-attr]
+        of="suspending", of_jobs=True,
     ),
     Metric(  # of all jobs; part of their mean wait
         "mean_suspended_s", "mean time suspended", "s", LESS, 1,
-        lambda f: float(f.result.suspended.mean()) if f.n else np.nan,  # type: ignore[union-attr]
-        "suspending",
+        lambda f: float(f.result.suspended[f.jobs].mean()) if f.n else np.nan,  # type: ignore[index]
+        "suspending", of_jobs=True,
     ),
     _energy("idle"),
     _energy("busy"),

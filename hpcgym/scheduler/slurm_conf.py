@@ -27,12 +27,14 @@ _WEEK_S = 7 * 86_400
 _OF_PREEMPTION = ("PreemptType", "PreemptMode", "SchedulerParameters preempt_youngest_first")
 _CLASSIC = "no_fair_tree"  # the flag of the formula that was the usual one before Slurm 19.05
 #: General settings that a scheduler follows, in lower case.
-_FOLLOWED = (
-    "schedulertype", "prioritytype", "priorityweightage", "priorityweightjobsize",
-    "priorityweightfairshare", "prioritymaxage", "prioritydecayhalflife", "priorityfavorsmall",
-    "fairsharedampeningfactor", "schedulerparameters",
+_FOLLOWED = ("schedulertype", "prioritytype", "schedulerparameters")
+#: Those that it also follows with PriorityType=priority/multifactor.
+_MULTIFACTOR = (
+    "priorityweightage", "priorityweightjobsize", "priorityweightfairshare", "prioritymaxage",
+    "prioritydecayhalflife", "priorityfavorsmall", "fairsharedampeningfactor",
     "priorityweightpartition",
 )  # fmt: skip
+_BASIC = "priority/basic"
 
 
 def scheduler_of_slurm(path: str | Path) -> Scheduler:
@@ -113,12 +115,14 @@ def _not_followed(conf: SlurmConf, scheduler: Scheduler) -> list[str]:
     strict, stops = scheduler.backfill == "none", scheduler.preemption is not None
     left = [
         f"SchedulerParameters {name}"
-        for name in conf.parameters
-        if (name not in _OF_BACKFILL or (strict and name != "bf_interval"))
+        for name, value in conf.parameters.items()
+        if (name not in _OF_BACKFILL or (strict and (name, value) != ("bf_interval", "-1")))
         and not (stops and name in YOUNGEST_FIRST)
     ]
-    known = _flags(conf) <= {_CLASSIC, "fair_tree"}
-    followed = (*_FOLLOWED, "priorityflags") if known else _FOLLOWED
+    followed: tuple[str, ...] = _FOLLOWED
+    if _priority_type(conf) != _BASIC:
+        known = _flags(conf) <= {_CLASSIC, "fair_tree"}
+        followed += (*_MULTIFACTOR, *(["priorityflags"] if known else []))
     keys = ("prioritytier", "priorityjobfactor")
     said = [
         one
@@ -153,11 +157,11 @@ def _backfill(conf: SlurmConf) -> str:
 def _order(conf: SlurmConf) -> tuple[str, FairShare | None]:
     """Return the order of the queue, and what fair share needs."""
     said = conf.scheduling
-    kind = said.get("prioritytype", "priority/multifactor").casefold()
-    if kind == "priority/basic":
+    kind = _priority_type(conf)
+    if kind == _BASIC:
         return _with_partitions(conf, [], 0, 0) or "fcfs", None
     if kind != "priority/multifactor":
-        raise HpcgymError(f"PriorityType={kind}: known are priority/basic and priority/multifactor")
+        raise HpcgymError(f"PriorityType={kind}: known are {_BASIC} and priority/multifactor")
     age = _seconds(said.get("prioritymaxage"), "PriorityMaxAge") or math.inf
     size = f"processors / {conf.cluster.processors}"
     if said.get("priorityfavorsmall", "no").casefold() == "yes":
@@ -181,6 +185,11 @@ def _order(conf: SlurmConf) -> tuple[str, FairShare | None]:
         return policy, FairShare(half_life_s=forgets, formula=FAIR_TREE)
     damping = _weight("FairShareDampeningFactor", said.get("fairsharedampeningfactor", "1"))
     return policy, FairShare(half_life_s=forgets, damping=damping)
+
+
+def _priority_type(conf: SlurmConf) -> str:
+    """Return PriorityType, in lower case."""
+    return conf.scheduling.get("prioritytype", "priority/multifactor").casefold()
 
 
 def _flags(conf: SlurmConf) -> set[str]:

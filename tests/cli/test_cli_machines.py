@@ -251,6 +251,13 @@ def test_what_a_scheduler_follows_of_a_slurm_conf_is_not_called_unfollowed(tmp_p
     followed, others = succeed("machines", conf).stdout.split("# Followed by no simulation:")
     assert "PreemptMode=REQUEUE" in followed
     assert "Preempt" not in others
+    # by submission, and in strict order
+    plain = SLURM_CONF.replace("multifactor", "basic") + "SchedulerType=sched/builtin\n"
+    conf.write_text(plain.format(mode="OFF"))
+    followed, others = succeed("machines", conf).stdout.split("# Followed by no simulation:")
+    assert "PriorityWeightAge=1000" in others
+    assert "bf_interval=60" in others
+    assert "bf_interval" not in followed
 
 
 def test_a_slurm_conf_that_slurm_refuses(tmp_path):

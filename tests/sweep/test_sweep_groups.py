@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -58,12 +59,32 @@ def test_metrics_of_groups_are_those_of_their_jobs() -> None:
         assert classes[name]["p99_wait_s"] == pytest.approx(np.percentile(part["wait"], 99))
         assert classes[name]["starved_share"] == pytest.approx((part["wait"] > 3600).mean())
     assert "utilization" not in classes["short"]
-    assert set(classes["short"]) == {*group_metrics()} - {"mean_dispatch_s"}
+    assert set(classes["short"]) == {
+        name for name, metric in group_metrics().items() if name in result.metrics or not metric.of
+    }
     longest = jobs.groupby("user_id")["wait"].max()
     assert {name: found["max_wait_s"] for name, found in users.items()} == {
         f"user {number}": value for number, value in longest.items()
     }
     assert sum(found["jobs"] for found in users.values()) == len(jobs)
+
+
+def test_users_of_one_name_stay_apart() -> None:
+    workload = load_workload(JOBS)
+    same = replace(workload, header={"User": ["1 alice", "2 alice", "3 bob"]})
+    found = metrics_by(simulate(same, "easy"), "user", ["mean_bsld"])
+    assert sum(one["jobs"] for one in found.values()) == len(workload)
+    assert {"alice (1)", "alice (2)", "bob"} <= {*found}
+
+
+def test_suspensions_are_of_groups_too() -> None:
+    workload = load_workload("lublin:jobs=300,processors=16,load=1.2,seed=3")
+    queues = workload.with_columns(queue=1 + (workload.run_time < 600))
+    result = simulate(queues, preemption="queue:2>batch,suspend", backfill="none")
+    found = metrics_by(result, "user", ["suspensions", "mean_suspended_s"])
+    assert sum(one["suspensions"] for one in found.values()) == result.metrics["suspensions"] > 0
+    total = sum(one["jobs"] * one["mean_suspended_s"] for one in found.values())
+    assert total == pytest.approx(result.suspended.sum())
 
 
 def test_classes_without_jobs_have_no_value() -> None:
