@@ -61,7 +61,7 @@ def test_random_cases(data: st.DataObject, workload: Workload, scheduler: str) -
 
 
 @settings(max_examples=100)
-@given(st.data(), workloads(), st.sampled_from(["none", "easy"]))
+@given(st.data(), workloads(), st.sampled_from(["none", "easy", "until-shadow"]))
 def test_switching_in_no_time_leaves_the_schedule(
     data: st.DataObject, workload: Workload, backfill: str
 ) -> None:
