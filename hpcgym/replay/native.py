@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
-import math
 import os
 import shutil
 import subprocess
@@ -23,7 +22,7 @@ _LIBRARIES = ("-ldl", "-lpthread")
 _SECOND = 10**9
 _LIMIT_NS = _SECOND // 10  # of real time in C, so that Ctrl-C is heard
 _NEVER = 2**63 - 1
-_STALLED, _FULL = 2, 3
+_STALLED, _FULL, _ENDS = 2, 3, 4
 _WRONG = {
     _STALLED: "the processes of Slurm do not come to rest, so the clock cannot go on",
     _FULL: "too many processes and threads run at once for the virtual clock",
@@ -84,7 +83,7 @@ class Conductor:
         self.file = file
         self._c = ctypes.CDLL(str(library("conductor")))
         self._c.conductor_open.restype = ctypes.c_void_p
-        for name in ("now", "begun", "ended", "next_end"):
+        for name in ("now", "begun", "ended"):
             getattr(self._c, f"conductor_{name}").restype = ctypes.c_int64
         opened = self._c.conductor_open(os.fsencode(file), ctypes.c_int64(round(now_s * _SECOND)))
         if opened is None:
@@ -110,16 +109,11 @@ class Conductor:
         """How many jobs run now."""
         return int(self._c.conductor_begun(self._self)) - self.ended
 
-    @property
-    def next_end_s(self) -> float:
-        """When the next of the jobs that run now ends [s]; inf: none runs."""
-        at = int(self._c.conductor_next_end(self._self))
-        return math.inf if at == _NEVER else at / _SECOND
-
-    def advance(self, until_s: float, ended: int | None = None, *, before: bool = False) -> None:
+    def advance(self, until_s: float, ended: int | None = None, *, before: bool = False) -> bool:
         """Move the clock to a time [s], or until so many jobs have run.
 
-        ``before``: or until it is time for a job to end, which it does when the clock goes on.
+        With ``before`` it stops before a job ends, which does when the clock goes on. Returns
+        whether one is about to end.
 
         Raises
         ------
@@ -129,7 +123,10 @@ class Conductor:
         jobs = ctypes.c_int64(_NEVER if ended is None else ended)
         limit = ctypes.c_int64(_LIMIT_NS)
         while answer := self._c.conductor_advance(self._self, target, jobs, before, limit):
+            if answer == _ENDS:
+                return True
             _check(answer)
+        return False
 
     def run(self, command: Sequence[str], environment: Mapping[str, str]) -> str:
         """Run a command as :meth:`tried`, and return what it prints.

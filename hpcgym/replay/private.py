@@ -196,8 +196,7 @@ class PrivateSlurm:
         When it ends, Slurm serves its queue at once: the order of then must be there before.
         """
         ended = self._clock.ended
-        self._clock.advance(until_s, ended + 1, before=True)
-        if self._clock.next_end_s <= self._clock.now_s:
+        if self._clock.advance(until_s, ended + 1, before=True):
             asked()
             self._clock.advance(until_s, ended + 1)
         if self._clock.ended > ended:

@@ -25,7 +25,7 @@
 #define PATIENCE (SECOND / 4)  /* real time for which sleeps of real time count as work */
 #define STUCK (120 * SECOND)   /* real time in which all must have fallen asleep */
 
-enum answer { REACHED = 0, AGAIN = 1, STALLED = 2, FULL = 3 };
+enum answer { REACHED = 0, AGAIN = 1, STALLED = 2, FULL = 3, ENDS = 4 };
 
 #define MOST_CPUS 1024
 
@@ -91,23 +91,9 @@ void conductor_close(struct conductor *self) {
     free(self);
 }
 
-static int sleeps(const struct slot *slot) {
-    return slot->pid && (slot->kind == WAIT || slot->kind == JOB) && !slot->over;
-}
-
 int64_t conductor_now(const struct conductor *self) { return self->shared->now; }
 int64_t conductor_begun(const struct conductor *self) { return self->shared->begun; }
 int64_t conductor_ended(const struct conductor *self) { return self->shared->ended; }
-
-/* When the next of the jobs that run now ends, or NEVER. */
-int64_t conductor_next_end(const struct conductor *self) {
-    int64_t found = NEVER;
-    for (int i = 0; i < self->shared->top_slot; i++) {
-        const struct slot *one = &self->shared->slots[i];
-        if (sleeps(one) && one->kind == JOB && one->deadline < found) found = one->deadline;
-    }
-    return found;
-}
 
 /* --- Is anybody awake? ------------------------------------------------------------------------- */
 
@@ -221,6 +207,10 @@ static enum answer settle(struct conductor *self, int64_t limit) {
 
 /* --- Moving the clock -------------------------------------------------------------------------- */
 
+static int sleeps(const struct slot *slot) {
+    return slot->pid && (slot->kind == WAIT || slot->kind == JOB) && !slot->over;
+}
+
 /* Returns who goes on first of those whose time has come: jobs, then waits by deadline. */
 static struct slot *first_due(struct shared *shared) {
     struct slot *found = 0;
@@ -282,9 +272,9 @@ static int move(struct conductor *self, int64_t target) {
     return next == job;
 }
 
-/* Moves the clock to `target`, or until so many jobs have ended, or, if `before`, until a job ends:
-   it has not yet, and nobody else has seen that time. For at most `limit` of real time. Returns an
-   enum answer. */
+/* Moves the clock to `target`, or until so many jobs have ended, or, if `before`, until a job is
+   about to end: nobody has seen that time yet, and the answer is ENDS. For at most `limit` of real
+   time. Returns an enum answer. */
 int conductor_advance(struct conductor *self, int64_t target, int64_t ended, int before,
                       int64_t limit) {
     int64_t begin = real();
@@ -292,7 +282,7 @@ int conductor_advance(struct conductor *self, int64_t target, int64_t ended, int
     if (!found) found = release(self, limit); /* who was due at the end of the last call */
     while (!found && self->shared->now < target && self->shared->ended < ended) {
         if (self->shared->full) return FULL;
-        if (move(self, target) && before) return REACHED;
+        if (move(self, target) && before) return ENDS;
         found = release(self, limit);
         if (!found && real() - begin > limit) return AGAIN;
     }
@@ -312,12 +302,8 @@ int conductor_nudge(struct conductor *self, int64_t limit) {
     return found;
 }
 
-/* Something happens now: `jobs` more are submitted, or everything is watched (-1). */
+/* Something happens now: `jobs` more are submitted. */
 void conductor_happens(struct conductor *self, int64_t jobs) {
-    if (jobs < 0) {
-        self->fine = NEVER;
-        return;
-    }
     self->submitted += jobs;
     happens(self);
 }
