@@ -138,7 +138,7 @@ OTHERWISE: dict[tuple[str, str], str] = {
     **{
         (place, feature): "unexpected keyword argument"
         for place in PLACES
-        for feature in ("dispatcher", "dispatch time", "function", "preemption", "dependencies")
+        for feature in ("dispatcher", "dispatch time", "function", "preemption")
         if "env" in place
     },
     ("shared nodes", "contiguous"): "^allocation: with speedups",
@@ -156,7 +156,6 @@ for feature, words in (
     ("conservative", "unknown backfill"),
     ("depth", "unknown backfill"),
     ("preemption", "unexpected keyword"),
-    ("dependencies", "unexpected keyword"),
     ("dispatcher", "unexpected keyword"),
     ("dispatch time", "unexpected keyword"),
     ("function", "unexpected keyword"),

@@ -215,7 +215,6 @@ def test_by_hand() -> None:
     ("rules", "error", "message"),
     [
         ({"quota": "all:processors=1"}, WorkloadError, "more than the quota all:processors=1"),
-        ({"dependencies": "after"}, HpcgymError, "dependencies='after' and a batch do not go tog"),
         ({"maintenance": "0/10:nodes=0"}, HpcgymError, "a pool of processors has no nodes"),
         ({"maintenance": "0/10", "estimate": "ave2"}, HpcgymError, "may be too short"),
         ({"quota": "user:jobs=1", "hold": 0.1}, HpcgymError, "hold and quota="),

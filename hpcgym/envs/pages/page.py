@@ -77,6 +77,8 @@ ARGUMENTS = {
     "`hpcgym.simulate`; not under limits. See Quotas and windows",
     "maintenance": "when the machine, or some of it, is closed to jobs: the `maintenance` of "
     "`hpcgym.simulate`; not under limits",
+    "dependencies": "when jobs that follow others are submitted: the `dependencies` of "
+    "`hpcgym.simulate`; not under limits. See Quotas and windows",
     "reward": "see Rewards",
     "paid": 'when slowdowns and waits are rewarded: at the `"start"` of a job, at its `"end"`, or '
     'while it is `"waiting"`; see Rewards',
@@ -102,7 +104,16 @@ end of a window. Only on nodes, where all jobs of an episode ask for single core
 differ from those of `hpcgym.simulate`: if other jobs of the workload do not, or if nodes have
 powers, reservations here are of nodes by name. The scheduler of `start` keeps the same rules.
 `backfill` must be `"easy"` or `"none"`; `docs/combinations.md` says what else is refused. `mask` in
-JobSelection and the feature `within_quota` tell of quotas."""
+JobSelection and the feature `within_quota` tell of quotas.
+
+With `dependencies="after"` or `"closed-loop"`, and with quotas of submitted jobs, the schedule says
+when jobs are submitted. A job is in the queue, and in the window, from then on, and waits count
+from then on. Of jobs that an episode leaves out nobody waits for the end.
+`env.unwrapped.submit_times()` has these times, and the jobs of `result()` are in the order in which
+they came. Equal jobs are in that order, but in MixedPolicy in that of the log, by their weights.
+Episodes have nothing around their jobs then: `start`, `warmup`, `arrivals`, `horizon` and
+`episodes="stream"` are refused, also where they are the default; so are weights for some
+submissions."""
 
 _OBSERVATION = """\
 By default a `Dict`. With `observation="flat"` it is one `Box(-1, 1, ({size},), float32)`, the
