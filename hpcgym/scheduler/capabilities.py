@@ -214,10 +214,6 @@ APART: dict[tuple[str, str], str] = {
     },
     ("maintenance", "look-ahead"): _NO_WINDOW,
     ("maintenance", "shutdown"): "reservations reckon with processors that are on",
-    (
-        "maintenance",
-        "extract",
-    ): "not built yet: jobs that run at its beginning may run into one",
     ("conservative", "maintenance"): _AROUND,
     ("until-shadow", "maintenance"): _AROUND,
     ("hold", "maintenance"): _AROUND,

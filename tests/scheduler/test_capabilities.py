@@ -123,7 +123,7 @@ TRIED: dict[str, tuple[Callable[..., Any], Workload, Cluster]] = {
 NOT_RESTRICTED = ("conservative", "until-shadow", "hold", "function", "per-event")
 RESTRICTIONS = ("quota", "maintenance", "preemption", "dependencies")
 #: What does not go with jobs that run at the beginning.
-NOT_IN_EXTRACTS = ("submitted", "maintenance", "preemption", "dependencies")
+NOT_IN_EXTRACTS = ("submitted", "preemption", "dependencies")
 #: Under which the schedule says when jobs are submitted.
 MOVED = ("dependencies", "submitted")
 #: What goes by when jobs are submitted, which is not known beforehand there.

@@ -198,7 +198,7 @@ def many() -> list[Workload]:
         job_number=rows + 1,
         preceding_job=np.where(follows, before + 1, -1),
         think_time=rng.integers(-1, 500, n),
-        queue=1 + rows % 3,
+        queue=2 + rows % 3,
     )
     return [trace.take(slice(k, k + 300), name=f"part {k}") for k in (0, 300, 600)]
 
@@ -210,9 +210,9 @@ def many() -> list[Workload]:
         {"dependencies": "closed-loop", "maintenance": "30000/90000"},
         {"dependencies": "after", "quota": "all:submitted=30"},
         {"quota": "all:submitted=30"},
-        {"preemption": "queue:1>2>3"},
-        {"preemption": "queue:1>2>3,cancel"},
-        {"preemption": "queue:1>2>3,suspend"},
+        {"preemption": "queue:2>3>4"},
+        {"preemption": "queue:2>3>4,cancel"},
+        {"preemption": "queue:2>3>4,suspend"},
     ],
 )
 @pytest.mark.parametrize("cluster", [None, "8x2x4"])
@@ -248,7 +248,7 @@ def test_what_is_wrong_is_said_of_the_slice() -> None:
     ):
         BatchSimulator(parts, scheduler=Scheduler(dependencies="after"))
     with pytest.warns(WorkloadWarning, match="part 0 to part 600: preemption .* there is no job"):
-        BatchSimulator(slices, scheduler=Scheduler(preemption="queue:1>2;1>7"))
+        BatchSimulator(slices, scheduler=Scheduler(preemption="queue:2>3;2>7"))
     alone = [replace(slices[0], name="alone")]
     with pytest.warns(WorkloadWarning, match="alone: preemption queue:7>8: no job may stop"):
         BatchSimulator(alone, scheduler=Scheduler(preemption="queue:7>8"))

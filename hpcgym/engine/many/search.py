@@ -202,7 +202,9 @@ def order_as_they_come(worker, table, workers, kept, weights, n):
 
 
 @jit_part
-def run_restricted_slice(worker, table, workers, pool, rooms, kept, learns, fair, weights, s):
+def run_restricted_slice(
+    worker, table, workers, before, pool, rooms, kept, learns, fair, weights, s
+):  # fmt: skip
     """Simulate a slice to its end under quotas, around windows, and where jobs follow others."""
     start, stop = table.slices[s, 0], table.slices[s, 1]
     n = stop - start
@@ -218,7 +220,11 @@ def run_restricted_slice(worker, table, workers, pool, rooms, kept, learns, fair
     if rooms is not None:
         closings = kept.closed_first.shape[1] - 1
         first = start + s * closings
-        empty_nodes(rooms, worker, first, first + n)
+        if before is None:
+            empty_nodes(rooms, worker, first, first + n)
+        if before is not None:  # windows do not go with extracts
+            source = len(workers.sim) + s
+            copy_nodes(rooms, source, worker, first, first + n, before.number[s])
         close_nodes(rooms, kept, worker, s, first, n)
         last = first + n + closings
         run_restricted_on_nodes(
@@ -333,7 +339,7 @@ def search_share(
         jobs, lost = table.jobs[begin : begin + n], 0.0
         if kept is not None:
             run_restricted_slice(
-                worker, table, workers, pool, rooms, kept, learns, fair, weights[v, own], s
+                worker, table, workers, before, pool, rooms, kept, learns, fair, weights[v, own], s
             )  # fmt: skip
             jobs = jobs_of(kept, worker, table, begin, n)
         if stops is not None:
