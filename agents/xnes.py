@@ -268,8 +268,8 @@ class Xnes:
     def _rules(self) -> dict[str, Any]:
         """Return all rules but the policy, which is searched for; no dispatcher has weights.
 
-        Nor do weights keep limits of power, and batches keep no quotas, windows of maintenance or
-        dependencies, and let no job stop others.
+        Nor are weights searched under limits of power, quotas, windows of maintenance, dependencies
+        or preemption.
         """
         restricted = ("quota", "maintenance", "preemption", "dependencies")
         of_others = ("dispatcher", "dispatch_time", *restricted, *OF_SHARED_NODES)

@@ -93,6 +93,7 @@ class Baseline:
         self._ranking = _NO_ENVIRONMENT
         self._expressed: Expressed | None = None
         self._submit = np.zeros(0)
+        self._moving: Any = None  # the environment, where its schedule says when jobs come
         self._weights = np.zeros(0)
         self._answer: Callable[[Any], Action] | None = None
         self._size = 0
@@ -123,7 +124,8 @@ class Baseline:
         if looks_at_usage(self.policy):
             raise HpcgymError(self._not_by_usage())
         refuse_usage(self.policy, "baseline")
-        looked_at = Scheduler().but(**env.scheduler_rules).describe()["policy_estimate"]
+        rules = Scheduler().but(**env.scheduler_rules)
+        looked_at = rules.describe()["policy_estimate"]
         if looked_at != "requested":
             raise HpcgymError(
                 f"baseline {self.name!r} looks at requested times here, and this environment has "
@@ -138,6 +140,7 @@ class Baseline:
             program = expression.program(columns, np.array(workload.requested_time))
             self._expressed = Expressed(program, program, np.ones(1, np.int64))
         self._submit = columns.submit
+        self._moving = env if rules.moves_submissions else None
         if env.action_kind == "selection":
             self._answer = self._select
         elif env.action_kind == "ordering":
@@ -180,13 +183,19 @@ class Baseline:
         ranking = self._ranking
         if self._expressed is not None:
             values = np.empty(len(rows))
-            values_of(self._expressed, rows, time - self._submit[rows], values)
+            values_of(self._expressed, rows, self._waits(rows, time), values)
             return values
         score = np.zeros(len(rows)) if ranking.score is None else ranking.score[rows]
         if ranking.patience is None:
             return score
-        x = (time - self._submit[rows]) / ranking.patience[rows]
+        x = self._waits(rows, time) / ranking.patience[rows]
         return score * (x * x * x) if ranking.cubed else score + x
+
+    def _waits(self, rows: NDArray[np.int64], time: int) -> NDArray[Any]:
+        """Return how long jobs have waited, (n,) [s]."""
+        submit = self._submit if self._moving is None else self._moving.submit_times()
+        waits: NDArray[Any] = time - submit[rows]
+        return waits
 
     # the window is in order of submission, so that the first of equals is the one to take
 

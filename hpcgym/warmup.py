@@ -300,6 +300,14 @@ def _restricted_many() -> None:
     _steps("JobSelection", workload=jobs, quota=quota)
 
 
+def _preemption_many() -> None:
+    rules = find_scheduler("spf").but(preemption="queue:interactive>batch")
+    for given in ({"slices": [_jobs()]}, {"slices": [_units()], "cluster": _nodes()}):
+        batch = BatchSimulator(features=["area", "wait"], scheduler=rules, **given)
+        for threads in (1, _threads()):
+            batch.run([[-1.0, 0.0]], threads=threads)
+
+
 # --- Environments ---------------------------------------------------------------------------------
 
 
@@ -353,6 +361,7 @@ PARTS: dict[str, Callable[[], None]] = {
     "restricted": _restricted,
     "restricted-many": _restricted_many,
     "preemption": _preemption,
+    "preemption-many": _preemption_many,
     "learning": _learning,
     "fair-share": _fair_share,
     "expressions": _expressions,

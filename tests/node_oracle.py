@@ -571,7 +571,8 @@ class NodeSimulation(Simulation):
             for begin, end, nodes in self.closed:
                 if begin <= time < end:
                     for node in nodes:
-                        assert free[node] == self.capacity[node], "a job runs into a window"
+                        clear = free[node] == self.capacity[node] or self.extracted
+                        assert clear, "a job runs into a window"
                         free[node] = [0] * len(free[node])
             steps.append((time, free))
         return steps

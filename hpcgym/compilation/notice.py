@@ -59,12 +59,15 @@ PARTS = {
         "the simulator of quotas, windows and dependencies", 40, (f"{_ENGINE}.passes.restricted",)
     ),
     "restricted-many": Part(
-        "environments and batches with quotas and windows",
+        "environments and batches with quotas, windows and dependencies",
         90,
         (_MANY, *_STEPS),
         f"{_ENGINE}.passes.restricted_rows",
     ),
     "preemption": Part("the simulator of preemption", 30, (f"{_ENGINE}.passes.preempting",)),
+    "preemption-many": Part(
+        "batches with preemption", 60, (_MANY,), f"{_ENGINE}.passes.preempting_rows"
+    ),
     "learning": Part(
         "run times that are learned", 40, (_ANSWERS, f"{_ENGINE}.warm_start.list_running")
     ),

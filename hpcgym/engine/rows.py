@@ -63,22 +63,23 @@ def loop_on_rows(run: Any, usage_of: Any) -> Any:
 
     @jit_part
     def run_answered(
-        jobs, table, start, rows, e, machine, estimators, learner, shares, stop_time, max_passes
-    ):
+        jobs, keys, table, start, rows, e, machine, estimators, learner, shares, stop_time,
+        max_passes,
+    ):  # fmt: skip
         """Simulate as ``run_row`` does, with answers; None of those that there are not."""
         n = len(jobs)
         return run_with_answers(
-            jobs, keys_of(table, start, n), rows.scores[e], users_of(table, start, n),
+            jobs, keys, rows.scores[e], users_of(table, start, n),
             rows.sim[e], rows.progress[e], rows.history[e], rows.blocks[e], rows.entries[e],
             rows.profile[e], rows.line[e], rows.narrow[e], rows.freed[e], rows.idle[e],
             rows.ended[e], machine, estimators, learner, shares, None, stop_time, max_passes,
         )  # fmt: skip
 
     @jit_part
-    def run_row(jobs, table, start, rows, e, machine, learns, fair, stop_time, max_passes):
+    def run_row(jobs, keys, table, start, rows, e, machine, learns, fair, stop_time, max_passes):
         """Simulate jobs, which a table has from row ``start`` on, in row ``e`` of the arrays.
 
-        ``table`` has the users and keys of all jobs, ``rows`` the arrays of State and the scores.
+        ``table`` has the users of all jobs, ``rows`` the arrays of State and the scores.
         Where run times are learned, ``table`` has the Estimators too, and ``rows`` the Learners;
         else ``learns`` is None. Where an order looks at usage, ``fair`` are the ShareRows, else
         None.
@@ -86,7 +87,7 @@ def loop_on_rows(run: Any, usage_of: Any) -> Any:
         n = len(jobs)
         if learns is None and fair is None:
             return run(
-                jobs, keys_of(table, start, n), rows.scores[e], users_of(table, start, n),
+                jobs, keys, rows.scores[e], users_of(table, start, n),
                 rows.sim[e], rows.progress[e], rows.history[e], rows.blocks[e], rows.entries[e],
                 rows.profile[e], rows.line[e], rows.narrow[e], rows.freed[e], rows.idle[e],
                 rows.ended[e], machine, stop_time, max_passes,
@@ -94,16 +95,16 @@ def loop_on_rows(run: Any, usage_of: Any) -> Any:
         # a variable that might be None would have more compiled: each call is written by itself
         if fair is None:
             return run_answered(
-                jobs, table, start, rows, e, machine, estimators_of(table, start, start + n),
+                jobs, keys, table, start, rows, e, machine, estimators_of(table, start, start + n),
                 learner_of(rows, e), None, stop_time, max_passes,
             )  # fmt: skip
         if learns is None:
             return run_answered(
-                jobs, table, start, rows, e, machine, None, None, shares_of(fair, e, n), stop_time,
-                max_passes,
+                jobs, keys, table, start, rows, e, machine, None, None, shares_of(fair, e, n),
+                stop_time, max_passes,
             )  # fmt: skip
         return run_answered(
-            jobs, table, start, rows, e, machine, estimators_of(table, start, start + n),
+            jobs, keys, table, start, rows, e, machine, estimators_of(table, start, start + n),
             learner_of(rows, e), shares_of(fair, e, n), stop_time, max_passes,
         )  # fmt: skip
 

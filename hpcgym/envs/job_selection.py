@@ -36,8 +36,8 @@ def read_job_selection(
     options = read_options(workload, **arguments)
     if keeps and options.scheduler.restricts:
         raise HpcgymError(
-            "reservation='kept' does not go with quota or maintenance: not built yet, for the"
-            " selected job may come to exceed its quota"
+            "reservation='kept' does not go with quota, maintenance or dependencies: not built yet,"
+            " for the selected job may come to exceed its quota"
         )
     return Definition(
         arrays.SELECTION_KIND,

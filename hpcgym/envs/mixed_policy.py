@@ -19,9 +19,10 @@ from hpcgym.envs.core.options import (
 from hpcgym.envs.pages.page import page
 from hpcgym.envs.single import SchedulingEnv
 from hpcgym.envs.vector import SchedulingVectorEnv
-from hpcgym.errors import check_choice
+from hpcgym.errors import HpcgymError, check_choice
 from hpcgym.scheduler.policies.features import WEIGHTED_FEATURES
 from hpcgym.scheduler.policies.spread import spread
+from hpcgym.simulation.dependencies import check_weighed, what_moves
 
 SCALES = ("none", "spread")
 
@@ -38,6 +39,13 @@ def read_mixed_policy(
     """Return what the environment is by its arguments; others are for ``read_options``."""
     features = read_policy_features(policy_features)
     options = read_options(workload, backfill_order=backfill_order, **arguments)
+    check_weighed(features, options.scheduler)
+    read = read_interval(interval)
+    if read[0] == "submissions" and options.scheduler.moves_submissions:
+        raise HpcgymError(
+            f"interval={interval!r} does not go with {what_moves(options.scheduler)}: not built"
+            " yet, for it goes by submissions that are known before"
+        )
     units = None
     if check_choice("scale", scale, SCALES) == "spread":
         jobs = options.workload
@@ -46,7 +54,7 @@ def read_mixed_policy(
         arrays.WEIGHTS_KIND,
         options,
         spaces.Box(-1.0, 1.0, (len(features),), np.float32),
-        {"features": features, "interval": read_interval(interval)},
+        {"features": features, "interval": read},
         {"policy_features": features, "interval": interval, "scale": scale, "units": units},
         units=units,
     )

@@ -199,7 +199,7 @@ class SchedulingEnv(gymnasium.Env[Any, Any]):
         """
         names = (
             "backfill", "backfill_order", "estimate", "policy_estimate", "correction", "passes",
-            "allocation", "threshold", "hold", "fair_share", "quota", "maintenance",
+            "allocation", "threshold", "hold", "fair_share", "quota", "maintenance", "dependencies",
             *self.simulations.machines.own_rules,
         )  # fmt: skip
         return {name: getattr(self.options.scheduler, name) for name in names}
@@ -221,8 +221,15 @@ class SchedulingEnv(gymnasium.Env[Any, Any]):
 
     def queued(self) -> NDArray[np.int64]:
         """Return the rows of the episode's jobs that wait, in order of submission."""
-        submitted = self.simulations.batch.sim["next"][0]
-        return np.flatnonzero(self.simulations.batch.progress[0, :submitted]["start"] < 0)
+        return self.simulations.queued(0)
+
+    def submit_times(self) -> NDArray[np.int64]:
+        """Return when the episode's jobs were submitted, (n_jobs,) int64 [s].
+
+        That is when the log says, unless ``dependencies`` or ``quota`` say it. Then it is when a
+        job came, and what the log says of jobs that have not come yet.
+        """
+        return self.simulations.jobs(0)["submit"].copy()
 
     def running(self) -> NDArray[np.int64]:
         """Return the rows of the episode's jobs that run, in order of submission.
@@ -310,7 +317,6 @@ class SchedulingEnv(gymnasium.Env[Any, Any]):
         first, last = now["counts_first"], now["counting"]
         started = batch.new[0, : now["new"]].copy()
         jobs, start = simulations.jobs(0)[started], progress["start"][started]
-        submitted, begun = batch.sim["next"][0], batch.sim["started"][0]
         return StepView(
             time_s=self.time,
             elapsed_s=self.time - before,
@@ -322,7 +328,7 @@ class SchedulingEnv(gymnasium.Env[Any, Any]):
             processors=jobs["processors"],
             bsld=float(batch.terms[0, arrays.BSLD]),
             energy_j=float(batch.terms[0, arrays.ENERGY]),
-            queued=int(submitted - begun),
+            queued=len(simulations.queued(0)),
             free=self.free,
             jobs=int(last - first) - jobs_before(progress[first:last], now),
         )

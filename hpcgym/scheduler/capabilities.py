@@ -214,10 +214,6 @@ APART: dict[tuple[str, str], str] = {
     },
     ("maintenance", "look-ahead"): _NO_WINDOW,
     ("maintenance", "shutdown"): "reservations reckon with processors that are on",
-    (
-        "maintenance",
-        "extract",
-    ): "not built yet: jobs that run at its beginning may run into one",
     ("conservative", "maintenance"): _AROUND,
     ("until-shadow", "maintenance"): _AROUND,
     ("hold", "maintenance"): _AROUND,
@@ -225,7 +221,7 @@ APART: dict[tuple[str, str], str] = {
     ("per-event", "maintenance"): _AROUND,
     **{
         ("dependencies", place): _NO_FOLLOWING
-        for place in ("failures", "whole nodes", "shared nodes", "environments", "batches")
+        for place in ("failures", "whole nodes", "shared nodes", "coverage")
     },
     ("dependencies", "look-ahead"): _NO_FOLLOWING,
     ("dependencies", "shutdown"): "reservations reckon with processors that are on",
@@ -241,13 +237,13 @@ APART: dict[tuple[str, str], str] = {
     },
     **{
         ("submitted", place): _NO_KEEPING_OUT
-        for place in ("failures", "whole nodes", "shared nodes", "environments", "batches")
+        for place in ("failures", "whole nodes", "shared nodes", "coverage")
     },
     ("submitted", "look-ahead"): _NO_KEEPING_OUT,
     ("submitted", "extract"): _OF_THE_LOG,
     **{
         ("preemption", place): _NO_STOPS
-        for place in ("failures", "whole nodes", "shared nodes", "environments", "batches")
+        for place in ("failures", "whole nodes", "shared nodes", "environments", "coverage")
     },
     ("preemption", "look-ahead"): _NO_STOPS,
     ("preemption", "shutdown"): "reservations reckon with processors that are on",

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,7 @@ from hpcgym.engine.passes.dependencies import COMING, SCALARS, Dependencies
 from hpcgym.errors import HpcgymError, WorkloadError, WorkloadWarning, warn_caller
 from hpcgym.scheduler.policies.index import parse_policy
 from hpcgym.simulation.prepare import rankings
+from hpcgym.simulation.quotas import called_together
 from hpcgym.workload.dependencies import Following, followed, think_times
 from hpcgym.workload.model import MISSING
 
@@ -43,14 +45,12 @@ def make_dependencies(workload: Workload, scheduler: Scheduler) -> Dependencies:
         none = np.empty(0, np.int64)
         came = np.empty(0, COMING)
         return Dependencies(none, none, none, none, none, came, none, none, np.zeros(1, SCALARS))
-    by_arrival = np.array(_orders_of_arrival(workload, scheduler), np.int64)
-    following = _nobody(n) if scheduler.dependencies == "none" else _following(workload)
+    by_arrival = np.array(orders_of_arrival(workload, scheduler), np.int64)
+    following = _nobody(n) if scheduler.dependencies == "none" else _following([workload])[0]
     left = np.bincount(following.job, minlength=n)
     by_other = np.argsort(following.other, kind="stable")
     think = think_times(workload, following, scheduler.dependencies)
-    total = float(think.sum(dtype=np.float64))
-    if total > state.LATEST_TIME:
-        raise WorkloadError(f"{workload.name}: think times are {total:.3g} s together, over 2^53 s")
+    _check_think_times([workload], [following], scheduler.dependencies)
     free = np.flatnonzero(left == 0)  # by time, which makes a heap
     made = Dependencies(
         first=np.searchsorted(following.other[by_other], np.arange(n + 1)),
@@ -80,13 +80,73 @@ def submit_none(arrays: state.Prepared) -> None:
         arrays.jobs["run"] = np.minimum(arrays.jobs["run"], arrays.progress["predicted"])
 
 
-def _orders_of_arrival(workload: Workload, scheduler: Scheduler) -> list[bool]:
+class Links(NamedTuple):
+    """Which jobs follow which in many simulations; as RestrictedRows have it."""
+
+    first: NDArray[np.int64]
+    followers: NDArray[np.int64]
+    told: NDArray[np.int64]
+    log_end: NDArray[np.int64]
+    earliest: NDArray[np.int64]
+
+
+def links_of(slices: Sequence[Workload], scheduler: Scheduler) -> Links:
+    """Return which jobs of slices, one after the other, follow which of the same slice.
+
+    Raises
+    ------
+    WorkloadError : jobs that follow each other, or think times beyond the clock.
+
+    Warns
+    -----
+    WorkloadWarning : as :func:`make_dependencies`.
+    """
+    none = np.zeros(0, np.int64)
+    if not scheduler.moves_submissions:
+        return Links(np.zeros(1, np.int64), none, none, none, none)
+    follows = scheduler.dependencies != "none"
+    made = _following(slices) if follows else [_nobody(len(one)) for one in slices]
+    _check_think_times(slices, made, scheduler.dependencies)
+    begin = np.cumsum([0, *map(len, slices)])
+    pairs = list(zip(begin[:-1], made, strict=True))
+    job = np.concatenate([row + following.job for row, following in pairs])
+    other = np.concatenate([row + following.other for row, following in pairs])
+    by_other = np.argsort(other, kind="stable")
+    submit, wait, run, think = (
+        np.concatenate([one.columns[name] for one in slices]).astype(np.int64)
+        for name in ("submit_time", "wait_time", "run_time", "think_time")
+    )
+    closed = scheduler.dependencies == "closed-loop"
+    return Links(
+        first=np.searchsorted(other[by_other], np.arange(begin[-1] + 1)),
+        followers=job[by_other],
+        told=np.maximum(think, -1 if closed else 0),
+        log_end=np.where(wait < 0, -1, submit + wait + run),
+        earliest=submit * (scheduler.dependencies == "after"),
+    )
+
+
+def _check_think_times(
+    slices: Sequence[Workload], made: Sequence[Following], dependencies: str
+) -> None:
+    """Raise a WorkloadError if the think times of a slice are beyond the clock together."""
+    for one, following in zip(slices, made, strict=True):
+        total = float(think_times(one, following, dependencies).sum(dtype=np.float64))
+        if total > state.LATEST_TIME:
+            raise WorkloadError(f"{one.name}: think times are {total:.3g} s together, over 2^53 s")
+
+
+def orders_of_arrival(workload: Workload, scheduler: Scheduler) -> list[bool]:
     """Return whether the primary, and the secondary, order is that of submission.
+
+    None is where the log says when jobs are submitted.
 
     Raises
     ------
     HpcgymError : an order that looks at when jobs are submitted otherwise.
     """
+    if not scheduler.moves_submissions:
+        return [False, False]
     found = []
     rules = ("policy", "backfill_order")
     for rule, ranking in zip(rules, rankings(workload, scheduler), strict=True):
@@ -102,12 +162,25 @@ def _orders_of_arrival(workload: Workload, scheduler: Scheduler) -> list[bool]:
         if names == {"wait"} or not names.isdisjoint(_BY_SUBMISSION):
             raise HpcgymError(
                 f"{rule}={scheduler.describe()[rule]!r} looks at when the log says that jobs are"
-                f" submitted, and {_what_moves(scheduler)} changes that"
+                f" submitted, and {what_moves(scheduler)} changes that"
             )
     return found
 
 
-def _what_moves(scheduler: Scheduler) -> str:
+def check_weighed(features: Sequence[str], scheduler: Scheduler) -> None:
+    """Raise an HpcgymError for features by which weights would look at when jobs are submitted.
+
+    Where the schedule says when jobs come.
+    """
+    looking = [name for name in features if name in _BY_SUBMISSION]
+    if looking and scheduler.moves_submissions:
+        raise HpcgymError(
+            f"feature {looking[0]!r} looks at when the log says that jobs are submitted, and"
+            f" {what_moves(scheduler)} changes that"
+        )
+
+
+def what_moves(scheduler: Scheduler) -> str:
     """Return the rule that changes when jobs are submitted."""
     if scheduler.dependencies == "none":
         return f"quota={scheduler.quota!r}"
@@ -120,42 +193,42 @@ def _nobody(n: int) -> Following:
     return Following(none, none, np.zeros(n, np.bool_))
 
 
-def _following(workload: Workload) -> Following:
-    """Return which jobs follow which; warn of what is odd.
+def _following(slices: Sequence[Workload]) -> list[Following]:
+    """Return which jobs of each slice follow which; warn of what is odd.
 
     Raises
     ------
     WorkloadError : jobs that follow each other.
     """
-    following = followed(workload)
-    think = workload.think_time[np.unique(following.job)]
-    if number := int(np.count_nonzero(think < MISSING)):
+    made = [followed(one) for one in slices]
+    pairs, name = list(zip(slices, made, strict=True)), called_together(slices)
+    odd = [one.think_time[np.unique(following.job)] < MISSING for one, following in pairs]
+    if number := sum(int(np.count_nonzero(one)) for one in odd):
         who = "1 job has" if number == 1 else f"{number:,} jobs have"
         warn_caller(
-            f"{workload.name}: {who} a think time below {MISSING}: it is taken for unknown",
-            WorkloadWarning,
+            f"{name}: {who} a think time below {MISSING}: it is taken for unknown", WorkloadWarning
         )
-    if number := int(np.count_nonzero(following.missing)):
+    if number := sum(int(np.count_nonzero(following.missing)) for following in made):
         who = "1 job follows" if number == 1 else f"{number:,} jobs follow"
         warn_caller(
-            f"{workload.name}: {who} jobs that are not there. A job is submitted when the log"
+            f"{name}: {who} jobs that are not there. A job is submitted when the log"
             " says if none of those that it follows is there",
             WorkloadWarning,
         )
-    elif not len(following.job):
+    elif not any(len(following.job) for following in made):
         warn_caller(
-            f"{workload.name}: no job follows another: the log has no preceding_job",
-            WorkloadWarning,
+            f"{name}: no job follows another: the log has no preceding_job", WorkloadWarning
         )
-    never = _never(following, len(workload))
-    if len(never):
-        job = int(never[0])
-        more = "" if len(never) == 1 else f". So it is with {len(never):,} jobs"
-        raise WorkloadError(
-            f"{workload.name}: {workload.called(job)} follows a job that follows itself, and would"
-            f" never come{more}"
-        )
-    return following
+    for one, following in pairs:
+        never = _never(following, len(one))
+        if len(never):
+            job = int(never[0])
+            more = "" if len(never) == 1 else f". So it is with {len(never):,} jobs"
+            raise WorkloadError(
+                f"{one.name}: {one.called(job)} follows a job that follows itself, and would"
+                f" never come{more}"
+            )
+    return made
 
 
 def _never(following: Following, n: int) -> NDArray[np.int64]:
@@ -176,14 +249,14 @@ def _never(following: Following, n: int) -> NDArray[np.int64]:
     return np.array([job for job, count in waiting.items() if count > 0], np.int64)
 
 
-def as_came(result: Result, arrays: state.Prepared) -> Result:
+def as_came(result: Result, jobs: NDArray[np.void]) -> Result:
     """Return a schedule with its jobs in the order in which they came, and submitted then.
 
     ``given`` has them as they were.
     """
     if not result.scheduler.moves_submissions:
         return result
-    came = arrays.jobs["submit"]
+    came = jobs["submit"]
     order = np.argsort(came, kind="stable")
     columns = ("start", "run_time", "predicted_run_time", "reserved_start", "backfilled")
     rows = {name: getattr(result, name)[order] for name in columns}

@@ -230,7 +230,8 @@ def rooms_for(
     ``holders``, the last, hold nodes in windows of all simulations.
     """
     asks = demand_of(needs, requested, scheduler)
-    code, plans = allocation_code(scheduler), scheduler.restricts
+    code = allocation_code(scheduler)
+    plans = scheduler.restricts or scheduler.preemption is not None
     return make_rooms(needs, cluster.capacity, *code, number, longest, asks, plans, holders)
 
 

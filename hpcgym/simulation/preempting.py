@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hpcgym.cluster.failures import Failures
 from hpcgym.engine.machines.kinds import NODES_PREEMPTING, POOL_PREEMPTING, Kind
@@ -17,10 +19,13 @@ from hpcgym.engine.passes.preempting import (
     VICTIMS,
     Preempting,
 )
+from hpcgym.engine.passes.preempting_rows import PreemptingRows
 from hpcgym.engine.passes.requeueing import LOST
 from hpcgym.engine.passes.suspending import SUSPENDED
+from hpcgym.engine.state import JOBS
 from hpcgym.errors import WorkloadWarning, warn_caller
 from hpcgym.schedule.lost_runs import lost_runs, pieces_of
+from hpcgym.simulation.quotas import called_together
 
 _MODES = {"requeue": REQUEUE, "cancel": CANCEL, "suspend": SUSPEND}
 
@@ -28,6 +33,7 @@ if TYPE_CHECKING:
     from hpcgym.cluster.pool import Cluster
     from hpcgym.engine.machines.nodes.placement import Nodes
     from hpcgym.engine.state import Prepared
+    from hpcgym.scheduler.preemption import Preemption
     from hpcgym.scheduler.rules import Scheduler
     from hpcgym.workload.model import Workload
 
@@ -45,34 +51,72 @@ def preempting(
     -----
     WorkloadWarning : no job may stop another, or none is called so.
     """
-    rule = scheduler.preempts
-    assert rule is not None
-    group, may = rule.groups(workload), rule.may
-    there = np.bincount(group[group >= 0], minlength=len(may)) > 0
-    if not (may & there & there[:, np.newaxis]).any():
-        warn_caller(f"{workload.name}: preemption {rule}: no job may stop another", WorkloadWarning)
-    elif not there.all():
-        absent = [name for name, here in zip(rule.levels, there, strict=True) if not here]
-        text = f"{workload.name}: preemption {rule}: there is no job of {', '.join(absent)}"
-        warn_caller(text, WorkloadWarning)
-    scalars = np.zeros(1, SCALARS)
-    scalars["highest"] = max(rule.levels.values())
-    scalars["mode"] = _MODES[rule.mode]
-    scalars["most"] = min(len(workload), cluster.processors)
-    room = 2 * int(scalars["most"][0])
+    rows = preempting_rows([workload], scheduler, cluster, 1)
+    assert rows is not None
     machine = Preempting(
         () if nodes is None else nodes,
-        group,
-        np.array(list(rule.levels.values())),
-        may,
-        np.zeros(len(may), np.bool_),
-        np.zeros(len(workload), VICTIMS),
-        np.zeros(len(workload), SUSPENDED),
-        np.empty(room, LOST),
-        np.empty(2 * room, CELLS),
-        scalars,
-    )
+        rows.group, rows.level, rows.may, rows.blocked[0], rows.victims[0], rows.suspended[0],
+        rows.lost[0], rows.cells[0], rows.scalars[0],
+    )  # fmt: skip
+    machine.scalars[0] = rows.begin[0]
     return (POOL_PREEMPTING if nodes is None else NODES_PREEMPTING), machine
+
+
+def preempting_rows(
+    slices: Sequence[Workload], scheduler: Scheduler, cluster: Cluster, number: int
+) -> PreemptingRows | None:
+    """Return who may stop whom in that many simulations of slices; None where nobody may.
+
+    Their table has the jobs of one slice after the other.
+
+    Warns
+    -----
+    WorkloadWarning : no job of any slice may stop another, or none is called so.
+    """
+    rule = scheduler.preempts
+    if rule is None:
+        return None
+    groups = [rule.groups(one) for one in slices]
+    _warn_of_absent(slices, groups, rule)
+    longest = max(map(len, slices))
+    begin = np.zeros(1, SCALARS)
+    begin["highest"] = max(rule.levels.values())
+    begin["mode"] = _MODES[rule.mode]
+    begin["most"] = most = min(longest, cluster.processors)
+    return PreemptingRows(
+        group=np.concatenate(groups),
+        level=np.array(list(rule.levels.values())),
+        may=rule.may,
+        begin=begin,
+        blocked=np.zeros((number, len(rule.may)), np.bool_),
+        victims=np.zeros((number, longest), VICTIMS),
+        suspended=np.zeros((number, longest), SUSPENDED),
+        lost=np.zeros((number, 2 * most), LOST),
+        cells=np.zeros((number, 4 * most), CELLS),
+        scalars=np.zeros((number, 1), SCALARS),
+        jobs=np.zeros((number, longest), JOBS),
+        wasted=np.zeros((number, 1), np.int64),
+    )
+
+
+def _warn_of_absent(
+    slices: Sequence[Workload], groups: Sequence[NDArray[np.int64]], rule: Preemption
+) -> None:
+    """Warn where no job of any slice may stop another, or names are of no job.
+
+    ``groups``: of the jobs of each slice.
+    """
+    name, may = called_together(slices), rule.may
+    rows = [np.bincount(group[group >= 0], minlength=len(may)) > 0 for group in groups]
+    there: NDArray[np.bool_] = np.array(rows)
+    if not (may & there[:, :, np.newaxis] & there[:, np.newaxis, :]).any():
+        warn_caller(f"{name}: preemption {rule}: no job may stop another", WorkloadWarning)
+        return
+    present = np.flatnonzero(np.count_nonzero(there, axis=0)).tolist()
+    absent = [called for place, called in enumerate(rule.levels) if place not in present]
+    if absent:
+        text = f"{name}: preemption {rule}: there is no job of {', '.join(absent)}"
+        warn_caller(text, WorkloadWarning)
 
 
 def for_result(machine: Preempting, arrays: Prepared) -> dict[str, Any]:

@@ -3,23 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.engine import state
 from hpcgym.engine.machines.kinds import NODES_RESTRICTED, POOL_RESTRICTED, Kind
+from hpcgym.engine.passes import dependencies as engine_dependencies
 from hpcgym.engine.passes import quotas as engine_quotas
 from hpcgym.engine.passes import windows as engine_windows
+from hpcgym.engine.passes.preempting_rows import PreemptingRows
+from hpcgym.engine.passes.quotas import Quotas
 from hpcgym.engine.passes.restricted import Restricted
 from hpcgym.engine.passes.restricted_rows import RestrictedRows
 from hpcgym.engine.rows import Rows, names_of
 from hpcgym.errors import HpcgymError, HpcgymWarning, warn_caller
 from hpcgym.scheduler.capabilities import check_scheduler
-from hpcgym.simulation.dependencies import make_dependencies, submit_none
+from hpcgym.simulation.dependencies import (
+    links_of,
+    make_dependencies,
+    orders_of_arrival,
+    submit_none,
+)
 from hpcgym.simulation.quotas import make_places, make_quotas, use_up, warn_of_none
 from hpcgym.simulation.windows import closings, make_windows, warn_of_unmet
+
+_Kept = TypeVar("_Kept", RestrictedRows, PreemptingRows)
 
 if TYPE_CHECKING:
     from hpcgym.cluster.pool import Cluster
@@ -127,19 +137,23 @@ def restricted_rows(
     cluster: Cluster,
     number: int,
     on_nodes: bool,
+    longest: int,
 ) -> RestrictedRows | None:
-    """Return the quotas and windows of that many simulations of slices; None without any.
+    """Return what restricts that many simulations of slices; None where nothing does.
 
-    Their table has the jobs of one slice after the other.
+    Their table has the jobs of one slice after the other. A simulation has at most ``longest``.
 
     Raises
     ------
-    HpcgymError : windows that the machine cannot have.
-    WorkloadError : a job that exceeds a quota by itself.
+    HpcgymError : windows that the machine cannot have, or an order that looks at when jobs are
+        submitted.
+    WorkloadError : a job that exceeds a quota by itself, or follows itself, and would wait for
+        ever.
 
     Warns
     -----
-    WorkloadWarning : quotas that are of no job of any slice, or windows that none meets.
+    WorkloadWarning : quotas that are of no job of any slice, windows that none meets, jobs that
+        follow jobs that are not there.
     """
     if not scheduler.restricts:
         return None
@@ -150,12 +164,28 @@ def restricted_rows(
     warn_of_unmet(slices, windows)
     held = [[len(one.nodes) for one in some] if on_nodes else [] for some in closed]
     nodes = [[node for one in some for node in one.nodes] if on_nodes else [] for some in closed]
-    most = max(len(one.left) for one in quotas)
-    begin_left = np.zeros((len(slices), most, 2), np.int64)
-    for rows, one in zip(begin_left, quotas, strict=True):
-        rows[: len(one.left)] = one.left
-    nobody = make_dependencies(slices[0], scheduler)
-    no_places = make_places(slices[0], ())
+    begin_left = _left_at_first(quotas)
+    places = [make_places(one, scheduler.quotas) for one in slices]
+    begin_places = _left_at_first(places)
+    links = links_of(slices, scheduler)
+    moving = longest if scheduler.moves_submissions else 0
+    first = links.first
+    ahead = np.minimum(np.arange(len(first)) + moving, len(first) - 1)
+    most_links = int((first[ahead] - first).max(initial=0))
+    by_job = {
+        "jobs": (moving, state.JOBS),
+        "keys": (2 * moving, np.int64),
+        "own_first": (moving + (moving > 0), np.int64),
+        "own_followers": (most_links, np.int64),
+        "awaits": (moving, np.int64),
+        "think": (moving, np.int64),
+        "coming": (moving, engine_dependencies.COMING),
+        "outside": (moving, np.int64),
+        "moved": (1, engine_dependencies.SCALARS),
+    }
+    empty: dict[str, Any] = {
+        name: np.zeros((number, size), dtype) for name, (size, dtype) in by_job.items()
+    }
     return RestrictedRows(
         counts=np.concatenate([one.counts for one in quotas]),
         processors=np.concatenate([one.processors for one in quotas]),
@@ -165,19 +195,30 @@ def restricted_rows(
         taken=np.stack([one.taken for one in windows]),
         closed_first=np.array([np.cumsum([0, *some]) for some in held], np.int64),
         closed=np.array(nodes, np.int64),
-        none=nobody.first,
-        no_counts=np.zeros((sum(map(len, slices)), 0), np.int64),
-        no_places=no_places.left,
-        coming=nobody.coming,
-        no_scalars=nobody.scalars,
-        left=np.zeros((number, most, 2), np.int64),
+        **links._asdict(),
+        place_counts=np.concatenate([one.counts for one in places]),
+        begin_places=begin_places,
+        left=np.zeros((number, *begin_left.shape[1:]), np.int64),
         settled=np.zeros((number, 1), engine_quotas.SCALARS),
         over=np.zeros((number, 1), engine_windows.SCALARS),
+        by_arrival=np.tile(orders_of_arrival(slices[0], scheduler), (number, 1)),
+        places=np.zeros((number, *begin_places.shape[1:]), np.int64),
+        places_settled=np.zeros((number, 1), engine_quotas.SCALARS),
+        **empty,
     )
 
 
-def with_rows(kept: RestrictedRows, number: int) -> RestrictedRows:
-    """Return the same quotas and windows with rows for that many simulations."""
-    names = names_of(Rows, RestrictedRows)
+def _left_at_first(quotas: Sequence[Quotas]) -> NDArray[np.int64]:
+    """Return how much of quotas is left at first in each slice, (n_slices, C, 2)."""
+    most = max(len(one.left) for one in quotas)
+    left = np.zeros((len(quotas), most, 2), np.int64)
+    for rows, one in zip(left, quotas, strict=True):
+        rows[: len(one.left)] = one.left
+    return left
+
+
+def with_rows(kept: _Kept, number: int) -> _Kept:
+    """Return the same with rows for that many simulations."""
+    names = names_of(Rows, cast(Any, type(kept)))
     rows = {name: np.repeat(getattr(kept, name)[:1], number, axis=0) for name in names}
     return kept._replace(**rows)

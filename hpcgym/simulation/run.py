@@ -136,8 +136,10 @@ def simulate(
     if takes_whole_nodes(cluster, chosen, limits):
         return simulate_powered(workload, chosen, cluster, limits, learned)
     if cluster.groups or chosen.dispatcher is not None:
-        return as_came(*_simulate_on_nodes(workload, chosen, cluster, learned))
-    return as_came(*_simulate_on_pool(workload, chosen, cluster, learned))
+        result, ended = _simulate_on_nodes(workload, chosen, cluster, learned)
+    else:
+        result, ended = _simulate_on_pool(workload, chosen, cluster, learned)
+    return as_came(result, ended.jobs)
 
 
 def scheduler_of(

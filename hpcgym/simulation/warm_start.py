@@ -166,7 +166,8 @@ def place_running(workload: Workload, scheduler: Scheduler, cluster: Cluster, no
     without = engine.place_running(nodes, running, cells is not None)
     if len(nodes.asks):
         waiting = (workload.submit_time < initial.begin) & ~initial.running
-        nodes.asked[:] = nodes.asks[waiting].sum(axis=0)
+        asks = nodes.asks[: len(waiting)]  # behind them stand those who hold nodes in windows
+        nodes.asked[:] = asks[waiting].sum(axis=0)
     if without >= 0:
         raise WorkloadError(
             f"{workload.name}: {workload.called(without)} runs at {initial.begin} s, and finds no "

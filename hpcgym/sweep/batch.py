@@ -23,12 +23,14 @@ from hpcgym.scheduler.policies.features import WEIGHTED_FEATURES, check_features
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.scheduler.usage import counts_usage
 from hpcgym.simulation.beginnings import fill_rooms, states_before
+from hpcgym.simulation.dependencies import check_weighed
 from hpcgym.simulation.fair_share import (
     beginning_of,
     rows_of_beginnings,
 )
 from hpcgym.simulation.idle_shares import warn_of_weights
 from hpcgym.simulation.nodes import rooms_for
+from hpcgym.simulation.preempting import preempting_rows
 from hpcgym.simulation.prepare import check_allocation, machine_of
 from hpcgym.simulation.restricted import restricted_rows, with_rows
 from hpcgym.sweep.batch_table import make_workers, node_rows, table_of
@@ -83,8 +85,8 @@ class BatchSimulator:
     Raises
     ------
     HpcgymError : no slice, slices of different machines, or rules that the batch does not know:
-        conservative backfilling, jobs that follow others, an order of nodes on a pool, or
-        processors that are switched off.
+        conservative backfilling, an order of nodes on a pool, processors that are switched off, or
+        features that look at when jobs are submitted where the schedule says that.
     WorkloadError : a job that cannot be simulated.
 
     Examples
@@ -112,6 +114,7 @@ class BatchSimulator:
         rules = scheduler if isinstance(scheduler, Scheduler) else find_scheduler(scheduler)
         machine = machine_of(parts[0], cluster, processors)
         _check_rules(rules, machine)
+        check_weighed(self.features, rules)
         self._nodes = node_rows(parts, rules, machine)
         self._machine = machine
         self.scheduler, self.processors = rules, machine.processors
@@ -133,7 +136,9 @@ class BatchSimulator:
         )
         # how extracts begin on nodes is told for each number of workers
         self._parts = parts if self._nodes is not None and self._before is not None else []
-        self._kept = restricted_rows(parts, rules, machine, 1, self._nodes is not None)
+        longest = int(self.sizes.max())
+        self._kept = restricted_rows(parts, rules, machine, 1, self._nodes is not None, longest)
+        self._stops = preempting_rows(parts, rules, machine, 1)
         self._workers, self._rooms, self._fair = self._rows(1)
 
     def __len__(self) -> int:
@@ -190,12 +195,13 @@ class BatchSimulator:
         if len(self._workers.sim) != threads:
             self._workers, self._rooms, self._fair = self._rows(threads)
             self._kept = None if self._kept is None else with_rows(self._kept, threads)
+            self._stops = None if self._stops is None else with_rows(self._stops, threads)
         tasks = values.shape[0] * values.shape[1]
         at_once = max(threads, int(_JOBS_A_CALL / self.sizes.mean()))
         learns = True if asks_for_predictions(self.scheduler) else None
         pool = () if self._rooms is None else None
-        machine = self.table, self._workers, self._before, pool, self._rooms, self._kept
-        rest = learns, self._fair, vectors, codes, self.settings, values
+        machine = self.table, self._workers, self._before, pool, self._rooms
+        rest = self._kept, self._stops, learns, self._fair, vectors, codes, self.settings, values
         search_on_threads = OnThreads(search.search_share)
         with compiling(search.search_share):
             for first in range(0, tasks, at_once):

@@ -30,7 +30,7 @@ from hpcgym.scheduler.rules import Scheduler
 from hpcgym.scheduler.usage import check_fair_share, counts_usage
 from hpcgym.simulation.nodes import as_on_pool, needs_on
 from hpcgym.simulation.prepare import check_jobs, engine_rules, job_records, numbered, orders
-from hpcgym.simulation.restricted import check_rules, profile_for
+from hpcgym.simulation.restricted import check_planned, check_rules, profile_for
 from hpcgym.simulation.windows import closings, holders_of
 from hpcgym.workload.model import Workload
 
@@ -60,11 +60,15 @@ def table_of(
         "asks": state.NOBODY,
         **learning_rules(rules, asks_for_predictions(rules), on_nodes or rules.restricts, counts),
     }
+    if rules.moves_submissions:  # room for the keys of orders that waiting does not change
+        engine["primary"] = state.KEYED
     empty = state.make_state(engine, None, longest, machine.processors, n_users, last)
     if rules.restricts:
         for part in parts:
             check_rules(part, rules, empty.sim, on_nodes)
         empty = empty._replace(profile=profile_for(rules, empty.profile))
+    if rules.preemption is not None:
+        check_planned(parts[0], rules, on_nodes, "preemption")
     processors = joined["jobs"]["processors"]
     estimators = make_estimators(rules, joined["users"], processors, processors, machine.processors)
     estimators.looks[0] = 1
@@ -104,8 +108,9 @@ def node_rows(parts: list[Workload], rules: Scheduler, machine: Cluster) -> Node
 
     Raises
     ------
-    HpcgymError : rules that batches on nodes do not know, or under quotas and windows slices of
-        which some are on nodes and some are not: simulated alone they would be on a pool.
+    HpcgymError : rules that batches on nodes do not know, windows where a slice begins with jobs
+        that run, or under quotas and windows slices of which some are on nodes and some are not:
+        simulated alone they would be on a pool.
     """
     if not machine.groups:
         return None
@@ -118,6 +123,12 @@ def node_rows(parts: list[Workload], rules: Scheduler, machine: Cluster) -> Node
         raise HpcgymError(
             f"slices: {parts[pools.index(True)].name} asks for single cores alone, and others do"
             " not: with quotas and windows put such slices into batches of their own"
+        )
+    begun = [part.name for part in parts if part.initial is not None]
+    if begun and rules.windows:
+        raise HpcgymError(
+            f"maintenance={rules.maintenance!r} and {begun[0]}, which begins with jobs that run, do"
+            " not go together in a batch on nodes: not built yet"
         )
     rows, requested, holders = [], [], np.zeros((0, asked[0].shape[1]), np.int64)
     for part, needs in zip(parts, asked, strict=True):

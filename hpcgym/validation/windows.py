@@ -17,12 +17,17 @@ if TYPE_CHECKING:
 
 
 def check_windows(result: Result) -> list[str]:
-    """Find jobs that run within a window on what it closes, in O(n log n) for each."""
+    """Find jobs that run within a window on what it closes, in O(n log n) for each.
+
+    Jobs that ran at the beginning of an extract may: nobody could plan them.
+    """
     found = []
+    initial = result.workload.initial
+    planned = np.ones(len(result.start), np.bool_) if initial is None else ~initial.running
     held: list[tuple[int, int, int]] = []  # from when to when a window has how many processors
     for window in result.scheduler.windows:
         begin, end = window.seconds(result.workload.header)
-        inside = (result.start < end) & (result.end > begin)
+        inside = planned & (result.start < end) & (result.end > begin)
         if window.processors is None:
             on = _on(result, window)
             text = f"job {{}} runs from {{}} s to {{}} s, within the window {window}"
@@ -30,17 +35,17 @@ def check_windows(result: Result) -> list[str]:
         else:
             held.append((begin, end, window.processors))
     if held:
-        found += _check_room(result, np.array(held, np.int64))
+        found += _check_room(result, np.array(held, np.int64), planned)
     return found
 
 
 def window_ends(result: Result) -> Times:
-    """Return when windows end, (n_ends,) [s], from the first submission to the last end."""
-    submit, windows = result.workload.submit_time, result.scheduler.windows
-    if not len(submit):
+    """Return when windows end, (n_ends,) [s], from the beginning to the last end."""
+    windows = result.scheduler.windows
+    if not len(result.start):
         return np.zeros(0, np.int64)
     ends = np.array([one.seconds(result.workload.header)[1] for one in windows], np.int64)
-    inside: Times = ends[(ends >= submit[0]) & (ends <= result.end.max())]
+    inside: Times = ends[(ends >= result.begin) & (ends <= result.end.max())]
     return inside
 
 
@@ -59,8 +64,11 @@ def _on(result: Result, window: Window) -> Mask:
     return on
 
 
-def _check_room(result: Result, held: NDArray[np.int64]) -> list[str]:
-    """Find times at which jobs and windows hold more processors than there are."""
+def _check_room(result: Result, held: NDArray[np.int64], planned: Mask) -> list[str]:
+    """Find times at which jobs and windows hold more processors than there are.
+
+    And a job that was planned is among them, (n_jobs,) bool.
+    """
     width = result.workload.requested_processors
     begin, end = np.append(result.start, held[:, 0]), np.append(result.end, held[:, 1])
     taken = np.append(width, held[:, 2])
@@ -68,5 +76,8 @@ def _check_room(result: Result, held: NDArray[np.int64]) -> list[str]:
     change = np.concatenate([-taken, taken])
     order = np.lexsort((change > 0, time))  # of one second, ends come first
     used = np.cumsum(change[order])
+    own = np.append(width * planned, np.zeros_like(held[:, 2]))
+    running = np.cumsum(np.concatenate([-own, own])[order])
     text = f"at {{1}} s jobs and windows hold {{2}} of {result.cluster.processors} processors"
-    return cases(used > result.cluster.processors, text, time[order], used)
+    wrong = (used > result.cluster.processors) & (running > 0)
+    return cases(wrong, text, time[order], used)

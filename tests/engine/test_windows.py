@@ -8,10 +8,18 @@ from typing import Any
 
 import numpy as np
 import pytest
+from extract_strategies import parts_of, recorded, usable
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from node_oracle import simulate_nodes_slowly
-from node_strategies import node_cases, partitioned_cases, slow_jobs_and_nodes
+from node_oracle import NoRoomError, node_jobs_of, simulate_nodes_slowly
+from node_strategies import (
+    machines,
+    node_cases,
+    node_schedulers,
+    partitioned_cases,
+    slow_jobs_and_nodes,
+    workloads_for,
+)
 from oracle import jobs_of, simulate_slowly
 from strategies import cases
 
@@ -92,6 +100,87 @@ def test_pools(data: st.DataObject, case: tuple[Workload, Any]) -> None:
     result = hpcgym.simulate(workload, maintenance="; ".join(texts), quota=quota, **rules)
     slow = {"windows": windows, "quotas": quotas}
     same(result, simulate_slowly(jobs_of(workload), workload.processors, **slow, **rules))
+
+
+@settings(max_examples=300)
+@given(st.data(), cases())
+@pytest.mark.filterwarnings("ignore:.*no window is between")
+def test_extracts(data: st.DataObject, case: tuple[Workload, Any]) -> None:
+    """Jobs that run at the beginning run on, into windows too."""
+    workload = recorded(data, case[0])
+    part, rules, begin, end = parts_of(data, workload, usable(fitted(case[1], case[0])))
+    if part is None:
+        return
+    most = workload.processors
+    widths = st.one_of(st.just(most), st.integers(1, most))
+    drawn = [(*span, {0: data.draw(widths)}) for span in data.draw(times(workload))]
+    windows = [(a, b, takes[0]) for a, b, takes in apart(drawn, {0: most})]
+    texts = [f"{a}/{b}" + ("" if w == most else f":processors={w}") for a, b, w in windows]
+    result = hpcgym.simulate(part, maintenance="; ".join(texts), **rules)
+    jobs = jobs_of(workload)
+    slow = simulate_slowly(jobs, most, windows=windows, **rules, begin=begin, end=end)
+    same(result, [job for job in slow if job.end > begin])
+
+
+@settings(max_examples=200)
+@given(st.data(), machines())
+@pytest.mark.filterwarnings("ignore:.*EASY's reservation is of nodes by name")
+@pytest.mark.filterwarnings("ignore:.*no window is between")
+def test_extracts_on_nodes(data: st.DataObject, cluster: Cluster) -> None:
+    workload = recorded(data, data.draw(workloads_for(cluster)))
+    rules = usable(fitted(data.draw(node_schedulers(workload)), workload))
+    if rules["correction"] == "kill":  # other jobs would have run then
+        rules["correction"] = "requested"
+        rules["estimate"] = "requested" if rules["estimate"] == "ave2" else rules["estimate"]
+    part, rules, begin, _ = parts_of(data, workload, rules, last=False)
+    if part is None:
+        return
+    every = list(range(cluster.nodes))
+    some = st.lists(st.sampled_from(every), min_size=1, unique=True).map(sorted)
+    chosen = st.one_of(st.just(every), some)
+    drawn = [(*span, dict.fromkeys(data.draw(chosen), 1)) for span in data.draw(times(workload))]
+    windows = [(a, b, list(of)) for a, b, of in apart(drawn, dict.fromkeys(every, 1))]
+    texts = [
+        f"{a}/{b}" + ("" if of == every else f":nodes={','.join(map(str, of))}")
+        for a, b, of in windows
+    ]
+    given_rules = {"maintenance": "; ".join(texts), **rules}
+    jobs, capacity = node_jobs_of(workload, cluster.resources), cluster.capacity.tolist()
+    try:
+        slow = simulate_nodes_slowly(jobs, capacity, windows=windows, **rules, begin=begin)
+    except NoRoomError:
+        with pytest.raises(hpcgym.WorkloadError, match="finds no room on the nodes"):
+            hpcgym.simulate(part, cluster=cluster, **given_rules)
+        return
+    result = hpcgym.simulate(part, cluster=cluster, **given_rules)
+    same(result, [job for job in slow if job.end > begin])
+
+
+def test_by_hand_in_an_extract() -> None:
+    """At 5 s a job runs that ends at 20 s; the machine is closed from 10 s to 30 s."""
+    log = Workload.from_columns(
+        {
+            "submit_time": [0, 6, 7],
+            "wait_time": [0, 0, 0],
+            "run_time": [20, 5, 4],
+            "requested_time": [20, 5, 4],
+            "requested_processors": [2, 1, 1],
+        },
+        processors=4,
+    )
+    for maintenance, starts in (
+        ("10/30", [0, 30, 30]),
+        ("10/30:processors=2", [0, 20, 20]),
+        ("10/30:processors=1", [0, 6, 11]),
+        ("12/30", [0, 6, 7]),
+    ):
+        result = hpcgym.simulate(log.extract(5), maintenance=maintenance)
+        assert result.start.tolist() == starts
+        hpcgym.validate_schedule(result)
+        early = replace(result, start=np.array([0, 9, 7]))
+        if maintenance == "10/30":
+            with pytest.raises(HpcgymError, match="job 1 runs from 9 s to 14 s, within the window"):
+                hpcgym.validate_schedule(early)
 
 
 @settings(max_examples=300)

@@ -301,6 +301,7 @@ def test_the_state_in_plain_terms() -> None:
         "fair_share": None,
         "quota": None,
         "maintenance": None,
+        "dependencies": "none",
     }
     assert (
         hpcgym.simulate(jobs, **env.scheduler_rules).start.tolist() == env.result().start.tolist()

@@ -531,18 +531,21 @@ def test_extracts_begin_under_quotas(name: str) -> None:
     assert part.initial is not None
     _, running = np.unique(part.user_id[part.initial.running], return_counts=True)
     assert running.max() > 2
-    env = SINGLE[name](**whole(part, quota="user:jobs=2", window=128))
-    acting = find_baseline("saf")
-    observation, info = env.reset(seed=0)
-    acting.begin(env)
-    terminated = False
-    while not terminated:
-        observation, _, terminated, _, info = env.step(acting.act(observation, info))
-    alone = hpcgym.simulate(part, hpcgym.Scheduler("saf", quota="user:jobs=2"))
-    assert env.result().start.tolist() == alone.start.tolist()
-    assert "quotas" in hpcgym.validate_schedule(env.result())
-    with pytest.raises(HpcgymError, match="an extract, which begins with jobs that run"):
-        SINGLE[name](**whole(part, maintenance="0/5"))
+    closed = f"{part.initial.begin + 600}/{part.initial.begin + 90_000}"
+    for maintenance in (None, closed):
+        kept = {"quota": "user:jobs=2", "maintenance": maintenance}
+        env = SINGLE[name](**whole(part, **kept, window=128))
+        acting = find_baseline("saf")
+        observation, info = env.reset(seed=0)
+        acting.begin(env)
+        terminated = False
+        while not terminated:
+            observation, _, terminated, _, info = env.step(acting.act(observation, info))
+        alone = hpcgym.simulate(part, **{**env.scheduler_rules, "policy": "saf"})
+        assert env.result().start.tolist() == alone.start.tolist()
+        assert "quotas" in hpcgym.validate_schedule(env.result())
+    met = part.initial.running & (alone.end > part.initial.begin + 600)
+    assert met.any()  # they run on, into the window
 
 
 def test_dispatchers_are_not_told_of_quotas() -> None:

@@ -123,7 +123,7 @@ TRIED: dict[str, tuple[Callable[..., Any], Workload, Cluster]] = {
 NOT_RESTRICTED = ("conservative", "until-shadow", "hold", "function", "per-event")
 RESTRICTIONS = ("quota", "maintenance", "preemption", "dependencies")
 #: What does not go with jobs that run at the beginning.
-NOT_IN_EXTRACTS = ("submitted", "maintenance", "preemption", "dependencies")
+NOT_IN_EXTRACTS = ("submitted", "preemption", "dependencies")
 #: Under which the schedule says when jobs are submitted.
 MOVED = ("dependencies", "submitted")
 #: What goes by when jobs are submitted, which is not known beforehand there.
@@ -138,7 +138,7 @@ OTHERWISE: dict[tuple[str, str], str] = {
     **{
         (place, feature): "unexpected keyword argument"
         for place in PLACES
-        for feature in ("dispatcher", "dispatch time", "function", "preemption", "dependencies")
+        for feature in ("dispatcher", "dispatch time", "function", "preemption")
         if "env" in place
     },
     ("shared nodes", "contiguous"): "^allocation: with speedups",
@@ -156,7 +156,6 @@ for feature, words in (
     ("conservative", "unknown backfill"),
     ("depth", "unknown backfill"),
     ("preemption", "unexpected keyword"),
-    ("dependencies", "unexpected keyword"),
     ("dispatcher", "unexpected keyword"),
     ("dispatch time", "unexpected keyword"),
     ("function", "unexpected keyword"),

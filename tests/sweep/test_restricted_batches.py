@@ -21,6 +21,7 @@ from hpcgym.cluster import Cluster, NodeGroup, find_cluster
 from hpcgym.errors import HpcgymError, WorkloadError, WorkloadWarning
 from hpcgym.scheduler.policies import WEIGHTED_FEATURES
 from hpcgym.scheduler.rules import Scheduler
+from hpcgym.simulation.continued import continued
 from hpcgym.simulation.nodes import needs_on, single_cores
 from hpcgym.sweep import BatchSimulator
 from hpcgym.sweep.batch import METRICS
@@ -215,7 +216,6 @@ def test_by_hand() -> None:
     ("rules", "error", "message"),
     [
         ({"quota": "all:processors=1"}, WorkloadError, "more than the quota all:processors=1"),
-        ({"dependencies": "after"}, HpcgymError, "dependencies='after' and a batch do not go tog"),
         ({"maintenance": "0/10:nodes=0"}, HpcgymError, "a pool of processors has no nodes"),
         ({"maintenance": "0/10", "estimate": "ave2"}, HpcgymError, "may be too short"),
         ({"quota": "user:jobs=1", "hold": 0.1}, HpcgymError, "hold and quota="),
@@ -231,11 +231,13 @@ def test_what_a_batch_does_not_keep(
 
 @pytest.mark.parametrize("cluster", [None, "8x2x4"])
 def test_extracts_are_those_of_simulate(slices: list[Workload], cluster: str | None) -> None:
-    """Jobs that run at the beginning count; windows do not go with extracts."""
+    """Jobs that run at the beginning count, and run on into windows."""
     parts = [
         hpcgym.simulate(one).as_workload().extract(int(one.submit_time[200])) for one in slices[:2]
     ]
-    rules = Scheduler(quota="user:jobs=2; group:jobs=6")
+    begin = int(parts[0].submit_time[20])
+    closed = f"{begin}/{begin + 90_000}"
+    rules = Scheduler(quota="user:jobs=2; group:jobs=6", maintenance=closed)
     machine = None if cluster is None else find_cluster(cluster)
     vectors = np.random.default_rng(3).uniform(-1, 1, (5, len(WEIGHTED_FEATURES)))
     batch = BatchSimulator([parts[0], slices[3], parts[1]], scheduler=rules, cluster=machine)
@@ -247,8 +249,24 @@ def test_extracts_are_those_of_simulate(slices: list[Workload], cluster: str | N
             hpcgym.validate_schedule(result)
             expected = [result.metrics[name] for name in NAMES]
             assert values[v, s].tolist() == pytest.approx(expected, rel=1e-12)
-    with pytest.raises(HpcgymError, match="an extract, which begins with jobs that run"):
-        BatchSimulator([slices[1], parts[0]], scheduler=Scheduler(maintenance="0/5"))
+
+
+def test_extracts_on_nodes_are_those_of_simulate() -> None:
+    """The jobs that run at the beginning have their nodes."""
+    trace, cluster = hpcgym.load_workload("eurora:jobs=600,seed=1,load=2"), find_cluster("eurora")
+    result = hpcgym.simulate(trace, "easy", cluster=cluster)
+    part = continued(result, int(trace.submit_time[300]), None)
+    rules = Scheduler(quota="user:jobs=5")
+    values = BatchSimulator([part], ("area", "wait"), rules, cluster=cluster).run(
+        [[-1.0, 0.0], [-1.0, 50.0]], NAMES
+    )
+    for v, policy in enumerate(({"area": -1.0}, {"area": -1.0, "wait": 50.0})):
+        found = hpcgym.simulate(part, rules.but(policy=policy), cluster=cluster)
+        hpcgym.validate_schedule(found)
+        expected = [found.metrics[name] for name in NAMES]
+        assert values[v, 0].tolist() == pytest.approx(expected, rel=1e-12)
+    with pytest.raises(HpcgymError, match="do not go together in a batch on nodes: not built yet"):
+        BatchSimulator([part], scheduler=Scheduler(maintenance="0/5:nodes=0"), cluster=cluster)
 
 
 def test_what_no_slice_has_is_told_once(slices: list[Workload]) -> None:

@@ -10,22 +10,24 @@ OF_JOBS = ("mean_bsld", "max_bsld", "rms_bsld", "mean_slowdown", "mean_wait_s", 
 OF_JOBS += ("mean_response_s", "max_response_s")
 
 
-def worth(jobs: Sequence[Job], processors: int, begin: int = 0) -> dict[str, float]:
+def worth(jobs: Sequence[Job], processors: int, begin: int = 0, lost: int = 0) -> dict[str, float]:
     """Return the metrics of a batch by name.
 
     ``begin`` is when an extract begins. Jobs that ended before do not count. Jobs that ran then
-    count for the machine only, from then on.
+    count for the machine only, from then on. ``lost``: processor seconds of runs that others ended.
     """
     jobs = [job for job in jobs if job.end > begin]
-    first = max(jobs[0].submit, begin)
-    work = sum(job.processors * (job.end - max(job.start, first)) for job in jobs)
+    first = max(min(job.submit for job in jobs), begin)
+    work = lost + sum(
+        job.processors * (job.end - job.paused - max(job.start, first)) for job in jobs
+    )
     makespan = max(job.end for job in jobs) - first
     machine = {"makespan_s": makespan, "utilization": work / (processors * makespan)}
     jobs = [job for job in jobs if job.start >= first]
     if not jobs:
         return dict.fromkeys(OF_JOBS, float("nan")) | machine
-    waits = [job.start - job.submit for job in jobs]
-    runs = [job.end - job.start for job in jobs]
+    waits = [job.start + job.paused - job.submit for job in jobs]
+    runs = [job.end - job.start - job.paused for job in jobs]
     slowdowns = [max((w + p) / max(p, 10), 1.0) for w, p in zip(waits, runs, strict=True)]
     responses = [w + p for w, p in zip(waits, runs, strict=True)]
     n = len(jobs)

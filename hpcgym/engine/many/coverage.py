@@ -68,7 +68,7 @@ def cover_tile(worker, tile, s, table, workers, notes, sphere, metric, settings,
         begin_slice(worker, table, workers, None, None, sphere.weights[vector], 1.0, s)
         simulate_vector(worker, s, table, workers, notes, sphere)
         progress, begin = workers.progress[worker], jobs[0].submit
-        value = measure(metric, jobs, progress, begin, settings[0], settings[1])
+        value = measure(metric, jobs, progress, 0.0, begin, settings[0], settings[1])
         simulations += 1
         values[vector] = value
         for i in range(notes.counts[worker, 1]):

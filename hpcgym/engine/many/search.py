@@ -19,9 +19,14 @@ from hpcgym.engine.machines.nodes.rows import (
     copy_nodes,
     empty_nodes,
     run_on_nodes,
+    run_preempting_on_nodes,
     run_restricted_on_nodes,
 )
-from hpcgym.engine.machines.pool.rows import run_on_pool, run_restricted_on_pool
+from hpcgym.engine.machines.pool.rows import (
+    run_on_pool,
+    run_preempting_on_pool,
+    run_restricted_on_pool,
+)
 from hpcgym.engine.many.beginnings import (
     begin_learning,
     line_up_rows,
@@ -30,10 +35,12 @@ from hpcgym.engine.many.beginnings import (
     set_second_scores,
     set_weights,
 )
-from hpcgym.engine.orders.mixing import mix
-from hpcgym.engine.passes.restricted_rows import begin_restricted
+from hpcgym.engine.orders.mixing import BY_WAIT, STATIC_ONLY, mix
+from hpcgym.engine.passes.lining_up import sort_line
+from hpcgym.engine.passes.preempting_rows import begin_preempting
+from hpcgym.engine.passes.restricted_rows import begin_restricted, jobs_of
 from hpcgym.engine.slowdown import bounded_slowdown
-from hpcgym.engine.state import ALL_PASSES, FOREVER
+from hpcgym.engine.state import ALL_PASSES, FOREVER, KEYED, SCORED
 
 # what can be measured of a schedule, as hpcgym.schedule.metrics defines it
 (
@@ -161,22 +168,63 @@ def run_slice_on_nodes(worker, table, workers, before, rooms, learns, fair, s):
     run_on_nodes(table, start, n, workers, rooms, worker, learns, fair, end)
 
 
+@jit
+def order_as_they_come(worker, table, workers, kept, weights, n):
+    """Let weights order jobs of which the schedule says when they come as a policy does.
+
+    Where waiting changes no order, jobs that are equal are served as they come, and not by their
+    rows: so the order is one of keys then. So it is where waiting alone is the order.
+    """
+    sim, scores, line = workers.sim[worker], workers.scores[worker], workers.line[worker]
+    changes = by_arrival = False
+    others = False
+    for k in range(len(table.waiting)):
+        weight = weights[table.places[k]]
+        if table.waiting[k] == BY_WAIT and weight > 0:
+            by_arrival = True
+        elif weight != 0 and table.waiting[k] != STATIC_ONLY:
+            changes = True
+        elif weight != 0:
+            others = True
+    changes = changes or (by_arrival and others)
+    kept.by_arrival[worker, 0] = np.int64(not changes and not others)
+    sim.primary = SCORED if changes else KEYED
+    if changes or not others:
+        return
+    for job in range(n):
+        line[job].job, line[job].score = job, scores[job].score
+    sort_line(line, np.int64(0), n)
+    place = np.int64(0)
+    for i in range(n):
+        if i > 0 and line[i].score != line[i - 1].score:
+            place = np.int64(i)
+        kept.keys[worker, line[i].job] = place
+
+
 @jit_part
-def run_restricted_slice(worker, table, workers, pool, rooms, kept, learns, fair, s):
-    """Simulate a slice to its end under quotas and around windows."""
+def run_restricted_slice(
+    worker, table, workers, before, pool, rooms, kept, learns, fair, weights, s
+):  # fmt: skip
+    """Simulate a slice to its end under quotas, around windows, and where jobs follow others."""
     start, stop = table.slices[s, 0], table.slices[s, 1]
     n = stop - start
     begin_restricted(
-        kept, worker, s, workers.sim[worker], workers.blocks[worker], workers.entries[worker],
-        workers.line[worker], start, n,
+        kept, worker, s, table, workers.sim[worker], workers.blocks[worker],
+        workers.entries[worker], workers.line[worker], start, n,
     )  # fmt: skip
+    if kept.jobs.shape[1] > 0:
+        order_as_they_come(worker, table, workers, kept, weights, n)
     end = np.int64(FOREVER)
     if pool is not None:
         run_restricted_on_pool(table, start, n, workers, kept, s, worker, learns, fair, end)
     if rooms is not None:
         closings = kept.closed_first.shape[1] - 1
         first = start + s * closings
-        empty_nodes(rooms, worker, first, first + n)
+        if before is None:
+            empty_nodes(rooms, worker, first, first + n)
+        if before is not None:  # windows do not go with extracts
+            source = len(workers.sim) + s
+            copy_nodes(rooms, source, worker, first, first + n, before.number[s])
         close_nodes(rooms, kept, worker, s, first, n)
         last = first + n + closings
         run_restricted_on_nodes(
@@ -184,9 +232,33 @@ def run_restricted_slice(worker, table, workers, pool, rooms, kept, learns, fair
         )  # fmt: skip
 
 
+@jit_part
+def run_preempting_slice(worker, table, workers, pool, rooms, stops, s):
+    """Simulate a slice to its end, some of whose jobs may stop others."""
+    start, stop = table.slices[s, 0], table.slices[s, 1]
+    n, end = stop - start, np.int64(FOREVER)
+    begin_preempting(stops, worker, table, workers.sim[worker], workers.line[worker], start, n)
+    if pool is not None:
+        run_preempting_on_pool(table, start, n, workers, stops, worker, end)
+    if rooms is not None:
+        empty_nodes(rooms, worker, start, stop)
+        run_preempting_on_nodes(table, start, n, workers, rooms, stops, worker, end)
+
+
+@jit_part
+def first_submission(jobs):
+    """Return when the first job came [s]."""
+    first = jobs[0].submit
+    for j in range(1, len(jobs)):
+        first = min(first, jobs[j].submit)
+    return first
+
+
 @jit
-def measure(metric, jobs, progress, begin, processors, tau):
+def measure(metric, jobs, progress, lost, begin, processors, tau):
     """Return a metric of a schedule that has ended, and begun at ``begin`` [s].
+
+    Processors were busy for so many seconds as ``lost`` with runs that others ended.
 
     Jobs that ran then count for the machine alone, and from then on.
     """
@@ -227,13 +299,13 @@ def measure(metric, jobs, progress, begin, processors, tau):
     if metric == MAKESPAN:
         return makespan
     if metric == UTILIZATION:
-        return total / (processors * makespan)
+        return (total + lost) / (processors * makespan)
     return total / n
 
 
 @jit_entry
 def search_share(
-    worker, n_workers, first, stop, table, workers, before, pool, rooms, kept, learns, fair,
+    worker, n_workers, first, stop, table, workers, before, pool, rooms, kept, stops, learns, fair,
     weights, metrics, settings, out,
 ):  # fmt: skip
     """Simulate every ``n_workers``-th task from ``first`` to ``stop`` (exclusive).
@@ -247,7 +319,8 @@ def search_share(
     rooms : hpcgym.engine.machines.nodes.rows.Rooms of the workers, and behind them those with which
         slices begin, if ``before`` says how. Their jobs are those of the table; behind those of
         each slice stand the ones who hold nodes in windows.
-    kept : RestrictedRows of the workers; None without quotas and windows.
+    kept : RestrictedRows of the workers; None without quotas, windows and dependencies.
+    stops : PreemptingRows of the workers; None where no job stops another.
     learns : None where no run times are learned.
     fair : ShareRows of the workers, and behind them those with which slices begin; None where no
         order looks at usage.
@@ -262,16 +335,23 @@ def search_share(
         s, v = task // n_vectors, task % n_vectors
         own = s if weights.shape[1] > 1 else 0
         begin_slice(worker, table, workers, before, fair, weights[v, own], 1.0, s)
+        begin, n = table.slices[s, 0], table.slices[s, 1] - table.slices[s, 0]
+        jobs, lost = table.jobs[begin : begin + n], 0.0
         if kept is not None:
-            run_restricted_slice(worker, table, workers, pool, rooms, kept, learns, fair, s)
-        if kept is None:
+            run_restricted_slice(
+                worker, table, workers, before, pool, rooms, kept, learns, fair, weights[v, own], s
+            )  # fmt: skip
+            jobs = jobs_of(kept, worker, table, begin, n)
+        if stops is not None:
+            run_preempting_slice(worker, table, workers, pool, rooms, stops, s)
+            jobs, lost = stops.jobs[worker][:n], np.float64(stops.wasted[worker, 0])
+        if kept is None and stops is None:
             if pool is not None:
                 run_slice(worker, table, workers, learns, fair, s, np.int64(ALL_PASSES))
             if rooms is not None:
                 run_slice_on_nodes(worker, table, workers, before, rooms, learns, fair, s)
-        jobs = table.jobs[table.slices[s, 0] : table.slices[s, 1]]
-        progress, begin = workers.progress[worker], jobs[0].submit
+        progress, begin = workers.progress[worker], first_submission(jobs)
         if before is not None:
             begin = max(begin, before.time[s])
         for k in range(len(metrics)):
-            out[v, s, k] = measure(metrics[k], jobs, progress, begin, processors, tau)
+            out[v, s, k] = measure(metrics[k], jobs, progress, lost, begin, processors, tau)

@@ -23,6 +23,7 @@ SCALARS = whole_numbers(
     "coming",  # jobs in `coming`
     "followed",  # how many of the jobs that have ended have let those come that follow them
     "outside",  # jobs in `outside`
+    "alone",  # 1 if this time has no other reason than jobs that are due
 )
 
 

@@ -58,10 +58,13 @@ def advance(
     ):  # fmt: skip
         if sim.time == time:
             sim.woken = 0
+        machine.dependencies.scalars[0].alone = 0
         return True
     if sim.asked != 0 or time > stop_time or time == FOREVER:
         return False
     sim.time = time
+    reopens = blocks[QUEUE].count > 0 and time == next_over(machine.windows)
+    machine.dependencies.scalars[0].alone = np.int64(not reopens)
     if sim.renews == EACH_TIME and sim.next > sim.started:
         sim.asked = A_RENEWAL
         return False
@@ -136,17 +139,20 @@ def loop_restricted(
 
     @jit_part
     def come(sim, jobs, keys, scores, progress, blocks, entries, narrow, ended, machine):
-        """Put the jobs into the queue that come now: those that are due, and not one too many."""
+        """Put the jobs into the queue that come now: those that are due, and not one too many.
+
+        Return whether a pass is due now: if nothing else happens, only if some have come.
+        """
         own, places = machine.dependencies, machine.places
         if len(own.outside) == 0:  # jobs come when the log says
-            return
+            return True
         follow(own, sim, ended)
         before = line_up_due(own, sim.time)
         # who has waited outside goes on waiting unless a job has ended
         first = before if places.scalars[0].settled == sim.ended else 0
         settle(places, sim, ended)
-        left = first
-        for i in range(first, own.scalars[0].outside):
+        left, last = first, own.scalars[0].outside
+        for i in range(first, last):
             job = own.outside[i]
             if exceeds(places, job):
                 own.outside[left] = job
@@ -160,6 +166,7 @@ def loop_restricted(
             welcome(machine.machine, job)
             enqueue(sim, jobs, progress, keys, scores, blocks, entries, narrow, job)
         own.scalars[0].outside = left
+        return own.scalars[0].alone == 0 or left < last
 
     @jit
     def is_to_ask(sim, jobs, blocks, entries, machine):
@@ -185,7 +192,10 @@ def loop_restricted(
             settle(machine.quotas, sim, ended)
             forget_over(machine.windows, sim.time)
             before(sim, profile, ended, machine.machine)
-            come(sim, jobs, keys, scores, progress, blocks, entries, narrow, ended, machine)
+            if not come(
+                sim, jobs, keys, scores, progress, blocks, entries, narrow, ended, machine
+            ):  # fmt: skip
+                return
             if sim.asks != NOBODY:
                 arrived, sim.arrived = sim.arrived, 0
                 for job in range(sim.next - arrived, sim.next):

@@ -39,7 +39,7 @@ def pass_view(simulations: Simulations, e: int, rows: NDArray[np.int64]) -> Pass
     start, n = simulations.rows(e)
     changing: dict[str, Any] = {name: getattr(batch, name)[e] for name in state.State._fields}
     arrays = state.Prepared(
-        jobs=simulations.table.jobs[start : start + n],
+        jobs=simulations.jobs(e),
         keys=np.zeros(0, np.int64),
         scores=batch.scores[e],
         users=np.zeros(0, np.int64),

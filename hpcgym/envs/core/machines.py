@@ -19,6 +19,7 @@ from hpcgym.envs.core.tables import Common
 from hpcgym.envs.core.told import State
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.limits import Limit
+from hpcgym.simulation.dependencies import as_came
 from hpcgym.simulation.nodes import (
     allocation_of,
     assign_nodes,
@@ -92,7 +93,9 @@ class Machines:
             requested = np.concatenate([workload.requested_time, np.zeros(holders, np.int64)])
             self.rows = rooms_for(needs, requested, cluster, scheduler, rows, longest, holders)
         pool = () if self.rows is None else None
-        self.kept = restricted_rows([workload], scheduler, cluster, number, not self.is_pool)
+        self.kept = restricted_rows(
+            [workload], scheduler, cluster, number, not self.is_pool, longest
+        )
         self.parts = MachineParts(alone=(), pool=pool, rooms=self.rows, kept=self.kept)
 
     @property
@@ -162,11 +165,26 @@ class Machines:
 
     def jobs(self, e: int, jobs: NDArray[np.void]) -> NDArray[np.void]:
         """Return the jobs of simulation ``e`` as it has them, by those of the table."""
-        return jobs
+        return jobs if self._moved is None else self._moved[e, : len(jobs)]
+
+    @property
+    def _moved(self) -> NDArray[np.void] | None:
+        """The jobs of all simulations, where the schedule says when they come."""
+        return None if self.kept is None or not self.kept.jobs.size else self.kept.jobs
+
+    def came(self, e: int, n: int) -> NDArray[np.bool_]:
+        """Return which of the ``n`` jobs of simulation ``e`` have come; the schedule says when."""
+        kept = self.kept
+        assert kept is not None
+        own: Any = kept.moved[e, 0]
+        came: NDArray[np.bool_] = kept.awaits[e, :n] == 0
+        came[kept.coming[e, : own.coming]["job"]] = False
+        came[kept.outside[e, : own.outside]] = False
+        return came
 
     def own_jobs(self, e: int, n: int) -> NDArray[np.void] | None:
         """Return copies of the ``n`` jobs of simulation ``e``; None: those of the table."""
-        return None
+        return None if self._moved is None else self._moved[e, :n].copy()
 
     def row(self, e: int, start: int, n: int) -> Any:
         """Return the machine of simulation ``e`` for its ``n`` jobs from row ``start`` on.
@@ -188,12 +206,12 @@ class Machines:
         cluster, scheduler = options.cluster, options.scheduler
         result = schedule_of_queue(told, workload, jobs, options)
         if told.machine is not None:
-            return replace(result, allocation=allocation_of(told.machine))
-        if not cluster.groups:
-            return result
-        needs = needs_on(workload, cluster)
-        nodes = assign_nodes(jobs, told.progress, needs, cluster, scheduler, workload.initial)
-        return replace(result, allocation=allocation_of(nodes))
+            result = replace(result, allocation=allocation_of(told.machine))
+        elif cluster.groups:
+            needs = needs_on(workload, cluster)
+            nodes = assign_nodes(jobs, told.progress, needs, cluster, scheduler, workload.initial)
+            result = replace(result, allocation=allocation_of(nodes))
+        return as_came(result, jobs)
 
 
 def schedule_of_queue(

@@ -85,6 +85,7 @@ def read_options(
     fair_share: Any = None,
     quota: Any = None,
     maintenance: Any = None,
+    dependencies: str = "none",
     reward: Reward = "bsld",
     paid: str = "start",
     window: int | str = USUAL_WINDOW,
@@ -118,6 +119,7 @@ def read_options(
         fair_share=fair_share,
         quota=quota,
         maintenance=maintenance,
+        dependencies=dependencies,
     )
     check_allocation(allocation, cluster)
     check_scheduler(scheduler, "environments")

@@ -19,6 +19,7 @@ from hpcgym.envs.core.options import Options
 from hpcgym.envs.kernels.limited import POWER_SIZE
 from hpcgym.errors import HpcgymError
 from hpcgym.scheduler.capabilities import check_scheduler
+from hpcgym.simulation.dependencies import what_moves
 from hpcgym.simulation.prepare import check_jobs
 from hpcgym.simulation.warm_start import check_extract
 
@@ -62,6 +63,12 @@ def check_episodes(
     if not episodes.alone and (limited is not None or corun is not None):
         where = "under limits or on whole nodes" if corun is None else "where jobs share nodes"
         raise HpcgymError(f"start, warmup, arrivals and horizon are not known {where}")
+    if not episodes.alone and options.scheduler.moves_submissions:
+        raise HpcgymError(
+            "start, warmup, arrivals, horizon and episodes='stream' do not go with"
+            f" {what_moves(options.scheduler)}: not built yet, for they go by submissions that are"
+            " known before"
+        )
     places = ["whole nodes"] * (limited is not None) + ["shared nodes"] * (corun is not None)
     check_extract(workload, *places)
     if limited is not None or corun is not None:

@@ -299,6 +299,20 @@ class Simulations:
         states = self.batch.episode_state
         return int(states["start"][e]), int(states["jobs"][e])
 
+    def queued(self, e: int) -> NDArray[np.int64]:
+        """Return the rows of the episode's jobs that wait in simulation ``e``, as they came."""
+        submit, came = self.jobs(e)["submit"], self.came(e)
+        rows = np.flatnonzero(came & (self.batch.progress[e, : len(came)]["start"] < 0))
+        return rows[np.argsort(submit[rows], kind="stable")]
+
+    def came(self, e: int) -> NDArray[np.bool_]:
+        """Return which jobs of the episode have been submitted in simulation ``e``, (n_jobs,)."""
+        n = self.rows(e)[1]
+        if self.options.scheduler.moves_submissions:
+            return self.machines.came(e, n)
+        came: NDArray[np.bool_] = np.arange(n) < self.batch.sim["next"][e]
+        return came
+
     def jobs(self, e: int) -> NDArray[np.void]:
         """Return the records of the jobs of the present episode of simulation ``e``, (n_jobs,).
 

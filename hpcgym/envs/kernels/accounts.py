@@ -6,6 +6,7 @@ from hpcgym.compilation import jit_inline, jit_part
 from hpcgym.engine.state import STARTED_AS
 from hpcgym.envs.core.arrays import ENERGY
 from hpcgym.envs.kernels.corun import add_terms_of_pairs
+from hpcgym.envs.kernels.moving import find_started, jobs_here, moves, see_queue
 from hpcgym.envs.kernels.terms import (
     add_terms_under_limits,
     add_waits,
@@ -16,21 +17,55 @@ from hpcgym.envs.kernels.terms import (
 
 
 @jit_inline
-def account(e, table, batch, pool, rooms, limited, corun):
+def account(e, table, batch, pool, rooms, kept, limited, corun):
     """Note the jobs that have started since the last decision, sum their terms, fill the window."""
     episode, window, sim, new = batch.episode_state[e], batch.window[e], batch.sim[e], batch.new[e]
-    progress = batch.progress[e]
+    progress, jobs = batch.progress[e], jobs_here(e, table, batch, kept)
     head = len(window)
     if table.settings[0].split == 1:
         head = (head + 1) // 2
-    found, kept = episode.noted, 0
+    if not moves(kept):
+        episode.new, episode.visible = look_at_log(episode, sim, progress, window, new, head)
+    if kept is not None and moves(kept):
+        episode.new = find_started(e, jobs, batch, STARTED_AS)
+        episode.visible = see_queue(e, jobs, batch, head)
+    episode.counted = sim.started
+    for i in range(episode.noted, episode.new):
+        if episode.counts_first <= new[i] < episode.counting:
+            episode.open -= 1
+    episode.ended = 1 if episode.open == 0 or episode.truncated == 1 else 0
+    if corun is not None:
+        add_terms_of_pairs(e, table, batch, corun)
+    if limited is not None:
+        add_terms_under_limits(e, table, batch, limited)
+    if pool is not None:
+        seconds = add_waits(e, table, batch, jobs)
+        pay_later(e, table, batch, jobs)
+        batch.terms[e, ENERGY] += joules_of_processors(e, table, batch, seconds)
+    if rooms is not None:
+        seconds = add_waits(e, table, batch, jobs)
+        pay_later(e, table, batch, jobs)
+        if len(batch.busy_until[e]) > 0:
+            batch.terms[e, ENERGY] += joules_on_nodes(e, table, batch, rooms)
+        else:
+            batch.terms[e, ENERGY] += joules_of_processors(e, table, batch, seconds)
+    episode.noted = episode.new
+
+
+@jit_part
+def look_at_log(episode, sim, progress, window, new, head):
+    """Note who has started, and fill the window, where jobs come in the order of the log.
+
+    Return how many are noted, and how many are visible.
+    """
+    found, seen = episode.noted, 0
     missing = sim.started - episode.counted + found
     for i in range(episode.visible):
         job = window[i]
         if job < episode.cursor:  # others are the tail, which is looked up anew
             if progress[job].start < 0:
-                window[kept] = job
-                kept += 1
+                window[seen] = job
+                seen += 1
             else:
                 new[found] = job
                 found += 1
@@ -40,36 +75,14 @@ def account(e, table, batch, pool, rooms, limited, corun):
             new[found] = job
             found += 1
         job += 1
-    while kept < head and episode.cursor < sim.next:
+    while seen < head and episode.cursor < sim.next:
         if progress[episode.cursor].start < 0:
-            window[kept] = episode.cursor
-            kept += 1
+            window[seen] = episode.cursor
+            seen += 1
         episode.cursor += 1
     if head < len(window):
-        kept = see_tail(episode, sim, progress, window, kept)
-    episode.visible = kept
-    episode.new = found
-    episode.counted = sim.started
-    for i in range(episode.noted, found):
-        if episode.counts_first <= new[i] < episode.counting:
-            episode.open -= 1
-    episode.ended = 1 if episode.open == 0 or episode.truncated == 1 else 0
-    if corun is not None:
-        add_terms_of_pairs(e, table, batch, corun)
-    if limited is not None:
-        add_terms_under_limits(e, table, batch, limited)
-    if pool is not None:
-        seconds = add_waits(e, table, batch)
-        pay_later(e, table, batch)
-        batch.terms[e, ENERGY] += joules_of_processors(e, table, batch, seconds)
-    if rooms is not None:
-        seconds = add_waits(e, table, batch)
-        pay_later(e, table, batch)
-        if len(batch.busy_until[e]) > 0:
-            batch.terms[e, ENERGY] += joules_on_nodes(e, table, batch, rooms)
-        else:
-            batch.terms[e, ENERGY] += joules_of_processors(e, table, batch, seconds)
-    episode.noted = episode.new
+        seen = see_tail(episode, sim, progress, window, seen)
+    return found, seen
 
 
 @jit_part

@@ -6,6 +6,7 @@ from hpcgym.compilation import jit, jit_part
 from hpcgym.engine.passes.quotas import exceeds
 from hpcgym.engine.passes.restricted_rows import restricted_of
 from hpcgym.envs.core.arrays import SELECTION_KIND
+from hpcgym.envs.kernels.moving import jobs_here, line_up_arrived, moves
 from hpcgym.envs.kernels.observe import JOBS_AT, WITHIN_QUOTA
 
 
@@ -13,18 +14,23 @@ from hpcgym.envs.kernels.observe import JOBS_AT, WITHIN_QUOTA
 def quotas_of(e, batch, kept):
     """Return the quotas of environment ``e``."""
     episode = batch.episode_state[e]
-    start, stop = episode.start, episode.start + episode.jobs
-    return restricted_of(kept, (), e, 0, start, stop).quotas
+    return restricted_of(kept, (), e, 0, episode.start, episode.jobs).quotas
 
 
 @jit
-def nearest_allowed(e, batch, kept, job):
+def nearest_allowed(e, table, batch, kept, job):
     """Return a waiting job if its quota lets it start, else the first by submission that may.
 
     That may stand behind the window; if there is none, the job is returned.
     """
     quotas, progress = quotas_of(e, batch, kept), batch.progress[e]
     if not exceeds(quotas, job):
+        return job
+    if moves(kept):
+        jobs, line = jobs_here(e, table, batch, kept), batch.line[e]
+        for i in range(line_up_arrived(jobs, batch.blocks[e], batch.entries[e], line)):
+            if not exceeds(quotas, line[i].job):
+                return line[i].job
         return job
     for other in range(batch.window[e, 0], batch.sim[e].next):
         if progress[other].start < 0 and not exceeds(quotas, other):

@@ -64,9 +64,12 @@ def begin(e, table, batch, before, rooms, kept, limited, corun, fair):
             copy_nodes(rooms, len(batch.sim) + place, e, start, start + n, before.number[place])
     if kept is not None:
         begin_restricted(
-            kept, e, np.int64(0), batch.sim[e], batch.blocks[e], batch.entries[e], batch.line[e],
-            start, n,
+            kept, e, np.int64(0), table, batch.sim[e], batch.blocks[e], batch.entries[e],
+            batch.line[e], start, n,
         )  # fmt: skip
+        if kept.jobs.shape[1] > 0:
+            episode.begin = batch.sim[e].time = kept.coming[e, 0].time
+            episode.last_time = episode.stop = episode.begin
         if rooms is not None:
             close_nodes(rooms, kept, e, np.int64(0), start, n)
     if limited is not None:

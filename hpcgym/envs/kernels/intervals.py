@@ -16,6 +16,7 @@ from hpcgym.engine.orders.scores import forget_bounds
 from hpcgym.engine.rows import learner_of
 from hpcgym.engine.state import FOREVER, QUEUE, SCORED
 from hpcgym.envs.core.arrays import PASSES_INTERVAL, SECONDS_INTERVAL, SUBMISSIONS_INTERVAL
+from hpcgym.envs.kernels.moving import moves, next_event, queued
 
 
 @jit_part
@@ -35,7 +36,7 @@ def next_stop(e, table, batch):
 
 
 @jit_part
-def interval_is_over(e, table, batch, stop):
+def interval_is_over(e, table, batch, kept, stop):
     """Return whether new weights are to be asked for; else go on with the same."""
     episode, sim = batch.episode_state[e], batch.sim[e]
     if table.settings[0].interval == SUBMISSIONS_INTERVAL:
@@ -46,9 +47,13 @@ def interval_is_over(e, table, batch, stop):
         return False  # to the end of the last job
     # all events up to this second have been seen
     sim.time = max(sim.time, stop)
-    if sim.started == sim.next:
+    if queued(e, batch, kept) == 0:
         # nothing waits: an answer would be of no use, and when one is would tell what comes
-        idle = table.jobs[episode.start + sim.next].submit - episode.stop
+        idle = np.int64(0)
+        if not moves(kept):
+            idle = table.jobs[episode.start + sim.next].submit - episode.stop
+        if kept is not None and moves(kept):
+            idle = next_event(e, batch, kept) - episode.stop
         length = table.settings[0].interval_length
         episode.stop += max(idle // length, 0) * length
         return False
@@ -56,7 +61,7 @@ def interval_is_over(e, table, batch, stop):
 
 
 @jit_part
-def weigh(e, table, batch, fair, weights, stop):
+def weigh(e, table, batch, kept, fair, weights, stop):
     """Give scores by these weights to the queued jobs and to those that come up to ``stop`` [s].
 
     Where ``fair`` is not None usage is added: to the scores of jobs to come when they come.
@@ -82,7 +87,11 @@ def weigh(e, table, batch, fair, weights, stop):
     if table.settings[0].interval != PASSES_INTERVAL:
         # jobs that have come without a pass are not in the queue yet
         job = batch.sim[e].next - batch.sim[e].arrived
-        while job < n and table.jobs[batch.episode_state[e].start + job].submit <= stop:
+        if moves(kept):
+            job = 0  # each may come, whenever that is
+        while job < n and (
+            moves(kept) or table.jobs[batch.episode_state[e].start + job].submit <= stop
+        ):
             score_by(e, table, batch, scores, weights, total, job)
             job += 1
     if fair is not None:

@@ -35,8 +35,8 @@ DAY, WEEK = 86_400, 604_800  # [s]
 
 
 @jit_inline
-def observe(nodes, sim, progress, blocks, entries, line, idle, window, visible, ordered_by, jobs,
-            columns, codes, clock, processors, out):  # fmt: skip
+def observe(nodes, sim, progress, blocks, entries, line, idle, window, visible, queued,
+            ordered_by, jobs, columns, codes, clock, processors, out):  # fmt: skip
     """Write a row, but what stands behind the mask.
 
     Parameters
@@ -44,6 +44,7 @@ def observe(nodes, sim, progress, blocks, entries, line, idle, window, visible, 
     nodes : the nodes of the simulation, None on a pool of processors.
     sim, progress, blocks, entries, line, idle : the state of the simulation.
     window, visible : the visible jobs, and how many they are.
+    queued : how many jobs wait.
     ordered_by : (n_jobs,) [s] run times that policies look at.
     jobs, columns : of the episode: the jobs, and users' own columns.
     codes : (n_columns,) what each column of the window shows.
@@ -52,7 +53,7 @@ def observe(nodes, sim, progress, blocks, entries, line, idle, window, visible, 
     out : the row.
     """
     free = observe_cluster(sim, blocks, entries, idle, processors, out)
-    observe_queue(nodes, sim, line, window, visible, jobs, processors, free, out)
+    observe_queue(nodes, sim, line, window, visible, queued, jobs, processors, free, out)
     seconds = sim.time + clock
     day, week = (seconds % DAY) / DAY, (seconds % WEEK) / WEEK
     out[TIME_AT] = math.sin(2 * math.pi * day)
@@ -104,9 +105,8 @@ def observe_cluster(sim, blocks, entries, idle, processors, out):
 
 
 @jit_part
-def observe_queue(nodes, sim, line, window, visible, jobs, processors, free, out):
+def observe_queue(nodes, sim, line, window, visible, queued, jobs, processors, free, out):
     """Write what is known of the queue as a whole."""
-    queued = sim.next - sim.started
     width, area, oldest, fitting = 0, 0.0, 0, 0
     for i in range(visible):
         row = jobs[window[i]]

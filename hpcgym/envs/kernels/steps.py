@@ -58,6 +58,7 @@ from hpcgym.envs.kernels.beginning import begin
 from hpcgym.envs.kernels.corun import act_on_pairs, serve, show_pairs
 from hpcgym.envs.kernels.intervals import interval_is_over, next_stop, weigh
 from hpcgym.envs.kernels.limited import control, observe_power
+from hpcgym.envs.kernels.moving import jobs_here, moves, order_as_seen, queued
 from hpcgym.envs.kernels.observe import ON_AT, observe
 from hpcgym.envs.kernels.terms import step_of_log
 
@@ -94,7 +95,7 @@ def act(
             serve(e, table, batch, corun, np.int64(-1), np.int64(-1))
         else:
             act_on_pairs(e, table, batch, corun, chosen[e], numbers[e])
-        account(e, table, batch, pool, rooms, limited, corun)
+        account(e, table, batch, pool, rooms, kept, limited, corun)
     if alone is not None:
         act_on_queue(
             e, begins, table, batch, pool, rooms, kept, limited, learns, fair, chosen, numbers
@@ -123,10 +124,14 @@ def act_on_queue(
             first = i if 0 <= i < batch.episode_state[e].visible else 0
             batch.sim[e].selected = batch.window[e, first]
             if kept is not None:
-                batch.sim[e].selected = nearest_allowed(e, batch, kept, batch.window[e, first])
+                batch.sim[e].selected = nearest_allowed(
+                    e, table, batch, kept, batch.window[e, first]
+                )
         elif kind == ORDERING_KIND:
             for i in range(batch.episode_state[e].visible):
                 batch.scores[e, batch.window[e, i]].score = numbers[e, i]
+            if kept is not None and moves(kept):
+                order_as_seen(e, jobs_here(e, table, batch, kept), batch, numbers[e])
             forget_bounds(batch.blocks[e])
     until = batch.episode_state[e].until
     last, goes_on = np.int64(FOREVER), True
@@ -135,7 +140,7 @@ def act_on_queue(
             last = next_stop(e, table, batch)
         stop = min(last, until)
         if kind == WEIGHTS_KIND and not begins:
-            weigh(e, table, batch, fair, numbers[e], stop)
+            weigh(e, table, batch, kept, fair, numbers[e], stop)
         if limited is not None and not begins:
             control_machine(e, table, batch, limited, numbers[e], stop)
         simulate(e, table, batch, pool, rooms, kept, limited, learns, fair, stop)
@@ -147,14 +152,16 @@ def act_on_queue(
             batch.sim[e].time = max(batch.sim[e].time, until)
             goes_on = False
         else:
-            goes_on = last < FOREVER and not interval_is_over(e, table, batch, stop)
+            goes_on = last < FOREVER and not interval_is_over(e, table, batch, kept, stop)
         if not goes_on:
-            account(e, table, batch, pool, rooms, limited, None)
+            account(e, table, batch, pool, rooms, kept, limited, None)
             if table.settings[0].skips == 1 and not begins and is_forced(e, table, batch, kept):
                 goes_on = True
                 batch.sim[e].selected = batch.window[e, 0]
                 if kept is not None:
-                    batch.sim[e].selected = nearest_allowed(e, batch, kept, batch.window[e, 0])
+                    batch.sim[e].selected = nearest_allowed(
+                        e, table, batch, kept, batch.window[e, 0]
+                    )
     batch.episode_state[e].controls_hold = 0
 
 
@@ -199,14 +206,14 @@ def show(e, table, batch, pool, rooms, kept, limited, corun, out):
     if corun is not None:
         show_pairs(e, table, batch, corun, out)
     if pool is not None:
-        show_queue(e, table, batch, None, out)
+        show_queue(e, table, batch, None, kept, out)
     if rooms is not None:
-        show_queue(e, table, batch, nodes_of(rooms, e, start, stop), out)
+        show_queue(e, table, batch, nodes_of(rooms, e, start, stop), kept, out)
     if kept is not None:
         show_quotas(e, table, batch, kept, out)
         mask_barred(e, table, batch, kept, out)
     if limited is not None:
-        show_queue(e, table, batch, None, out)
+        show_queue(e, table, batch, None, kept, out)
         machine = machine_of(limited, e, start, stop)
         if limited.begin[0].limited == 1:
             observe_power(machine, batch.sim[e], out.observations[e], table.settings[0].seen_power)
@@ -215,7 +222,7 @@ def show(e, table, batch, pool, rooms, kept, limited, corun, out):
 
 
 @jit_inline
-def show_queue(e, table, batch, nodes, out):
+def show_queue(e, table, batch, nodes, kept, out):
     """Write what is to be seen where jobs have their processors alone, and the mask."""
     episode = batch.episode_state[e]
     start, n = episode.start, episode.jobs
@@ -224,8 +231,8 @@ def show_queue(e, table, batch, nodes, out):
         ordered_by = batch.ordered_by[e]
     observe(
         nodes, batch.sim[e], batch.progress[e], batch.blocks[e], batch.entries[e], batch.line[e],
-        batch.idle[e], batch.window[e], episode.visible, ordered_by,
-        table.jobs[start : start + n], table.columns[start : start + n], table.codes,
+        batch.idle[e], batch.window[e], episode.visible, queued(e, batch, kept), ordered_by,
+        jobs_here(e, table, batch, kept), table.columns[start : start + n], table.codes,
         table.settings[0].clock, table.settings[0].processors, out.observations[e],
     )  # fmt: skip
     if table.settings[0].by_action == 1:
@@ -289,7 +296,7 @@ def step(
         )  # fmt: skip
     if before is not None and begins:
         if waits:  # what runs and waits is seen all the same
-            account(e, table, batch, pool, rooms, limited, corun)
+            account(e, table, batch, pool, rooms, kept, limited, corun)
         leave_to_first_step(e, batch)
     if limited is not None and limited.scalars[e, 0].full == 1 and not begins:
         return

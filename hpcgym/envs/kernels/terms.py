@@ -30,7 +30,7 @@ from hpcgym.envs.kernels.limited import bsld_of, sum_bsld, take_joules
 
 
 @jit_part
-def add_waits(e, table, batch):
+def add_waits(e, table, batch, jobs):
     """Add slowdowns and waits of the jobs that started; return their processor seconds.
 
     Those that are paid when they end are noted for that.
@@ -40,7 +40,7 @@ def add_waits(e, table, batch):
     processor_seconds = 0.0
     for i in range(episode.noted, episode.new):
         job = batch.new[e, i]
-        row = table.jobs[episode.start + job]
+        row = jobs[job]
         begun, seconds = batch.progress[e, job].start, row.run
         if begun < episode.begin:  # it ran then, and counts for the machine alone, and from then on
             seconds -= episode.begin - begun
@@ -50,15 +50,15 @@ def add_waits(e, table, batch):
                 batch.unpaid[e, episode.unpaid] = job
                 episode.unpaid += 1
             else:
-                add_wait(e, table, batch, job, begun)
+                add_wait(e, batch, jobs[job], begun)
         processor_seconds += np.float64(row.processors) * np.float64(seconds)
     return processor_seconds
 
 
 @jit_part
-def add_wait(e, table, batch, job, begun):
-    """Add the slowdown and the wait of a job that starts at some time [s]."""
-    row, terms = table.jobs[batch.episode_state[e].start + job], batch.terms[e]
+def add_wait(e, batch, row, begun):
+    """Add the slowdown and the wait of a job, its JOBS, that starts at some time [s]."""
+    terms = batch.terms[e]
     terms[BSLD] += bsld_of(row.submit, row.run, begun, row.run)
     terms[WAIT] += begun - row.submit
 
@@ -71,25 +71,25 @@ def add_max_wait(e, batch, wait):
 
 
 @jit_part
-def pay_later(e, table, batch):
+def pay_later(e, table, batch, jobs):
     """Add what is not paid when a job starts: at its end, while it waits, where the episode ends.
 
     A job that still waits when time is up is paid as if it started then.
     """
     episode, paid = batch.episode_state[e], table.settings[0].paid
     if paid == PAID_AT_END:
-        pay_ended(e, table, batch)
+        pay_ended(e, batch, jobs)
     if episode.truncated == 1:
         for job in range(episode.counts_first, min(episode.counting, batch.sim[e].next)):
             if batch.progress[e, job].start < 0:
-                add_wait(e, table, batch, job, batch.sim[e].time)
-                add_max_wait(e, batch, batch.sim[e].time - table.jobs[episode.start + job].submit)
+                add_wait(e, batch, jobs[job], batch.sim[e].time)
+                add_max_wait(e, batch, batch.sim[e].time - jobs[job].submit)
     if paid == PAID_WHILE_WAITING and episode.resets == 0:  # a reset has no reward
-        pay_waiting(e, table, batch)
+        pay_waiting(e, batch, jobs)
 
 
 @jit_part
-def pay_ended(e, table, batch):
+def pay_ended(e, batch, jobs):
     """Add slowdowns and waits of the jobs that have ended; of all once the episode has."""
     episode, unpaid, now = batch.episode_state[e], batch.unpaid[e], batch.sim[e].time
     if episode.noted == 0:
@@ -98,9 +98,9 @@ def pay_ended(e, table, batch):
     for i in range(episode.unpaid):
         job = unpaid[i]
         begun = batch.progress[e, job].start
-        row = table.jobs[episode.start + job]
+        row = jobs[job]
         if episode.ended == 1 or begun + row.run <= now:
-            add_wait(e, table, batch, job, begun)
+            add_wait(e, batch, row, begun)
             batch.gone[e, episode.gone] = job
             batch.gone_bsld[e, episode.gone] = bsld_of(row.submit, row.run, begun, row.run)
             episode.gone += 1
@@ -111,7 +111,7 @@ def pay_ended(e, table, batch):
 
 
 @jit_part
-def pay_waiting(e, table, batch):
+def pay_waiting(e, batch, jobs):
     """Add by how much the slowdowns and waits so far have grown, of jobs that wait.
 
     A job that waits has those that it would have if it started now.
@@ -125,7 +125,7 @@ def pay_waiting(e, table, batch):
             for i in range(block * BLOCK, block * BLOCK + blocks[block].count):
                 job = entries[i].job
                 if episode.counts_first <= job < episode.counting:
-                    row = table.jobs[episode.start + job]
+                    row = jobs[job]
                     bsld += bsld_of(row.submit, row.run, sim.time, row.run)
                     wait += sim.time - row.submit
     terms[BSLD] += bsld - batch.owed[e, BSLD]

@@ -24,6 +24,7 @@ from hpcgym.envs.pages import episodes as episode_page
 from hpcgym.envs.pages import limited as power_page
 from hpcgym.envs.pages import rewards as reward_page
 from hpcgym.envs.pages.reference import SCORES
+from hpcgym.envs.pages.restricted import RESTRICTED
 from hpcgym.schedule.bounded_slowdown import TAU_S
 from hpcgym.scheduler.policies.features import FEATURES, USER_FEATURES
 
@@ -77,6 +78,8 @@ ARGUMENTS = {
     "`hpcgym.simulate`; not under limits. See Quotas and windows",
     "maintenance": "when the machine, or some of it, is closed to jobs: the `maintenance` of "
     "`hpcgym.simulate`; not under limits",
+    "dependencies": "when jobs that follow others are submitted: the `dependencies` of "
+    "`hpcgym.simulate`; not under limits. See Quotas and windows",
     "reward": "see Rewards",
     "paid": 'when slowdowns and waits are rewarded: at the `"start"` of a job, at its `"end"`, or '
     'while it is `"waiting"`; see Rewards',
@@ -92,17 +95,6 @@ _DESCRIPTION = """\
 Between two decisions the simulator of `hpcgym.simulate` runs; `docs/semantics.md` has its rules.
 *Waiting* jobs have been submitted and have not started. The *window* shows the first `window` of
 them in order of submission."""
-
-_RESTRICTED = """\
-`quota` and `maintenance` are rules of the machine that the agent cannot break, with the words and
-the schedules of `hpcgym.simulate`. A job that would exceed a quota is passed over, whatever the
-agent says. No job starts that would run into a window, as predicted. With either, a pass asks as
-long as some waiting job fits the free processors that no quota keeps back, and a pass follows the
-end of a window. Only on nodes, where all jobs of an episode ask for single cores, may schedules
-differ from those of `hpcgym.simulate`: if other jobs of the workload do not, or if nodes have
-powers, reservations here are of nodes by name. The scheduler of `start` keeps the same rules.
-`backfill` must be `"easy"` or `"none"`; `docs/combinations.md` says what else is refused. `mask` in
-JobSelection and the feature `within_quota` tell of quotas."""
 
 _OBSERVATION = """\
 By default a `Dict`. With `observation="flat"` it is one `Box(-1, 1, ({size},), float32)`, the
@@ -355,7 +347,7 @@ def _filled(text: str, **parts: object) -> str:
 #: Name in a docstring -> what comes in its place.
 PARTS: dict[str, Callable[[type], str]] = {
     "description": _description,
-    "restricted": lambda cls: _RESTRICTED,
+    "restricted": lambda cls: RESTRICTED,
     "observation": _observation,
     "policy_features": _policy_features,
     "rewards": _rewards,

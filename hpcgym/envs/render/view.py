@@ -118,18 +118,24 @@ def look(env: Drawn) -> View:
     if batch.episode_state["jobs"][0] == 0:
         raise gymnasium.error.ResetNeeded("there is nothing to render: call reset() first")
     result = env.result()
-    submitted = int(batch.sim["next"][0])
+    order = np.argsort(env.simulations.jobs(0)["submit"], kind="stable")  # that of the result
+    rows = np.flatnonzero(env.simulations.came(0)[order])
+    those = order[rows]
+    place = np.zeros(len(order), np.int64)
+    place[those] = np.arange(len(those))
     first = result.begin
     now = max(int(env.time), first)  # the clock stands at 0 before the first event
     running, until = _running(env)
-    workload = result.workload.take(slice(0, submitted))
-    start, run_time = result.start[:submitted].copy(), result.run_time[:submitted].copy()
+    running = place[running]
+    workload = result.workload.take(rows)
+    start, run_time = result.start[rows], result.run_time[rows]
     queued = np.flatnonzero(start < 0)
     start[queued] = now
     start[running] = np.minimum(start[running], now)  # some may wait for their nodes
     run_time[queued] = 0
     run_time[running] = now - start[running]
-    seen = np.arange(len(result.start)) < submitted
+    seen = np.zeros(len(result.start), np.bool_)
+    seen[rows] = True
     known = result.allocation
     sharing = None if result.coschedule is None else result.coschedule.take(seen)
     return View(
@@ -143,13 +149,13 @@ def look(env: Drawn) -> View:
             workload=workload,
             start=start,
             run_time=run_time,
-            predicted_run_time=result.predicted_run_time[:submitted],
-            frequency=None if result.frequency is None else result.frequency[:submitted],
+            predicted_run_time=result.predicted_run_time[rows],
+            frequency=None if result.frequency is None else result.frequency[rows],
             allocation=None if known is None else known.take(seen),
             coschedule=_in_ticks(sharing, start, run_time),
         ),
         queued=queued,
-        fits=_fits(env, queued),
+        fits=_fits(env, those[queued]),
         running=running,
         until=np.maximum(until, now + 1),
     )

@@ -17,7 +17,7 @@ from hpcgym.engine.machines.corun.files.rows import begin_files, files_of_row
 from hpcgym.engine.machines.corun.nodes import nodes_with_room
 from hpcgym.engine.machines.corun.state import NOBODY_THERE, PART, TASK, CorunNodes
 from hpcgym.engine.ordered import BLOCK, block_at
-from hpcgym.engine.rows import Rows, Shared, empty_rows, loop_on_rows, names_of
+from hpcgym.engine.rows import Rows, Shared, empty_rows, keys_of, loop_on_rows, names_of
 from hpcgym.engine.state import FOREVER, RUNNING, STARTED_AS
 
 # -- slots of `books` ------------------------------------------------------------------------------
@@ -193,8 +193,9 @@ def run_on_shared_nodes(table, start, n, batch, rows, e, watts, ticks, job, besi
         before = sim.time
         more = drawn_more(table, rows, e, start, machine, watts)
         passes = _run_row(
-            jobs, table, start, batch, e, machine, None, None, np.int64(FOREVER), np.int64(1)
-        )
+            jobs, keys_of(table, start, n), table, start, batch, e, machine, None, None,
+            np.int64(FOREVER), np.int64(1),
+        )  # fmt: skip
         rows.joules[e, 0] += (sim.time - before) / ticks * more
         machine.scalars[0].beside = NOBODY_THERE
         if job >= 0:

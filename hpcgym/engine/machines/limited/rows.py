@@ -27,7 +27,7 @@ from hpcgym.engine.machines.limited.state import (
     make_limited,
 )
 from hpcgym.engine.ordered import records
-from hpcgym.engine.rows import Rows, Shared, empty_rows, loop_on_rows, names_of
+from hpcgym.engine.rows import Rows, Shared, empty_rows, keys_of, loop_on_rows, names_of
 from hpcgym.engine.state import FOREVER, JOBS
 
 COUNTS = records(  # how many limits an episode has
@@ -253,6 +253,6 @@ def run_under_limits(table, start, n, states, rows, e, learns, fair, stop_time):
     """
     machine = machine_of(rows, e, start, start + n)
     return _run_row(
-        rows.jobs[e, :n], table, start, states, e, machine, learns, fair, stop_time,
-        np.int64(FOREVER),
+        rows.jobs[e, :n], keys_of(table, start, n), table, start, states, e, machine, learns, fair,
+        stop_time, np.int64(FOREVER),
     )  # fmt: skip

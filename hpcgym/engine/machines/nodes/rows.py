@@ -19,8 +19,9 @@ from hpcgym.engine.machines.nodes.placement import (
     make_nodes,
     note_open,
 )
-from hpcgym.engine.passes.restricted_rows import restricted_of
-from hpcgym.engine.rows import Rows, Shared, empty_rows, loop_on_rows, names_of
+from hpcgym.engine.passes.preempting_rows import forget_lost, preempting_of
+from hpcgym.engine.passes.restricted_rows import jobs_of, own_keys_of, restricted_of
+from hpcgym.engine.rows import Rows, Shared, empty_rows, keys_of, loop_on_rows, names_of
 from hpcgym.engine.state import FOREVER
 
 
@@ -156,6 +157,7 @@ def copy_nodes(rooms, source, e, start, stop, number):
 
 _run_row = loop_on_rows(node_easy.run, usage_by_clock)
 _run_restricted = loop_on_rows(node_planned.run_restricted, usage_by_clock)
+_run_preempting = loop_on_rows(node_planned.run_preempting, usage_by_clock)
 
 
 @jit_inline
@@ -165,8 +167,8 @@ def run_on_nodes(table, start, n, rows, rooms, e, learns, fair, stop_time):
     As :func:`hpcgym.engine.machines.pool.rows.run_on_pool` does on a pool.
     """
     nodes = nodes_of(rooms, e, start, start + n)
-    jobs = table.jobs[start : start + n]
-    return _run_row(jobs, table, start, rows, e, nodes, learns, fair, stop_time, np.int64(FOREVER))
+    jobs, keys, most = table.jobs[start : start + n], keys_of(table, start, n), np.int64(FOREVER)
+    return _run_row(jobs, keys, table, start, rows, e, nodes, learns, fair, stop_time, most)
 
 
 @jit
@@ -194,10 +196,29 @@ def run_restricted_on_nodes(
     ``first``, ``stop``: where the jobs begin in ``rooms``, and the row behind those who hold nodes
     in windows. Else as :func:`hpcgym.engine.machines.pool.rows.run_restricted_on_pool` does.
     """
-    jobs, most = table.jobs[start : start + n], np.int64(FOREVER)
+    jobs, keys = jobs_of(kept, e, table, start, n), own_keys_of(kept, e, table, start, n)
     nodes = nodes_of(rooms, e, first, stop)
-    machine = restricted_of(kept, nodes, e, s, start, start + n)
-    return _run_restricted(jobs, table, start, rows, e, machine, learns, fair, stop_time, most)
+    machine, most = restricted_of(kept, nodes, e, s, start, n), np.int64(FOREVER)
+    return _run_restricted(
+        jobs, keys, table, start, rows, e, machine, learns, fair, stop_time, most
+    )  # fmt: skip
+
+
+@jit_inline
+def run_preempting_on_nodes(table, start, n, rows, rooms, stops, e, stop_time):
+    """Simulate ``n`` jobs of a table, of which some may stop others, in row ``e`` to their end.
+
+    As :func:`hpcgym.engine.machines.pool.rows.run_preempting_on_pool` does on a pool.
+    """
+    jobs, keys = stops.jobs[e][:n], keys_of(table, start, n)
+    nodes = nodes_of(rooms, e, start, start + n)
+    machine, most = preempting_of(stops, nodes, e, start, n), np.int64(FOREVER)
+    goes_on = True
+    while goes_on:
+        _run_preempting(
+            jobs, keys, table, start, rows, e, machine, None, None, stop_time, most
+        )  # fmt: skip
+        goes_on = forget_lost(stops, e)
 
 
 @jit

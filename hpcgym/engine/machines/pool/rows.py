@@ -7,12 +7,14 @@ import numpy as np
 from hpcgym.compilation import jit_inline
 from hpcgym.engine.answers.shares import usage_by_clock
 from hpcgym.engine.machines.pool import easy, planned
-from hpcgym.engine.passes.restricted_rows import restricted_of
-from hpcgym.engine.rows import loop_on_rows
+from hpcgym.engine.passes.preempting_rows import forget_lost, preempting_of
+from hpcgym.engine.passes.restricted_rows import jobs_of, own_keys_of, restricted_of
+from hpcgym.engine.rows import keys_of, loop_on_rows
 from hpcgym.engine.state import FOREVER
 
 _run = loop_on_rows(easy.run, usage_by_clock)
 _run_restricted = loop_on_rows(planned.run_restricted, usage_by_clock)
+_run_preempting = loop_on_rows(planned.run_preempting, usage_by_clock)
 
 
 @jit_inline
@@ -23,8 +25,8 @@ def run_on_pool(table, start, n, rows, e, learns, fair, stop_time, max_passes):
     has the jobs, users and keys of all, ``rows`` the arrays of State and the scores; ``learns`` is
     None where no run times are learned, ``fair`` where no order looks at usage.
     """
-    jobs = table.jobs[start : start + n]
-    return _run(jobs, table, start, rows, e, (), learns, fair, stop_time, max_passes)
+    jobs, keys = table.jobs[start : start + n], keys_of(table, start, n)
+    return _run(jobs, keys, table, start, rows, e, (), learns, fair, stop_time, max_passes)
 
 
 @jit_inline
@@ -33,6 +35,24 @@ def run_restricted_on_pool(table, start, n, rows, kept, s, e, learns, fair, stop
 
     Else as :func:`run_on_pool` does. ``kept`` are RestrictedRows.
     """
-    jobs, most = table.jobs[start : start + n], np.int64(FOREVER)
-    machine = restricted_of(kept, (), e, s, start, start + n)
-    return _run_restricted(jobs, table, start, rows, e, machine, learns, fair, stop_time, most)
+    jobs, keys = jobs_of(kept, e, table, start, n), own_keys_of(kept, e, table, start, n)
+    machine, most = restricted_of(kept, (), e, s, start, n), np.int64(FOREVER)
+    return _run_restricted(
+        jobs, keys, table, start, rows, e, machine, learns, fair, stop_time, most
+    )  # fmt: skip
+
+
+@jit_inline
+def run_preempting_on_pool(table, start, n, rows, stops, e, stop_time):
+    """Simulate ``n`` jobs, of which some may stop others, to their end.
+
+    Else as :func:`run_on_pool` does. ``stops`` are PreemptingRows.
+    """
+    jobs, keys = stops.jobs[e][:n], keys_of(table, start, n)
+    machine, most = preempting_of(stops, (), e, start, n), np.int64(FOREVER)
+    goes_on = True
+    while goes_on:
+        _run_preempting(
+            jobs, keys, table, start, rows, e, machine, None, None, stop_time, most
+        )  # fmt: skip
+        goes_on = forget_lost(stops, e)

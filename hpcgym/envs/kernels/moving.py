@@ -1,0 +1,114 @@
+"""Jobs that come when the schedule says: which wait, and who of them is seen and served; compiled.
+
+Where the log says it, `kept` is None or moves nothing, and the answer is what it says.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hpcgym.compilation import jit, jit_part
+from hpcgym.engine.events import next_end
+from hpcgym.engine.ordered import BLOCK, block_at
+from hpcgym.engine.passes.dependencies import next_coming
+from hpcgym.engine.passes.lining_up import sort_line
+from hpcgym.engine.passes.restricted_rows import jobs_of, restricted_of
+from hpcgym.engine.state import QUEUE
+
+
+@jit_part
+def jobs_here(e, table, batch, kept):
+    """Return the jobs of environment ``e``, submitted when they came or are to come."""
+    episode = batch.episode_state[e]
+    jobs = table.jobs[episode.start : episode.start + episode.jobs]
+    if kept is not None:
+        jobs = jobs_of(kept, e, table, episode.start, episode.jobs)
+    return jobs
+
+
+@jit_part
+def moves(kept):
+    """Return whether the schedule says when jobs come."""
+    found = False
+    if kept is not None:
+        found = kept.jobs.shape[1] > 0
+    return found
+
+
+@jit_part
+def queued(e, batch, kept):
+    """Return how many jobs wait."""
+    number = batch.sim[e].next - batch.sim[e].started
+    if moves(kept):
+        number = batch.blocks[e, QUEUE].count
+    return number
+
+
+@jit
+def line_up_arrived(jobs, blocks, entries, line):
+    """Write the queued jobs to ``line`` in the order in which they came; return how many."""
+    count = np.int64(0)
+    for k in range(blocks[QUEUE].in_use):
+        block = block_at(blocks, QUEUE, k)
+        for i in range(block * BLOCK, block * BLOCK + blocks[block].count):
+            line[count].job = entries[i].job
+            line[count].score = -np.float64(jobs[entries[i].job].submit)
+            count += 1
+    sort_line(line, np.int64(0), count)
+    return count
+
+
+@jit
+def see_queue(e, jobs, batch, head):
+    """Fill the window with jobs of the queue, up to ``head`` the first ones, and then the last.
+
+    Return how many there are.
+    """
+    window, line = batch.window[e], batch.line[e]
+    count = line_up_arrived(jobs, batch.blocks[e], batch.entries[e], line)
+    if count <= len(window):
+        head = count
+    seen = min(count, len(window))
+    for i in range(seen):
+        window[i] = line[i if i < head else count - seen + i].job
+    return seen
+
+
+@jit
+def find_started(e, jobs, batch, started_as):
+    """Note the jobs behind those noted that have started since the last decision.
+
+    Return how many are noted.
+    """
+    episode, progress, new = batch.episode_state[e], batch.progress[e], batch.new[e]
+    found, missing = episode.noted, batch.sim[e].started - episode.counted + episode.noted
+    job = 0
+    while found < missing:
+        if progress[job].start >= 0 and progress[job].marks // started_as >= episode.counted:
+            new[found] = job
+            found += 1
+        job += 1
+    return found
+
+
+@jit
+def order_as_seen(e, jobs, batch, numbers):
+    """Let scores order the jobs of the window, ties as they came; others come after them so."""
+    line, window, scores = batch.line[e], batch.window[e], batch.scores[e]
+    visible = batch.episode_state[e].visible
+    count = line_up_arrived(jobs, batch.blocks[e], batch.entries[e], line)
+    for i in range(count):
+        scores[line[i].job].score = -np.float64(len(window) + i)
+    for i in range(visible):
+        line[i].job, line[i].score = i, numbers[i]
+    sort_line(line, np.int64(0), visible)
+    for i in range(visible):
+        scores[window[line[i].job]].score = -np.float64(i)
+
+
+@jit_part
+def next_event(e, batch, kept):
+    """Return when the next job comes or ends, as far as is known now, at least the present [s]."""
+    episode = batch.episode_state[e]
+    own = restricted_of(kept, (), e, 0, episode.start, episode.jobs).dependencies
+    return max(min(next_coming(own), next_end(batch.blocks[e])), batch.sim[e].time)

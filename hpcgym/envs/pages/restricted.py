@@ -1,0 +1,23 @@
+"""What the pages of environments say of quotas, windows and jobs that follow others."""
+
+from __future__ import annotations
+
+RESTRICTED = """\
+`quota` and `maintenance` are rules of the machine that the agent cannot break, with the words and
+the schedules of `hpcgym.simulate`. A job that would exceed a quota is passed over, whatever the
+agent says. No job starts that would run into a window, as predicted. With either, a pass asks as
+long as some waiting job fits the free processors that no quota keeps back, and a pass follows the
+end of a window. Only on nodes, where all jobs of an episode ask for single cores, may schedules
+differ from those of `hpcgym.simulate`: if other jobs of the workload do not, or if nodes have
+powers, reservations here are of nodes by name. The scheduler of `start` keeps the same rules.
+`backfill` must be `"easy"` or `"none"`; `docs/combinations.md` says what else is refused. `mask` in
+JobSelection and the feature `within_quota` tell of quotas.
+
+With `dependencies="after"` or `"closed-loop"`, and with quotas of submitted jobs, the schedule says
+when jobs are submitted. A job is in the queue, and in the window, from then on, and waits count
+from then on. Of jobs that an episode leaves out nobody waits for the end.
+`env.unwrapped.submit_times()` has these times, and the jobs of `result()` are in the order in which
+they came. Equal jobs are in that order, but in MixedPolicy in that of the log, by their weights.
+Episodes have nothing around their jobs then: `start`, `warmup`, `arrivals`, `horizon` and
+`episodes="stream"` are refused, also where they are the default; so are weights for some
+submissions."""

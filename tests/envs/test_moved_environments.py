@@ -1,0 +1,333 @@
+"""Environments whose schedule says when jobs come: schedules of the oracles, what is seen."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from driving import NAMES, SINGLE, SLOW, VECTOR, play, whole
+from gymnasium.utils.env_checker import check_env
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from node_driving import places
+from node_oracle import node_jobs_of, simulate_nodes_slowly
+from oracle import jobs_of, simulate_slowly
+from strategies import WEIGHTS, workloads
+from submission_strategies import chains
+from test_restricted_environments import SEEDS, chosen_by, scores, windows_of
+
+import hpcgym
+from hpcgym.baselines import find_baseline
+from hpcgym.envs.job_selection import JobSelection
+from hpcgym.envs.mixed_policy import MixedPolicy
+from hpcgym.envs.queue_ordering import QueueOrdering
+from hpcgym.errors import HpcgymError
+from hpcgym.workload.model import Workload
+
+pytestmark = [
+    pytest.mark.compiled,
+    pytest.mark.filterwarnings("ignore:.*quotas of no job"),
+    pytest.mark.filterwarnings("ignore:.*no window is between"),
+    pytest.mark.filterwarnings("ignore:.*no job follows another"),
+    pytest.mark.filterwarnings("ignore:.*jobs? follows? jobs that are not there"),
+    pytest.mark.filterwarnings("ignore:.*EASY's reservation is of nodes by name"),
+]
+RULES = st.fixed_dictionaries(
+    {
+        "backfill": st.sampled_from(["easy", "none"]),
+        "backfill_order": st.sampled_from(["fcfs", "sjbf", "saf", "lexp"]),
+        "estimate": st.sampled_from(["requested", "clairvoyant"]),
+    }
+)
+CHOOSING = st.sampled_from(["JobSelection", "QueueOrdering"])
+
+
+def bound(data: st.DataObject, workload: Workload) -> tuple[str | None, list[Any]]:
+    """Draw a bound on the submitted jobs of a user, or none, as a text and as the oracle has it."""
+    most = data.draw(st.sampled_from([None, 1, 2]))
+    if most is None:
+        return None, []
+    return f"user:submitted={most}", [(workload.user_id.tolist(), most)]
+
+
+def assert_schedule(result: hpcgym.Result, expected: list[Any]) -> None:
+    """Compare schedules, whose jobs stand in the order in which they came, and prove one."""
+    order = sorted(expected, key=lambda job: (job.submit, job.number))
+    assert result.workload.job_number.tolist() == [job.number + 1 for job in order]
+    assert result.workload.submit_time.tolist() == [job.submit for job in order]
+    assert result.start.tolist() == [job.start for job in order]
+    hpcgym.validate_schedule(result)
+
+
+@settings(SLOW, max_examples=100)
+@given(st.data(), workloads(), RULES, SEEDS, CHOOSING)
+def test_any_order_of_the_queue(
+    data: st.DataObject, workload: Workload, rules: dict[str, Any], seed: int, name: str
+) -> None:
+    workload, dependencies, follows = data.draw(chains(workload))
+    quota, bounds = bound(data, workload)
+    windows, closed = windows_of(data, workload.processors)
+    kept = {"quota": quota, "maintenance": closed, "dependencies": dependencies}
+    env = SINGLE[name](**whole(workload, window=40, **kept, **rules))
+    steps = play(env, chosen_by(name, seed, 40))
+    expected = simulate_slowly(
+        jobs_of(workload),
+        workload.processors,
+        policy=lambda job, now: scores(seed, [job.number], now)[0],
+        follows=follows,
+        places=bounds,
+        windows=windows,
+        **rules,
+    )
+    assert_schedule(env.result(), expected)
+    order = sorted(expected, key=lambda job: (job.submit, job.number))
+    assert env.result().backfilled.tolist() == [job.backfilled for job in order]
+    mean = sum(max((j.end - j.submit) / max(j.end - j.start, 10), 1) for j in expected)
+    assert sum(step.reward for step in steps[1:]) == pytest.approx(-mean / len(expected))
+
+
+@settings(SLOW, max_examples=100)
+@given(st.data(), places(), RULES, SEEDS, CHOOSING)
+def test_any_order_on_nodes(
+    data: st.DataObject, place: Any, rules: dict[str, Any], seed: int, name: str
+) -> None:
+    cluster = place[0]
+    workload, dependencies, follows = data.draw(chains(place[1]))
+    quota, bounds = bound(data, workload)
+    kept = {"quota": quota, "dependencies": dependencies}
+    env = SINGLE[name](**whole(workload, cluster=cluster, window=40, **kept, **rules))
+    play(env, chosen_by(name, seed, 40))
+    expected = simulate_nodes_slowly(
+        node_jobs_of(workload, cluster.resources),
+        cluster.capacity.tolist(),
+        policy=lambda job, now: scores(seed, [job.number], now)[0],
+        follows=follows,
+        places=bounds,
+        **rules,
+    )
+    assert_schedule(env.result(), expected)
+
+
+@settings(SLOW, max_examples=100)
+@given(
+    st.data(), workloads(), RULES, st.tuples(*[WEIGHTS] * 6).filter(any),
+    st.sampled_from(["pass", "1h", "episode"]),
+)  # fmt: skip
+def test_weights(
+    data: st.DataObject, workload: Workload, rules: dict[str, Any], vector: Any, interval: Any
+) -> None:
+    """Ties are in the order of the log, as where waiting changes orders."""
+    workload, dependencies, follows = data.draw(chains(workload))
+    env = MixedPolicy(**whole(workload, interval=interval, dependencies=dependencies, **rules))
+    weights = np.array(vector)
+    weights = weights / 2.0 ** np.ceil(np.log2(np.abs(weights).sum()))
+    play(env, lambda *_: weights)
+    normalised = (weights / np.abs(weights).sum()).tolist()
+    changing = normalised[4] != 0 or (
+        normalised[2] != 0 and any((*normalised[:2], *normalised[3:]))
+    )
+    if not changing:  # else the slow simulator has such ties as they came
+        return
+    expected = simulate_slowly(
+        jobs_of(workload), workload.processors, policy=tuple(normalised), follows=follows, **rules
+    )
+    assert_schedule(env.result(), expected)
+
+
+def chained(jobs: int = 300) -> Workload:
+    """Return jobs of which half follow others."""
+    trace = hpcgym.load_workload(f"lublin:jobs={jobs},processors=64,seed=5,load=1.3")
+    n, rng = len(trace), np.random.default_rng(0)
+    before = np.arange(n) - rng.integers(1, 6, n)
+    follows = (before >= 0) & (rng.random(n) < 0.5)
+    return trace.with_columns(
+        job_number=np.arange(n) + 1,
+        preceding_job=np.where(follows, before + 1, -1),
+        think_time=rng.integers(-1, 500, n),
+        wait_time=rng.integers(0, 900, n),
+    )
+
+
+FOLLOWING: tuple[dict[str, Any], ...] = (
+    {"dependencies": "after"},
+    {"dependencies": "closed-loop", "quota": "user:jobs=9"},
+    {"quota": "all:submitted=30"},
+)
+
+
+@pytest.mark.parametrize("rules", FOLLOWING)
+@pytest.mark.parametrize("cluster", [None, "8x2x4"])
+@pytest.mark.parametrize("name", NAMES)
+def test_a_baseline_makes_the_schedule_of_simulate(
+    name: str, cluster: str | None, rules: dict[str, Any]
+) -> None:
+    """In windows of a log too, whose jobs follow others that are not in them."""
+    more = {"interval": "pass"} if name == "MixedPolicy" else {"window": 300}
+    env = SINGLE[name](chained(), jobs=120, cluster=cluster, backfill_order="fcfs", **rules, **more)
+    for seed, policy in enumerate(("saf", "fcfs", "fcfs" if name == "MixedPolicy" else "wfp3")):
+        baseline = find_baseline(policy)
+        env.reset(seed=seed)
+        baseline.begin(env)
+        play(env, lambda _, o, info, act=baseline.act: act(o, info), seed=seed)
+        own = {**env.scheduler_rules, "policy": policy}
+        expected = hpcgym.simulate(env.episode_workload, cluster=env.options.cluster, **own)
+        found = env.result()
+        assert found.workload.job_number.tolist() == expected.workload.job_number.tolist()
+        assert found.start.tolist() == expected.start.tolist()
+        assert found.given is not None
+        hpcgym.validate_schedule(found)
+
+
+@pytest.mark.parametrize("rules", FOLLOWING)
+@pytest.mark.parametrize("paid", ["end", "waiting"])
+def test_pay_adds_up_however_it_is_paid(rules: dict[str, Any], paid: str) -> None:
+    env = JobSelection(**whole(chained(120), paid=paid, window=8, **rules))
+    steps = play(env, lambda _, __, info: int(np.argmax(info["action_mask"])))
+    total = sum(step.reward for step in steps[1:])
+    assert total == pytest.approx(-env.result().metrics["mean_bsld"])
+
+
+def three() -> Workload:
+    """Return jobs of 10 s, of 2 of 2 processors each: 7 follows 5, and 9 comes at 2 s."""
+    return Workload.from_columns(
+        {
+            "job_number": [5, 7, 9],
+            "submit_time": [0, 1, 2],
+            "run_time": [10] * 3,
+            "requested_time": [10] * 3,
+            "requested_processors": [2] * 3,
+            "preceding_job": [-1, 5, -1],
+            "think_time": [-1, 0, -1],
+        },
+        processors=2,
+    )
+
+
+def test_what_has_not_come_is_not_seen() -> None:
+    """By hand: job 7 comes at 10 s, behind job 9, and both can be chosen then."""
+    env = JobSelection(**whole(three(), window=3, dependencies="after"))
+    _, info = env.reset()
+    assert info["window"].tolist() == [0, -1, -1]
+    observation, _, _, _, info = env.step(0)
+    assert (env.time, info["window"].tolist()) == (10, [2, 1, -1])
+    assert info["action_mask"].tolist() == [1, 1, 0]
+    assert env.queued().tolist() == [2, 1]
+    assert env.submit_times().tolist() == [0, 10, 2]
+    wait = observation["jobs"][:2, 0].tolist()
+    assert wait == pytest.approx([8 / 3608, 0.0])
+    _, reward, _, _, _ = env.step(1)
+    assert reward == pytest.approx(-1 / 3)
+    *_, terminated, _, info = env.step(0)
+    assert terminated
+    assert env.result().workload.job_number.tolist() == [5, 9, 7]
+    assert env.result().start.tolist() == [0, 20, 10]
+
+
+def test_the_window_shows_who_came_first_and_last() -> None:
+    jobs = chained(60).with_columns(requested_processors=[64] * 60)
+    env = JobSelection(**whole(jobs, window="split:4", dependencies="after"))
+    seen = 0
+
+    def act(_: int, __: Any, info: dict[str, Any]) -> int:
+        nonlocal seen
+        queue = env.queued().tolist()
+        shown = [row for row in info["window"].tolist() if row >= 0]
+        assert shown == (queue if len(queue) <= 4 else [*queue[:2], *queue[-2:]])
+        seen += len(queue) > 4
+        return 0
+
+    play(env, act)
+    assert seen > 0
+
+
+def test_jobs_behind_the_window_come_in_order() -> None:
+    """One job is seen, whatever its score: as by submission."""
+    env = QueueOrdering(**whole(chained(100), window=1, dependencies="after"))
+    play(env, lambda *_: np.zeros(1, np.float32))
+    rules = {**env.scheduler_rules, "policy": "fcfs"}
+    assert env.result().start.tolist() == hpcgym.simulate(chained(100), **rules).start.tolist()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_vectors_are_many_single_ones(name: str) -> None:
+    arguments = {"workload": chained(), "jobs": 60, "dependencies": "closed-loop"}
+    vector = VECTOR[name](3, autoreset_mode="NextStep", **arguments)
+    singles = [SINGLE[name](**arguments) for _ in range(3)]
+    seen, infos = vector.reset(seed=4)
+    for e, env in enumerate(singles):
+        env.reset(seed=4 + e)
+    over = [False] * 3
+    rng = np.random.default_rng(0)
+    for _ in range(90):
+        actions = vector.action_space.sample() if rng.random() < 0 else None
+        space = singles[0].action_space
+        space.seed(int(rng.integers(1000)))
+        actions = np.stack([space.sample() for _ in range(3)])
+        seen, rewards, terminated, _, infos = vector.step(actions)
+        for e, env in enumerate(singles):
+            if over[e]:
+                observation, info = env.reset()
+                reward, over[e] = 0.0, False
+            else:
+                observation, reward, over[e], _, info = env.step(actions[e])
+            assert rewards[e] == reward
+            assert terminated[e] == over[e]
+            assert infos["time"][e] == info["time"]
+            for field in observation:
+                assert (seen[field][e] == observation[field]).all()
+
+
+def test_snapshots_go_on_as_before() -> None:
+    env = JobSelection(**whole(chained(120), window=10, dependencies="after"))
+    env.reset(seed=0)
+    for _ in range(40):
+        env.step(0)
+    saved = env.snapshot()
+    ends = []
+    for _ in range(2):
+        env.restore(saved)
+        terminated = False
+        while not terminated:
+            *_, terminated, _, _ = env.step(0)
+        ends.append(env.result().start.tolist())
+    assert ends[0] == ends[1]
+    env.restore(saved)
+    with pytest.raises(HpcgymError, match="the future can be hidden on pools of processors only"):
+        env.snapshot(hide=True)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_they_can_be_checked_and_drawn(name: str) -> None:
+    given = {"workload": chained(80), "jobs": 40, "dependencies": "after"}
+    env = gymnasium.make(f"hpcgym/{name}-v0", render_mode="ansi", **given)
+    check_env(env.unwrapped, skip_render_check=True)
+    env.reset(seed=0)
+    terminated = False
+    while not terminated:
+        *_, terminated, _, _ = env.step(env.action_space.sample())
+        assert "Queue" in str(env.render())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"start": "warm"}, "start, warmup, arrivals, horizon and episodes='stream' do not go"),
+        ({"warmup": "1h"}, "do not go with dependencies='after': not built yet"),
+        ({"episodes": "stream"}, "do not go with dependencies='after': not built yet"),
+        ({"reservation": "kept"}, "reservation='kept' does not go with quota, maintenance or dep"),
+        ({"estimate": "ave2"}, "estimate='ave2' and dependencies='after' do not go together"),
+        ({"threshold": 5}, "threshold and dependencies='after' do not go together"),
+    ],
+)
+def test_what_does_not_go_with_it(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(HpcgymError, match=message):
+        JobSelection(chained(80), dependencies="after", **{"jobs": 40, **arguments})
+
+
+def test_weights_by_submissions_are_refused() -> None:
+    with pytest.raises(HpcgymError, match="interval=5 does not go with dependencies='after'"):
+        MixedPolicy(chained(80), dependencies="after", interval=5)
+    with pytest.raises(HpcgymError, match="feature 'f3' looks at when the log says"):
+        MixedPolicy(chained(80), dependencies="after", policy_features=("area", "f3"))
