@@ -57,7 +57,7 @@ def test_figures_of_leaderboards(tmp_path: Path) -> None:
     text = (folder / "ranks-mean_bsld.svg").read_text()
     assert record_of_file(folder / "ranks-mean_bsld.svg")["command"][0] == "evaluate"
     assert "<!-- CD = " in text
-    assert "<!-- 6 slices" in text
+    assert "<!-- 6 instances" in text
     one_pass = [*words[:4], "--protocol", "prequential", "--force", *words[-2:]]
     refused = run(app, one_pass)
     assert "--figures" in refused.stderr

@@ -82,6 +82,7 @@ def scheduled(cluster: Cluster, workload: Workload, **words: Any) -> Any:
             coschedule=None,
             lost=None,
             suspended=None,
+            begin=int(workload.submit_time[0]),
             level_changes=None,
             dispatching=None,
             keeps_books=False,
