@@ -301,7 +301,7 @@ def _restricted_many() -> None:
 
 
 def _preemption_many() -> None:
-    rules = find_scheduler("spf").but(preemption="queue:interactive>batch", backfill="depth:2")
+    rules = find_scheduler("spf").but(preemption="queue:interactive>batch", backfill="none")
     for given in ({"slices": [_jobs()]}, {"slices": [_units()], "cluster": _nodes()}):
         batch = BatchSimulator(features=["area", "wait"], scheduler=rules, **given)
         for threads in (1, _threads()):
