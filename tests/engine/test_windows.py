@@ -243,6 +243,36 @@ def test_by_hand(window: str | None, starts: list[int], backfill: str) -> None:
     hpcgym.validate_schedule(result)
 
 
+@pytest.mark.filterwarnings("ignore:.*no window is between")
+def test_nodes_without_room_for_a_job_count_for_the_value_of_others() -> None:
+    """Found at random: a core that no unit of job 2 fits has been taken by nobody at 1 s."""
+    groups = (
+        NodeGroup("gpu", 2, {"core": 2, "gpu": 1}),
+        NodeGroup("large", 1, {"core": 7}),
+        NodeGroup("small", 1, {"core": 1}),
+    )
+    units, cores = np.array([2, 12, 1, 1, 2, 12]), np.array([1, 1, 2, 1, 3, 1])
+    columns = {
+        "submit_time": [0] * 6,
+        "run_time": [1] * 6,
+        "requested_time": [10, 1, 1, 1, 1, 1],
+        "requested_processors": units * cores,
+    }
+    jobs = replace(
+        Workload.from_columns(columns, processors=12),
+        units=units,
+        per_unit={"core": cores, "gpu": np.array([1, 0, 0, 0, 0, 0])},
+    )
+    cluster = Cluster(groups=groups)
+    rules = {"allocation": "weighted", "policy": "f1", "backfill": "slurm"}
+    result = hpcgym.simulate(jobs, cluster=cluster, maintenance="100/101", **rules)
+    resources, capacity = cluster.resources, cluster.capacity.tolist()
+    slow = simulate_nodes_slowly(
+        node_jobs_of(jobs, resources), capacity, windows=[(100, 101, [0, 1, 2, 3])], **rules
+    )
+    same(result, slow)
+
+
 NODES = Cluster(
     groups=(NodeGroup("thin", 2, {"core": 2}), NodeGroup("gpu", 1, {"core": 2, "gpu": 1}))
 )

@@ -87,6 +87,7 @@ def loop_restricted(
     fits_now: Any,
     free_until: Any,
     begin: Any,
+    fits_around: Any,
     has_room: Any,
 ) -> Any:
     """Return the loop of a machine under quotas and around windows.
@@ -98,6 +99,7 @@ def loop_restricted(
     close : takes from the plan what a window takes, from a time to its end.
     plan_running, reserve, place_now, fits_now, free_until, begin : as
         :func:`hpcgym.engine.passes.planning.planning_of` takes them.
+    fits_around : as ``fits_now``, beside the windows, too, while a job runs.
     has_room : returns whether a job finds room beside those that run, and changes nothing.
     """
 
@@ -124,7 +126,7 @@ def loop_restricted(
     def fits(sim, jobs, progress, profile, line, machine, job):
         """Give a job room beside the running jobs, and the windows while it runs, if there is."""
         if are_left(machine.windows):
-            return place_now(sim, jobs, progress, profile, line, machine.machine, job)
+            return fits_around(sim, jobs, progress, profile, line, machine.machine, job)
         return fits_now(sim, jobs, progress, profile, line, machine.machine, job)
 
     @jit_part

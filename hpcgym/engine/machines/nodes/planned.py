@@ -74,7 +74,7 @@ def place_now(sim, jobs, progress, profile, line, nodes, job):
     if jobs[job].processors > sim.free:
         return False
     if sim.every > 0:
-        return table.starts_now(sim, progress, nodes, job)
+        return table.starts_now(sim, progress, nodes, job, False)
     fits = earliest(sim, progress, nodes, job, sim.time + 1) == sim.time
     if fits:
         commit(sim, progress, line, nodes, job, sim.time)
@@ -106,6 +106,14 @@ def fits_now(sim, jobs, progress, profile, line, nodes, job):
     if nodes.scalars[0].allocation != FIRST_FIT:  # plans have weighed what is free later
         weigh_all(nodes, nodes.free)
     return find_nodes(nodes, job, False)
+
+
+@jit_part
+def fits_around(sim, jobs, progress, profile, line, nodes, job):
+    """Let a job have nodes beside those that run, and the windows while it runs, if there are."""
+    if sim.every == 0:
+        return place_now(sim, jobs, progress, profile, line, nodes, job)
+    return jobs[job].processors <= sim.free and table.starts_now(sim, progress, nodes, job, True)
 
 
 @jit_part
@@ -209,7 +217,7 @@ plan_and_start = planning_of(*_PARTS)
 
 
 run = loop_of(next_planned_pass, do_pass)
-run_restricted = loop_restricted(before, welcome, close, *_PARTS, has_room)
+run_restricted = loop_restricted(before, welcome, close, *_PARTS, fits_around, has_room)
 run_preempting = loop_preempting(
     before, free, has_room, stop, lend, hide, goes_on, meets, plan_end, *_PARTS
 )

@@ -110,10 +110,10 @@ def find_place(sim, progress, nodes, job, last):
 
 
 @jit
-def starts_now(sim, progress, nodes, job):
-    """Return whether a job can start now, and write its cells if it can."""
+def starts_now(sim, progress, nodes, job, others):
+    """Return whether a job can start now, and write its cells if it can; ``others`` as below."""
     look_ahead(progress, nodes, job, sim.time, sim.time + progress[job].predicted)
-    if open_units(nodes, job) < nodes.needs[job, 0]:
+    if open_units(nodes, job, others) < nodes.needs[job, 0]:
         return False
     choose(nodes, job)
     return True
@@ -192,15 +192,16 @@ def count(progress, nodes, i):
 
 
 @jit
-def open_units(nodes, job):
+def open_units(nodes, job, others):
     """Return how many units of a job fit now on the nodes that are open; ``later`` is their room.
 
-    Nodes that are shut have none, nor have those that hold nothing of it when empty.
+    Nodes that are shut have none. Those that hold nothing of it when empty keep what they have if
+    ``others``: allocations look at the room of the whole machine.
     """
     later, found, most = nodes.later, 0, nodes.needs[job, 0] + 2**40
     copy_room(later, nodes.free)
     for node in range(len(later)):
-        if nodes.shut[SEEN, node] != 0 or not may_have(nodes, job, node):
+        if nodes.shut[SEEN, node] != 0 or not (others or may_have(nodes, job, node)):
             for r in range(later.shape[1]):
                 later[node, r] = 0
         elif later[node, 0] > 0:
@@ -216,7 +217,7 @@ def fits_after_ends(sim, progress, nodes, job):
     the open nodes have free then. NO_TIME: it does not fit.
     """
     units, plan, n = nodes.needs[job, 0], nodes.plan, nodes.scalars[0].n_events
-    found = open_units(nodes, job)
+    found = open_units(nodes, job, False)
     if found >= units:
         return sim.time
     last, start, span = np.int64(NO_TIME), np.int64(NO_TIME), np.int64(HALF_MINUTE)

@@ -178,7 +178,7 @@ plan_and_start = planning_of(*_PARTS)
 
 
 run = loop_of(next_planned_pass, do_pass)
-run_restricted = loop_restricted(before, welcome, close, *_PARTS, has_room)
+run_restricted = loop_restricted(before, welcome, close, *_PARTS, place_now, has_room)
 run_preempting = loop_preempting(
     before, free, has_room, stop, free, free, goes_on, meets, plan_end, *_PARTS
 )
