@@ -323,6 +323,17 @@ def _report_failures(board: Leaderboard) -> None:
             note(f"{policy} failed on {row['failed']:.0f} of {row['slices']:.0f} slices: {first}")
 
 
+def _print_setting(
+    workload: Workload, machine: Cluster | None, board: Leaderboard, settings: dict[str, Any]
+) -> None:
+    """Print on what policies were compared, above a table for people."""
+    out = output.console()
+    title, *around = setting_of(workload, machine, board, settings)
+    out.print(title, style="bold", markup=False)
+    for line in around:
+        out.print(line, markup=False, soft_wrap=True)
+
+
 def _print_grouped(
     workload: Workload,
     machine: Cluster | None,
@@ -337,12 +348,8 @@ def _print_grouped(
     paired = None if reference is None else board.labels.get(str(board.reference))
     asked = Asked(metric=[board.metric], ci=by != SLICE, paired=paired, by=by)
     if format is BoardFormat.table:
-        title, *around = setting_of(workload, machine, board, settings)
-        out = output.console()
-        out.print(title, style="bold", markup=False)
-        for line in around:
-            out.print(line, markup=False, soft_wrap=True)
-        out.print()
+        _print_setting(workload, machine, board, settings)
+        output.console().print()
     print_means(rows, means_of(rows, "", asked), asked, TableFormat(format.value))
 
 
@@ -351,10 +358,7 @@ def _print_table(
 ) -> None:
     """Print a leaderboard for people."""
     out = output.console()
-    title, *around = setting_of(workload, machine, board, settings)
-    out.print(title, style="bold", markup=False)
-    for line in around:
-        out.print(line, markup=False, soft_wrap=True)
+    _print_setting(workload, machine, board, settings)
     output.print_cleaning(out, workload)
     out.print()
     out.print(_rich_table(board))

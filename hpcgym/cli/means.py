@@ -111,12 +111,13 @@ class Asked:
         from hpcgym.schedule.groups import GROUPED_BY
         from hpcgym.sweep import read_table
 
+        if self.by in GROUPED_BY:
+            return read_table(folder, self.by)
         rows = read_table(folder)
-        if self.by is None:
-            return rows
-        known = [name for name in OF_JOBS if name in rows]
-        check_choice("--by", self.by, [*known, *GROUPED_BY])
-        return read_table(folder, self.by) if self.by in GROUPED_BY else rows
+        if self.by is not None:
+            known = [name for name in OF_JOBS if name in rows]
+            check_choice("--by", self.by, [*known, *GROUPED_BY])
+        return rows
 
     def metrics_of(self, rows: pd.DataFrame) -> list[Metric]:
         """Return the metrics of the table.
@@ -173,7 +174,7 @@ def means_of(rows: pd.DataFrame, first: str, asked: Asked) -> Means:
         for place, line in enumerate(lines)
     ]
     few = _few(lines) if any(name.endswith("_low") for name in table.columns) else ""
-    return Means(keys, heading, cells, _notes(lines, metrics, first, asked), few)
+    return Means(keys, heading, cells, _notes(lines, metrics, first, asked, few), few)
 
 
 def _column(
@@ -216,10 +217,10 @@ def _ends(line: Mapping[Hashable, Any], name: str, shows: Callable[[float], str]
 
 
 def _notes(
-    lines: list[dict[Hashable, Any]], metrics: list[Metric], first: str, asked: Asked
+    lines: list[dict[Hashable, Any]], metrics: list[Metric], first: str, asked: Asked, few: str
 ) -> list[str]:
-    """Return what is said below the table."""
-    told = _few(lines) or "bootstrap intervals"
+    """Return what is said below the table; ``few`` as of :class:`Means`."""
+    told = few or "bootstrap intervals"
     improves = any(metric.name == _IMPROVEMENT for metric in metrics)
     notes = [f"makespans improve over those of {first}; {told}"] if improves else []
     if (asked.ci or asked.paired) and not improves:
@@ -290,8 +291,7 @@ def markdown_means(means: Means) -> str:
     """Return the table as Markdown; the best are bold."""
     from hpcgym.evaluation.tables import markdown
 
-    rows = [[*row] for row in means.rows]
-    return markdown([*means.keys, *means.heading], rows, len(means.keys))
+    return markdown([*means.keys, *means.heading], means.rows, len(means.keys))
 
 
 def latex_means(means: Means) -> str:

@@ -127,19 +127,22 @@ def run(
         cluster=machine, progress=counting, **settings, **rules,
     )  # fmt: skip
     table = board.table.reset_index()
-    block = block_length(n := len(board.by_week()))
+    weeks = board.by_week()
+    block = block_length(n := len(weeks))
     why = why_no_intervals(n // block, f"blocks of {block} weeks")
     if format is not Format.table and why:  # the table has it below
         note(why)
     if format is Format.json:
-        weeks = {"weeks": board.by_week(), "regret": board.regret}
-        by_week = {name: _rows(one.reset_index()) for name, one in weeks.items()}
+        each = {"weeks": weeks, "regret": board.regret}
+        by_week = {name: _rows(one.reset_index()) for name, one in each.items()}
         facts = {"workload": workload.name, "interval": interval, **settings}
         output.print_json({**facts, "policies": _rows(table), **by_week})
     elif format is Format.csv:
         output.print_csv({"workload": workload.name, **row} for row in _rows(table))
     else:
-        _print_table(board, table, interval, why)
+        what = f"one pass, weights for {interval}, {len(board.stream):,} jobs of {n} weeks"
+        intervals = why or f"95 % intervals: resamples of blocks of {block} weeks"
+        _print_table(board, table, what, intervals)
     if protocol.folder is not None:
         files = board.save(protocol.folder)
         note(f"wrote {', '.join(file.name for file in files)} into {protocol.folder}")
@@ -150,9 +153,8 @@ def _rows(table: pd.DataFrame) -> list[dict[str, Any]]:
     return [{str(name): value for name, value in row.items()} for row in table.to_dict("records")]
 
 
-def _print_table(board: Prequential, table: pd.DataFrame, interval: str, why: str) -> None:
-    """Print the table for people; ``why`` there are no intervals, if there are none."""
-    from hpcgym.evaluation.intervals import block_length
+def _print_table(board: Prequential, table: pd.DataFrame, what: str, intervals: str) -> None:
+    """Print the table for people, above it what was done, below it what the intervals are."""
     from hpcgym.evaluation.regret import FIXED
 
     ends = [f"{measure}_{end}" for measure in ("mean_bsld", "regret") for end in ("low", "high")]
@@ -164,12 +166,9 @@ def _print_table(board: Prequential, table: pd.DataFrame, interval: str, why: st
     shown.loc[shown["policy"] == FIXED, "regret interval"] = ""  # not compared with itself
     shown["decisions"] = [f"{number:,}" if number else "" for number in table["decisions"]]
     shown = shown.rename(columns={"regret": "regret [%]"})
-    n = len(board.by_week())
-    block = block_length(n)
-    what = f"one pass, weights for {interval}, {len(board.stream):,} jobs of {n} weeks"
     print_tables({board.stream.name: shown}, what, Format.table)
     out = output.console()
-    out.print(why or f"95 % intervals: resamples of blocks of {block} weeks", markup=False)
+    out.print(intervals, markup=False)
     for verdict in board.verdicts:
         out.print(verdict, markup=False)
     weights = ", ".join(f"{weight:.3g} {name}" for name, weight in board.weights.items())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import typer
 
@@ -18,9 +18,6 @@ from hpcgym.cli.running import ExplainedCommand, Lists, note
 from hpcgym.cli.sweep_page import page_of, save_of_slices
 from hpcgym.errors import HpcgymError
 from hpcgym.progress import measuring
-
-if TYPE_CHECKING:
-    pass
 
 sweep = typer.Typer(name="sweep", no_args_is_help=True, rich_markup_mode=None)
 

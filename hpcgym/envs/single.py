@@ -328,7 +328,7 @@ class SchedulingEnv(gymnasium.Env[Any, Any]):
             processors=jobs["processors"],
             bsld=float(batch.terms[0, arrays.BSLD]),
             energy_j=float(batch.terms[0, arrays.ENERGY]),
-            queued=len(simulations.queued(0)),
+            queued=simulations.waiting(0),
             free=self.free,
             jobs=int(last - first) - jobs_before(progress[first:last], now),
         )

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, TypeGuard
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hpcgym.baselines.schedulers import find_scheduler
 from hpcgym.cluster import Cluster, Partition, find_cluster
@@ -250,12 +251,7 @@ def result_of(
                 f"{jobs.called(row)} should be {wanted[0]}, submitted at {wanted[1]} s and run for"
                 f" {wanted_s[row]} s; Slurm says {told[0]}, {told[1]} s and {run_time[row]} s"
             )
-    off = run_time != wanted_s
-    if off.any():
-        ran = np.where(off, run_time, jobs.run_time)
-        requested = np.maximum(jobs.requested_time, np.where(off, run_time, 0))
-        jobs = jobs.with_columns(run_time=ran, requested_time=requested)
-        jobs = jobs.counted({_OFF: int(off.sum())})
+    jobs = _as_they_ran(jobs, run_time, run_time != wanted_s)
     earlier = np.maximum.accumulate(np.concatenate([start[:1], start[:-1]]))
     # under a policy who stood before whom is not told
     backfilled = np.zeros(len(jobs), np.bool_) if is_driven(scheduler) else start < earlier
@@ -271,6 +267,15 @@ def result_of(
         allocation=_allocation(jobs, of) if cluster.groups else None,
         replayed_on=version,
     )
+
+
+def _as_they_ran(jobs: Workload, run_time: NDArray[np.int64], off: NDArray[np.bool_]) -> Workload:
+    """Return jobs with the run times that they had where these are ``off``, counted."""
+    if not off.any():
+        return jobs
+    ran = np.where(off, run_time, jobs.run_time)
+    requested = np.maximum(jobs.requested_time, np.where(off, run_time, 0))
+    return jobs.with_columns(run_time=ran, requested_time=requested).counted({_OFF: int(off.sum())})
 
 
 def _allocation(jobs: Workload, of: Mapping[str, Record]) -> Allocation:

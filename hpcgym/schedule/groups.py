@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -54,23 +55,23 @@ def metrics_by(
         for name, metric in group_metrics().items()
         if (name == "jobs" or not metrics or name in metrics) and HAVE[metric.of](whole)
     ]
-    return {name: _of_group(result, jobs, chosen) for name, jobs in _groups(result, by).items()}
+    return {name: _of_group(result, jobs, chosen) for name, jobs in _groups(result, by)}
 
 
-def _groups(result: Result, by: str) -> Mapping[str, NDArray[np.bool_]]:
-    """Return which jobs are of each group, (n_jobs,) bool."""
+def _groups(result: Result, by: str) -> Iterator[tuple[str, NDArray[np.bool_]]]:
+    """Yield the name of each group, and which jobs are of it, (n_jobs,) bool."""
     decided, workload = result.decided, result.workload
     if by == "class":
-        return {name: decided & in_class(result.run_time, name) for name in LENGTH_CLASSES}
+        for name in LENGTH_CLASSES:
+            yield name, decided & in_class(result.run_time, name)
+        return
     column = NAMED[by]
     names, users = names_of(workload, column), workload.user_id
     numbers = np.unique(users[decided]).tolist()
     texts = [called(names, by, number) for number in numbers]
-    return {
-        # two may have one name
-        text if texts.count(text) == 1 else f"{text} ({number})": decided & (users == number)
-        for text, number in zip(texts, numbers, strict=True)
-    }
+    times = Counter(texts)  # two may have one name
+    for text, number in zip(texts, numbers, strict=True):
+        yield text if times[text] == 1 else f"{text} ({number})", decided & (users == number)
 
 
 def _of_group(

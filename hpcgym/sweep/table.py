@@ -88,7 +88,7 @@ def _rows_by(record: Mapping[str, Any], keys: list[str], by: str) -> list[dict[s
 
 
 def _numbers(metrics: Mapping[str, Any], keys: list[str]) -> Mapping[str, Any]:
-    """Return metrics as they are; raise a ValueError if these are none."""
+    """Return metrics as they are; raise a ValueError if there are none, or one is no number."""
     for name, value in metrics.items():
         if name in keys or not name.isidentifier() or type(value) not in (int, float, NoneType):
             raise ValueError(metrics)

@@ -122,6 +122,22 @@ def test_extracts(data: st.DataObject, case: tuple[Workload, Any]) -> None:
     same(result, [job for job in slow if job.end > begin])
 
 
+def windows_on(
+    data: st.DataObject, cluster: Cluster, workload: Workload
+) -> tuple[list[Any], list[str]]:
+    """Windows of all nodes or some, as the oracle has them and as texts."""
+    every = list(range(cluster.nodes))
+    some = st.lists(st.sampled_from(every), min_size=1, unique=True).map(sorted)
+    chosen = st.one_of(st.just(every), some)
+    drawn = [(*span, dict.fromkeys(data.draw(chosen), 1)) for span in data.draw(times(workload))]
+    windows = [(a, b, list(of)) for a, b, of in apart(drawn, dict.fromkeys(every, 1))]
+    texts = [
+        f"{a}/{b}" + ("" if of == every else f":nodes={','.join(map(str, of))}")
+        for a, b, of in windows
+    ]
+    return windows, texts
+
+
 @settings(max_examples=200)
 @given(st.data(), machines())
 @pytest.mark.filterwarnings("ignore:.*EASY's reservation is of nodes by name")
@@ -135,15 +151,7 @@ def test_extracts_on_nodes(data: st.DataObject, cluster: Cluster) -> None:
     part, rules, begin, _ = parts_of(data, workload, rules, last=False)
     if part is None:
         return
-    every = list(range(cluster.nodes))
-    some = st.lists(st.sampled_from(every), min_size=1, unique=True).map(sorted)
-    chosen = st.one_of(st.just(every), some)
-    drawn = [(*span, dict.fromkeys(data.draw(chosen), 1)) for span in data.draw(times(workload))]
-    windows = [(a, b, list(of)) for a, b, of in apart(drawn, dict.fromkeys(every, 1))]
-    texts = [
-        f"{a}/{b}" + ("" if of == every else f":nodes={','.join(map(str, of))}")
-        for a, b, of in windows
-    ]
+    windows, texts = windows_on(data, cluster, workload)
     given_rules = {"maintenance": "; ".join(texts), **rules}
     jobs, capacity = node_jobs_of(workload, cluster.resources), cluster.capacity.tolist()
     try:
@@ -190,15 +198,7 @@ def test_by_hand_in_an_extract() -> None:
 @pytest.mark.filterwarnings("ignore:.*no window is between")
 def test_nodes(data: st.DataObject, case: tuple[Cluster, Workload, Any]) -> None:
     cluster, workload, rules = case[0], case[1], fitted(case[2], case[1])
-    every = list(range(cluster.nodes))
-    some = st.lists(st.sampled_from(every), min_size=1, unique=True).map(sorted)
-    chosen = st.one_of(st.just(every), some)
-    drawn = [(*span, dict.fromkeys(data.draw(chosen), 1)) for span in data.draw(times(workload))]
-    windows = [(begin, end, list(of)) for begin, end, of in apart(drawn, dict.fromkeys(every, 1))]
-    texts = [
-        f"{a}/{b}" + ("" if of == every else f":nodes={','.join(map(str, of))}")
-        for a, b, of in windows
-    ]
+    windows, texts = windows_on(data, cluster, workload)
     quota, quotas = None, []
     if data.draw(st.booleans()):
         quota, quotas = "user:jobs=2", [(workload.user_id.tolist(), 2, 10**9)]

@@ -106,12 +106,18 @@ def test_followers_on_pools(data: st.DataObject, first: Workload, vectors: list[
             assert_worth(values[v, s], simulate_slowly(jobs_of(part), most, **slow, **own), most)
 
 
-@settings(ENGINE)
-@given(st.data(), machines(), VECTORS)
-def test_followers_on_nodes(data: st.DataObject, cluster: Any, vectors: list[Any]) -> None:
+def slices_for(data: st.DataObject, cluster: Any) -> list[Workload]:
+    """Slices that a batch takes together: all ask for single cores alone, or none does."""
     drawn = data.draw(st.lists(workloads_for(cluster), min_size=1, max_size=2))
     alone = [single_cores(needs_on(part, cluster)) for part in drawn]
     assume(all(alone) == any(alone))
+    return drawn
+
+
+@settings(ENGINE)
+@given(st.data(), machines(), VECTORS)
+def test_followers_on_nodes(data: st.DataObject, cluster: Any, vectors: list[Any]) -> None:
+    drawn = slices_for(data, cluster)
     parts, rule, follows = followers(data, drawn)
     rules = known(fitted_to_chains(data.draw(node_schedulers(parts[0]))))
     scheduler = Scheduler(**rules, dependencies=rule)
@@ -167,9 +173,7 @@ def test_stoppers_on_pools(data: st.DataObject, first: Workload, vectors: list[A
 @settings(ENGINE)
 @given(st.data(), machines(), VECTORS)
 def test_stoppers_on_nodes(data: st.DataObject, cluster: Any, vectors: list[Any]) -> None:
-    drawn = data.draw(st.lists(workloads_for(cluster), min_size=1, max_size=2))
-    alone = [single_cores(needs_on(part, cluster)) for part in drawn]
-    assume(all(alone) == any(alone))
+    drawn = slices_for(data, cluster)
     parts, text, slow = stoppers(data, drawn)
     rules = known(fitted(data.draw(node_schedulers(parts[0]))))
     scheduler = Scheduler(**rules, preemption=text)

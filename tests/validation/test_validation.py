@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from oracle import jobs_of, simulate_slowly
+from plain_results import PLAIN
 from strategies import cases
 
 from hpcgym.scheduler.rules import Scheduler
@@ -50,21 +51,8 @@ def scheduled(workload, **words):
         backfilled=column(lambda job: job.backfilled).astype(bool),
         killed=column(lambda job: job.killed).astype(bool),
         reserved_start=column(lambda job: job.reserved_start),
-        idle_seconds=None,
-        outside=False,
-        replayed_on="",
-        policy_run_time=None,
-        allocation=None,
-        frequency=None,
-        node_states=None,
-        limits=None,
-        coschedule=None,
-        lost=None,
-        suspended=None,
+        **PLAIN,
         begin=int(workload.submit_time[0]),
-        level_changes=None,
-        dispatching=None,
-        keeps_books=False,
         metrics={
             "makespan_s": span,
             "energy_idle_j": idle_j,
@@ -174,21 +162,8 @@ def test_empty_workload():
         **dict.fromkeys(("start", "end", "run_time", "wait", "predicted_run_time"), nothing),
         **dict.fromkeys(("backfilled", "killed"), nothing.astype(bool)),
         reserved_start=nothing,
-        idle_seconds=None,
-        outside=False,
-        replayed_on="",
-        policy_run_time=None,
-        allocation=None,
-        frequency=None,
-        node_states=None,
-        limits=None,
-        coschedule=None,
-        lost=None,
-        suspended=None,
+        **PLAIN,
         begin=0,
-        level_changes=None,
-        dispatching=None,
-        keeps_books=False,
         metrics=dict.fromkeys(("makespan_s", "energy_idle_j", "energy_busy_j", "energy_j"), 0),
     )
     assert "capacity" in validate_schedule(result)

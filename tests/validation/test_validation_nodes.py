@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from node_oracle import node_jobs_of, simulate_nodes_slowly
 from node_strategies import node_cases
+from plain_results import PLAIN
 
 from hpcgym.cluster import Cluster, NodeGroup
 from hpcgym.scheduler.rules import Scheduler
@@ -72,21 +73,8 @@ def scheduled(cluster: Cluster, workload: Workload, **words: Any) -> Any:
             backfilled=column(lambda job: job.backfilled).astype(bool),
             killed=column(lambda job: job.killed).astype(bool),
             reserved_start=column(lambda job: job.reserved_start),
-            idle_seconds=None,
-            outside=False,
-            replayed_on="",
-            policy_run_time=None,
-            frequency=None,
-            node_states=None,
-            limits=None,
-            coschedule=None,
-            lost=None,
-            suspended=None,
+            **PLAIN | {"allocation": allocation_of([job.nodes for job in jobs])},
             begin=int(workload.submit_time[0]),
-            level_changes=None,
-            dispatching=None,
-            keeps_books=False,
-            allocation=allocation_of([job.nodes for job in jobs]),
         )
     )
 

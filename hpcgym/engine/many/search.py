@@ -38,7 +38,7 @@ from hpcgym.engine.many.beginnings import (
 from hpcgym.engine.orders.mixing import BY_WAIT, STATIC_ONLY, mix
 from hpcgym.engine.passes.lining_up import sort_line
 from hpcgym.engine.passes.preempting_rows import begin_preempting
-from hpcgym.engine.passes.restricted_rows import begin_restricted, jobs_of
+from hpcgym.engine.passes.restricted_rows import begin_restricted, jobs_of, moves
 from hpcgym.engine.slowdown import bounded_slowdown
 from hpcgym.engine.state import ALL_PASSES, FOREVER, KEYED, SCORED
 
@@ -212,7 +212,7 @@ def run_restricted_slice(
         kept, worker, s, table, workers.sim[worker], workers.blocks[worker],
         workers.entries[worker], workers.line[worker], start, n,
     )  # fmt: skip
-    if kept.jobs.shape[1] > 0:
+    if moves(kept):
         order_as_they_come(worker, table, workers, kept, weights, n)
     end = np.int64(FOREVER)
     if pool is not None:
@@ -350,7 +350,9 @@ def search_share(
                 run_slice(worker, table, workers, learns, fair, s, np.int64(ALL_PASSES))
             if rooms is not None:
                 run_slice_on_nodes(worker, table, workers, before, rooms, learns, fair, s)
-        progress, begin = workers.progress[worker], first_submission(jobs)
+        progress, begin = workers.progress[worker], jobs[0].submit
+        if moves(kept):  # they came in another order
+            begin = first_submission(jobs)
         if before is not None:
             begin = max(begin, before.time[s])
         for k in range(len(metrics)):

@@ -37,8 +37,14 @@ def next_planned_pass(
         return True
     if sim.asked != 0 or sim.due > stop_time or sim.due == FOREVER:
         return False
-    sim.time = sim.due
     sim.woken = 1
+    return go_to(sim, sim.due)
+
+
+@jit_part
+def go_to(sim, time):
+    """Let it be a later time at which nothing ends; return False if an order is asked for first."""
+    sim.time = time
     if sim.renews == EACH_TIME and sim.next > sim.started:
         sim.asked = A_RENEWAL
         return False

@@ -1,7 +1,7 @@
 """Jobs that stop others in many simulations, a row for each; what is shared stands once.
 
-Of lost runs nobody asks more there than how long processors were busy with them: a log that is full
-begins anew.
+Here a metric only needs to know how long processors were busy with lost runs. So a log that is full
+is added up, and begins anew.
 """
 
 from __future__ import annotations

@@ -19,15 +19,13 @@ from hpcgym.engine.events import enqueue
 from hpcgym.engine.loop import loop_of
 from hpcgym.engine.ordered import BLOCK, block_at
 from hpcgym.engine.passes.dependencies import Dependencies, follow, line_up_due, next_coming
-from hpcgym.engine.passes.looks import next_planned_pass
+from hpcgym.engine.passes.looks import go_to, next_planned_pass
 from hpcgym.engine.passes.planning import planning_of
 from hpcgym.engine.passes.quotas import Quotas, exceeds, note, settle
 from hpcgym.engine.passes.windows import Windows, are_left, forget_over, next_over
 from hpcgym.engine.state import (
-    A_RENEWAL,
     AN_ORDER,
     EACH_JOB,
-    EACH_TIME,
     FOREVER,
     NOBODY,
     QUEUE,
@@ -62,13 +60,9 @@ def advance(
         return True
     if sim.asked != 0 or time > stop_time or time == FOREVER:
         return False
-    sim.time = time
     reopens = blocks[QUEUE].count > 0 and time == next_over(machine.windows)
     machine.dependencies.scalars[0].alone = np.int64(not reopens)
-    if sim.renews == EACH_TIME and sim.next > sim.started:
-        sim.asked = A_RENEWAL
-        return False
-    return True
+    return go_to(sim, time)
 
 
 @jit_part

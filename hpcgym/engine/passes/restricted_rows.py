@@ -63,6 +63,15 @@ class RestrictedRows(NamedTuple):
     places_settled: Rows  # (n, 1) SCALARS of quotas
 
 
+@jit_part
+def moves(kept):
+    """Return whether the schedule says when jobs come; ``kept`` may be None."""
+    found = False
+    if kept is not None:
+        found = kept.jobs.shape[1] > 0
+    return found
+
+
 @jit
 def begin_restricted(kept, e, s, table, sim, blocks, entries, line, start, n):
     """Let the jobs count that run at the beginning of simulation ``e``, and no window be over.
@@ -81,7 +90,7 @@ def begin_restricted(kept, e, s, table, sim, blocks, entries, line, start, n):
             note(quotas, entries[i].job, np.int64(-1))
     for job in range(n):
         line[job].reserved_at = line[job].reserved = 0
-    if kept.jobs.shape[1] > 0:
+    if moves(kept):
         refill(kept.places[e], kept.begin_places[s])
         kept.places_settled[e, 0].settled = 0
         sim.next = n  # for the loop of events: they come from the machine
@@ -154,7 +163,7 @@ def begin_to_come(kept, e, n):
 def jobs_of(kept, e, table, start, n):
     """Return the jobs of simulation ``e``: those of the table, or its own."""
     jobs = table.jobs[start : start + n]
-    if kept.jobs.shape[1] > 0:
+    if moves(kept):
         jobs = kept.jobs[e][:n]
     return jobs
 
@@ -163,7 +172,7 @@ def jobs_of(kept, e, table, start, n):
 def own_keys_of(kept, e, table, start, n):
     """Return the keys of the jobs of simulation ``e``: those of the table, or its own."""
     keys = keys_of(table, start, n)
-    if kept.jobs.shape[1] > 0:
+    if moves(kept):
         keys = kept.keys[e][: 2 * n]
     return keys
 

@@ -301,9 +301,17 @@ class Simulations:
 
     def queued(self, e: int) -> NDArray[np.int64]:
         """Return the rows of the episode's jobs that wait in simulation ``e``, as they came."""
-        submit, came = self.jobs(e)["submit"], self.came(e)
+        came = self.came(e)
         rows = np.flatnonzero(came & (self.batch.progress[e, : len(came)]["start"] < 0))
-        return rows[np.argsort(submit[rows], kind="stable")]
+        if not self.options.scheduler.moves_submissions:  # they came by their rows
+            return rows
+        return rows[np.argsort(self.jobs(e)["submit"][rows], kind="stable")]
+
+    def waiting(self, e: int) -> int:
+        """Return how many jobs of the episode wait in simulation ``e``."""
+        if self.options.scheduler.moves_submissions:
+            return len(self.queued(e))
+        return int(self.batch.sim["next"][e] - self.batch.sim["started"][e])
 
     def came(self, e: int) -> NDArray[np.bool_]:
         """Return which jobs of the episode have been submitted in simulation ``e``, (n_jobs,)."""

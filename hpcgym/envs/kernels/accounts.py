@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from hpcgym.compilation import jit_inline, jit_part
+from hpcgym.engine.passes.restricted_rows import moves
 from hpcgym.engine.state import STARTED_AS
 from hpcgym.envs.core.arrays import ENERGY
 from hpcgym.envs.kernels.corun import add_terms_of_pairs
-from hpcgym.envs.kernels.moving import find_started, jobs_here, moves, see_queue
+from hpcgym.envs.kernels.moving import find_started, jobs_here, see_queue
 from hpcgym.envs.kernels.terms import (
     add_terms_under_limits,
     add_waits,

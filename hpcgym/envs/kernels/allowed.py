@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from hpcgym.compilation import jit, jit_part
 from hpcgym.engine.passes.quotas import exceeds
-from hpcgym.engine.passes.restricted_rows import restricted_of
+from hpcgym.engine.passes.restricted_rows import moves, restricted_of
 from hpcgym.envs.core.arrays import SELECTION_KIND
-from hpcgym.envs.kernels.moving import jobs_here, line_up_arrived, moves
+from hpcgym.envs.kernels.moving import jobs_here, line_up_arrived
 from hpcgym.envs.kernels.observe import JOBS_AT, WITHIN_QUOTA
 
 

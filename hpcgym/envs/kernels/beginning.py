@@ -17,7 +17,7 @@ from hpcgym.engine.many.beginnings import (
     rewind,
     set_second_scores,
 )
-from hpcgym.engine.passes.restricted_rows import begin_restricted
+from hpcgym.engine.passes.restricted_rows import begin_restricted, moves
 from hpcgym.envs.core.arrays import (
     BSLD,
     BUSY,
@@ -67,7 +67,7 @@ def begin(e, table, batch, before, rooms, kept, limited, corun, fair):
             kept, e, np.int64(0), table, batch.sim[e], batch.blocks[e], batch.entries[e],
             batch.line[e], start, n,
         )  # fmt: skip
-        if kept.jobs.shape[1] > 0:
+        if moves(kept):
             episode.begin = batch.sim[e].time = kept.coming[e, 0].time
             episode.last_time = episode.stop = episode.begin
         if rooms is not None:

@@ -13,10 +13,11 @@ from hpcgym.engine.many.beginnings import set_weights
 from hpcgym.engine.ordered import BLOCK, block_at
 from hpcgym.engine.orders.mixing import mix
 from hpcgym.engine.orders.scores import forget_bounds
+from hpcgym.engine.passes.restricted_rows import moves
 from hpcgym.engine.rows import learner_of
 from hpcgym.engine.state import FOREVER, QUEUE, SCORED
 from hpcgym.envs.core.arrays import PASSES_INTERVAL, SECONDS_INTERVAL, SUBMISSIONS_INTERVAL
-from hpcgym.envs.kernels.moving import moves, next_event, queued
+from hpcgym.envs.kernels.moving import next_event, queued
 
 
 @jit_part

@@ -12,7 +12,7 @@ from hpcgym.engine.events import next_end
 from hpcgym.engine.ordered import BLOCK, block_at
 from hpcgym.engine.passes.dependencies import next_coming
 from hpcgym.engine.passes.lining_up import sort_line
-from hpcgym.engine.passes.restricted_rows import jobs_of, restricted_of
+from hpcgym.engine.passes.restricted_rows import jobs_of, moves, restricted_of
 from hpcgym.engine.state import QUEUE
 
 
@@ -24,15 +24,6 @@ def jobs_here(e, table, batch, kept):
     if kept is not None:
         jobs = jobs_of(kept, e, table, episode.start, episode.jobs)
     return jobs
-
-
-@jit_part
-def moves(kept):
-    """Return whether the schedule says when jobs come."""
-    found = False
-    if kept is not None:
-        found = kept.jobs.shape[1] > 0
-    return found
 
 
 @jit_part

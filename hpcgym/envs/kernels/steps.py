@@ -33,6 +33,7 @@ from hpcgym.engine.machines.limited.rows import machine_of, run_under_limits
 from hpcgym.engine.machines.nodes.rows import nodes_of, run_on_nodes, run_restricted_on_nodes
 from hpcgym.engine.machines.pool.rows import run_on_pool, run_restricted_on_pool
 from hpcgym.engine.orders.scores import forget_bounds
+from hpcgym.engine.passes.restricted_rows import moves
 from hpcgym.engine.state import ALL_PASSES, AN_ORDER, FOREVER, NOBODY
 from hpcgym.envs.core.arrays import (
     BEGIN,
@@ -58,7 +59,7 @@ from hpcgym.envs.kernels.beginning import begin
 from hpcgym.envs.kernels.corun import act_on_pairs, serve, show_pairs
 from hpcgym.envs.kernels.intervals import interval_is_over, next_stop, weigh
 from hpcgym.envs.kernels.limited import control, observe_power
-from hpcgym.envs.kernels.moving import jobs_here, moves, order_as_seen, queued
+from hpcgym.envs.kernels.moving import jobs_here, order_as_seen, queued
 from hpcgym.envs.kernels.observe import ON_AT, observe
 from hpcgym.envs.kernels.terms import step_of_log
 
