@@ -67,7 +67,9 @@ Backfilling
     reservation, until there are K. Then the other queued jobs, in backfill order: who can start
     now, beside all that, starts; the rest have none. Rule 16 holds of the first reservation.
 23. slurm, per-timestamp passes only: a pass at an event starts jobs in primary order until one does
-    not fit. A second kind of pass comes bf_interval after the last of its kind if anything has
+    not fit, or default_queue_depth and one more have been looked at. At multiples of sched_interval
+    there is no such bound. If it has left jobs out for it, a pass follows at the next of these
+    times, as at an event, unless there is an event before. A second kind of pass comes bf_interval after the last of its kind if anything has
     happened since, that very second included, or if jobs waited at that last one; else it comes
     at the next event, and the first with the first event. With an event it follows the one there.
     It drops all
@@ -169,6 +171,7 @@ from typing import Any
 from slow_predictions import Estimator, features
 
 EASY = ("easy", "until-shadow")
+TOO_MANY = "too many to look at"
 INCREMENTS = (60, 300, 900, 1800, 3600, 7200, 18000, 36000, 72000, 180000, 360000)
 
 
@@ -338,6 +341,7 @@ def settings_of_slurm(backfill: str) -> dict[str, int] | None:
         return None
     usual = {"bf_interval": 30, "bf_max_job_test": 500, "bf_window": 1440}
     usual |= {"bf_resolution": 60, "bf_window_linear": 0}
+    usual |= {"default_queue_depth": 100, "sched_interval": 60}
     given = dict(part.split("=") for part in text.split("+") if part)
     return {**usual, "bf_job_part_count_reserve": 0, **{k: int(v) for k, v in given.items()}}
 
@@ -384,6 +388,7 @@ class Simulation:
         self.joined: dict[int, int] = {}  # number -> when it ends in profiles, rule 23
         self.plan_due: int | None = None  # when one of the second kind is, rule 23
         self.last_planned: int | None = None  # when the last one was
+        self.all_due: int | None = None  # when a pass at an event looks at all, rule 23
         self.happened = False  # whether a pass has another reason, too
         for order in (rules["policy"], rules["backfill_order"]):
             if hasattr(order, "begin"):  # it looks at what has terminated
@@ -445,7 +450,7 @@ class Simulation:
                 self.renew(now)
                 for job in submitted:
                     self.submit(job, now)
-                self.happened = bool(ended or submitted or due)
+                self.happened = bool(ended or submitted or due or self.all_due == now)
                 if self.happened or self.plan_due == now:
                     self.schedule(now)
             else:
@@ -487,8 +492,7 @@ class Simulation:
         if self.due is not None:
             return self.due
         times = [min(job.end, job.predicted_end) for job in self.running]
-        if self.plan_due is not None:
-            times.append(self.plan_due)
+        times += [due for due in (self.plan_due, self.all_due) if due is not None]
         if self.coming:
             times.append(self.coming[-1].submit)
         return min(times + self.reopenings())
@@ -700,9 +704,11 @@ class Simulation:
         self.queue.append(job)
         self.queue.sort(key=lambda job: job.number)
 
-    def start_in_order(self, now: int) -> Job | None:
-        """Start jobs in primary order; return the first that does not fit."""
-        for job in self.primary_order(now):
+    def start_in_order(self, now: int, most: int | None = None) -> Job | str | None:
+        """Start jobs in primary order; return the first that does not fit, or TOO_MANY."""
+        for looked, job in enumerate(self.primary_order(now)):
+            if looked == most:
+                return TOO_MANY
             if self.barred(job):
                 continue
             if not self.fits(job, now):
@@ -784,7 +790,11 @@ class Simulation:
         every = self.slurm["bf_interval"]
         self.drop_reservations()
         self.join_ends(now)
-        self.start_in_order(now)
+        interval, self.all_due, most = self.slurm["sched_interval"], None, None
+        if now % interval:
+            most = self.slurm["default_queue_depth"] + 1
+        if self.start_in_order(now, most) is TOO_MANY:
+            self.all_due = (now // interval + 1) * interval
         if self.plan_due is None:
             last = self.last_planned
             self.plan_due = now if last is None else max(now, last + every)
@@ -825,8 +835,8 @@ class Simulation:
             if not last:
                 raised = (ends[0] // 30 + 1) * 30
                 span = 30
-            while raised + span < ends[0]:
-                span = self.wider(span)
+            if raised + span < ends[0]:
+                span = self.wider(span, ends[0] - raised)
             together = [end for end in ends if end <= raised + span]
             last.update(dict.fromkeys(together, together[-1]))
             ends = ends[len(together) :]
@@ -834,9 +844,14 @@ class Simulation:
             job.number: last.get(job.predicted_end, job.predicted_end) for job in self.running
         }
 
-    def wider(self, span: int) -> int:
+    def wider(self, span: int, least: int) -> int:
+        """The first span that reaches so far."""
         linear = self.slurm["bf_window_linear"]
-        return span + linear if linear else 2 * span
+        if linear:  # one by one takes too long where ends are years apart
+            return span + math.ceil((least - span) / linear) * linear
+        while span < least:
+            span *= 2
+        return span
 
     def reserved_in(self, job: Job) -> tuple[int, int]:
         """When the reservation of a job begins and ends in profiles."""

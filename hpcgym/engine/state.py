@@ -60,6 +60,8 @@ RULES = (
     # where there are passes at times of their own
     "resolution",  # [s] reservations begin and end in the plan at multiples of it
     "linear",  # [s] by which spans grow in which jobs end together, 0: they double
+    "at_events",  # queued jobs that a pass at an event looks at
+    "all_every",  # [s] at multiples of it such a pass looks at all of them
     "keeps",  # 1 if a job that was selected and does not fit stays selected until it starts
     "managed",  # 1 if idle processors are switched off, see engine/idle_power.py
     "timeout",  # [s] of idleness, after which they are
@@ -111,6 +113,7 @@ _PRESENT = (
     # where that is done at times of its own, see engine/passes/looks.py
     "due",  # [s] when the next pass makes reservations, FOREVER if nothing is to be done then
     "look",  # [s] the same, whether or not there is anything to be done; -1 before the first event
+    "all_due",  # [s] when a pass looks at all jobs, FOREVER if none was left out at the last event
     "waited",  # 1 if looks go on though nothing happens; on pools, if jobs waited at the last
     # of looks on nodes, by what Slurm takes for changes
     "by_plan",  # 1 if the plan says whether looks go on
@@ -122,7 +125,7 @@ _PRESENT = (
 )
 SIM = whole_numbers(*RULES, *_PRESENT)
 #: What a simulation needs to know to go on with looks by the clock.
-LOOKS = ("due", "look", "waited", "had_planned")
+LOOKS = ("due", "look", "waited", "had_planned", "all_due")
 
 JOBS = records(  # read-only, but for KILL
     ("submit", np.int64),  # [s]
@@ -254,7 +257,7 @@ def make_state(
         sim[name] = value
     sim.free = sim.capacity = processors
     sim.head = sim.last_reserved = sim.shadow = sim.selected = sim.look = -1
-    sim.first_reserved = sim.due = sim.beyond = FOREVER
+    sim.first_reserved = sim.due = sim.all_due = sim.beyond = FOREVER
     progress = np.empty(n_jobs, PROGRESS)
     progress["start"] = -1
     progress["promised"] = -1

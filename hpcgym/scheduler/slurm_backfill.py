@@ -27,6 +27,9 @@ class SlurmBackfill:
     bf_resolution : [s] plans have reservations begin and end at multiples of it.
     bf_window_linear : [s] by which the spans grow within which running jobs count as ending
         together, as Slurm tries when a job can start; 0: they double.
+    default_queue_depth : how many queued jobs a pass at an event looks at, and one more, as Slurm
+        counts.
+    sched_interval : [s] at multiples of it such a pass looks at all queued jobs.
 
     Raises
     ------
@@ -47,6 +50,8 @@ class SlurmBackfill:
     bf_job_part_count_reserve: int = 0
     bf_resolution: int = 60
     bf_window_linear: int = 0
+    default_queue_depth: int = 100
+    sched_interval: int = 60
 
     def __post_init__(self) -> None:
         for each in fields(self):

@@ -212,6 +212,8 @@ def planning_rules(scheduler: Scheduler) -> dict[str, int]:
         "window": 60 * slurm.bf_window,
         "resolution": slurm.bf_resolution,
         "linear": slurm.bf_window_linear,
+        "at_events": slurm.default_queue_depth + 1,  # as Slurm counts
+        "all_every": slurm.sched_interval,
     }
 
 

@@ -179,7 +179,8 @@ def check_events(result: Result, line: Timeline, delays: tuple[int, int]) -> lis
     """Find jobs that start when nothing is submitted and nothing ends, nor did before the delay."""
     start, happens = line.time[line.start], line.submission | line.termination
     if result.scheduler.slurm is not None:
-        happens = happens | _looked_at(result, line)
+        all_every = result.scheduler.slurm.sched_interval
+        happens = happens | _looked_at(result, line) | (line.time % all_every == 0)
     events = line.time[happens]
     by_event = started_by_event(start, events, delays)
     wrong = decided(result.workload) & ~by_event

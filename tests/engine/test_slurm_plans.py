@@ -16,13 +16,14 @@ from hpcgym.cluster import Cluster
 from hpcgym.workload.model import Workload
 
 SLURM = st.builds(
-    "slurm:bf_interval={}+bf_resolution={}+bf_window_linear={}+{}".format,
+    "slurm:bf_interval={}+bf_resolution={}+bf_window_linear={}+{}{}".format,
     st.sampled_from([1, 30, 77, 600]),
     st.sampled_from([1, 7, 60, 300]),
     st.sampled_from([0, 0, 1, 45]),
     st.sampled_from(
         ["bf_max_job_test=500", "bf_job_part_count_reserve=2", "bf_max_job_test=3+bf_window=1"]
     ),
+    st.sampled_from(["", "", "+default_queue_depth=1", "+default_queue_depth=2+sched_interval=45"]),
 )
 
 

@@ -28,17 +28,18 @@ from hpcgym.engine.state import (
 def next_planned_pass(
     sim, jobs, progress, users, history, blocks, entries, freed, idle, ended, machine, stop_time
 ):
-    """Advance to the next event, or to the next look that is due.
+    """Advance to the next event, or to the next look or pass over all jobs that is due.
 
     Orders that are worked out anew at each pass are asked for as before a pass at an event.
     """
-    stop = min(stop_time, sim.due)
+    due = min(sim.due, sim.all_due)
+    stop = min(stop_time, due)
     if next_pass(sim, jobs, progress, users, history, blocks, entries, freed, idle, ended, stop):
         return True
-    if sim.asked != 0 or sim.due > stop_time or sim.due == FOREVER:
+    if sim.asked != 0 or due > stop_time or due == FOREVER:
         return False
-    sim.woken = 1
-    return go_to(sim, sim.due)
+    sim.woken = np.int64(due < sim.all_due)
+    return go_to(sim, due)
 
 
 @jit_part

@@ -194,11 +194,21 @@ def planning_of(
     def start_in_order(
         sim, jobs, keys, scores, progress, blocks, entries, profile, line, idle, machine
     ):  # fmt: skip
-        """Start jobs in primary order until one does not fit beside the running jobs."""
+        """Start jobs in primary order until one does not fit beside the running jobs.
+
+        Under Slurm only the first are looked at, but now and then all.
+        """
         sim.changed = 1  # what was planned does not hold
         sim.head = -1
+        sim.all_due = FOREVER
+        looked = ALL_JOBS
+        if sim.every > 0 and sim.time % sim.all_every != 0:
+            looked = sim.at_events
         most = ALL_JOBS if bars else sim.free + 1
         for i in range(line_up(sim, jobs, scores, blocks, entries, line, most)):
+            if i == looked:
+                sim.all_due = (sim.time // sim.all_every + 1) * sim.all_every
+                return
             job = line[i].job
             if barred(machine, job):
                 continue
