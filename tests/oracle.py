@@ -71,7 +71,9 @@ Backfilling
     happened since, that very second included, or if jobs waited at that last one; else it comes
     at the next event, and the first with the first event. With an event it follows the one there.
     It drops all
-    reservations and takes the first bf_max_job_test jobs in primary order. Each is given the
+    reservations and takes the first bf_max_job_test jobs in primary order; of the jobs of one user
+    only bf_max_job_user (0: any number), the others of that user are none of the first. Who rule 24
+    passes over is one of the first, but does not count for its user. Each is given the
     earliest time as in rule 22, at which it also fits in the second in which it ends: it starts if
     that is now; it has a reservation if that is at most 60 bf_window from now, and fewer than
     bf_job_part_count_reserve (0: any number) have one; else nothing is kept of it. Rule 16 holds of
@@ -339,7 +341,8 @@ def settings_of_slurm(backfill: str) -> dict[str, int] | None:
     usual = {"bf_interval": 30, "bf_max_job_test": 500, "bf_window": 1440}
     usual |= {"bf_resolution": 60, "bf_window_linear": 0}
     given = dict(part.split("=") for part in text.split("+") if part)
-    return {**usual, "bf_job_part_count_reserve": 0, **{k: int(v) for k, v in given.items()}}
+    usual |= {"bf_job_part_count_reserve": 0, "bf_max_job_user": 0}
+    return {**usual, **{k: int(v) for k, v in given.items()}}
 
 
 # --- The simulation -------------------------------------------------------------------------
@@ -794,10 +797,17 @@ class Simulation:
         began = sum(job.start == now for job in self.running)
         self.join_ends(now)
         most = self.slurm["bf_job_part_count_reserve"] or math.inf
-        kept, head = 0, None
-        for job in self.primary_order(now)[: self.slurm["bf_max_job_test"]]:
+        most_of_user = self.slurm["bf_max_job_user"] or math.inf
+        looked, of_user, kept, head = 0, {}, 0, None
+        for job in self.primary_order(now):
+            if of_user.get(job.user, 0) >= most_of_user:
+                continue
+            if looked == self.slurm["bf_max_job_test"]:
+                break
+            looked += 1
             if self.barred(job):
                 continue
+            of_user[job.user] = of_user.get(job.user, 0) + 1
             self.reserve(job, now)
             if job.reservation == now:
                 self.start(job, now, backfilled=head is not None)

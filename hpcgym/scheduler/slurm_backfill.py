@@ -9,7 +9,7 @@ from hpcgym.errors import HpcgymError, is_number, unknown
 
 NAME = "slurm"
 _MOST = 10**9
-_MAY_BE_ZERO = ("bf_job_part_count_reserve", "bf_window_linear")
+_MAY_BE_ZERO = ("bf_job_part_count_reserve", "bf_window_linear", "bf_max_job_user")
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,8 @@ class SlurmBackfill:
     bf_resolution : [s] plans have reservations begin and end at multiples of it.
     bf_window_linear : [s] by which the spans grow within which running jobs count as ending
         together, as Slurm tries when a job can start; 0: they double.
+    bf_max_job_user : how many queued jobs of one user such a pass looks at; 0: any number. It skips
+        the others, which do not count in ``bf_max_job_test``.
 
     Raises
     ------
@@ -47,6 +49,7 @@ class SlurmBackfill:
     bf_job_part_count_reserve: int = 0
     bf_resolution: int = 60
     bf_window_linear: int = 0
+    bf_max_job_user: int = 0
 
     def __post_init__(self) -> None:
         for each in fields(self):

@@ -55,3 +55,36 @@ def test_random_cases_with_partitions(
 ) -> None:
     cluster, workload, rules = case
     assert_same_on_nodes(cluster, workload, {**rules, "backfill": backfill, "hold": None})
+
+
+OF_USERS = st.builds(
+    "slurm:bf_interval={}+bf_max_job_user={}+{}".format,
+    st.sampled_from([77, 600, 3000]),
+    st.sampled_from([1, 1, 2, 3]),
+    st.sampled_from(
+        ["bf_max_job_test=500", "bf_job_part_count_reserve=2", "bf_max_job_test=3", "bf_window=1"]
+    ),
+)
+
+
+@settings(max_examples=200)
+@given(workloads(), st.data(), OF_USERS)
+def test_random_cases_with_few_jobs_of_each_user(
+    workload: Workload, data: st.DataObject, backfill: str
+) -> None:
+    rules = data.draw(schedulers(workload))
+    for order in ("policy", "backfill_order"):
+        if not isinstance(rules[order], str) and not any(rules[order]):
+            rules[order] = "fcfs"
+    assert_same(workload, {**rules, "backfill": backfill, "passes": "per-timestamp", "hold": None})
+
+
+@pytest.mark.compiled
+@settings(max_examples=200)
+@given(st.one_of(node_cases(), partitioned_cases()), OF_USERS)
+@pytest.mark.filterwarnings("ignore:.*its jobs are in none of the machine's partitions")
+def test_random_cases_on_nodes_with_few_jobs_of_each_user(
+    case: tuple[Cluster, Workload, dict[str, Any]], backfill: str
+) -> None:
+    cluster, workload, rules = case
+    assert_same_on_nodes(cluster, workload, {**rules, "backfill": backfill, "hold": None})
