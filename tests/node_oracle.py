@@ -551,8 +551,8 @@ class NodeSimulation(Simulation):
                     break
             if time is None:
                 return 0, None
-            while left and left[0][0] > raised + span:
-                span = self.wider(span)
+            if left and left[0][0] > raised + span:
+                span = self.wider(span, left[0][0] - raised)
 
     def planned(self, now: int) -> list[tuple[int, Nodes]]:
         """Return (time, what each node has free from then on until the next), from now on."""

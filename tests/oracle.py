@@ -69,11 +69,13 @@ Backfilling
 23. slurm, per-timestamp passes only: a pass at an event starts jobs in primary order until one does
     not fit, or default_queue_depth and one more have been looked at. At multiples of sched_interval
     there is no such bound. If it has left jobs out for it, a pass follows at the next of these
-    times, as at an event, unless there is an event before. A second kind of pass comes bf_interval after the last of its kind if anything has
-    happened since, that very second included, or if jobs waited at that last one; else it comes
-    at the next event, and the first with the first event. With an event it follows the one there.
-    It drops all
-    reservations and takes the first bf_max_job_test jobs in primary order. Each is given the
+    times, as at an event, unless there is an event before. A second kind of pass comes bf_interval
+    after the last of its kind if anything has happened since, that very second included, or if jobs
+    waited at that last one; else it comes at the next event, and the first with the first event.
+    With an event it follows the one there. It drops all reservations and takes the first
+    bf_max_job_test jobs in primary order; of the jobs of one user only bf_max_job_user (0: any
+    number), the others of that user are none of the first. Who rule 24 passes over is one of the
+    first, but does not count for its user. Each is given the
     earliest time as in rule 22, at which it also fits in the second in which it ends: it starts if
     that is now; it has a reservation if that is at most 60 bf_window from now, and fewer than
     bf_job_part_count_reserve (0: any number) have one; else nothing is kept of it. Rule 16 holds of
@@ -343,7 +345,8 @@ def settings_of_slurm(backfill: str) -> dict[str, int] | None:
     usual |= {"bf_resolution": 60, "bf_window_linear": 0}
     usual |= {"default_queue_depth": 100, "sched_interval": 60}
     given = dict(part.split("=") for part in text.split("+") if part)
-    return {**usual, "bf_job_part_count_reserve": 0, **{k: int(v) for k, v in given.items()}}
+    usual |= {"bf_job_part_count_reserve": 0, "bf_max_job_user": 0}
+    return {**usual, **{k: int(v) for k, v in given.items()}}
 
 
 # --- The simulation -------------------------------------------------------------------------
@@ -804,10 +807,17 @@ class Simulation:
         began = sum(job.start == now for job in self.running)
         self.join_ends(now)
         most = self.slurm["bf_job_part_count_reserve"] or math.inf
-        kept, head = 0, None
-        for job in self.primary_order(now)[: self.slurm["bf_max_job_test"]]:
+        most_of_user = self.slurm["bf_max_job_user"] or math.inf
+        looked, of_user, kept, head = 0, {}, 0, None
+        for job in self.primary_order(now):
+            if of_user.get(job.user, 0) >= most_of_user:
+                continue
+            if looked == self.slurm["bf_max_job_test"]:
+                break
+            looked += 1
             if self.barred(job):
                 continue
+            of_user[job.user] = of_user.get(job.user, 0) + 1
             self.reserve(job, now)
             if job.reservation == now:
                 self.start(job, now, backfilled=head is not None)

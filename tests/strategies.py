@@ -101,6 +101,7 @@ DEPTHS = (
     "slurm:bf_interval=600+bf_resolution=1+bf_window_linear=1",
     "slurm:bf_interval=300+bf_resolution=300+bf_window_linear=70",
     "slurm:bf_interval=700+bf_resolution=7",
+    "slurm:bf_interval=700+bf_max_job_user=1",
     "slurm:bf_interval=700+default_queue_depth=1+sched_interval=45",
 )
 #: More than one reservation.

@@ -101,9 +101,7 @@ def _slurm_text(path: str) -> str:
     conf = read_slurm_conf(path)
     lines = [cluster_toml(conf.cluster)]
     if conf.cluster.partitions:
-        lines.append(
-            "# Partitions; a job gets nodes of its own one, and must keep to its MaxTime, MaxNodes:"
-        )
+        lines.append("# Partitions; a job gets nodes of its own one, which must let it run:")
         lines += [f"# {one.name}: {_limits(one)}" for one in conf.cluster.partitions]
         lines.append("")
     try:
@@ -127,11 +125,17 @@ def _limits(partition: Partition) -> str:
 
     nodes = len(partition.nodes)
     longest = partition.max_time_s
+    allowed = partition.allow_accounts
+    denied = () if allowed else partition.deny_accounts
     told = [
         (True, f"{nodes} node{'' if nodes == 1 else 's'}"),
         (partition.default, "default"),
         (longest is not None, f"at most {duration(longest or 0)}"),
         (partition.max_nodes is not None, f"at most {partition.max_nodes} nodes a job"),
+        (partition.min_nodes > 1, f"at least {partition.min_nodes} nodes a job"),
+        (bool(allowed), f"accounts {', '.join(allowed)}"),
+        (bool(denied), f"no account {', '.join(denied)}"),
+        (bool(partition.allow_qos), f"QOS {', '.join(partition.allow_qos)}"),
         (partition.priority_tier != 1, f"tier {partition.priority_tier}"),
         (partition.exclusive, "whole nodes"),
         (not partition.up, "down"),

@@ -17,11 +17,11 @@ _COMMA = re.compile(r",(?![^\[\]]*\])")  # outside brackets
 class Partition:
     """A set of nodes with a name, which jobs ask for; partitions may overlap.
 
-    A job gets nodes of its partition alone, and must not ask for more time, or need more nodes,
-    than it lets a job have: ``max_time_s``, ``default_time_s`` and ``max_nodes``
-    (:mod:`hpcgym.workload.partition_limits`). ``priority_tier`` and ``priority_factor`` count where
-    a slurm.conf is the scheduler (:mod:`hpcgym.scheduler.slurm_conf`). The others are read from it
-    (its man page, "PARTITION CONFIGURATION"), and no simulation goes by them yet.
+    A job gets nodes of its partition alone, and must be one that it lets run, by time, nodes,
+    account and QOS (:mod:`hpcgym.workload.partition_limits`). ``priority_tier`` and
+    ``priority_factor`` count where a slurm.conf is the scheduler
+    (:mod:`hpcgym.scheduler.slurm_conf`). ``qos``, ``exclusive`` and ``up`` are read from it (its
+    man page, "PARTITION CONFIGURATION"), and no simulation goes by them yet.
 
     Attributes
     ----------
@@ -30,10 +30,11 @@ class Partition:
     default : whether jobs that name no partition are in it.
     max_time_s, default_time_s : the longest that a job may ask for, and what one asks for that does
         not say [s]; None: no limit, or the longest.
-    min_nodes, max_nodes : of a job; no most if None.
+    min_nodes, max_nodes : of a job: on the most, and the fewest, that hold it; no most if None.
     priority_tier : jobs of a higher one are served first.
     priority_factor : ``PriorityJobFactor``, what counts as the partition's part of priorities.
-    allow_accounts, deny_accounts, allow_qos : names; empty: all, nobody, all.
+    allow_accounts, deny_accounts, allow_qos : names, or numbers that have none; empty: all, nobody,
+        all. With ``allow_accounts``, ``deny_accounts`` does not count.
     qos : the QOS whose limits hold for the whole partition, if there is one.
     exclusive : whether each job has whole nodes.
     up : whether jobs may start.

@@ -56,6 +56,7 @@ RULES = (
     # where reservations are made anew; else all 0
     "every",  # [s] from one such pass to the next, 0: each pass is one
     "tested",  # queued jobs that it looks at, ALL_JOBS
+    "tested_of_user",  # how many of one user, 0: any number
     "window",  # [s] from the pass on in which reservations begin, FOREVER
     # where there are passes at times of their own
     "resolution",  # [s] reservations begin and end in the plan at multiples of it
@@ -159,6 +160,9 @@ LINE = records(
     ("reserved", np.int64),  # [s] start time reserved now
     ("loose", np.int64),  # why it may be earlier now, 0 if it may not, where each has one
     ("reserved_at", np.int64),  # [s] at which pass, where each makes reservations anew
+    # where a pass looks at so many jobs of one user: by job the first one of its user, and by that
+    ("user", np.int64),
+    ("tested", np.int64),  # how many this pass has looked at
     # by job, where each has a reservation: see hpcgym.engine.machines.pool.earlier
     ("begins", np.int64),  # the step of the profile at which it begins, and that at which it ends
     ("ends", np.int64),

@@ -55,7 +55,7 @@ def reasons_at(
     result: Result,
     rows: NDArray[np.int64],
     at: Moment,
-    before: NDArray[np.int64],
+    unseen: NDArray[np.bool_],
     barred: NDArray[np.bool_],
     needs: Needs | None,
 ) -> NDArray[np.int8]:
@@ -64,7 +64,7 @@ def reasons_at(
     Parameters
     ----------
     rows : of the jobs, (k,).
-    before : how many jobs the pass looked at before each of them, (k,); for Slurm alone.
+    unseen : whether a pass that back-fills does not look at each, (k,) bool; for Slurm alone.
     barred : whether each would exceed a quota, (k,) bool.
     needs : what jobs ask of nodes, None on a pool.
 
@@ -72,7 +72,7 @@ def reasons_at(
     -------
     Places in :data:`REASONS`, (k,) int8.
     """
-    scheduler, slurm = result.scheduler, result.scheduler.slurm
+    scheduler = result.scheduler
     width = result.workload.requested_processors[rows]
     tests = [("quota", barred), ("processors", width > at.free)]
     if needs is not None:
@@ -80,9 +80,9 @@ def reasons_at(
         anywhere[:, 1:][:, _of_partitions(result)] = 0
         tests.append(("nodes", ~have_room(result, rows, at.time, anywhere)))
         tests.append(("partition", ~have_room(result, rows, at.time, needs)))
-    if slurm is not None:
+    if scheduler.slurm is not None:
         tests.append(("clock", np.full(len(rows), not at.looked)))
-        tests.append(("unseen", before >= slurm.bf_max_job_test))
+        tests.append(("unseen", unseen))
     if scheduler.backfill == "conservative" or scheduler.plans_anew:
         return _first(tests, "plan")
     tests.append(("hold", (rows == at.head) | (at.head == -1)))
@@ -146,7 +146,7 @@ def waited_for(result: Result, job: int, passes: Sequence[Pass]) -> dict[str, in
     needs, names = needs_of_nodes(result), list(REASONS)
     row = np.array([job])
     for one, spent in _with_times(passes, start):
-        told = np.array([one.before]), np.array([bool(one.quotas)])
+        told = np.array([one.unseen]), np.array([bool(one.quotas)])
         name = names[int(reasons_at(result, row, one.at, *told, needs)[0])]
         seconds[name] = seconds.get(name, 0) + spent
     return {name: spent for name, spent in seconds.items() if spent > 0}

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from hpcgym.errors import HpcgymError, check_choice
 from hpcgym.explanation.reasons import REASONS, needs_of_nodes, reasons_at
-from hpcgym.explanation.watching import can_watch, exceeding, moment_of, places, queued, said_before
+from hpcgym.explanation.watching import can_watch, exceeding, moment_of, queued, said_before, unseen
 from hpcgym.naming import NAMED
 from hpcgym.progress import silence
 from hpcgym.schedule.result import Result
@@ -103,18 +103,16 @@ class _Watched:
         self.time, self.came = at.time, self.came + len(coming)
         self.queue = queued(self.arrays, np.concatenate((self.queue, coming)))
         barred = np.any(exceeding(self.simulation, self.queue), axis=1)
-        self.codes = reasons_at(self.result, self.queue, at, self._before(), barred, self.needs)
+        self.codes = reasons_at(self.result, self.queue, at, self._unseen(), barred, self.needs)
         self.passes += 1
         if self.passes % _EVERY == 0:
             self.progress(self.came, len(self.seconds))
 
-    def _before(self) -> NDArray[np.int64]:
-        """Return how many jobs the pass looked at before each in the queue; 0 but for Slurm."""
-        if self.result.scheduler.slurm is None:
-            return np.zeros(len(self.queue), np.int64)
-        now = self.arrays.progress["start"] == self.time
-        looked = np.union1d(self.queue, queued(self.arrays, np.flatnonzero(now), with_filled=True))
-        return places(self.arrays, looked)[np.searchsorted(looked, self.queue)]
+    def _unseen(self) -> NDArray[np.bool_]:
+        """Return which jobs in the queue the pass does not look at; none but for Slurm."""
+        now = np.flatnonzero(self.arrays.progress["start"] == self.time)
+        looked = np.union1d(self.queue, now)
+        return np.isin(self.queue, unseen(self.result, self.simulation, looked))
 
 
 def waits_by(result: Result, waited: pd.DataFrame, by: str) -> pd.DataFrame:

@@ -53,12 +53,14 @@ class Pass(NamedTuple):
     at : what stood then, whoever asks.
     ahead : queued jobs that were to be served before the job.
     before : as ``ahead``, with those that were back-filled in the pass.
+    unseen : whether a pass that back-fills does not look at the job, as Slurm's may not.
     quotas : those that the job would have exceeded, had it started; in their order.
     """
 
     at: Moment
     ahead: int
     before: int
+    unseen: bool
     quotas: tuple[Quota, ...]
 
 
@@ -103,7 +105,8 @@ def watch(result: Result, job: int) -> list[Pass]:
         )
         exceeded = exceeding(simulation, queued(arrays, np.array([job])))
         quotas = tuple(known[place] for place in np.flatnonzero(exceeded.any(axis=0)))
-        passes.append(Pass(moment_of(arrays), ahead, before, quotas))
+        missed = job in unseen(result, simulation, waited)
+        passes.append(Pass(moment_of(arrays), ahead, before, missed, quotas))
 
     simulation.after_pass = note
     simulation.drive(start)
@@ -157,6 +160,28 @@ def queued(
         filled = arrays.progress["marks"][rows] // state.BACKFILLED % 2 == 1
         waits |= (start == arrays.sim.time) & filled
     return rows[waits]
+
+
+def unseen(result: Result, simulation: Simulation, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return which queued jobs a pass of Slurm's that back-fills does not look at, int64.
+
+    ``rows``: of all jobs that were queued as the pass began, and perhaps of others.
+    """
+    slurm, arrays = result.scheduler.slurm, simulation.arrays
+    if slurm is None:
+        return np.zeros(0, np.int64)
+    rows = queued(arrays, rows, with_filled=True)
+    rows = rows[np.argsort(places(arrays, rows))]
+    if slurm.bf_max_job_user == 0:
+        return rows[slurm.bf_max_job_test :]
+    barred = exceeding(simulation, rows).any(axis=1) & (arrays.progress["start"][rows] < 0)
+    users = result.workload.user_id[rows].tolist()
+    of_user, seen = dict.fromkeys(users, 0), list[int]()
+    for place, user in enumerate(users):
+        if of_user[user] < slurm.bf_max_job_user and len(seen) < slurm.bf_max_job_test:
+            seen.append(place)
+            of_user[user] += not barred[place]
+    return np.delete(rows, seen)
 
 
 def places(arrays: state.Prepared, rows: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -95,7 +95,7 @@ def replay_on_slurm(
     machine = _machine(workload, conf, cluster)
     cores = cores_of(machine)
     jobs = _in_minutes(workload)
-    _check(jobs)
+    _check(jobs, rules)
     simulated = simulate(jobs, rules, cluster=machine)  # which says what does not fit
     every_s = 0 if rules.slurm is None else rules.slurm.bf_interval
     even_s = MINUTE_S if rules.slurm is None else math.lcm(MINUTE_S, rules.slurm.bf_resolution)
@@ -152,7 +152,7 @@ def _in_minutes(workload: Workload) -> Workload:
     return workload.with_columns(requested_time=whole).counted({_ROUNDED: changed})
 
 
-def _check(workload: Workload) -> None:
+def _check(workload: Workload, rules: Scheduler) -> None:
     """Raise a WorkloadError of jobs that cannot be replayed."""
     if not len(workload):
         raise WorkloadError("there are no jobs to replay")
@@ -163,6 +163,12 @@ def _check(workload: Workload) -> None:
         )
     if workload.units is not None:
         raise WorkloadError("a replay on Slurm knows processors only, and jobs here have units")
+    of_user = 0 if rules.slurm is None else rules.slurm.bf_max_job_user
+    if of_user and len(np.unique(workload.user_id)) > 1:
+        raise WorkloadError(
+            f"a replay on Slurm runs all jobs as one user, and bf_max_job_user={of_user} is of each"
+            " user: leave it out, or take the jobs of one user"
+        )
     short = workload.run_time < 1
     if short.any():
         job = int(np.flatnonzero(short)[0])

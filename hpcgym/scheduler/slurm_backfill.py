@@ -9,7 +9,7 @@ from hpcgym.errors import HpcgymError, is_number, unknown
 
 NAME = "slurm"
 _MOST = 10**9
-_MAY_BE_ZERO = ("bf_job_part_count_reserve", "bf_window_linear")
+_MAY_BE_ZERO = ("bf_job_part_count_reserve", "bf_window_linear", "bf_max_job_user")
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,8 @@ class SlurmBackfill:
     bf_resolution : [s] plans have reservations begin and end at multiples of it.
     bf_window_linear : [s] by which the spans grow within which running jobs count as ending
         together, as Slurm tries when a job can start; 0: they double.
+    bf_max_job_user : how many queued jobs of one user such a pass looks at; 0: any number. It skips
+        the others, which do not count in ``bf_max_job_test``.
     default_queue_depth : how many queued jobs a pass at an event looks at, and one more, as Slurm
         counts.
     sched_interval : [s] at multiples of it such a pass looks at all queued jobs.
@@ -50,6 +52,7 @@ class SlurmBackfill:
     bf_job_part_count_reserve: int = 0
     bf_resolution: int = 60
     bf_window_linear: int = 0
+    bf_max_job_user: int = 0
     default_queue_depth: int = 100
     sched_interval: int = 60
 

@@ -54,8 +54,8 @@ def needs_on(workload: Workload, cluster: Cluster) -> NDArray[np.int64]:
 
     Raises
     ------
-    WorkloadError : a job that never fits, or asks for what the machine does not have, or for more
-        than its partition lets it have.
+    WorkloadError : a job that never fits, asks for what the machine does not have, or is one that
+        its partition does not let run.
     """
     if not cluster.groups:
         return np.column_stack([np.ones(len(workload), np.int64), workload.requested_processors])

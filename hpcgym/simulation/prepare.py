@@ -123,6 +123,9 @@ def prepare(
         # where they are learned, the requested times hold their places
         times = jobs["requested"] if times is None else times
         holding.hold_back(jobs, times, hold.numbers(cluster.processors), start.line)
+    if start.sim.tested_of_user > 0:
+        _, first, of_job = np.unique(workload.user_id, return_index=True, return_inverse=True)
+        start.line["user"] = first[of_job]
     if len(workload) and start.sim.managed:
         all_idle(start, int(workload.submit_time[0]), cluster.processors)
     return state.Prepared(jobs, keys, scores, users, *start)
@@ -209,6 +212,7 @@ def planning_rules(scheduler: Scheduler) -> dict[str, int]:
     return {
         "every": slurm.bf_interval,
         "tested": slurm.bf_max_job_test,
+        "tested_of_user": slurm.bf_max_job_user,
         "window": 60 * slurm.bf_window,
         "resolution": slurm.bf_resolution,
         "linear": slurm.bf_window_linear,

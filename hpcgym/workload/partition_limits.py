@@ -1,7 +1,7 @@
-"""What partitions let a job ask for: MaxTime, MaxNodes and DefaultTime of Slurm.
+"""Which jobs partitions let run, by time, nodes, account and QOS; and their usual requested times.
 
-Jobs that ask for more would wait for ever, as in Slurm with ``EnforcePartLimits=NO``. Jobs of none
-of the machine's partitions have no such limits.
+Others would wait for ever, as in Slurm with ``EnforcePartLimits=NO``. Jobs of none of the machine's
+partitions have no such limits.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from hpcgym.cluster import Cluster, Partition
 from hpcgym.errors import WorkloadError
 from hpcgym.workload.model import Workload
 from hpcgym.workload.needs import needs_of
-from hpcgym.workload.partitions import partitions_of
+from hpcgym.workload.partitions import called_in, partitions_of
 
 #: The reason by which :func:`within_limits` counts the jobs that it drops.
-OVER_LIMITS = "dropped: asks for more than its partition lets a job have"
+OVER_LIMITS = "dropped: its partition does not let it run"
 _BY_DEFAULT = "repaired: requested_time taken from the DefaultTime or MaxTime of its partition"
 
 Mask = NDArray[np.bool_]
 
 
 def check_limits(workload: Workload, cluster: Cluster) -> None:
-    """Say so if a job asks for more than its partition lets a job have.
+    """Say so if a job's partition does not let it run.
 
     Raises
     ------
@@ -88,22 +88,57 @@ def with_default_times(workload: Workload, partitions: Sequence[Partition]) -> W
 
 
 def _over(workload: Workload, cluster: Cluster) -> Iterator[tuple[Mask, str]]:
-    """Return which jobs ask for more than a limit, (n_jobs,), and what they do, for each limit."""
-    limited = [one for one in cluster.partitions if (one.max_time_s, one.max_nodes) != (None, None)]
+    """Return which jobs a limit does not let run, (n_jobs,), and why, for each limit."""
+    limited = [one for one in cluster.partitions if any(_limits(one))]
     if not limited:
         return
     named = partitions_of(workload)
     for one in limited:
-        mine: Mask = np.equal(named, one.name).astype(np.bool_)
-        if one.max_time_s is not None:
-            over = mine & (workload.requested_time > one.max_time_s)
-            if over.any():
-                yield over, f"asks for more than {one.max_time_s} s, MaxTime of {one.name!r}"
-        if one.max_nodes is not None and mine.any():
-            over = np.zeros(len(workload), np.bool_)
-            over[mine] = fewest_nodes(workload.take(mine), cluster, one) > one.max_nodes
-            if over.any():
-                yield over, f"needs more than {one.max_nodes} nodes, MaxNodes of {one.name!r}"
+        rows = np.flatnonzero(named == one.name)
+        if not len(rows):
+            continue
+        mine = workload.take(rows)
+        for refused, why in (*_by_size(mine, cluster, one), *_by_name(mine, one)):
+            if refused.any():
+                over = np.zeros(len(workload), np.bool_)
+                over[rows] = refused
+                yield over, f"{why} of {one.name!r}"
+
+
+def _limits(one: Partition) -> tuple[object, ...]:
+    """Return what a partition limits; all false: nothing."""
+    names = one.allow_accounts, one.deny_accounts, one.allow_qos
+    return one.max_time_s is not None, one.max_nodes is not None, one.min_nodes > 1, *names
+
+
+def _by_size(workload: Workload, cluster: Cluster, one: Partition) -> Iterator[tuple[Mask, str]]:
+    """Return which jobs of a partition ask for too much or too little, and why, for each limit."""
+    if one.max_time_s is not None:
+        over = workload.requested_time > one.max_time_s
+        yield over, f"asks for more than {one.max_time_s} s, MaxTime"
+    if one.max_nodes is not None:
+        over = fewest_nodes(workload, cluster, one) > one.max_nodes
+        yield over, f"needs more than {one.max_nodes} nodes, MaxNodes"
+    if one.min_nodes > 1:
+        over = most_nodes(workload, cluster, one) < one.min_nodes
+        yield over, f"cannot have {one.min_nodes} nodes, MinNodes"
+
+
+def _by_name(workload: Workload, one: Partition) -> Iterator[tuple[Mask, str]]:
+    """Return which jobs of a partition are of accounts or QOS that it refuses, and why.
+
+    Those of unknown ones are let run. As in Slurm, DenyAccounts does not count beside
+    AllowAccounts.
+    """
+    account, qos = called_in(workload, "group_id"), called_in(workload, "queue")
+    if one.allow_accounts:
+        over = (account != "") & ~np.isin(account, one.allow_accounts)
+        yield over, "is of an account that is none of AllowAccounts"
+    elif one.deny_accounts:
+        yield np.isin(account, one.deny_accounts), "is of one of DenyAccounts"
+    if one.allow_qos:
+        over = (qos != "") & ~np.isin(qos, one.allow_qos)
+        yield over, "is of a QOS that is none of AllowQos"
 
 
 def fewest_nodes(workload: Workload, cluster: Cluster, one: Partition) -> NDArray[np.int64]:
@@ -111,14 +146,33 @@ def fewest_nodes(workload: Workload, cluster: Cluster, one: Partition) -> NDArra
 
     Those that all of its nodes do not hold need one more than it has.
     """
+    fewest = np.empty(len(workload), np.int64)
+    for rows, units, held in _kinds(workload, cluster, one):
+        together = np.cumsum(np.sort(held)[::-1])
+        fewest[rows] = np.searchsorted(together, units) + 1
+    return fewest
+
+
+def most_nodes(workload: Workload, cluster: Cluster, one: Partition) -> NDArray[np.int64]:
+    """Return on how many nodes of a partition jobs can be at most, a unit on each, (n_jobs,)."""
+    most = np.empty(len(workload), np.int64)
+    for rows, units, held in _kinds(workload, cluster, one):
+        most[rows] = np.minimum(units, np.count_nonzero(held))
+    return most
+
+
+def _kinds(
+    workload: Workload, cluster: Cluster, one: Partition
+) -> Iterator[tuple[Mask, NDArray[np.int64], NDArray[np.int64]]]:
+    """Return jobs whose units are alike, (n_jobs,) bool, by what these ask for.
+
+    With them, how many units each of them has, and how many such each empty node of a partition
+    holds.
+    """
     needs = needs_of(workload, cluster.resources)
     capacity = cluster.capacity[list(one.nodes)]
-    kinds, kind = np.unique(needs[:, 1:], axis=0, return_inverse=True)
-    fewest = np.empty(len(workload), np.int64)
-    for place, demand in enumerate(kinds):
+    demands, kind = np.unique(needs[:, 1:], axis=0, return_inverse=True)
+    for place, demand in enumerate(demands):
         asked = demand > 0
-        held = (capacity[:, asked] // demand[asked]).min(axis=1)
-        together = np.cumsum(np.sort(held)[::-1])
         mine = kind.reshape(-1) == place
-        fewest[mine] = np.searchsorted(together, needs[mine, 0]) + 1
-    return fewest
+        yield mine, needs[mine, 0], (capacity[:, asked] // demand[asked]).min(axis=1)

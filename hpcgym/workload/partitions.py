@@ -18,8 +18,13 @@ from hpcgym.workload.names import names_of
 
 def partitions_of(workload: Workload) -> NDArray[np.object_]:
     """Return the partition that each job names, (n_jobs,): a name, or the number; "" of none."""
-    numbers, place = np.unique(workload.partition, return_inverse=True)
-    names = names_of(workload, "partition")
+    return called_in(workload, "partition")
+
+
+def called_in(workload: Workload, column: str) -> NDArray[np.object_]:
+    """Return what the number of each job in a column is called, (n_jobs,): as partitions are."""
+    numbers, place = np.unique(workload.columns[column], return_inverse=True)
+    names = names_of(workload, column)
     texts = [names.get(n, str(n)) if n >= 0 else "" for n in numbers.tolist()]
     return np.array(texts, dtype=object)[place.reshape(-1)]
 

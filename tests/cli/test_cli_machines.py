@@ -207,7 +207,7 @@ def test_jobs_over_the_limits_of_their_partition_are_dropped_on_demand(tmp_path)
     assert "job 2 (row 1) asks for more than 3600 s, MaxTime of 'batch'" in run(*arguments).stderr
     assert "--unfit drop drops such jobs, counted" in run(*arguments).stderr
     value = as_json(*arguments, "--unfit", "drop")
-    assert value["cleaning"] == {"dropped: asks for more than its partition lets a job have": 1}
+    assert value["cleaning"] == {"dropped: its partition does not let it run": 1}
 
 
 SLURM_CONF = """\
@@ -219,7 +219,7 @@ PreemptType=preempt/partition_prio
 PreemptMode={mode}
 NodeName=n[1-4] CPUs=2
 PartitionName=a Nodes=n[1-4] Default=YES
-PartitionName=b Nodes=n[1-4] PriorityTier=2 MinNodes=2
+PartitionName=b Nodes=n[1-4] PriorityTier=2 MinNodes=2 LLN=YES
 """
 
 
@@ -239,7 +239,7 @@ def test_what_a_scheduler_follows_of_a_slurm_conf_is_not_called_unfollowed(tmp_p
     ]  # fmt: skip
     assert named["others"] == [
         "SchedulerParameters=bf_continue", "PreemptType=preempt/partition_prio",
-        "PreemptMode=REQUEUE", "b: MinNodes=2",
+        "PreemptMode=REQUEUE", "b: LLN=YES",
     ]  # fmt: skip
     jobs = ("simulate", "lublin:jobs=20,processors=8", "--cluster", conf, "--scheduler", conf)
     said = succeed(*jobs).stderr

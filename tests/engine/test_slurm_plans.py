@@ -15,7 +15,7 @@ from test_nodes_against_oracle import assert_same as assert_same_on_nodes
 from hpcgym.cluster import Cluster
 from hpcgym.workload.model import Workload
 
-SLURM = st.builds(
+PLANS = st.builds(
     "slurm:bf_interval={}+bf_resolution={}+bf_window_linear={}+{}{}".format,
     st.sampled_from([1, 30, 77, 600]),
     st.sampled_from([1, 7, 60, 300]),
@@ -26,8 +26,18 @@ SLURM = st.builds(
     st.sampled_from(["", "", "+default_queue_depth=1", "+default_queue_depth=2+sched_interval=45"]),
 )
 
+OF_USERS = st.builds(
+    "slurm:bf_interval={}+bf_max_job_user={}+{}".format,
+    st.sampled_from([77, 600, 3000]),
+    st.sampled_from([1, 1, 2, 3]),
+    st.sampled_from(
+        ["bf_max_job_test=500", "bf_job_part_count_reserve=2", "bf_max_job_test=3", "bf_window=1"]
+    ),
+)
+SLURM = st.one_of(PLANS, PLANS, OF_USERS)
 
-@settings(max_examples=300)
+
+@settings(max_examples=400)
 @given(workloads(), st.data(), SLURM)
 def test_random_cases(workload: Workload, data: st.DataObject, backfill: str) -> None:
     rules = data.draw(schedulers(workload))
@@ -38,7 +48,7 @@ def test_random_cases(workload: Workload, data: st.DataObject, backfill: str) ->
 
 
 @pytest.mark.compiled
-@settings(max_examples=200)
+@settings(max_examples=300)
 @given(node_cases(), SLURM)
 def test_random_cases_on_nodes(
     case: tuple[Cluster, Workload, dict[str, Any]], backfill: str

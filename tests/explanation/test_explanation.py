@@ -98,6 +98,16 @@ def test_slurm_looks_from_time_to_time_and_not_far() -> None:
     assert hpcgym.explain(hpcgym.simulate(jobs(*rows), backfill=4), 3).waited_for == {}
 
 
+def test_slurm_looks_at_few_jobs_of_a_user() -> None:
+    """2 is the first of its user that waits, so 3 is not looked at; 4 is of another."""
+    rows = (0, 6, 300, 300), (10, 10, 100, 100), (40, 1, 50, 50), (40, 1, 50, 50)
+    workload = jobs(*rows).with_columns(user_id=[1, 2, 2, 3])
+    result = hpcgym.simulate(workload, backfill="slurm:bf_max_job_user=1+bf_interval=20")
+    assert result.start.tolist() == [0, 300, 400, 40]
+    found = hpcgym.explain(result, 3).waited_for  # 4 ends at 90 s, between two looks
+    assert found == {"unseen": 250, "clock": 10, "processors": 100}
+
+
 def test_wrong_jobs() -> None:
     workload = jobs(*SMALL)
     result = hpcgym.simulate(workload, "easy")

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 import hpcgym
 from hpcgym.cli import app
-from hpcgym.errors import HpcgymError
+from hpcgym.errors import HpcgymError, WorkloadError
 from hpcgym.replay import Replay, facts_of, replay_on_slurm
 from hpcgym.replay.programs import INSTALL, find_programs
 
@@ -50,6 +50,19 @@ def test_slurm_does_on_one_node_what_the_rule_says(backfill: str) -> None:
         assert one.replayed.replayed_on.startswith("Slurm ")
     assert abs(first.replayed.start - second.replayed.start).max() <= 2
     assert first.replayed.backfilled.any() == (backfill != "none")
+
+
+@needs_slurm
+def test_slurm_looks_at_few_jobs_of_a_user() -> None:
+    """All jobs are of one: of several users Slurm would know nothing."""
+    jobs, rules = hpcgym.load_workload(JOBS), hpcgym.Scheduler(backfill="slurm:bf_max_job_user=1")
+    with pytest.raises(WorkloadError, match="one user, and bf_max_job_user=1 is of each user"):
+        replay_on_slurm(jobs, rules)
+    mine = jobs.with_columns(user_id=[1] * len(jobs))
+    found = replay_on_slurm(mine, rules)
+    assert facts_of(found)["close_starts"] == 1
+    others = hpcgym.simulate(mine, backfill="slurm")
+    assert (others.start != found.simulated.start).any()
 
 
 @needs_slurm

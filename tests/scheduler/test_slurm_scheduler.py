@@ -66,6 +66,8 @@ def test_all_that_is_followed(tmp_path: Path) -> None:
             "fcfs",
             "slurm:bf_job_part_count_reserve=1",
         ),
+        ("SchedulerParameters=bf_max_job_user=0\n", "fcfs", "slurm"),
+        ("SchedulerParameters=bf_max_job_user=20\n", "fcfs", "slurm:bf_max_job_user=20"),
     ],
 )
 def test_what_a_file_says(tmp_path: Path, text: str, policy: str, backfill: str) -> None:

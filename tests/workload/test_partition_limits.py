@@ -16,7 +16,7 @@ from hpcgym.cluster import Cluster, NodeGroup, Partition
 from hpcgym.errors import HpcgymError, WorkloadError
 from hpcgym.workload import within_limits
 from hpcgym.workload.model import Workload
-from hpcgym.workload.partition_limits import OVER_LIMITS, fewest_nodes
+from hpcgym.workload.partition_limits import OVER_LIMITS, fewest_nodes, most_nodes
 
 CONF = """\
 NodeName=a[1-4] CPUs=4
@@ -24,6 +24,7 @@ PartitionName=batch Nodes=a[1-4] MaxTime=60 DefaultTime=10 MaxNodes=2
 PartitionName=long Nodes=a[1-4] MaxTime=100
 PartitionName=free Nodes=a[1-4]
 """
+ALLOWED = "is of an account that is none of AllowAccounts"
 _REPAIRED = "repaired: requested_time taken from the DefaultTime or MaxTime of its partition"
 
 
@@ -64,6 +65,48 @@ def test_jobs_that_ask_for_more_are_an_error_or_dropped(tmp_path: Path) -> None:
     assert within_limits(kept, found) is kept
     with pytest.raises(HpcgymError, match="no job is within the limits of its partition"):
         within_limits(workload.take([1, 3]), found)
+
+
+def test_small_jobs_are_an_error_where_a_partition_is_for_several_nodes(tmp_path: Path) -> None:
+    jobs, machine = table(tmp_path, ("wide", 3, 60, 60), ("wide", 2, 60, 60), ("free", 1, 60, 60))
+    Path(machine).write_text(f"{CONF}PartitionName=wide Nodes=a[1-4] MinNodes=3\n")
+    workload = hpcgym.load_workload(jobs, cluster=machine)
+    with pytest.raises(
+        WorkloadError, match=r"job 2 \(row 1\) cannot have 3 nodes, MinNodes of 'wide': it would"
+    ):
+        hpcgym.simulate(workload, "easy", cluster=machine)
+    kept = within_limits(workload, hpcgym.cluster.find_cluster(machine))
+    assert kept.job_number.tolist() == [1, 3]
+
+
+@pytest.mark.parametrize(
+    ("limits", "refused", "why"),
+    [
+        ("AllowAccounts=a,b", [3], ALLOWED),
+        ("DenyAccounts=b,c", [2, 3], "is of one of DenyAccounts"),
+        ("AllowAccounts=a DenyAccounts=a", [2, 3], ALLOWED),
+        ("AllowQos=high", [1, 3], "is of a QOS that is none of AllowQos"),
+        ("AllowAccounts=ALL AllowQos=ALL", [], ""),
+    ],
+)
+def test_accounts_and_qos(tmp_path: Path, limits: str, refused: list[int], why: str) -> None:
+    """4 is of an unknown account and QOS; 5 is in another partition."""
+    lines = ["submit_time,partition_name,group,queue_name,requested_processors,run_time"]
+    rows = ["some,a,low", "some,b,high", "some,c,low", "some,,", "free,c,low"]
+    lines += [f"{place},{row},1,60" for place, row in enumerate(rows)]
+    (tmp_path / "jobs.csv").write_text("\n".join(lines) + "\n")
+    (tmp_path / "slurm.conf").write_text(f"{CONF}PartitionName=some Nodes=a[1-4] {limits}\n")
+    machine = hpcgym.cluster.find_cluster(str(tmp_path / "slurm.conf"))
+    workload = hpcgym.load_workload(str(tmp_path / "jobs.csv"), cluster=machine)
+    kept = within_limits(workload, machine)
+    assert kept.job_number.tolist() == [number for number in range(1, 6) if number not in refused]
+    if refused:
+        assert kept.cleaning[OVER_LIMITS] == len(refused)
+        with pytest.raises(WorkloadError) as error:
+            hpcgym.simulate(workload, "easy", cluster=machine)
+        first = f"job {refused[0]} (row {refused[0] - 1}) {why} of 'some': it would wait for ever"
+        assert first in str(error.value)
+        assert f"So it is with {len(refused)} of 5 jobs" in str(error.value)
 
 
 @pytest.mark.compiled
@@ -118,7 +161,9 @@ def test_unknown_times_on_the_command_line(tmp_path: Path) -> None:
         st.tuples(st.integers(1, 9), st.integers(1, 4), st.integers(0, 1)), min_size=1, max_size=5
     ),
 )
-def test_the_fewest_nodes(nodes: list[tuple[int, int]], jobs: list[tuple[int, int, int]]) -> None:
+def test_the_fewest_and_the_most_nodes(
+    nodes: list[tuple[int, int]], jobs: list[tuple[int, int, int]]
+) -> None:
     """Beside all sets of nodes that there are."""
     groups = [
         NodeGroup(f"n{place}", 1, {"core": cores, "gpu": gpus})
@@ -132,7 +177,7 @@ def test_the_fewest_nodes(nodes: list[tuple[int, int]], jobs: list[tuple[int, in
         units=[units for units, _, _ in jobs],
         per_unit={"core": [core for _, core, _ in jobs], "gpu": [gpu for _, _, gpu in jobs]},
     )
-    expected = []
+    fewest, most = [], []
     for units, core, gpu in jobs:
         held = [min(c // core, g // gpu if gpu else c) for c, g in nodes]
         enough = [
@@ -140,5 +185,12 @@ def test_the_fewest_nodes(nodes: list[tuple[int, int]], jobs: list[tuple[int, in
             for k in range(1, len(nodes) + 1)
             if any(sum(some) >= units for some in combinations(held, k))
         ]
-        expected.append(min(enough, default=len(nodes) + 1))
-    assert fewest_nodes(workload, cluster, mine).tolist() == expected
+        fewest.append(min(enough, default=len(nodes) + 1))
+        possible = [
+            k
+            for k in range(min(units, len(nodes)) + 1)
+            if any(0 not in some for some in combinations(held, k))
+        ]
+        most.append(max(possible))
+    assert fewest_nodes(workload, cluster, mine).tolist() == fewest
+    assert most_nodes(workload, cluster, mine).tolist() == most

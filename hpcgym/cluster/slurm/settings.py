@@ -82,17 +82,19 @@ _USUAL = {
 #: The same of keys of nodes and partitions.
 _USUAL_KEYS = {
     "state": ("up", "unknown", "idle", "future"),
-    "minnodes": ("0", "1"),
     "prioritytier": ("1",),
     "priorityjobfactor": ("1",),
     "oversubscribe": ("no",),
     "shared": ("no",),
     "lln": ("no",),
     "weight": ("1",),
-    **dict.fromkeys(("allowaccounts", "allowgroups", "allowqos"), ("all",)),
+    "allowgroups": ("all",),
 }
 #: Keys of partitions that simulations go by.
-_OF_PARTITIONS = ("nodes", "default", "maxtime", "defaulttime", "maxnodes")
+_OF_PARTITIONS = (
+    "nodes", "default", "maxtime", "defaulttime", "maxnodes", "minnodes", "allowaccounts",
+    "denyaccounts", "allowqos",
+)  # fmt: skip
 _NOT_YET = "not of the machine"
 _UNKNOWN = "not a known setting"
 

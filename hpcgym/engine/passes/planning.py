@@ -10,7 +10,8 @@ the plan still holds, and a job that comes after all who have reservations is ju
 
 Where ``sim.every`` says so, as in Slurm, jobs start at an event in primary order until one does not
 fit now. A pass as above is made only at looks, see :mod:`hpcgym.engine.passes.looks`.
-It looks at the first ``sim.tested`` jobs, and reserves nothing that begins later than
+It looks at the first ``sim.tested`` jobs, but of each user only at ``sim.tested_of_user``, if that
+is not 0: others of the user are none of the first. It reserves nothing that begins later than
 ``sim.window`` seconds from now.
 
 A machine gives what it does differently, which is compiled in.
@@ -155,6 +156,19 @@ def planning_of(
             sort_line(line, np.int64(0), count)
         return count
 
+    @jit_part
+    def is_passed_over(sim, line, machine, job):
+        """Return whether a pass has looked at enough jobs of a user; if not, count this one too.
+
+        One that is barred now does not count.
+        """
+        user = line[job].user
+        if line[user].tested >= sim.tested_of_user:
+            return True
+        if not barred(machine, job):
+            line[user].tested += 1
+        return False
+
     @jit
     def plan(sim, jobs, keys, scores, progress, blocks, entries, profile, line, idle, machine):
         """Make all reservations anew, and start what can start."""
@@ -166,26 +180,29 @@ def planning_of(
             sim.changed = 1  # nothing has been planned
             return
         plan_running(sim, blocks, entries, profile, machine)
-        most = sim.tested
-        if most == ALL_JOBS and not bars:  # each job that starts takes a processor
+        most = np.int64(ALL_JOBS)
+        if sim.tested == ALL_JOBS and not bars:  # each job that starts takes a processor
             most = sim.depth + sim.free
-        count = min(line_up(sim, jobs, scores, blocks, entries, line, most), most)
-        i, looked = 0, 1
-        while i < count and sim.reserved < sim.depth:
+        elif sim.tested_of_user == 0:
+            most = sim.tested
+        queued = line_up(sim, jobs, scores, blocks, entries, line, most)
+        if sim.tested_of_user > 0:
+            forget_tested(line, queued)
+        i, count, looked = 0, min(queued, min(most, sim.tested)), 1
+        while i < count and (sim.tested < ALL_JOBS or sim.reserved < sim.depth):
             job = line[i].job
-            serve(sim, jobs, keys, progress, blocks, entries, profile, line, idle, machine, job)
             i += 1
+            if sim.tested_of_user > 0 and is_passed_over(sim, line, machine, job):
+                count = min(count + 1, queued)
+                continue
+            serve(sim, jobs, keys, progress, blocks, entries, profile, line, idle, machine, job)
             if sim.reserved < looked:
                 continue
             if sim.by_plan == 0 and not may_start(sim, blocks, entries, profile, line):
                 sim.changed = 1  # the plan is not whole
                 return
             looked *= 2
-        if sim.tested < ALL_JOBS:
-            for k in range(i, count):
-                job = line[k].job
-                serve(sim, jobs, keys, progress, blocks, entries, profile, line, idle, machine, job)
-        elif sim.reserved == sim.depth:
+        if sim.tested == ALL_JOBS and sim.reserved == sim.depth:
             for i in range(line_up_fitting(sim, jobs, scores, blocks, entries, profile, line)):
                 job = line[i].job
                 serve(sim, jobs, keys, progress, blocks, entries, profile, line, idle, machine, job)
@@ -267,6 +284,13 @@ def none_fits(sim, progress, blocks, entries):
         return False  # who is first would have to be looked for
     which = PRIMARY_QUEUE if sim.primary == KEYED else QUEUE
     return progress[entries[block_at(blocks, which, 0) * BLOCK].job].promised >= 0
+
+
+@jit_part
+def forget_tested(line, count):
+    """Let a pass that begins have looked at no job of any user, of so many jobs in ``line``."""
+    for i in range(count):
+        line[line[line[i].job].user].tested = 0
 
 
 @jit_part
