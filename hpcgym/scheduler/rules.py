@@ -117,7 +117,8 @@ class Scheduler:
         :class:`hpcgym.scheduler.windows.Window` or several; kept as a text. None: none.
     preemption : jobs of which partitions or queues may stop those of which others, to start at
         once: ``"partition:interactive>batch"``, with ``,cancel`` behind if these do not run again,
-        ``,suspend`` if they go on later. A text, a file that ``sacctmgr -P show qos`` printed or a
+        ``,suspend`` if they go on later; ``,exempt=600`` if nobody is stopped in the first 600 s of
+        a run. A text, a file that ``sacctmgr -P show qos`` printed or a
         :class:`hpcgym.scheduler.preemption.Preemption`; kept as a text. None: nobody does.
     dependencies : what becomes of jobs that follow others, by ``preceding_job``, ``think_time`` and
         ``more_preceding`` of the workload: a name of :data:`DEPENDENCIES`.
