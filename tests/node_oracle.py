@@ -255,7 +255,7 @@ def take(nodes: Nodes, placed: Iterable[tuple[int, int]], demand: Sequence[int])
     for node, units in placed:
         for resource, need in enumerate(demand):
             nodes[node][resource] -= units * need
-            assert nodes[node][resource] >= 0, "a node is over-committed"
+            assert need == 0 or nodes[node][resource] >= 0, "a node is over-committed"
 
 
 def take_of(nodes: Nodes, job: NodeJob) -> None:

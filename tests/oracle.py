@@ -112,7 +112,9 @@ Backfilling
     Then comes the pass as ever. Who is stopped is queued again at once, in its old place, for its
     whole run, with the prediction of its submission; or, under cancel, has ended so. It has not
     terminated: nothing learns of it. start, end, backfilled are of the last run. What rule 24
-    excludes is excluded here, and so is what is learned.
+    excludes is excluded here, and so is what is learned. Groups may be exempt for a time: those of
+    their jobs that have run for less are none that a job may stop. A pass follows the second in
+    which a running job has run so long, if a queued job may stop its group.
 28. Quotas of submitted jobs: a key for each job, or none, and how many jobs of one key may be
     queued or running. A job that is to be submitted, by the log or by rule 26, waits outside the
     queue where it would be one too many of any of its keys. At each time, once all terminations
@@ -440,7 +442,7 @@ class Simulation:
         ):
             now = self.next_time()
             due, self.due = self.due is not None, None
-            due = due or now in self.reopenings()
+            due = due or now in self.reopenings() + self.exempt_until()
             self.reopened = now
             self.expire(now)
             ended = [job for job in self.running if job.end == now]
@@ -498,11 +500,28 @@ class Simulation:
         times += [due for due in (self.plan_due, self.all_due) if due is not None]
         if self.coming:
             times.append(self.coming[-1].submit)
-        return min(times + self.reopenings())
+        return min(times + self.reopenings() + self.exempt_until())
 
     def reopenings(self) -> list[int]:
         """When windows end at which jobs wait."""
         return [end for _, end, _ in self.windows if end > self.reopened and self.queue]
+
+    def exempt_until(self) -> list[int]:
+        """When running jobs may be stopped by jobs that wait, rule 27, and not before."""
+        if self.preemption is None:
+            return []
+        groups, may, *_ = self.preemption
+        waiting = {groups[job.number] for job in self.queue}
+        times = []
+        for job in self.running:
+            group, exempt = groups[job.number], self.exempt_s(job)
+            if exempt > 0 and any((one, group) in may for one in waiting):
+                times.append(job.start + exempt)
+        return [time for time in times if time > self.reopened]
+
+    def exempt_s(self, job: Job) -> int:
+        groups, _, _, *exempt = self.preemption
+        return exempt[0].get(groups[job.number], 0) if exempt else 0
 
     def take_submitted(self, now: int) -> list[Job]:
         while self.coming and self.coming[-1].submit == now:
@@ -614,7 +633,7 @@ class Simulation:
     def preempt(self, now: int) -> None:
         """Rule 27."""
         self.drop_reservations()
-        groups, may, _ = self.preemption
+        groups, may, *_ = self.preemption
         names = {name for pair in may for name in pair}
         level = {name: longest_way(name, may) for name in names}
         for height in sorted({*level.values()}, reverse=True):
@@ -629,6 +648,7 @@ class Simulation:
                 self.kept = [j for j in self.suspended if (group, groups[j.number]) not in may]
                 if not self.fits(job, now):
                     theirs = [j for j in self.running if (group, groups[j.number]) in may]
+                    theirs = [j for j in theirs if j.ran(now) >= self.exempt_s(j)]
                     theirs.sort(key=lambda j: (-level[groups[j.number]], -j.ran(now), j.number))
                     stopped = self.to_stop(job, theirs, now)
                     if stopped is None:
@@ -641,7 +661,7 @@ class Simulation:
 
     def go_on_with(self, suspended: list[Job], now: int) -> None:
         """Rule 29: let jobs of one level go on."""
-        groups, may, _ = self.preemption
+        groups, may, *_ = self.preemption
         for job in sorted(suspended, key=lambda j: (-j.ran(now), j.number)):
             of = groups[job.number]
             self.kept = [j for j in self.suspended if (groups[j.number], of) in may]
@@ -659,7 +679,7 @@ class Simulation:
         """Rule 29: of a job that runs or is suspended."""
         if job.stopped == -1:
             return job.predicted_end
-        groups, may, _ = self.preemption
+        groups, may, *_ = self.preemption
         others = [
             self.expected_end(other, now)
             for other in self.running + self.suspended
@@ -1023,7 +1043,8 @@ def simulate_slowly(
     ``windows``: of rule 25; ``follows``: of rule 26, by number of a job those of the others, the
     time to think and the earliest time; ``places``: of rule 28, keys of the jobs in their order;
     ``preemption``: of rule 27, the groups of the jobs in their order, None: none, pairs of groups
-    of which the first may stop the second, and "requeue", "cancel" or "suspend"; ``lost``: a list
+    of which the first may stop the second, and "requeue", "cancel" or "suspend", and perhaps for
+    how long groups are exempt [s]; ``lost``: a list
     that job, start, end and nodes of runs are put into that ended so, or up to a suspension.
     """
     simulation = Simulation(

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from hpcgym.workload.model import Workload
 
-Slow = tuple[list[Any], set[tuple[Any, Any]], str]
+Slow = tuple[list[Any], set[tuple[Any, Any]], str, dict[Any, int]]
 #: Who may stop whom: chains and others, of three queues.
 WHO = ("1>2", "2>1", "1>2>3", "3>1;2>1", "2>1;2>3", "1>2;2>3", "3>2")
 
@@ -37,4 +37,13 @@ def preemptions(draw: st.DrawFn, workload: Workload) -> tuple[str, Slow]:
     text = draw(st.sampled_from(["queue", "qos"])) + f":{who}"
     if mode != "requeue" or draw(st.booleans()):
         text += f",{mode}"
-    return text, (groups, pairs, mode)
+    exempt = {} if mode == "suspend" else draw(exempts(sorted({b for _, b in pairs})))
+    if exempt:
+        text += f",exempt={';'.join(f'{name}={seconds}' for name, seconds in exempt.items())}"
+    return text, (groups, pairs, mode, exempt)
+
+
+def exempts(names: list[str]) -> st.SearchStrategy[dict[str, int]]:
+    """For how long nobody stops the jobs of each, of those that may be stopped [s]."""
+    some = st.dictionaries(st.sampled_from(names), st.sampled_from([1, 3, 7, 20, 600, 5000]))
+    return st.one_of(st.just({}), some)

@@ -274,7 +274,8 @@ class SimulatedRules(_AllRules, _Order):
             help="Which jobs may stop others to start at once: those of a partition, a queue or QOS"
             " (qos:high>low), a user or a group. Put ';' between several. Stopped jobs wait again"
             " and run from the beginning; add ',cancel', and they do not run again, or ',suspend',"
-            " and they go on later. Or a file that sacctmgr -P show qos printed.",
+            " and they go on later. With ',exempt=600' no run is stopped in its first 600 s."
+            " Or a file that sacctmgr -P show qos printed.",
             show_default=False,
         ),
         OWN_COMMAS,

@@ -115,9 +115,9 @@ class Scheduler:
         (``"2026-03-01T08:00/2026-03-02T08:00"``), or a part of it (``"0/60:processors=32"``,
         ``"0/60:nodes=gpu,0-3"``), several between ``;``. A text, a CSV file as of failures, a
         :class:`hpcgym.scheduler.windows.Window` or several; kept as a text. None: none.
-    preemption : jobs of which partitions or queues may stop those of which others, to start at
-        once: ``"partition:interactive>batch"``, with ``,cancel`` behind if these do not run again,
-        ``,suspend`` if they go on later. A text, a file that ``sacctmgr -P show qos`` printed or a
+    preemption : jobs of which partitions or queues stop those of which others, to start at once:
+        ``"partition:interactive>batch"``; docs/site-rules.md has what may stand behind it. A text,
+        a file that ``sacctmgr -P show qos`` printed or a
         :class:`hpcgym.scheduler.preemption.Preemption`; kept as a text. None: nobody does.
     dependencies : what becomes of jobs that follow others, by ``preceding_job``, ``think_time`` and
         ``more_preceding`` of the workload: a name of :data:`DEPENDENCIES`.

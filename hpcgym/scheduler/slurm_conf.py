@@ -24,7 +24,9 @@ from hpcgym.scheduler.slurm_preemption import (
 ENDING = ".conf"
 _OF_BACKFILL = tuple(each.name for each in fields(SlurmBackfill))
 _WEEK_S = 7 * 86_400
-_OF_PREEMPTION = ("PreemptType", "PreemptMode", "SchedulerParameters preempt_youngest_first")
+_OF_PREEMPTION = (
+    "PreemptType", "PreemptMode", "PreemptExemptTime", "SchedulerParameters preempt_youngest_first",
+)  # fmt: skip
 _CLASSIC = "no_fair_tree"  # the flag of the formula that was the usual one before Slurm 19.05
 #: General settings that a scheduler follows, in lower case.
 _FOLLOWED = ("schedulertype", "prioritytype", "schedulerparameters")

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from hpcgym.cluster.slurm import read_qos
+from hpcgym.cluster.slurm.amounts import minutes_text
 from hpcgym.errors import HpcgymError, HpcgymWarning, warn_caller
 from hpcgym.scheduler.preemption import MODES, Preemption, by_tier
 from hpcgym.scheduler.slurm_quotas import limits_of
@@ -14,13 +16,13 @@ if TYPE_CHECKING:
     from hpcgym.cluster.slurm import SlurmConf
 
 #: Settings that are followed where jobs may stop others, in lower case.
-FOLLOWED = ("preempttype", "preemptmode")
+FOLLOWED = ("preempttype", "preemptmode", "preemptexempttime")
 #: Values of them, and of SchedulerParameters, that are: within a tier the youngest go first.
 YOUNGEST_FIRST = ("youngest_first", "preempt_youngest_first")
 _OF_PARTITION = ": preemptmode"
 _USUAL = "requeue"  # what stands for the mode of the slurm.conf
-#: Columns of QOS that say when their jobs are stopped -> what they have unless somebody sets them.
-_LEFT = {"gracetime": ("00:00:00", "0"), "preemptexempttime": ("00:00:00", "0", "-1")}
+_EXEMPT = "PreemptExemptTime"
+_NO_GRACE = ("00:00:00", "0")  # GraceTime of QOS unless somebody sets it
 
 
 def preemption_of_slurm(conf: SlurmConf) -> Preemption | None:
@@ -28,12 +30,13 @@ def preemption_of_slurm(conf: SlurmConf) -> Preemption | None:
 
     With ``PreemptType=preempt/partition_prio`` and ``PreemptMode=REQUEUE``, ``CANCEL`` or
     ``SUSPEND,GANG`` jobs of a partition stop those of all that have a lower PriorityTier, but for
-    the jobs of partitions of which ``PreemptMode`` is OFF.
+    the jobs of partitions of which ``PreemptMode`` is OFF. ``PreemptExemptTime`` is for how long
+    runs are exempt, but not beside SUSPEND, with which Slurm ignores it (its page "slurm.conf").
 
     Raises
     ------
     HpcgymError : ``PreemptMode=SUSPEND``, which Slurm does not start with: GANG lets suspended jobs
-        go on (its page "slurm.conf"; "PreemptMode=SUSPEND requires GANG too").
+        go on (the same; "PreemptMode=SUSPEND requires GANG too"); or an exempt time that is none.
     """
     said = conf.scheduling
     if said.get("preemptmode", "").casefold() == "suspend":
@@ -45,7 +48,16 @@ def preemption_of_slurm(conf: SlurmConf) -> Preemption | None:
     safe = spared(conf)
     partitions = [(one.name, one.priority_tier) for one in conf.cluster.partitions]
     pairs = tuple(pair for pair in by_tier(partitions) if pair[1] not in safe)
-    return Preemption("partition", pairs, mode) if pairs else None
+    if not pairs:
+        return None
+    seconds = minutes_text(said.get(_EXEMPT.casefold(), ""), _EXEMPT)
+    return Preemption("partition", pairs, mode, _exempt([(b, seconds) for _, b in pairs], mode))
+
+
+def _exempt(times: Iterable[tuple[str, int | None]], mode: str) -> tuple[tuple[str, int], ...]:
+    """Return for how long runs of some are exempt [s], but for those that are not."""
+    known = {} if mode == "suspend" else dict(times)
+    return tuple((name, seconds) for name, seconds in known.items() if seconds)
 
 
 def _mode_of(value: str) -> str:
@@ -68,7 +80,8 @@ def preemption_of_qos(path: str | os.PathLike[str]) -> Preemption:
 
     Those that may be stopped are cancelled, or suspended, if their PreemptMode says so; else they
     wait again. The mode ``cluster`` is that of the slurm.conf, which is not known here: they wait
-    again, too. Those whose PreemptMode is OFF are never stopped.
+    again, too. Those whose PreemptMode is OFF are never stopped. Runs of each are exempt for its
+    PreemptExemptTime, but not where they are suspended.
 
     Raises
     ------
@@ -77,7 +90,7 @@ def preemption_of_qos(path: str | os.PathLike[str]) -> Preemption:
 
     Warns
     -----
-    HpcgymWarning : times before which, or for which, jobs run on; limits, which are quotas.
+    HpcgymWarning : times for which jobs that are stopped run on; limits, which are quotas.
     """
     known = {qos.name: qos for qos in read_qos(path)}
     pairs = tuple((one.name, other) for one in known.values() for other in one.preempts)
@@ -99,15 +112,19 @@ def preemption_of_qos(path: str | os.PathLike[str]) -> Preemption:
             " whom as 'qos:high>low,cancel'"
         )
     left = [
-        f"{name}: {column}"
-        for column, usual in _LEFT.items()
-        for name, value in told.get(column, [])
-        if value not in usual
+        f"{name}: gracetime" for name, value in told.get("gracetime", []) if value not in _NO_GRACE
     ]
     left += [f"{one.name}: {limit}" for one in known.values() for limit in limits_of(one)]
     if left:
         warn_caller(f"{path}: not followed: {', '.join(left)}", HpcgymWarning)
+    mode = next(iter(modes), _USUAL)
+    stopped = {name for _, name in pairs}
+    times = [
+        (name, minutes_text(value, f"{path}: {name}: {_EXEMPT}"))
+        for name, value in told.get(_EXEMPT.casefold(), [])
+        if name in stopped
+    ]
     try:
-        return Preemption("qos", pairs, *modes)
+        return Preemption("qos", pairs, mode, _exempt(times, mode))
     except HpcgymError as error:
         raise HpcgymError(f"{path}: {error}") from None

@@ -22,7 +22,7 @@ from hpcgym.engine.passes.preempting import (
 from hpcgym.engine.passes.preempting_rows import PreemptingRows
 from hpcgym.engine.passes.requeueing import LOST
 from hpcgym.engine.passes.suspending import SUSPENDED
-from hpcgym.engine.state import JOBS
+from hpcgym.engine.state import FOREVER, JOBS
 from hpcgym.errors import WorkloadWarning, warn_caller
 from hpcgym.schedule.lost_runs import lost_runs, pieces_of
 from hpcgym.simulation.quotas import called_together
@@ -55,8 +55,8 @@ def preempting(
     assert rows is not None
     machine = Preempting(
         () if nodes is None else nodes,
-        rows.group, rows.level, rows.may, rows.blocked[0], rows.victims[0], rows.suspended[0],
-        rows.lost[0], rows.cells[0], rows.scalars[0],
+        rows.group, rows.level, rows.may, rows.exempt, rows.blocked[0], rows.victims[0],
+        rows.suspended[0], rows.lost[0], rows.cells[0], rows.scalars[0],
     )  # fmt: skip
     machine.scalars[0] = rows.begin[0]
     return (POOL_PREEMPTING if nodes is None else NODES_PREEMPTING), machine
@@ -82,11 +82,14 @@ def preempting_rows(
     begin = np.zeros(1, SCALARS)
     begin["highest"] = max(rule.levels.values())
     begin["mode"] = _MODES[rule.mode]
+    begin["exempts"] = bool(rule.exempt)
+    begin["exempt_until"] = FOREVER
     begin["most"] = most = min(longest, cluster.processors)
     return PreemptingRows(
         group=np.concatenate(groups),
         level=np.array(list(rule.levels.values())),
         may=rule.may,
+        exempt=rule.exempt_of_groups,
         begin=begin,
         blocked=np.zeros((number, len(rule.may)), np.bool_),
         victims=np.zeros((number, longest), VICTIMS),

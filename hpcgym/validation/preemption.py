@@ -43,6 +43,7 @@ from hpcgym.workload.needs import needs_of
 
 if TYPE_CHECKING:
     from hpcgym.schedule.result import Result
+    from hpcgym.scheduler.preemption import Preemption
 
 
 def prove_preemption(
@@ -71,7 +72,8 @@ def prove_preemption(
     runs, job = runs_of(result)
     last = last_runs(runs, job)
     left = length - ran_before(result)
-    line = timeline_of(runs, np.where(last, left[job], runs.run_time))
+    length_of = np.where(last, left[job], runs.run_time)
+    line = timeline_of(runs, length_of, _exempt_until(runs, rule, np.array(called(result))[job]))
     sound = {
         "submission": check_submission(result) + check_submission(runs),
         "capacity": check_capacity(runs, line),
@@ -103,6 +105,23 @@ def prove_preemption(
     else:
         yield "energy", check_energy(result, line.time, line.used)
     yield "progress", check_progress(line, NO_DELAYS)
+
+
+def _exempt_until(runs: Result, rule: Preemption, group: NDArray[np.str_]) -> Times:
+    """Return when runs are no longer exempt that a waiting job may stop, (n_times,) [s].
+
+    ``group``: what each run is called by which jobs may stop others, (n_runs,).
+    """
+    found = [np.zeros(0, np.int64)]
+    for name, seconds in rule.exempt:
+        mine = group == name
+        may = np.isin(group, [one for one, other in rule.pairs if other == name])
+        until = runs.start[mine] + seconds
+        until = until[until < runs.end[mine]]
+        came, gone = np.sort(runs.workload.submit_time[may]), np.sort(runs.start[may])
+        waits = np.searchsorted(came, until) > np.searchsorted(gone, until)
+        found.append(until[waits])
+    return np.concatenate(found)
 
 
 def _suspended(line: Timeline, job: Times) -> Times:
@@ -145,9 +164,12 @@ def _check_stops(
     for run, start in enumerate(runs.start.tolist()):
         if result.suspended is None or start == result.start[job[run]]:  # it does not go on
             starters.setdefault(start, []).append(run)
-    end, of = runs.end.tolist(), job.tolist()
+    end, of, exempt = runs.end.tolist(), job.tolist(), dict(rule.exempt)
     for run in np.flatnonzero(~last | cancelled[job]).tolist():
         mine = group[of[run]]
+        ran = end[run] - int(runs.start[run])
+        if ran < exempt.get(mine, 0):
+            return [f"job {of[run]} is stopped after {ran} s; for {exempt[mine]} s nobody may"]
         after = [one for one in starters.get(end[run], ()) if (group[of[one]], mine) in rule.pairs]
         if not any(_share(runs, run, one) for one in after):
             return [

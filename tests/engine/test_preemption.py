@@ -22,6 +22,7 @@ import hpcgym
 from hpcgym.cluster import Cluster, NodeGroup
 from hpcgym.errors import HpcgymError, HpcgymWarning, WorkloadWarning
 from hpcgym.scheduler.preemption import Preemption
+from hpcgym.validation.validate import ScheduleError
 from hpcgym.workload.model import Workload
 
 pytestmark = pytest.mark.compiled
@@ -135,6 +136,22 @@ def urgent(**columns: list[int]) -> Workload:
         "queue": [1, 1, 1, 2],
     }
     return Workload.from_columns({**given, **columns}, processors=4)
+
+
+def test_who_is_exempt_is_stopped_later() -> None:
+    """By hand: at 5 s, when nothing else happens, job 1 has run for 5 s; job 0 goes on."""
+    result = hpcgym.simulate(urgent(), preemption="queue:2>1,exempt=20")
+    assert result.start.tolist() == [0, 0, 1, 10]
+    result = hpcgym.simulate(
+        urgent(requested_processors=[1, 2, 1, 2]), preemption="queue:2>1,exempt=1=5"
+    )
+    assert result.start.tolist() == [0, 10, 1, 5]
+    assert result.restarts.tolist() == [0, 1, 0, 0]
+    assert result.lost_core_seconds.tolist() == [0, 10, 0, 0]
+    assert "preemption" in hpcgym.validate_schedule(result)
+    early = replace(result, scheduler=result.scheduler.but(preemption="queue:2>1,exempt=6"))
+    with pytest.raises(ScheduleError, match="job 1 is stopped after 5 s; for 6 s nobody may"):
+        hpcgym.validate_schedule(early)
 
 
 def test_who_has_run_longest_goes_on() -> None:
@@ -390,6 +407,10 @@ def test_as_text_and_back(pairs: set[tuple[str, str]]) -> None:
     for mode in ("requeue", "cancel", "suspend"):
         rule = Preemption("partition", tuple(sorted(pairs)), mode)
         assert Preemption.parse(str(rule)) == rule
+        times = rule.stopped if mode != "suspend" else ()
+        for some in (times, times[:1]):
+            exempt = Preemption("partition", rule.pairs, mode, tuple((one, 60) for one in some))
+            assert Preemption.parse(str(exempt)) == exempt
         assert all(rule.levels[one] > rule.levels[other] for one, other in pairs)
 
 
@@ -405,6 +426,11 @@ def test_as_text_and_back(pairs: set[tuple[str, str]]) -> None:
         ("queue:1>2;2>1", "jobs could stop each other in a circle"),
         ("queue:1>1", "jobs could stop each other in a circle"),
         ("queue:1>", "a name is missing"),
+        ("queue:1>2,suspend,exempt=60", "exempt goes with requeue and cancel; with suspend Slurm"),
+        ("queue:1>2,exempt=1=60", "exempt: nobody may stop jobs of '1'"),
+        ("queue:1>2,exempt=2=60;2=70", "exempt: '2' is there twice"),
+        ("queue:1>2,exempt=0", "exempt: seconds must be a whole number from 1 to 1,000,000,000"),
+        ("queue:1>2,exempt=1h", "exempt: seconds must be a whole number from 1 to 1,000,000,000"),
         ("qos.txt", "qos.txt: no such file"),
         ("../qos", "../qos: no such file"),
         (7, "preemption must be a text such as"),
@@ -435,6 +461,11 @@ def test_a_file_of_qos(tmp_path: Path) -> None:
     assert hpcgym.Scheduler(preemption=str(file)).preemption == "qos:a>b,suspend"
     file.write_text("Name|Preempt|PreemptMode\na|b,c|\nb||cancel\nc||OFF\n")
     assert hpcgym.Scheduler(preemption=str(file)).preemption == "qos:a>b,cancel"
+    times = "Name|Preempt|PreemptMode|PreemptExemptTime\na|b,c|{0}|\nb||{0}|00:01:00\nc||{0}|\n"
+    file.write_text(times.format("cancel"))
+    assert hpcgym.Scheduler(preemption=str(file)).preemption == "qos:a>b;a>c,cancel,exempt=b=60"
+    file.write_text(times.format("suspend"))
+    assert hpcgym.Scheduler(preemption=str(file)).preemption == "qos:a>b;a>c,suspend"
     file.write_text("Name|Preempt|MaxJobsPU|MaxWall|GrpTRES\na|b|3||cpu=4\nb|||1-00:00:00|\n")
     with pytest.warns(HpcgymWarning, match="followed: a: MaxJobsPU, a: GrpTRES, b: MaxWall$"):
         hpcgym.Scheduler(preemption=str(file))

@@ -229,6 +229,14 @@ PREEMPTS = "PreemptType=preempt/partition_prio\n"
             "PartitionName=safe Nodes=n1 PreemptMode=OFF\nPreemptExemptTime=-1\n",
             "partition:debug>batch;debug>low;batch>low;safe>low",
         ),
+        (
+            "PreemptMode=CANCEL\nPreemptExemptTime=00:10:00\n",
+            "partition:debug>batch;debug>low;batch>low,cancel,exempt=600",
+        ),
+        (
+            "PreemptMode=SUSPEND,GANG\nPreemptExemptTime=10\n",
+            "partition:debug>batch;debug>low;batch>low,suspend",
+        ),
     ],
 )
 def test_who_stops_whom(tmp_path: Path, text: str, preemption: str) -> None:
@@ -260,10 +268,10 @@ def test_what_of_preemption_is_not_followed(tmp_path: Path, text: str, named: li
     assert all(name in said for name in named)
 
 
-def test_exempt_times_are_named_beside_a_preemption_that_is_followed(tmp_path: Path) -> None:
-    text = PREEMPTS + "PreemptMode=REQUEUE\nPreemptExemptTime=00:10:00\n" + PARTITIONS
-    with pytest.warns(HpcgymWarning, match="not followed: PreemptExemptTime$"):
-        assert find_scheduler(conf(tmp_path, text)).preemption is not None
+def test_an_exempt_time_that_is_none(tmp_path: Path) -> None:
+    text = PREEMPTS + "PreemptMode=REQUEUE\nPreemptExemptTime=soon\n" + PARTITIONS
+    with pytest.raises(HpcgymError, match=r"slurm\.conf: PreemptExemptTime: 'soon' is no time"):
+        find_scheduler(conf(tmp_path, text))
 
 
 def test_a_higher_tier_stops_a_lower_one(tmp_path: Path) -> None:

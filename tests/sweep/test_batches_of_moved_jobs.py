@@ -140,8 +140,8 @@ def stoppers(
     queues = data.draw(st.lists(st.integers(1, 4), min_size=2, max_size=6))
     close = data.draw(CLOSE)
     parts = [crowded(with_queues(part, queues), close) for part in parts]
-    text, (_, pairs, mode) = data.draw(preemptions(parts[0]))
-    return parts, text, [([str(q) for q in part.queue.tolist()], pairs, mode) for part in parts]
+    text, (_, *rule) = data.draw(preemptions(parts[0]))
+    return parts, text, [([str(q) for q in part.queue.tolist()], *rule) for part in parts]
 
 
 def lost_seconds(lost: list[Any], part: Workload, mode: str) -> int:

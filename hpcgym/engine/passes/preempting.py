@@ -5,6 +5,8 @@ level down, the queued jobs of each are looked at in primary order. One that fit
 it would fit without some that run and that it may stop, these are stopped, and it starts; else no
 other job of its group is looked at so in this pass. Of those that it may stop, who is of a higher
 level, or of one level has run for longer, goes on first, as long as the job fits all the same.
+Some groups are exempt for a time from the start of a run on. A pass comes when that is over for a
+job that a queued one may stop.
 
 Who is stopped waits again, or is cancelled, or suspended (:mod:`hpcgym.engine.passes.suspending`).
 The pass itself is that of :mod:`hpcgym.engine.passes.planning`, with reservations made anew.
@@ -22,7 +24,7 @@ from hpcgym.engine.events import enqueue, leave_queue, start
 from hpcgym.engine.loop import loop_of
 from hpcgym.engine.ordered import BLOCK, block_at, records, whole_numbers
 from hpcgym.engine.passes.lining_up import line_up, sort_line
-from hpcgym.engine.passes.looks import next_planned_pass
+from hpcgym.engine.passes.looks import go_to, next_planned_pass
 from hpcgym.engine.passes.planning import never_barred, planning_of
 from hpcgym.engine.passes.requeueing import (
     LOG,
@@ -32,7 +34,7 @@ from hpcgym.engine.passes.requeueing import (
     wait_again,
 )
 from hpcgym.engine.passes.suspending import note_suspended, suspending_of
-from hpcgym.engine.state import ALL_JOBS, RUNNING
+from hpcgym.engine.state import ALL_JOBS, FOREVER, QUEUE, RUNNING
 
 REQUEUE, CANCEL, SUSPEND = range(3)  # modes: what becomes of jobs that are stopped
 
@@ -47,6 +49,8 @@ SCALARS = whole_numbers(
     "mode",  # what becomes of jobs that are stopped
     "found",  # entries in `victims`
     "count",  # entries in `suspended`
+    "exempts",  # 1 if a group is exempt for a time
+    "exempt_until",  # [s] when a running job may be stopped that a queued one waits for, or FOREVER
     "short",  # processors by which fewer than none are free beside suspended jobs, at most 0
 )
 
@@ -58,7 +62,9 @@ class Preempting(NamedTuple):
     group: NDArray[np.int64]  # (n_jobs,) -1: of none
     level: NDArray[np.int64]  # (G,) 0: may stop nobody
     may: NDArray[np.bool_]  # (G, G) whether the first may stop the second
-    blocked: NDArray[np.bool_]  # (G,) whether no other job of the group is looked at in this pass
+    exempt: NDArray[np.int64]  # (G,) [s] for how long nobody stops a run
+    # (G,) whether no other job of the group is looked at in this pass; after it, whether jobs of it
+    blocked: NDArray[np.bool_]  # wait
     victims: NDArray[np.void]  # (n_jobs,) VICTIMS: who might be stopped for the present job
     suspended: NDArray[np.void]  # (n_jobs,) SUSPENDED
     lost: NDArray[np.void]  # LOST: also pieces of runs up to when a job was suspended
@@ -70,12 +76,58 @@ class Preempting(NamedTuple):
 def advance(
     sim, jobs, progress, users, history, blocks, entries, freed, idle, ended, machine, stop_time
 ):
-    """Advance to an event, or to when reservations are made; first the log must have room."""
+    """Advance to an event, or to when reservations are made or a job is no longer exempt.
+
+    First the log must have room.
+    """
     if log_is_full(machine):
         return False
-    return next_planned_pass(
-        sim, jobs, progress, users, history, blocks, entries, freed, idle, ended, machine, stop_time
-    )
+    time = machine.scalars[0].exempt_until
+    if next_planned_pass(
+        sim, jobs, progress, users, history, blocks, entries, freed, idle, ended, machine,
+        min(stop_time, time),
+    ):  # fmt: skip
+        if sim.time == time:
+            sim.woken = 0
+        return True
+    if sim.asked != 0 or time > stop_time or time == FOREVER:
+        return False
+    return go_to(sim, time)
+
+
+@jit
+def first_exempt_until(sim, progress, blocks, entries, machine):
+    """Return when the first running job may be stopped by a queued one, and not now; or FOREVER."""
+    first = np.int64(FOREVER)
+    if machine.scalars[0].exempts == 0:
+        return first
+    for group in range(len(machine.blocked)):
+        machine.blocked[group] = False
+    for k in range(blocks[QUEUE].in_use):
+        block = block_at(blocks, QUEUE, k)
+        for i in range(block * BLOCK, block * BLOCK + blocks[block].count):
+            group = machine.group[entries[i].job]
+            if group >= 0:
+                machine.blocked[group] = True
+    for k in range(blocks[RUNNING].in_use):
+        block = block_at(blocks, RUNNING, k)
+        for i in range(block * BLOCK, block * BLOCK + blocks[block].count):
+            group = machine.group[entries[i].job]
+            if group < 0 or machine.exempt[group] == 0:
+                continue
+            until = progress[entries[i].job].start + machine.exempt[group]
+            if sim.time < until < first and is_waited_for(machine, group):
+                first = until
+    return first
+
+
+@jit_part
+def is_waited_for(machine, group):
+    """Return whether a job waits, after a pass, that may stop those of a group."""
+    for own in range(len(machine.blocked)):
+        if machine.blocked[own] and machine.may[own, group]:
+            return True
+    return False
 
 
 @jit
@@ -87,9 +139,10 @@ def find_victims(sim, progress, blocks, entries, machine, job):
         for i in range(block * BLOCK, block * BLOCK + blocks[block].count):
             other = entries[i].job
             group = machine.group[other]
-            if group >= 0 and machine.may[own, group]:
+            ran = sim.time - progress[other].start
+            if group >= 0 and machine.may[own, group] and ran >= machine.exempt[group]:
                 machine.victims[count].job = other
-                machine.victims[count].score = np.float64(sim.time - progress[other].start)
+                machine.victims[count].score = np.float64(ran)
                 machine.victims[count].stops = 0
                 count += 1
     sort_line(machine.victims, np.int64(0), count)
@@ -279,5 +332,7 @@ def loop_preempting(
         )  # fmt: skip
         sim.free += machine.scalars[0].short
         hide_all(sim, jobs, machine, np.int64(1))
+        until = first_exempt_until(sim, progress, blocks, entries, machine)
+        machine.scalars[0].exempt_until = until
 
     return loop_of(advance, do_pass)

@@ -22,6 +22,7 @@ class PreemptingRows(NamedTuple):
     group: Shared  # (n_rows,)
     level: Shared  # (G,)
     may: Shared  # (G, G)
+    exempt: Shared  # (G,)
     begin: Shared  # (1,) SCALARS before the first job
     blocked: Rows  # (n, G)
     victims: Rows  # (n, longest) VICTIMS
@@ -64,6 +65,7 @@ def forget_lost(stops, e):
 def preempting_of(stops, machine, e, start, n):
     """Return a machine of simulation ``e`` on which its ``n`` jobs from a row on stop others."""
     return Preempting(
-        machine, stops.group[start : start + n], stops.level, stops.may, stops.blocked[e],
-        stops.victims[e], stops.suspended[e], stops.lost[e], stops.cells[e], stops.scalars[e],
+        machine, stops.group[start : start + n], stops.level, stops.may, stops.exempt,
+        stops.blocked[e], stops.victims[e], stops.suspended[e], stops.lost[e], stops.cells[e],
+        stops.scalars[e],
     )  # fmt: skip
