@@ -92,7 +92,10 @@ def fill_rooms(
     rooms: Rooms,
     first: int,
 ) -> None:
-    """Set up the nodes with which slices begin, in the rows from ``first`` on."""
+    """Set up the nodes with which slices begin, in the rows from ``first`` on.
+
+    ``slices``: the first row of each in ``rooms``, and the row behind its jobs, (n_slices, 2).
+    """
     for e, (part, (start, stop)) in enumerate(zip(parts, slices.tolist(), strict=True), first):
         empty_nodes(rooms, e, start, stop)
         if part.initial is not None:

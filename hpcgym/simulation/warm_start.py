@@ -200,8 +200,9 @@ def own_cells(initial: Initial, cluster: Cluster) -> Cells | None:
 def write_cells(nodes: Nodes, cells: Cells) -> None:
     """Let the jobs that have cells have them on record."""
     counts = np.diff(cells.first)
-    nodes.held["count"] = counts
-    places = np.repeat(nodes.held["first"] - cells.first[:-1], counts) + np.arange(len(cells.node))
+    held = nodes.held[: len(counts)]  # behind them stand those who hold nodes in windows
+    held["count"] = counts
+    places = np.repeat(held["first"] - cells.first[:-1], counts) + np.arange(len(cells.node))
     nodes.cells["node"][places] = cells.node
     nodes.cells["units"][places] = cells.units
 

@@ -223,7 +223,8 @@ class BatchSimulator:
         needs, requested, holders = self._nodes
         rooms = rooms_for(needs, requested, machine, rules, number + behind, longest + holders)
         if behind:
-            fill_rooms(self._parts, rules, machine, self.table.slices, rooms, number)
+            holding = holders * np.arange(len(self))[:, np.newaxis]  # behind the slices before
+            fill_rooms(self._parts, rules, machine, self.table.slices + holding, rooms, number)
         return workers, rooms, fair
 
     def _vectors(self, weights: ArrayLike) -> NDArray[np.float64]:

@@ -108,9 +108,8 @@ def node_rows(parts: list[Workload], rules: Scheduler, machine: Cluster) -> Node
 
     Raises
     ------
-    HpcgymError : rules that batches on nodes do not know, windows where a slice begins with jobs
-        that run, or under quotas and windows slices of which some are on nodes and some are not:
-        simulated alone they would be on a pool.
+    HpcgymError : rules that batches on nodes do not know, or under quotas and windows slices of
+        which some are on nodes and some are not: simulated alone they would be on a pool.
     """
     if not machine.groups:
         return None
@@ -123,12 +122,6 @@ def node_rows(parts: list[Workload], rules: Scheduler, machine: Cluster) -> Node
         raise HpcgymError(
             f"slices: {parts[pools.index(True)].name} asks for single cores alone, and others do"
             " not: with quotas and windows put such slices into batches of their own"
-        )
-    begun = [part.name for part in parts if part.initial is not None]
-    if begun and rules.windows:
-        raise HpcgymError(
-            f"maintenance={rules.maintenance!r} and {begun[0]}, which begins with jobs that run, do"
-            " not go together in a batch on nodes: not built yet"
         )
     rows, requested, holders = [], [], np.zeros((0, asked[0].shape[1]), np.int64)
     for part, needs in zip(parts, asked, strict=True):

@@ -251,22 +251,29 @@ def test_extracts_are_those_of_simulate(slices: list[Workload], cluster: str | N
             assert values[v, s].tolist() == pytest.approx(expected, rel=1e-12)
 
 
-def test_extracts_on_nodes_are_those_of_simulate() -> None:
-    """The jobs that run at the beginning have their nodes."""
+@pytest.mark.parametrize("closes", [False, True])
+def test_extracts_on_nodes_are_those_of_simulate(closes: bool) -> None:
+    """The jobs that run at the beginning have their nodes, and run on into windows."""
     trace, cluster = hpcgym.load_workload("eurora:jobs=600,seed=1,load=2"), find_cluster("eurora")
     result = hpcgym.simulate(trace, "easy", cluster=cluster)
-    part = continued(result, int(trace.submit_time[300]), None)
-    rules = Scheduler(quota="user:jobs=5")
-    values = BatchSimulator([part], ("area", "wait"), rules, cluster=cluster).run(
+    begins = [int(trace.submit_time[k]) for k in (300, 450)]
+    parts = [continued(result, begin, None) for begin in begins]
+    parts.insert(1, trace.take(slice(0, 100), name="from an empty machine"))
+    closed = [
+        f"{begins[0]}/{begins[0] + 3000}:nodes=0-39",
+        f"{begins[0] + 1000}/{begins[1]}:nodes=40-63",
+        f"{begins[1] + 600}/{begins[1] + 7200}:nodes=8-50",
+    ]
+    rules = Scheduler(quota="user:jobs=5", maintenance="; ".join(closed) if closes else None)
+    values = BatchSimulator(parts, ("area", "wait"), rules, cluster=cluster).run(
         [[-1.0, 0.0], [-1.0, 50.0]], NAMES
     )
     for v, policy in enumerate(({"area": -1.0}, {"area": -1.0, "wait": 50.0})):
-        found = hpcgym.simulate(part, rules.but(policy=policy), cluster=cluster)
-        hpcgym.validate_schedule(found)
-        expected = [found.metrics[name] for name in NAMES]
-        assert values[v, 0].tolist() == pytest.approx(expected, rel=1e-12)
-    with pytest.raises(HpcgymError, match="do not go together in a batch on nodes: not built yet"):
-        BatchSimulator([part], scheduler=Scheduler(maintenance="0/5:nodes=0"), cluster=cluster)
+        for s, part in enumerate(parts):
+            found = hpcgym.simulate(part, rules.but(policy=policy), cluster=cluster)
+            hpcgym.validate_schedule(found)
+            expected = [found.metrics[name] for name in NAMES]
+            assert values[v, s].tolist() == pytest.approx(expected, rel=1e-12)
 
 
 def test_what_no_slice_has_is_told_once(slices: list[Workload]) -> None:

@@ -222,7 +222,7 @@ def run_restricted_slice(
         first = start + s * closings
         if before is None:
             empty_nodes(rooms, worker, first, first + n)
-        if before is not None:  # windows do not go with extracts
+        if before is not None:
             source = len(workers.sim) + s
             copy_nodes(rooms, source, worker, first, first + n, before.number[s])
         close_nodes(rooms, kept, worker, s, first, n)
