@@ -28,6 +28,8 @@ def setting_of(
         slices += f" of {settings['jobs']:,} jobs"
     elif settings["episodes"] == "whole":
         slices = "all at once"
+    if board.left_out:
+        slices += f", without {board.left_out:,} jobs that cross the end of one"
     where = "whole workload" if settings["slices"] == "all" else f"{settings['slices']} part"
     # references have the rules of the environments, so the first tells the setting of all
     first = next(one for one in board.schedulers.values() if one is not None)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
@@ -100,7 +99,7 @@ def explore(
     """
     outcome = explored(workload, scheduler, rules, reading)
     if output_file is None:
-        _serve(outcome.results, _command(workload, reading), port, browser)
+        _serve(outcome.results, loading.simulating(workload, reading), port, browser)
         return
     with working(f"writing {output_file}"):
         output.draw(outcome.results, output_file, report=outcome.report)
@@ -124,17 +123,6 @@ def explored(
     with working(f"simulating {len(jobs):,} jobs"):
         results = {name: simulate(jobs, one, cluster=machine) for name, one in chosen.items()}
     return output.Outcome(results, dict, list, report=False)
-
-
-def _command(workload: str, reading: loading.PeriodReading) -> list[str]:
-    """Return the words of ``hpcgym simulate`` that name the same jobs on the same machine."""
-    spelled = {"begin": "from", "end": "to"}
-    words = ["hpcgym", "simulate", workload]
-    for option in fields(reading):
-        value = getattr(reading, option.name)
-        if value != option.default and option.name != "allocation":  # which is a rule
-            words += [f"--{spelled.get(option.name, option.name)}", str(value)]
-    return words
 
 
 def _serve(results: Mapping[str, Result], command: list[str], port: int, browser: bool) -> None:

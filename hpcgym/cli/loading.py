@@ -339,3 +339,14 @@ def _of_whole(part: Workload, workload: Workload) -> Workload:
     """Return a part of a workload that tells what the cleaning of the whole did."""
     # what the whole trace lost may have been submitted in this period
     return part.counted({f"{why} (whole trace)": n for why, n in workload.cleaning.items()})
+
+
+def simulating(workload: str, reading: Reading) -> list[str]:
+    """Return the words of ``hpcgym simulate`` that name the same jobs on the same machine."""
+    spelled = {"begin": "from", "end": "to"}
+    words = ["hpcgym", "simulate", workload]
+    for option in fields(reading):
+        value = getattr(reading, option.name)
+        if value != option.default and option.name != "allocation":  # which is a rule
+            words += [f"--{spelled.get(option.name, option.name)}", str(value)]
+    return words

@@ -13,7 +13,7 @@ import typer
 
 from hpcgym.cli import completion, coscheduling, executors, names, options
 from hpcgym.cli.groups import grouped
-from hpcgym.cli.loading import PoolReading, WorkloadArgument
+from hpcgym.cli.loading import PoolReading, WorkloadArgument, simulating
 from hpcgym.cli.options import Format
 from hpcgym.cli.reproduce import print_tables
 from hpcgym.cli.running import ExplainedCommand, Lists, note
@@ -321,6 +321,7 @@ def tune(
 
     plan = Plan(_space(rules, shared), **searched.given())
     sharing = shared.read(reading.processors)
+    again = simulating(as_given(workload), reading)
     _check_folder(folder)
     where: dict[str, Any] = {}
     if sharing is not None:
@@ -348,8 +349,7 @@ def tune(
         print_tables({log.name: tuned.board.reset_index()}, "", format, [log])
     note(tuned.verdict)
     note(f"wrote {', '.join(path.name for path in files)} into {folder}")
-    again = f"hpcgym simulate {as_given(workload)}{shared.words} --scheduler {files[0]}"
-    note(f"{again} simulates it")
+    note(f"{' '.join(again)}{shared.words} --scheduler {files[0]} simulates it")
 
 
 def _board(tuned: Any) -> Any:

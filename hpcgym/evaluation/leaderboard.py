@@ -65,6 +65,7 @@ class Leaderboard:
         under each policy that did not fail: columns workload, slice, class or user, scheduler, jobs
         (their number) and the metric, nan without jobs; what :func:`hpcgym.evaluation.summary`
         takes. Else None.
+    left_out : how many jobs of these weeks or months are in no slice, as they cross the end of one.
     """
 
     by_slice: pd.DataFrame
@@ -82,6 +83,7 @@ class Leaderboard:
     members: Mapping[str, Mapping[str, pd.DataFrame]] = field(default_factory=dict)
     around: Mapping[str, Any] = field(default_factory=dict)
     groups: pd.DataFrame | None = None
+    left_out: int = 0
 
     def __repr__(self) -> str:
         slices, policies = self.by_slice.shape
@@ -279,6 +281,7 @@ class Leaderboard:
             "policies": policies,
             "static_weights": dict(self.static_weights),
             "reference": self.reference,
+            "left_out": self.left_out,
             "by_slice": self.by_slice.to_dict(orient="index"),
             **{f"{name}_by_slice": of.to_dict(orient="index") for name, of in self._others.items()},
             **({"seeds_by_slice": members} if members else {}),

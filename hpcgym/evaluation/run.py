@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,7 @@ from hpcgym.evaluation.lineup import (
     with_references,
 )
 from hpcgym.evaluation.measured import Measured, board_of
+from hpcgym.evaluation.periods import left_out, warn_of_short_period
 from hpcgym.evaluation.seeds import Groups, unfolded
 from hpcgym.evaluation.slices import Failures, Progress, measured_on, silent, warn_of_failures
 from hpcgym.evaluation.stage import Stage, restrictions
@@ -169,6 +171,8 @@ def evaluate(
     Warns
     -----
     PolicyWarning : a policy or a dispatcher that failed on some slices.
+    WorkloadWarning : the last week or month of the log is a slice, and less than half of it is in
+        the log.
 
     Examples
     --------
@@ -211,6 +215,7 @@ def evaluate(
         rules={} if together else restrictions(rules, env, env_options, policies),
     )  # fmt: skip
     chosen = part.named(part.usual if n is None else n, seed)
+    warn_of_short_period(whole, part, chosen, stacklevel=3)
     if together:
         board = shared.evaluate_shared(
             policies, whole, part, chosen, cluster, env_options, seed, resamples, progress,
@@ -230,7 +235,7 @@ def evaluate(
         finally:
             stage.close()
     warn_of_failures(board, stacklevel=3)
-    return board
+    return replace(board, left_out=left_out(whole, part, chosen))
 
 
 def _on_stage(

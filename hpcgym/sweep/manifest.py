@@ -207,7 +207,7 @@ def _spelt_out(
             "seed": seed,
             "slice_names": parts,
         }
-        given = {"cluster": source.cluster, "codes": source.codes}
+        given = {"cluster": source.cluster, "codes": source.codes, "tz": source.tz}
         found.append(entry | {key: value for key, value in given.items() if value is not None})
     return found
 
@@ -223,7 +223,7 @@ def _names_of_slices(
     """Return the names of the slices of a workload, which is read for that; check its codes."""
     found = load_slices(
         name, source.clean, source.processors, source.errors, source.slices, str(folder),
-        inputs.get(name, ""), source.cluster, inputs.get(source.cluster or "", ""),
+        inputs.get(name, ""), source.cluster, inputs.get(source.cluster or "", ""), tz=source.tz,
     )  # fmt: skip
     machine = None
     if source.cluster is not None:

@@ -134,7 +134,7 @@ _OF_WORKLOAD: dict[str, _Check] = {
     "seed": _or_none(_is_number),
     "slice_names": _some_of(_is_text),
 }
-_OF_SOME_WORKLOADS: dict[str, _Check] = {"cluster": _is_text, "codes": _is_number}
+_OF_SOME_WORKLOADS: dict[str, _Check] = {"cluster": _is_text, "codes": _is_number, "tz": _is_text}
 
 #: The entries of a set of limits.
 _OF_LIMITS: dict[str, _Check] = {

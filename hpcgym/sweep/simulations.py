@@ -62,6 +62,7 @@ def simulate_task(task: dict[str, Any], folder: str, digests: Mapping[str, str])
         parts = load_slices(
             source, task["clean"], task["processors"], task["errors"], task["slices"],
             folder, digests.get(source, ""), cluster, digests.get(cluster or "", ""), codes,
+            task.get("tz"),
         )  # fmt: skip
     workload = parts[task["slice"]]
     if "shuffle" in task:
@@ -103,6 +104,7 @@ def load_slices(
     cluster: str | None = None,
     cluster_digest: str = "",
     codes: tuple[int, tuple[str, ...]] | None = None,
+    tz: str | None = None,
 ) -> dict[str, Workload]:
     """Return the slices of a workload by name: "whole", or "week 1" and so on.
 
@@ -128,7 +130,7 @@ def load_slices(
         given = path
     machine = None if cluster is None else load_machine(cluster, folder, cluster_digest)
     workload, raw = load_with_raw(
-        given, clean, processors=processors, cluster=machine, errors=cast(Errors, errors)
+        given, clean, processors=processors, cluster=machine, errors=cast(Errors, errors), tz=tz
     )
     if source.partition(":")[0] not in GENERATORS:
         warn_of_doubts(workload, raw)

@@ -22,7 +22,7 @@ class Source:
     ----------
     workload : a file, a trace of the archive or a generator; ``{seed}`` in it is each of the seeds.
     name : what it is called in tables; by default ``workload``.
-    clean, processors, errors : as for :func:`hpcgym.load_workload`.
+    clean, processors, errors, tz : as for :func:`hpcgym.load_workload`.
     slices : "whole", "weeks" or "months".
     first, last : numbers of the first and the last week or month, both included.
     cluster : the machine, in place of ``processors``: the name of a ready-made one, a TOML file or
@@ -41,6 +41,7 @@ class Source:
     last: int | None = None
     cluster: str | None = None
     codes: int | None = None
+    tz: str | None = None
 
 
 #: Key of a workload in a file -> ``str`` or ``int``.

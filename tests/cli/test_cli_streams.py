@@ -159,3 +159,27 @@ def test_a_reader_that_has_gone_is_no_error(tmp_path: Path) -> None:
         said = running.stderr.read().decode()
     assert "cannot be written" not in said
     assert "Traceback" not in said
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes")
+@pytest.mark.parametrize("text", ["sacct", "csv"])
+def test_a_pipe_is_recognised_by_what_it_holds(text: str, tmp_path: Path) -> None:
+    log = "submit_time,run_time,requested_processors\n0,3600,4\n"
+    if text == "sacct":
+        log = "JobIDRaw|User|Submit|Start|End|Timelimit|NCPUS|State\n7|ann|2024-03-01T08:00:00|"
+        log += "2024-03-01T08:00:00|2024-03-01T09:00:00|02:00:00|4|COMPLETED\n"
+    words = f"'{sys.executable}' -m hpcgym traces show <(cat) --processors 8 --format json"
+    done = subprocess.run(
+        ["bash", "-c", words], input=log.encode(), capture_output=True, check=True
+    )
+    assert json.loads(done.stdout)["jobs"] == 1
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes")
+def test_errors_name_a_pipe_and_not_its_copy() -> None:
+    words = f"'{sys.executable}' -m hpcgym simulate <(echo 'submit_time,cpus')"
+    done = subprocess.run(["bash", "-c", words], capture_output=True, check=False)
+    (line,) = done.stderr.decode().splitlines()
+    assert line.startswith("hpcgym: /dev/fd/")
+    assert " has an unknown column 'cpus'" in line
+    assert done.returncode == 1

@@ -21,7 +21,7 @@ from typer.testing import CliRunner
 from hpcgym.cli import app
 from hpcgym.cli.sweep import EXPERIMENT
 from hpcgym.progress import measuring
-from hpcgym.sweep import load_experiment, read_table, status
+from hpcgym.sweep import load_experiment, read_table, run_experiment, status
 
 FAILING = """
 schedulers = ["easy"]
@@ -262,3 +262,21 @@ def test_the_bar_tells_rate_and_remaining_time(
     assert "600/1000" in text
     assert "50 a second" in text
     assert ":" in text.split("50 a second")[1]
+
+
+def test_dates_of_a_log_are_of_the_zone_that_an_experiment_names(tmp_path: Path) -> None:
+    lines = ["JobIDRaw|Submit|Start|End|Timelimit|NCPUS|State"]
+    lines += [
+        f"{job}|2024-03-31T{submit}:00|2024-03-31T{submit}:30|2024-03-31T{submit}:40|02:00:00|4|COMPLETED"
+        for job, submit in ((1, "01:00"), (2, "03:00"))  # clocks go on by an hour between
+    ]
+    (tmp_path / "dump.txt").write_text("\n".join(lines) + "\n")
+    makespans = {}
+    for zone in ("UTC", "Europe/Berlin"):
+        toml = 'schedulers = ["easy"]\n[[workloads]]\nworkload = "dump.txt"\nprocessors = 4\n'
+        toml += f'tz = "{zone}"\n'
+        path = tmp_path / f"{zone.partition('/')[0]}.toml"
+        path.write_text(toml)
+        run_experiment(path, tmp_path / path.stem, "serial")
+        makespans[zone] = read_table(tmp_path / path.stem)["makespan_s"][0]
+    assert makespans == {"UTC": 7210, "Europe/Berlin": 3610}
