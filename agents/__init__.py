@@ -155,6 +155,8 @@ def contents_of(path: str | Path) -> dict[str, Any]:
         network = zipfile.is_zipfile(path)
     contents = import_agent("network_files").read(path) if network else _json_of(path)
     name = contents.get("agent")
+    if name is None:
+        raise HpcgymError(f"{path} holds no agent: it names none")
     if not isinstance(name, str) or name not in AGENTS:
         raise HpcgymError(
             f"{path} holds an agent that this version does not know: {nearest(name, AGENTS)}"

@@ -301,6 +301,8 @@ def evaluate(
     if not told and (why := no_intervals(board)):
         note(why)
     paper.write(partial(save_figures, source, board))  # what it refuses takes no table away
+    if (board.table["failed"] == board.table["slices"]).any():
+        raise typer.Exit(1)
 
 
 def _env(name: str | None) -> str | None:

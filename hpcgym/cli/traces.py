@@ -72,7 +72,7 @@ def list_traces(format: options.FormatOption = Format.table) -> None:
 def show_trace(
     workload: Annotated[str, typer.Argument(metavar="NAME|FILE", show_default=False)],
     *,
-    reading: loading.PoolReading,
+    reading: loading.MachineReading,
     format: options.FormatOption = Format.table,
 ) -> None:
     """Show what a trace, or a log of your own, is like: its machine, load, jobs and users.
@@ -104,7 +104,7 @@ def show_trace(
         output.print_csv([{**facts, **{k: v for k, v in told.items() if isinstance(v, single)}}])
 
 
-def _summarised(source: str, reading: loading.PoolReading) -> tuple[Workload, dict[str, Any]]:
+def _summarised(source: str, reading: loading.MachineReading) -> tuple[Workload, dict[str, Any]]:
     """Return the cleaned jobs, and what they are like, with the warnings of their reader."""
     import warnings
 
@@ -115,7 +115,7 @@ def _summarised(source: str, reading: loading.PoolReading) -> tuple[Workload, di
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", WorkloadWarning)
         with working(f"reading {source}"):
-            jobs, raw = reading.read(source, processors=reading.processors)
+            jobs, raw = reading.read(source, processors=reading.processors, cluster=reading.machine)
     said = [str(one.message) for one in caught if issubclass(one.category, WorkloadWarning)]
     odd = [*said, *oddities(jobs, raw)]
     told = {**summary(jobs), "sha256_of_jobs": workload_digest(jobs)}

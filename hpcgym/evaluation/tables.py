@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -117,9 +118,15 @@ def latex(board: Leaderboard) -> str:
     return tabular(heading, columns)
 
 
+#: A minus before a number, which in text would be a hyphen.
+_MINUS = re.compile(r"(?<![\w.,-])-(?=\d)")
+
+
 def tabular(heading: Sequence[str], columns: Sequence[Sequence[str]]) -> str:
     """Return columns of LaTeX as a ``tabular`` with booktabs, the first one to the left."""
-    lines = [" & ".join(row) + r" \\" for row in zip(*columns, strict=True)]
+    first, *others = columns
+    others = [[_MINUS.sub("$-$", text) for text in column] for column in others]
+    lines = [" & ".join(row) + r" \\" for row in zip(first, *others, strict=True)]
     return "\n".join(
         [
             r"\begin{tabular}{l" + "r" * (len(heading) - 1) + "}  % needs \\usepackage{booktabs}",

@@ -80,8 +80,8 @@ def slices(
         parts.append(part.counted({f"dropped: crosses the end of a {label}": dropped}))
     if not parts:
         raise WorkloadError(
-            f"{workload.name} has no job within one {label} from {label} {first} on"
-            f" ({label} 0 begins at {int(origin)} s)"
+            f"{workload.name}: no job begins and ends within the same {label}, from {label} {first}"
+            f" on ({label} 0 begins at {int(origin)} s)"
         )
     return parts
 

@@ -90,7 +90,7 @@ def test_files_that_hold_no_agent(tmp_path):
         (text, "is not the file of an agent of this version: it is not JSON"),
         (other, "is not the file of an agent"),
         (unknown, "unknown.pt holds an agent that this version does not know: known are clone, "),
-        (nameless, "does not know"),
+        (nameless, "nameless.json holds no agent: it names none"),
         (near, "does not know: did you mean 'pairs'"),
         (odd, "does not know"),
         (listed, "it holds no object of JSON"),

@@ -88,7 +88,7 @@ def test_speed_prints_tables_with_the_machine():
         (("one_run.py", "lublin:jobs=10", "eazy"), "unknown scheduler 'eazy'"),
         (("dispatch_time.py", "--dispatchers", "prbb"), "unknown dispatcher 'prbb'"),
         (("batch_speed.py", "--vectors", "0"), "must be a whole number of at least 1, not '0'"),
-        (("batch_speed.py", "lublin:jobs=9"), "no job within one week"),
+        (("batch_speed.py", "lublin:jobs=9"), "no job begins and ends within the same week"),
     ],
 )
 def test_a_mistake_ends_in_one_clear_line(arguments, message):

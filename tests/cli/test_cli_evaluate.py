@@ -127,14 +127,15 @@ def test_a_failing_agent_is_said_and_its_place_is_empty(monkeypatch: pytest.Monk
         name="mine", env_id="hpcgym/JobSelection-v0", act=lambda observation, info: "?"
     )
     monkeypatch.setattr(lineup, "load_agent", lambda path: agent)
-    result = succeed("folder/agent.pt")
+    result = command("folder/agent.pt")
+    assert result.exit_code == 1  # it failed everywhere
     assert (
         "folder/agent.pt failed on 5 of 5 slices: HpcgymError: action must be an index"
         in result.stderr
     )
     (line,) = (line for line in result.stdout.splitlines() if line.startswith("folder/agent.pt "))
     assert line.split()[1] == "-"
-    value = json.loads(succeed("folder/agent.pt", "--format", "json").stdout)
+    value = json.loads(command("folder/agent.pt", "--format", "json").stdout)
     last = value["policies"][-1]
     assert (last["name"], last["mean_bsld"], last["failed"]) == ("folder/agent.pt", None, 5)
     assert len(value["failures"]) == 5

@@ -126,4 +126,4 @@ def test_a_file_is_no_folder(tmp_path: Path) -> None:
 def test_weekly_weights_of_a_log_without_weeks_are_one_line() -> None:
     done = run("tune-weekly", LOG)
     assert done.exit_code == 1
-    assert "within one week from week 1 on" in done.output
+    assert "within the same week, from week 1 on" in done.output

@@ -263,8 +263,14 @@ def test_a_week_of_the_other_part_is_unknown():
         ({"train_share": "half"}, "train_share must be a number between 0 and 1, not 'half'"),
         ({}, "windows of jobs=256 need more jobs: log has 100; give jobs=100 or less"),
         ({"part": "train"}, "the train part of log has 50; give jobs=50 or less"),
-        ({"episodes": "weeks"}, "episodes='weeks': log has no job within one week from week 1 on"),
-        ({"episodes": "months"}, "episodes='months': log has no job within one month"),
+        (
+            {"episodes": "weeks"},
+            "episodes='weeks': log: no job begins and ends within the same week, from week 1 on",
+        ),
+        (
+            {"episodes": "months"},
+            "episodes='months': log: no job begins and ends within the same month",
+        ),
         (
             {"episodes": "whole", "part": "train", "train_share": 0.001},
             "episodes='whole': the train part of log has no jobs",

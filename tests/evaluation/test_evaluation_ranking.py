@@ -17,6 +17,7 @@ from hpcgym.baselines.chance import random_order
 from hpcgym.envs.core.episodes import Episodes
 from hpcgym.errors import HpcgymError
 from hpcgym.evaluation import evaluate
+from hpcgym.evaluation.tables import tabular
 from hpcgym.schedule.metrics import METRICS, MORE, NEITHER, ranking_metrics
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.run import simulate
@@ -209,6 +210,12 @@ def test_boards_as_json_and_csv(tmp_path: Path) -> None:
         write = getattr(board, f"to_{ending}")
         assert write(tmp_path / ending) is None
         assert (tmp_path / ending).read_text() == write()
+
+
+def test_minus_signs_of_latex() -> None:
+    columns = [["a-1", "b"], ["-1.5", "[-2.0, -1.0]"], ["-", "1e-05"]]
+    lines = tabular(["policy", "x", "y"], columns).splitlines()
+    assert lines[4:6] == [r"a-1 & $-$1.5 & - \\", r"b & [$-$2.0, $-$1.0] & 1e-05 \\"]
 
 
 def test_a_board_as_latex() -> None:

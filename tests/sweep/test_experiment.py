@@ -153,7 +153,10 @@ def test_a_sweep_of_jobs_that_are_held_back(tmp_path: Path) -> None:
         (f"{ENOUGH}processors = 0", "workloads[0].processors must be at least 1"),
         (f"{ENOUGH}processors = 1.5", "workloads[0].processors must be a whole number, not 1.5"),
         (f"{ENOUGH}slices = 'days'", "unknown workloads[0].slices 'days'; known are whole, weeks"),
-        (f"{ENOUGH}slices = 'weeks'", "workloads[0]: lublin-16 seed 0 has no job within one week"),
+        (
+            f"{ENOUGH}slices = 'weeks'",
+            "workloads[0]: lublin-16 seed 0: no job begins and ends within",
+        ),
         (f"{ENOUGH}first = 3", "workloads[0].first needs slices"),
         (f"{ENOUGH}slices = 'weeks'\nfirst = 3\nlast = 2", "workloads[0].last is 2, before first"),
         (

@@ -50,7 +50,9 @@ def test_empty_periods_are_left_out_however_many():
 
 
 def test_nothing_to_slice():
-    with pytest.raises(WorkloadError, match="log has no job within one week from week 1 on"):
+    with pytest.raises(
+        WorkloadError, match="log: no job begins and ends within the same week, from week 1 on"
+    ):
         weeks(make([5, 10], [9, 9]))
     with pytest.raises(WorkloadError, match="period_s must be a whole number of at least 1"):
         slices(make([5], [9]), 0)
