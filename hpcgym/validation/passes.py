@@ -38,6 +38,7 @@ def check_order(
     passed = line.submission | line.termination
     if result.scheduler.passes == "per-event" and result.scheduler.threshold is not None:
         passed = line.termination
+    passed &= ~_cut_short(result, line)
     free = result.cluster.processors - line.used
     needed = _needed(result, job, line.time)
     if needed is None:
@@ -49,6 +50,15 @@ def check_order(
         what = "cores are free on nodes"
     text = f"at {{1}} s {{2}} {what} and job {{3}}, first in the queue, would fit"
     return cases(fits, text, line.time, free, job)
+
+
+def _cut_short(result: Result, line: Timeline) -> Mask:
+    """Return at which times a pass of Slurm's may have left out jobs, as it looked at enough."""
+    slurm = result.scheduler.slurm
+    if slurm is None:
+        return np.zeros(len(line.time), np.bool_)
+    started = np.bincount(line.start, minlength=len(line.time))
+    return (started > slurm.default_queue_depth) & (line.time % slurm.sched_interval != 0)
 
 
 def _needed(result: Result, job: Times, time: Times) -> Times | None:
