@@ -58,7 +58,8 @@ def _cut_short(result: Result, line: Timeline) -> Mask:
     if slurm is None:
         return np.zeros(len(line.time), np.bool_)
     started = np.bincount(line.start, minlength=len(line.time))
-    return (started > slurm.default_queue_depth) & (line.time % slurm.sched_interval != 0)
+    cut: Mask = (started > slurm.default_queue_depth) & (line.time % slurm.sched_interval != 0)
+    return cut
 
 
 def _needed(result: Result, job: Times, time: Times) -> Times | None:

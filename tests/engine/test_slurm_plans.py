@@ -37,7 +37,7 @@ OF_USERS = st.builds(
 SLURM = st.one_of(PLANS, PLANS, OF_USERS)
 
 
-@settings(max_examples=400)
+@settings(max_examples=300)
 @given(workloads(), st.data(), SLURM)
 def test_random_cases(workload: Workload, data: st.DataObject, backfill: str) -> None:
     rules = data.draw(schedulers(workload))
@@ -48,7 +48,7 @@ def test_random_cases(workload: Workload, data: st.DataObject, backfill: str) ->
 
 
 @pytest.mark.compiled
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(node_cases(), SLURM)
 def test_random_cases_on_nodes(
     case: tuple[Cluster, Workload, dict[str, Any]], backfill: str
