@@ -52,12 +52,22 @@ def bound(data: st.DataObject, workload: Workload) -> tuple[str | None, list[Any
     return f"user:submitted={most}", [(workload.user_id.tolist(), most)]
 
 
+def order_of(seed: int) -> Any:
+    """Return the order of the agent's: equal jobs as they came, those of one second by number."""
+
+    def score(job: Any, now: int) -> float:
+        return scores(seed, [job.number], now)[0] - 1e-9 * job.submit - 1e-13 * job.number
+
+    return score
+
+
 def assert_schedule(result: hpcgym.Result, expected: list[Any]) -> None:
     """Compare schedules, whose jobs stand in the order in which they came, and prove one."""
     order = sorted(expected, key=lambda job: (job.submit, job.number))
     assert result.workload.job_number.tolist() == [job.number + 1 for job in order]
     assert result.workload.submit_time.tolist() == [job.submit for job in order]
     assert result.start.tolist() == [job.start for job in order]
+    assert result.backfilled.tolist() == [job.backfilled for job in order]
     hpcgym.validate_schedule(result)
 
 
@@ -75,15 +85,13 @@ def test_any_order_of_the_queue(
     expected = simulate_slowly(
         jobs_of(workload),
         workload.processors,
-        policy=lambda job, now: scores(seed, [job.number], now)[0],
+        policy=order_of(seed),
         follows=follows,
         places=bounds,
         windows=windows,
         **rules,
     )
     assert_schedule(env.result(), expected)
-    order = sorted(expected, key=lambda job: (job.submit, job.number))
-    assert env.result().backfilled.tolist() == [job.backfilled for job in order]
     mean = sum(max((j.end - j.submit) / max(j.end - j.start, 10), 1) for j in expected)
     assert sum(step.reward for step in steps[1:]) == pytest.approx(-mean / len(expected))
 
@@ -102,7 +110,7 @@ def test_any_order_on_nodes(
     expected = simulate_nodes_slowly(
         node_jobs_of(workload, cluster.resources),
         cluster.capacity.tolist(),
-        policy=lambda job, now: scores(seed, [job.number], now)[0],
+        policy=order_of(seed),
         follows=follows,
         places=bounds,
         **rules,

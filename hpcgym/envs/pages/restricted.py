@@ -16,8 +16,9 @@ JobSelection and the feature `within_quota` tell of quotas.
 With `dependencies="after"` or `"closed-loop"`, and with quotas of submitted jobs, the schedule says
 when jobs are submitted. A job is in the queue, and in the window, from then on, and waits count
 from then on. Of jobs that an episode leaves out nobody waits for the end.
-`env.unwrapped.submit_times()` has these times, and the jobs of `result()` are in the order in which
-they came. Equal jobs are in that order, but in MixedPolicy in that of the log, by their weights.
+`env.unwrapped.submit_times()` has these times. The window, and the jobs of `result()`, are in the
+order in which they came, those of one second in that of the log. Equal jobs are in that order, too,
+but in MixedPolicy in that of the log, by their weights.
 Episodes have nothing around their jobs then: `start`, `warmup`, `arrivals`, `horizon` and
 `episodes="stream"` are refused, also where they are the default; so are weights for some
 submissions."""
