@@ -106,6 +106,15 @@ def block_at(blocks, which, position):
 
 
 @jit_part
+def length(blocks, which):
+    """Return how many entries a list has."""
+    total = 0
+    for k in range(blocks[which].in_use):
+        total += blocks[block_at(blocks, which, k)].count
+    return total
+
+
+@jit_part
 def block_for(blocks, entries, which, key):
     """Return the position and the number of the block where ``key`` belongs."""
     if blocks[which].in_use == 1:

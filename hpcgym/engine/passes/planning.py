@@ -25,7 +25,7 @@ import numpy as np
 
 from hpcgym.compilation import jit, jit_part
 from hpcgym.engine.events import enqueue, leave_queue, start
-from hpcgym.engine.ordered import BLOCK, NOTHING, block_at
+from hpcgym.engine.ordered import BLOCK, NOTHING, block_at, length
 from hpcgym.engine.orders.scores import score_now
 from hpcgym.engine.passes.lining_up import line_up, sort_line
 from hpcgym.engine.passes.looks import is_looked_at, note_next_look
@@ -250,7 +250,7 @@ def planning_of(
             )  # fmt: skip
         if sim.depth == 0:  # strict order, only under restrictions: nothing is planned
             return
-        queued = blocks[QUEUE].count
+        queued = length(blocks, QUEUE)
         if sim.every > 0 and not is_looked_at(sim, queued > 0):
             return
         # under quotas a job with a reservation may be passed over now, since another has started
@@ -261,7 +261,7 @@ def planning_of(
                 sim, jobs, keys, scores, progress, blocks, entries, profile, line, idle, machine
             )  # fmt: skip
         if sim.every > 0:
-            note_next_look(sim, queued, blocks[QUEUE].count)
+            note_next_look(sim, queued, length(blocks, QUEUE))
 
     return do_pass
 
