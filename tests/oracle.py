@@ -112,7 +112,9 @@ Backfilling
     Then comes the pass as ever. Who is stopped is queued again at once, in its old place, for its
     whole run, with the prediction of its submission; or, under cancel, has ended so. It has not
     terminated: nothing learns of it. start, end, backfilled are of the last run. What rule 24
-    excludes is excluded here, and so is what is learned. Groups may be exempt for a time: those of
+    excludes is excluded here, and so is what is learned. Who rule 24 passes over is passed over
+    here. Under rule 25 a job fits if it does so for its whole predicted length; in these profiles
+    rule 23 joins the ends of what would run beside it. Groups may be exempt for a time: those of
     their jobs that have run for less are none that a job may stop. A pass follows the second in
     which a running job has run so long, if a queued job may stop its group.
 28. Quotas of submitted jobs: a key for each job, or none, and how many jobs of one key may be
@@ -374,6 +376,7 @@ class Simulation:
         self.windows = rules.get("windows") or []
         self.extracted = False  # whether it begins with jobs that run
         self.preemption = rules.get("preemption")
+        self.preempts = False  # whether it is asked for whom others are stopped
         self.lost: list[Any] = []  # job, start and end of runs, and nodes
         self.suspended: list[Job] = []
         self.kept: list[Job] = []  # those of them whose processors are taken for who is looked at
@@ -632,6 +635,7 @@ class Simulation:
 
     def preempt(self, now: int) -> None:
         """Rule 27."""
+        self.preempts = True
         self.drop_reservations()
         groups, may, *_ = self.preemption
         names = {name for pair in may for name in pair}
@@ -643,7 +647,7 @@ class Simulation:
             shut = set()
             for job in self.primary_order(now):
                 group = groups[job.number]
-                if level.get(group) != height or group in shut:
+                if level.get(group) != height or group in shut or self.barred(job):
                     continue
                 self.kept = [j for j in self.suspended if (group, groups[j.number]) not in may]
                 if not self.fits(job, now):
@@ -658,6 +662,7 @@ class Simulation:
                         self.stop(other, now)
                 self.start(job, now, backfilled=False)
         self.kept = list(self.suspended)
+        self.preempts = False
 
     def go_on_with(self, suspended: list[Job], now: int) -> None:
         """Rule 29: let jobs of one level go on."""
@@ -743,7 +748,8 @@ class Simulation:
         """Rule 24."""
         for keys, most_jobs, most_processors in self.quotas:
             key = keys[job.number]
-            beside = [other for other in self.running if keys[other.number] == key is not None]
+            held = self.running + self.suspended
+            beside = [other for other in held if keys[other.number] == key is not None]
             processors = sum(other.processors for other in beside) + job.processors
             if key is not None and (len(beside) >= most_jobs or processors > most_processors):
                 return True
@@ -949,6 +955,8 @@ class Simulation:
 
     def fits(self, job: Job, now: int) -> bool:
         if self.windows:
+            if self.preempts and self.slurm is not None:
+                self.join_ends(now)
             steps = self.steps_of((), now)
             end = now + job.predicted + (self.slurm is not None)
             return all(free >= job.processors for at, free in steps if at < end)

@@ -118,7 +118,7 @@ def next_pass(sim, jobs, progress, users, history, blocks, entries, freed, idle,
                 break
         if due:
             news = sim.renews == EACH_TIME or sim.ended > sim.ended_at_pass
-            if sim.renews > 0 and news and sim.next > sim.started:
+            if sim.renews > 0 and news and (blocks[QUEUE].count > 0 or sim.arrived > 0):
                 sim.asked = A_RENEWAL
                 return False
             sim.ended_at_pass = sim.ended

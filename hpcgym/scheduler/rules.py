@@ -305,8 +305,9 @@ class Scheduler:
 
     @property
     def restricts(self) -> bool:
-        """Whether quotas, windows or other jobs say who may start when, beside what is free."""
-        return (self.quota, self.maintenance, self.dependencies) != (None, None, "none")
+        """Whether quotas, windows, other jobs or preemption say who may start when."""
+        restricts = self.quota, self.maintenance, self.dependencies, self.preemption
+        return restricts != (None, None, "none", None)
 
     @property
     def moves_submissions(self) -> bool:

@@ -23,7 +23,7 @@ from hpcgym.simulation.fair_share import make_shares
 from hpcgym.simulation.predictions import Learning
 from hpcgym.simulation.preempting import for_result, preempting
 from hpcgym.simulation.prepare import prepare
-from hpcgym.simulation.restricted import check_planned, check_restricted, restricted
+from hpcgym.simulation.restricted import check_restricted, restricted
 from hpcgym.simulation.warm_start import begin_on_nodes, begin_with, learned_before
 
 if TYPE_CHECKING:
@@ -141,8 +141,6 @@ def new_simulation(
     asks, counts = asks_for_answers(scheduler, learned)
     asks |= always_learns and learns_in(scheduler)
     logs = counts or nodes is not None or scheduler.restricts
-    if scheduler.preemption is not None:
-        check_planned(workload, scheduler, nodes is not None, "preemption")
     arrays = prepare(workload, scheduler, cluster, asks, logs_ends=logs, shares=counts)
     if scheduler.restricts:
         arrays = check_restricted(workload, scheduler, arrays, nodes is not None)
@@ -154,7 +152,7 @@ def new_simulation(
     if scheduler.restricts:
         kind, machine = restricted(workload, scheduler, cluster, nodes, arrays)
     if scheduler.preemption is not None:
-        kind, machine = preempting(workload, scheduler, cluster, nodes)
+        kind, machine = preempting(workload, scheduler, cluster, machine)
         answers["lengthen"] = lengthened
     return Simulation(kind, arrays, machine, **answers)
 

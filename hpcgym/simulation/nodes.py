@@ -98,7 +98,6 @@ def nodes_for(
     """
     check_scheduler(scheduler, "nodes")
     plans = scheduler.depth is None or scheduler.plans_anew or scheduler.restricts
-    plans = plans or scheduler.preemption is not None
     asks = demand_of(needs, workload.requested_time, scheduler)
     closed = closings(workload, scheduler, cluster)
     if not closed:
@@ -231,7 +230,7 @@ def rooms_for(
     """
     asks = demand_of(needs, requested, scheduler)
     code = allocation_code(scheduler)
-    plans = scheduler.restricts or scheduler.preemption is not None
+    plans = scheduler.restricts
     return make_rooms(needs, cluster.capacity, *code, number, longest, asks, plans, holders)
 
 

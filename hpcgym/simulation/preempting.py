@@ -31,7 +31,7 @@ _MODES = {"requeue": REQUEUE, "cancel": CANCEL, "suspend": SUSPEND}
 
 if TYPE_CHECKING:
     from hpcgym.cluster.pool import Cluster
-    from hpcgym.engine.machines.nodes.placement import Nodes
+    from hpcgym.engine.passes.restricted import Restricted
     from hpcgym.engine.state import Prepared
     from hpcgym.scheduler.preemption import Preemption
     from hpcgym.scheduler.rules import Scheduler
@@ -39,13 +39,13 @@ if TYPE_CHECKING:
 
 
 def preempting(
-    workload: Workload, scheduler: Scheduler, cluster: Cluster, nodes: Nodes | None
+    workload: Workload, scheduler: Scheduler, cluster: Cluster, restricted: Restricted
 ) -> tuple[Kind, Preempting]:
     """Return the kind of machine on which some jobs may stop others, and the machine.
 
     Parameters
     ----------
-    nodes : None: a pool of processors.
+    restricted : the machine, with what else restricts who may start when.
 
     Warns
     -----
@@ -54,12 +54,12 @@ def preempting(
     rows = preempting_rows([workload], scheduler, cluster, 1)
     assert rows is not None
     machine = Preempting(
-        () if nodes is None else nodes,
+        restricted,
         rows.group, rows.level, rows.may, rows.exempt, rows.blocked[0], rows.victims[0],
         rows.suspended[0], rows.lost[0], rows.cells[0], rows.scalars[0],
     )  # fmt: skip
     machine.scalars[0] = rows.begin[0]
-    return (POOL_PREEMPTING if nodes is None else NODES_PREEMPTING), machine
+    return (POOL_PREEMPTING if restricted.machine == () else NODES_PREEMPTING), machine
 
 
 def preempting_rows(

@@ -203,8 +203,7 @@ def engine_rules(
 
 def planning_rules(scheduler: Scheduler) -> dict[str, int]:
     """Return the rules of reservations that are made anew as the engine takes them."""
-    preempts = scheduler.preemption is not None
-    if not (scheduler.plans_anew or scheduler.restricts or preempts):
+    if not (scheduler.plans_anew or scheduler.restricts):
         return {}
     slurm = scheduler.slurm
     if slurm is None:

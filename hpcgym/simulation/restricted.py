@@ -58,22 +58,30 @@ def check_restricted(
 
 def check_rules(workload: Workload, scheduler: Scheduler, sim: Any, on_nodes: bool) -> None:
     """Raise or warn as :func:`check_restricted` does, by the SIM of a simulation."""
-    check_planned(workload, scheduler, on_nodes, "quotas, windows or dependencies")
+    _check_planned(workload, scheduler, on_nodes)
     if scheduler.windows and sim.correction not in (state.UNCORRECTED, state.KILL):
         raise HpcgymError(
             f"estimate={scheduler.describe()['estimate']!r} may be too short, and a job would run"
             " into a window: take 'requested', or correction='kill', which ends it in time"
         )
+    suspends = scheduler.preempts is not None and scheduler.preempts.mode == "suspend"
+    if scheduler.windows and suspends:
+        raise HpcgymError(
+            f"preemption={scheduler.preemption!r} and maintenance windows do not go together:"
+            " a suspended job would go on into a window; take requeue or cancel"
+        )
 
 
-def check_planned(workload: Workload, scheduler: Scheduler, on_nodes: bool, rules: str) -> None:
-    """Raise or warn as :func:`check_restricted` does, of ``rules`` in words under which it plans.
+def _check_planned(workload: Workload, scheduler: Scheduler, on_nodes: bool) -> None:
+    """Raise or warn as :func:`check_restricted` does, whatever restricts.
 
     Where reservations are made anew at each pass, those on nodes are of nodes by name.
     """
     extract = () if workload.initial is None else ("extract",)
     check_scheduler(scheduler, "nodes" if on_nodes else "pool", *extract)
     if on_nodes and scheduler.reserves_one:
+        preempts = scheduler.preemption is not None
+        rules = "preemption" if preempts else "quotas, windows or dependencies"
         warn_caller(
             f"with {rules} EASY's reservation is of nodes by name, and not a promise of room:"
             " compare with a quota that bounds nothing, such as all:jobs=1000000",

@@ -30,7 +30,7 @@ from hpcgym.scheduler.rules import Scheduler
 from hpcgym.scheduler.usage import check_fair_share, counts_usage
 from hpcgym.simulation.nodes import as_on_pool, needs_on
 from hpcgym.simulation.prepare import check_jobs, engine_rules, job_records, numbered, orders
-from hpcgym.simulation.restricted import check_planned, check_rules, profile_for
+from hpcgym.simulation.restricted import check_rules, profile_for
 from hpcgym.simulation.windows import closings, holders_of
 from hpcgym.workload.model import Workload
 
@@ -67,8 +67,6 @@ def table_of(
         for part in parts:
             check_rules(part, rules, empty.sim, on_nodes)
         empty = empty._replace(profile=profile_for(rules, empty.profile))
-    if rules.preemption is not None:
-        check_planned(parts[0], rules, on_nodes, "preemption")
     processors = joined["jobs"]["processors"]
     estimators = make_estimators(rules, joined["users"], processors, processors, machine.processors)
     estimators.looks[0] = 1

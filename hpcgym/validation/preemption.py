@@ -25,7 +25,7 @@ from hpcgym.validation.books import check_books
 from hpcgym.validation.idle_power import check_energy
 from hpcgym.validation.nodes import check_nodes, check_units
 from hpcgym.validation.promises import check_predictions, check_promises
-from hpcgym.validation.quotas import COLUMNS
+from hpcgym.validation.quotas import COLUMNS, check_quotas
 from hpcgym.validation.schedules import (
     Timeline,
     Times,
@@ -38,6 +38,7 @@ from hpcgym.validation.schedules import (
     timeline_of,
 )
 from hpcgym.validation.suspension import check_going_on, check_kept, check_pieces
+from hpcgym.validation.windows import check_windows, window_ends
 from hpcgym.workload.names import names_of
 from hpcgym.workload.needs import needs_of
 
@@ -73,7 +74,9 @@ def prove_preemption(
     last = last_runs(runs, job)
     left = length - ran_before(result)
     length_of = np.where(last, left[job], runs.run_time)
-    line = timeline_of(runs, length_of, _exempt_until(runs, rule, np.array(called(result))[job]))
+    exempt = _exempt_until(runs, rule, np.array(called(result))[job])
+    windows = window_ends(result)
+    line = timeline_of(runs, length_of, np.concatenate([exempt, windows]))
     sound = {
         "submission": check_submission(result) + check_submission(runs),
         "capacity": check_capacity(runs, line),
@@ -85,6 +88,10 @@ def prove_preemption(
             sound["nodes"] = check_nodes(runs, needs, runs.allocation)
             if rule.mode == "suspend":
                 sound["nodes"] += check_kept(result, lost)
+    if result.scheduler.windows and not sound.get("units"):
+        sound["windows"] = check_windows(runs)
+    if result.scheduler.quotas:
+        sound["quotas"] = check_quotas(runs)
     sound["runs"] = _check_runs(result, lost, actual, cancels)
     if rule.mode == "suspend":
         sound["runs"] += check_pieces(result, lost, length)
@@ -104,7 +111,8 @@ def prove_preemption(
         yield "energy", check_books(runs) + energies_of_runs(result, runs)
     else:
         yield "energy", check_energy(result, line.time, line.used)
-    yield "progress", check_progress(line, NO_DELAYS)
+    # up to the end of the last window a job may wait for it, whatever is idle
+    yield "progress", check_progress(line, NO_DELAYS, line.time < windows.max(initial=-1))
 
 
 def _exempt_until(runs: Result, rule: Preemption, group: NDArray[np.str_]) -> Times:

@@ -166,8 +166,9 @@ def validate_schedule(result: Result) -> tuple[str, ...]:
     - *states*: no job runs on a node that is down; the schedule says of all failures that the nodes
       are off.
 
-    Where jobs stop others, ``preemption``, *capacity*, *units*, *nodes*, *events*, *energy* and
-    *progress* are proved of all runs, also of those that were stopped; nothing that follows from
+    Where jobs stop others, ``preemption``, *capacity*, *units*, *nodes*, *events*, *quotas*,
+    *windows*, *energy* and *progress* are proved of all runs, also of those that were stopped;
+    nothing that follows from
     the order of passes. A cancelled job may be shorter than its run time. Beside these:
 
     - *runs*: the runs of a job follow each other, and the last one is whole, or cancelled. Where

@@ -15,8 +15,10 @@ from node_oracle import simulate_nodes_slowly
 from node_strategies import node_cases, partitioned_cases, slow_jobs_and_nodes
 from oracle import jobs_of, simulate_slowly
 from preemption_strategies import crowded, preemptions
-from quota_strategies import fitted, with_queues
+from quota_strategies import fitted, quotas, with_queues
 from strategies import cases
+from test_windows import apart, times, windows_on
+from test_windows import fitted as around_windows
 
 import hpcgym
 from hpcgym.cluster import Cluster, NodeGroup
@@ -88,6 +90,61 @@ def test_nodes(data: st.DataObject, case: tuple[Cluster, Workload, Any], queues:
     result = hpcgym.simulate(workload, cluster=cluster, preemption=text, **rules)
     jobs, capacity = slow_jobs_and_nodes(cluster, workload)
     expected = simulate_nodes_slowly(jobs, capacity, preemption=slow, lost=lost, **rules)
+    assert_same(result, expected, lost)
+
+
+@settings(max_examples=300)
+@given(st.data(), cases(), QUEUES)
+@pytest.mark.filterwarnings("ignore:.*no job may stop another", "ignore:.*no window is between")
+@pytest.mark.filterwarnings("ignore:.*there is no job of")
+def test_pools_under_quotas_and_windows(
+    data: st.DataObject, case: tuple[Workload, Any], queues: list[int]
+) -> None:
+    workload = crowded(with_queues(case[0], queues), data.draw(CLOSE))
+    rules, most = around_windows(fitted(case[1]), workload), workload.processors
+    text, slow = data.draw(preemptions(workload))
+    quota, quotas_slow = data.draw(st.one_of(st.just((None, [])), quotas(workload)))
+    windows = []
+    if slow[2] != "suspend":
+        widths = st.one_of(st.just(most), st.integers(1, most))
+        drawn = [(*span, {0: data.draw(widths)}) for span in data.draw(times(workload))]
+        windows = [(begin, end, takes[0]) for begin, end, takes in apart(drawn, {0: most})]
+    texts = [f"{a}/{b}" + ("" if w == most else f":processors={w}") for a, b, w in windows]
+    lost: list[Any] = []
+    result = hpcgym.simulate(
+        workload, preemption=text, quota=quota, maintenance="; ".join(texts) or None, **rules
+    )
+    expected = simulate_slowly(
+        jobs_of(workload), most, preemption=slow, lost=lost, quotas=quotas_slow, windows=windows,
+        **rules,
+    )  # fmt: skip
+    assert_same(result, expected, lost)
+
+
+@settings(max_examples=300)
+@given(st.data(), st.one_of(node_cases(), partitioned_cases()), QUEUES)
+@pytest.mark.filterwarnings("ignore:.*its jobs are in none of the machine's partitions")
+@pytest.mark.filterwarnings("ignore:with preemption EASY's reservation is of nodes by name")
+@pytest.mark.filterwarnings("ignore:.*no job may stop another", "ignore:.*no window is between")
+@pytest.mark.filterwarnings("ignore:.*there is no job of")
+def test_nodes_under_quotas_and_windows(
+    data: st.DataObject, case: tuple[Cluster, Workload, Any], queues: list[int]
+) -> None:
+    cluster = case[0]
+    workload = crowded(with_queues(case[1], queues), data.draw(CLOSE))
+    rules = around_windows(fitted(case[2]), workload)
+    text, slow = data.draw(preemptions(workload))
+    quota, quotas_slow = data.draw(st.one_of(st.just((None, [])), quotas(workload)))
+    windows, texts = windows_on(data, cluster, workload) if slow[2] != "suspend" else ([], [])
+    lost: list[Any] = []
+    result = hpcgym.simulate(
+        workload, cluster=cluster, preemption=text, quota=quota,
+        maintenance="; ".join(texts) or None, **rules,
+    )  # fmt: skip
+    jobs, capacity = slow_jobs_and_nodes(cluster, workload)
+    expected = simulate_nodes_slowly(
+        jobs, capacity, preemption=slow, lost=lost, quotas=quotas_slow, windows=windows, **rules
+    )
     assert_same(result, expected, lost)
 
 

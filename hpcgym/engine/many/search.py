@@ -203,9 +203,9 @@ def order_as_they_come(worker, table, workers, kept, weights, n):
 
 @jit_part
 def run_restricted_slice(
-    worker, table, workers, before, pool, rooms, kept, learns, fair, weights, s
+    worker, table, workers, before, pool, rooms, kept, stops, learns, fair, weights, s
 ):  # fmt: skip
-    """Simulate a slice to its end under quotas, around windows, and where jobs follow others."""
+    """Simulate a slice to its end where quotas, windows or other jobs say who may start when."""
     start, stop = table.slices[s, 0], table.slices[s, 1]
     n = stop - start
     begin_restricted(
@@ -214,9 +214,14 @@ def run_restricted_slice(
     )  # fmt: skip
     if moves(kept):
         order_as_they_come(worker, table, workers, kept, weights, n)
+    if stops is not None:
+        begin_preempting(stops, worker, table, workers.sim[worker], workers.line[worker], start, n)
     end = np.int64(FOREVER)
     if pool is not None:
-        run_restricted_on_pool(table, start, n, workers, kept, s, worker, learns, fair, end)
+        if stops is None:
+            run_restricted_on_pool(table, start, n, workers, kept, s, worker, learns, fair, end)
+        if stops is not None:
+            run_preempting_on_pool(table, start, n, workers, kept, stops, s, worker, end)
     if rooms is not None:
         closings = kept.closed_first.shape[1] - 1
         first = start + s * closings
@@ -227,22 +232,14 @@ def run_restricted_slice(
             copy_nodes(rooms, source, worker, first, first + n, before.number[s])
         close_nodes(rooms, kept, worker, s, first, n)
         last = first + n + closings
-        run_restricted_on_nodes(
-            table, start, n, workers, rooms, first, last, kept, s, worker, learns, fair, end
-        )  # fmt: skip
-
-
-@jit_part
-def run_preempting_slice(worker, table, workers, pool, rooms, stops, s):
-    """Simulate a slice to its end, some of whose jobs may stop others."""
-    start, stop = table.slices[s, 0], table.slices[s, 1]
-    n, end = stop - start, np.int64(FOREVER)
-    begin_preempting(stops, worker, table, workers.sim[worker], workers.line[worker], start, n)
-    if pool is not None:
-        run_preempting_on_pool(table, start, n, workers, stops, worker, end)
-    if rooms is not None:
-        empty_nodes(rooms, worker, start, stop)
-        run_preempting_on_nodes(table, start, n, workers, rooms, stops, worker, end)
+        if stops is None:
+            run_restricted_on_nodes(
+                table, start, n, workers, rooms, first, last, kept, s, worker, learns, fair, end
+            )  # fmt: skip
+        if stops is not None:
+            run_preempting_on_nodes(
+                table, start, n, workers, rooms, first, last, kept, stops, s, worker, end
+            )  # fmt: skip
 
 
 @jit_part
@@ -319,7 +316,7 @@ def search_share(
     rooms : hpcgym.engine.machines.nodes.rows.Rooms of the workers, and behind them those with which
         slices begin, if ``before`` says how. Their jobs are those of the table; behind those of
         each slice stand the ones who hold nodes in windows.
-    kept : RestrictedRows of the workers; None without quotas, windows and dependencies.
+    kept : RestrictedRows of the workers; None where nothing restricts who may start when.
     stops : PreemptingRows of the workers; None where no job stops another.
     learns : None where no run times are learned.
     fair : ShareRows of the workers, and behind them those with which slices begin; None where no
@@ -339,13 +336,13 @@ def search_share(
         jobs, lost = table.jobs[begin : begin + n], 0.0
         if kept is not None:
             run_restricted_slice(
-                worker, table, workers, before, pool, rooms, kept, learns, fair, weights[v, own], s
+                worker, table, workers, before, pool, rooms, kept, stops, learns, fair,
+                weights[v, own], s,
             )  # fmt: skip
             jobs = jobs_of(kept, worker, table, begin, n)
         if stops is not None:
-            run_preempting_slice(worker, table, workers, pool, rooms, stops, s)
             jobs, lost = stops.jobs[worker][:n], np.float64(stops.wasted[worker, 0])
-        if kept is None and stops is None:
+        if kept is None:
             if pool is not None:
                 run_slice(worker, table, workers, learns, fair, s, np.int64(ALL_PASSES))
             if rooms is not None:

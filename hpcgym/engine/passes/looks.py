@@ -19,6 +19,7 @@ from hpcgym.engine.state import (
     EACH_TIME,
     FOREVER,
     NO_THRESHOLD,
+    QUEUE,
     SCORED,
     UNCORRECTED,
 )
@@ -39,14 +40,14 @@ def next_planned_pass(
     if sim.asked != 0 or due > stop_time or due == FOREVER:
         return False
     sim.woken = np.int64(due < sim.all_due)
-    return go_to(sim, due)
+    return go_to(sim, blocks, due)
 
 
 @jit_part
-def go_to(sim, time):
+def go_to(sim, blocks, time):
     """Let it be a later time at which nothing ends; return False if an order is asked for first."""
     sim.time = time
-    if sim.renews == EACH_TIME and sim.next > sim.started:
+    if sim.renews == EACH_TIME and blocks[QUEUE].count > 0:
         sim.asked = A_RENEWAL
         return False
     return True

@@ -19,7 +19,7 @@ A machine gives what it does differently, which is compiled in.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -43,19 +43,12 @@ from hpcgym.engine.state import (
 )
 
 
-def planning_of(
-    plan_running: Any,
-    reserve: Any,
-    place_now: Any,
-    fits_now: Any,
-    free_until: Any,
-    begin: Any,
-    barred: Any = None,
-) -> Any:
-    """Return the pass of a machine.
+class Parts(NamedTuple):
+    """What a machine does its own way in such passes; each is compiled in.
 
-    Parameters
+    Attributes
     ----------
+    before : what it does at the beginning of a pass.
     plan_running : makes the plan of the running jobs alone, by their predicted ends.
     reserve : gives a job a place in the plan at the earliest time, ``line[job].reserved``; none
         if that is later than its last argument.
@@ -63,9 +56,30 @@ def planning_of(
     fits_now : gives it room beside the running jobs alone, if there is any; returns the same.
     free_until : returns up to when so many processors are free from now on, or a later time.
     begin : turns the place of a job that starts now into its predicted run.
+    has_room : returns whether a job finds room beside those that run, and changes nothing.
+    """
+
+    before: Any
+    plan_running: Any
+    reserve: Any
+    place_now: Any
+    fits_now: Any
+    free_until: Any
+    begin: Any
+    has_room: Any
+
+
+def planning_of(parts: Parts, barred: Any = None) -> Any:
+    """Return the pass of a machine.
+
+    Parameters
+    ----------
+    parts : of the machine.
     barred : returns whether a job may not start now, whatever is free, and is passed over; None: no
         job is.
     """
+    plan_running, reserve, place_now = parts.plan_running, parts.reserve, parts.place_now
+    fits_now, free_until, begin = parts.fits_now, parts.free_until, parts.begin
     bars = barred is not None
     if not bars:
         barred = never_barred

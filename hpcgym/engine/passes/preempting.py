@@ -10,6 +10,10 @@ job that a queued one may stop.
 
 Who is stopped waits again, or is cancelled, or suspended (:mod:`hpcgym.engine.passes.suspending`).
 The pass itself is that of :mod:`hpcgym.engine.passes.planning`, with reservations made anew.
+
+Quotas and windows are those of :mod:`hpcgym.engine.passes.restricted`: a job that would exceed a
+quota stops nobody. One that would still run when a window begins is tried in a plan of the windows
+and of the jobs that would go on; so these are taken off the list of what runs, and put back.
 """
 
 from __future__ import annotations
@@ -22,10 +26,10 @@ from numpy.typing import NDArray
 from hpcgym.compilation import jit, jit_part
 from hpcgym.engine.events import enqueue, leave_queue, start
 from hpcgym.engine.loop import loop_of
-from hpcgym.engine.ordered import BLOCK, block_at, records, whole_numbers
+from hpcgym.engine.ordered import BLOCK, block_at, insert, records, whole_numbers
 from hpcgym.engine.passes.lining_up import line_up, sort_line
-from hpcgym.engine.passes.looks import go_to, next_planned_pass
-from hpcgym.engine.passes.planning import never_barred, planning_of
+from hpcgym.engine.passes.planning import Parts, planning_of
+from hpcgym.engine.passes.quotas import exceeds, note
 from hpcgym.engine.passes.requeueing import (
     LOG,
     log_is_full,
@@ -33,7 +37,15 @@ from hpcgym.engine.passes.requeueing import (
     take_off,
     wait_again,
 )
+from hpcgym.engine.passes.restricted import (
+    Restricted,
+    Restricting,
+    coming_of,
+    next_restricted_pass,
+    restricted_parts,
+)
 from hpcgym.engine.passes.suspending import note_suspended, suspending_of
+from hpcgym.engine.passes.windows import are_left
 from hpcgym.engine.state import ALL_JOBS, FOREVER, QUEUE, RUNNING
 
 REQUEUE, CANCEL, SUSPEND = range(3)  # modes: what becomes of jobs that are stopped
@@ -58,7 +70,7 @@ SCALARS = whole_numbers(
 class Preempting(NamedTuple):
     """A machine, and who may stop whom on it; G groups."""
 
-    machine: Any  # as its own kind takes it
+    machine: Restricted
     group: NDArray[np.int64]  # (n_jobs,) -1: of none
     level: NDArray[np.int64]  # (G,) 0: may stop nobody
     may: NDArray[np.bool_]  # (G, G) whether the first may stop the second
@@ -72,27 +84,43 @@ class Preempting(NamedTuple):
     scalars: NDArray[np.void]  # (1,) SCALARS
 
 
+class Stopping(NamedTuple):
+    """What a machine does where jobs stop others.
+
+    Attributes
+    ----------
+    free : gives back what a running job has, or takes it again where its last argument is -1; for
+        ``sim.free`` too.
+    stop : what the machine does when a job is stopped, whose run has been noted; the last argument
+        is the mode.
+    lend, hide, goes_on, meets, plan_end : as
+        :func:`hpcgym.engine.passes.suspending.suspending_of` takes them.
+    """
+
+    free: Any
+    stop: Any
+    lend: Any
+    hide: Any
+    goes_on: Any
+    meets: Any
+    plan_end: Any
+
+
 @jit_part
 def advance(
     sim, jobs, progress, users, history, blocks, entries, freed, idle, ended, machine, stop_time
 ):
-    """Advance to an event, or to when reservations are made or a job is no longer exempt.
+    """Advance to an event, or to when a pass is due for another reason.
 
-    First the log must have room.
+    Then reservations are made, a window ends or a job is no longer exempt. First the log must have
+    room.
     """
     if log_is_full(machine):
         return False
-    time = machine.scalars[0].exempt_until
-    if next_planned_pass(
-        sim, jobs, progress, users, history, blocks, entries, freed, idle, ended, machine,
-        min(stop_time, time),
-    ):  # fmt: skip
-        if sim.time == time:
-            sim.woken = 0
-        return True
-    if sim.asked != 0 or time > stop_time or time == FOREVER:
-        return False
-    return go_to(sim, time)
+    return next_restricted_pass(
+        sim, jobs, progress, users, history, blocks, entries, freed, idle, ended, machine.machine,
+        machine.scalars[0].exempt_until, stop_time,
+    )  # fmt: skip
 
 
 @jit
@@ -149,6 +177,21 @@ def find_victims(sim, progress, blocks, entries, machine, job):
     machine.scalars[0].found = count
 
 
+@jit_part
+def meets_window(windows, sim, progress, job):
+    """Return whether a window would last while a job ran that started now."""
+    end, first = sim.time + progress[job].predicted + sim.strict, np.int64(FOREVER)
+    for w in range(windows.scalars[0].over, len(windows.end)):
+        first = min(first, windows.begin[w])
+    return first < end
+
+
+@jit_part
+def barred_here(machine, job):
+    """Return whether a job would exceed a quota now."""
+    return exceeds(machine.machine.quotas, job)
+
+
 @jit
 def where_running(blocks, entries, job):
     """Return where a job stands in the list of what runs."""
@@ -160,38 +203,13 @@ def where_running(blocks, entries, job):
     return -1, -1, -1
 
 
-def loop_preempting(
-    before: Any,
-    free: Any,
-    has_room: Any,
-    stop: Any,
-    lend: Any,
-    hide: Any,
-    goes_on: Any,
-    meets: Any,
-    plan_end: Any,
-    plan_running: Any,
-    reserve: Any,
-    place_now: Any,
-    fits_now: Any,
-    free_until: Any,
-    begin: Any,
-) -> Any:
-    """Return the loop of a machine on which some jobs may stop others.
-
-    Parameters
-    ----------
-    before : what the machine does at the beginning of a pass.
-    free : gives back what a running job has, or takes it again where its last argument is -1; for
-        ``sim.free`` too.
-    has_room : returns whether a job fits what is free now, without a place for it.
-    stop : what the machine does when a job is stopped, whose run has been noted; the last argument
-        is the mode.
-    lend, hide, goes_on, meets, plan_end : as
-        :func:`hpcgym.engine.passes.suspending.suspending_of` takes them.
-    plan_running, reserve, place_now, fits_now, free_until, begin : as
-        :func:`hpcgym.engine.passes.planning.planning_of` takes them.
-    """
+def loop_preempting(parts: Parts, restricting: Restricting, stopping: Stopping) -> Any:
+    """Return the loop of a machine on which some jobs may stop others."""
+    before, plan_running, reserve, place_now, fits_now, free_until, begin, has_room = (
+        restricted_parts(parts, restricting)
+    )
+    come = coming_of(restricting.welcome)
+    free, stop, lend, hide, goes_on, meets, plan_end = stopping
     hide_from, hide_all, go_on, plan_suspended = suspending_of(lend, hide, goes_on, meets, plan_end)
 
     @jit_part
@@ -223,56 +241,98 @@ def loop_preempting(
         """Let a job begin."""
         begin(sim, jobs, progress, blocks, entries, machine.machine, job)
 
-    # none is barred, but reservations never hold up to the next pass, as where some are
-    plan_and_start = planning_of(
-        plan_all, reserve_place, place, fits, free_until, begin_on, never_barred
-    )
+    parts_on = Parts(before, plan_all, reserve_place, place, fits, free_until, begin_on, has_room)
+    plan_and_start = planning_of(parts_on, barred_here)
 
     @jit_part
-    def give_up(sim, jobs, machine, job, sign):
-        """Give back what a job would give up if it was stopped, or take it again."""
+    def fits_or_around(sim, jobs, progress, blocks, entries, profile, line, machine, job):
+        """Give a job room beside the running jobs, and the windows it would meet, if there is."""
+        if are_left(machine.machine.windows):
+            plan_running(sim, blocks, entries, profile, machine.machine)
+        return fits(sim, jobs, progress, profile, line, machine, job)
+
+    @jit_part
+    def finds_room(sim, jobs, progress, blocks, entries, profile, line, machine, job, around):
+        """Return whether a job finds room without those that have given up what they have.
+
+        ``around``: it would meet a window.
+        """
+        if around:
+            return fits_or_around(
+                sim, jobs, progress, blocks, entries, profile, line, machine, job
+            )  # fmt: skip
+        return has_room(sim, jobs, machine.machine, job)
+
+    @jit_part
+    def give_up(sim, jobs, progress, blocks, entries, machine, job, around):
+        """Let a running job give up what it has, as it does if it is stopped.
+
+        ``around``: it is taken off the list of what runs, for a plan without it.
+        """
         if machine.scalars[0].mode == SUSPEND:
-            lend(sim, jobs, machine.machine, job, sign)
-        else:
-            free(sim, jobs, machine.machine, job, sign)
+            lend(sim, jobs, machine.machine.machine, job, np.int64(1))
+            return
+        free(sim, jobs, machine.machine.machine, job, np.int64(1))
+        if around:
+            position, block, i = where_running(blocks, entries, job)
+            take_off(blocks, entries, position, block, i)
+
+    @jit_part
+    def have_again(sim, jobs, progress, blocks, entries, machine, job, around):
+        """Let a job have again what it has given up."""
+        if machine.scalars[0].mode == SUSPEND:
+            lend(sim, jobs, machine.machine.machine, job, np.int64(-1))
+            return
+        free(sim, jobs, machine.machine.machine, job, np.int64(-1))
+        if around:
+            began, width = progress[job].start, jobs[job].processors
+            end = began + jobs[job].run
+            insert(blocks, entries, RUNNING, began + progress[job].predicted, job, end, width)
 
     @jit
-    def make_room(sim, jobs, progress, blocks, entries, machine, job):
+    def make_room(sim, jobs, progress, blocks, entries, profile, line, machine, job, around):
         """Say who is stopped so that a job fits, and free what they have; False if it cannot."""
         find_victims(sim, progress, blocks, entries, machine, job)
         victims, found = machine.victims, machine.scalars[0].found
         for i in range(found):
-            give_up(sim, jobs, machine, victims[i].job, np.int64(1))
-        if found == 0 or not has_room(sim, jobs, machine.machine, job):
+            give_up(sim, jobs, progress, blocks, entries, machine, victims[i].job, around)
+        if found == 0 or not finds_room(
+            sim, jobs, progress, blocks, entries, profile, line, machine, job, around
+        ):  # fmt: skip
             for i in range(found):
-                give_up(sim, jobs, machine, victims[i].job, np.int64(-1))
+                have_again(sim, jobs, progress, blocks, entries, machine, victims[i].job, around)
             return False
         for level in range(machine.level[machine.group[job]] - 1, -1, -1):
             for i in range(found):
                 victim = victims[i].job
                 if machine.level[machine.group[victim]] != level:
                     continue
-                give_up(sim, jobs, machine, victim, np.int64(-1))
-                if not has_room(sim, jobs, machine.machine, job):
-                    give_up(sim, jobs, machine, victim, np.int64(1))
+                have_again(sim, jobs, progress, blocks, entries, machine, victim, around)
+                if not finds_room(
+                    sim, jobs, progress, blocks, entries, profile, line, machine, job, around
+                ):  # fmt: skip
+                    give_up(sim, jobs, progress, blocks, entries, machine, victim, around)
                     victims[i].stops = 1
         return True
 
     @jit
-    def stop_all(sim, jobs, keys, scores, progress, blocks, entries, narrow, machine):
+    def stop_all(sim, jobs, keys, scores, progress, blocks, entries, narrow, machine, around):
         """Stop the jobs whose room has been freed."""
         mode = machine.scalars[0].mode
         for k in range(machine.scalars[0].found):
             if machine.victims[k].stops == 0:
                 continue
             job = machine.victims[k].job
-            position, block, i = where_running(blocks, entries, job)
-            if mode == SUSPEND:
-                note_suspended(sim, progress, entries, machine, i)
-            take_off(blocks, entries, position, block, i)
+            if not around:  # else it is off the list already
+                position, block, i = where_running(blocks, entries, job)
+                if mode == SUSPEND:
+                    note_suspended(sim, progress, entries, machine, i)
+                take_off(blocks, entries, position, block, i)
             if mode != CANCEL:
                 note_lost(sim, progress, machine, job)
-            stop(machine, job, mode)
+            if mode != SUSPEND:  # a suspended job goes on counting
+                note(machine.machine.quotas, job, np.int64(1))
+            stop(machine, machine.machine.machine, job, mode)
             if mode == CANCEL:
                 jobs[job].run = sim.time - progress[job].start
             elif mode == REQUEUE:
@@ -289,11 +349,22 @@ def loop_preempting(
             group = machine.group[job]
             if group < 0 or machine.level[group] != level or machine.blocked[group]:
                 continue
+            if barred_here(machine, job):
+                continue
             hide_from(sim, jobs, machine, job, np.int64(-1))
-            has_place = fits(sim, jobs, progress, profile, line, machine, job)
-            if not has_place and make_room(sim, jobs, progress, blocks, entries, machine, job):
-                stop_all(sim, jobs, keys, scores, progress, blocks, entries, narrow, machine)
-                has_place = fits(sim, jobs, progress, profile, line, machine, job)  # now it has
+            has_place = fits_or_around(
+                sim, jobs, progress, blocks, entries, profile, line, machine, job
+            )  # fmt: skip
+            around = meets_window(machine.machine.windows, sim, progress, job)
+            if not has_place and make_room(
+                sim, jobs, progress, blocks, entries, profile, line, machine, job, around
+            ):  # fmt: skip
+                stop_all(
+                    sim, jobs, keys, scores, progress, blocks, entries, narrow, machine, around
+                )  # fmt: skip
+                has_place = fits_or_around(
+                    sim, jobs, progress, blocks, entries, profile, line, machine, job
+                )  # fmt: skip
             hide_from(sim, jobs, machine, job, np.int64(1))  # it may stop who has been now
             if not has_place:
                 machine.blocked[group] = True
@@ -310,6 +381,10 @@ def loop_preempting(
     ):  # fmt: skip
         """Serve those who may stop others; then start what may start."""
         before(sim, profile, ended, machine.machine)
+        if not come(
+            sim, jobs, keys, scores, progress, blocks, entries, narrow, ended, machine.machine
+        ):  # fmt: skip
+            return
         for job in range(sim.next - sim.arrived, sim.next):
             enqueue(sim, jobs, progress, keys, scores, blocks, entries, narrow, job)
         sim.arrived = 0
@@ -327,6 +402,9 @@ def loop_preempting(
         hide_all(sim, jobs, machine, np.int64(-1))
         machine.scalars[0].short = min(sim.free, 0)
         sim.free -= machine.scalars[0].short
+        # jobs that start in order, and not by a plan, need one of the windows all the same
+        if are_left(machine.machine.windows) and (sim.every > 0 or sim.depth == 0):
+            plan_all(sim, blocks, entries, profile, machine)
         plan_and_start(
             jobs, keys, scores, sim, progress, blocks, entries, profile, line, narrow, idle, machine
         )  # fmt: skip

@@ -20,7 +20,7 @@ from hpcgym.engine.loop import loop_of
 from hpcgym.engine.ordered import BLOCK, block_at
 from hpcgym.engine.passes.dependencies import Dependencies, follow, line_up_due, next_coming
 from hpcgym.engine.passes.looks import go_to, next_planned_pass
-from hpcgym.engine.passes.planning import planning_of
+from hpcgym.engine.passes.planning import Parts, planning_of
 from hpcgym.engine.passes.quotas import Quotas, exceeds, note, settle
 from hpcgym.engine.passes.windows import Windows, are_left, forget_over, next_over
 from hpcgym.engine.state import (
@@ -42,14 +42,42 @@ class Restricted(NamedTuple):
     places: Quotas  # of jobs that are queued or run, which keep others outside the queue
 
 
+class Restricting(NamedTuple):
+    """What a machine does besides where it is restricted.
+
+    Attributes
+    ----------
+    welcome : what it does when a job comes that follows another.
+    close : takes from the plan what a window takes, from a time to its end.
+    fits_around : as ``fits_now`` of its parts, beside the windows, too, while a job runs.
+    """
+
+    welcome: Any
+    close: Any
+    fits_around: Any
+
+
 @jit_part
 def advance(
     sim, jobs, progress, users, history, blocks, entries, freed, idle, ended, machine, stop_time
 ):
     """Advance to an event, or to when reservations are made, a window ends or a job comes."""
-    time = next_coming(machine.dependencies)
+    return next_restricted_pass(
+        sim, jobs, progress, users, history, blocks, entries, freed, idle, ended, machine,
+        np.int64(FOREVER), stop_time,
+    )  # fmt: skip
+
+
+@jit_part
+def next_restricted_pass(
+    sim, jobs, progress, users, history, blocks, entries, freed, idle, ended, machine, other,
+    stop_time,
+):  # fmt: skip
+    """Do so, or to an ``other`` time at which a pass is due."""
+    due = other
     if blocks[QUEUE].count > 0:
-        time = min(time, next_over(machine.windows))
+        due = min(due, next_over(machine.windows))
+    time = min(due, next_coming(machine.dependencies))
     if next_planned_pass(
         sim, jobs, progress, users, history, blocks, entries, freed, idle, ended, machine,
         min(stop_time, time),
@@ -60,9 +88,8 @@ def advance(
         return True
     if sim.asked != 0 or time > stop_time or time == FOREVER:
         return False
-    reopens = blocks[QUEUE].count > 0 and time == next_over(machine.windows)
-    machine.dependencies.scalars[0].alone = np.int64(not reopens)
-    return go_to(sim, time)
+    machine.dependencies.scalars[0].alone = np.int64(time < due)
+    return go_to(sim, blocks, time)
 
 
 @jit_part
@@ -71,31 +98,17 @@ def barred(machine, job):
     return exceeds(machine.quotas, job)
 
 
-def loop_restricted(
-    before: Any,
-    welcome: Any,
-    close: Any,
-    plan_running: Any,
-    reserve: Any,
-    place_now: Any,
-    fits_now: Any,
-    free_until: Any,
-    begin: Any,
-    fits_around: Any,
-    has_room: Any,
-) -> Any:
-    """Return the loop of a machine under quotas and around windows.
+def restricted_parts(parts: Parts, restricting: Restricting) -> Parts:
+    """Return the parts of a machine with what restricts it, of :class:`Restricted`."""
+    before_of, plan_running, reserve, place_now, fits_now, free_until, begin, has_room_on = parts
+    close, fits_around = restricting.close, restricting.fits_around
 
-    Parameters
-    ----------
-    before : what the machine does at the beginning of a pass.
-    welcome : what it does when a job comes that follows another.
-    close : takes from the plan what a window takes, from a time to its end.
-    plan_running, reserve, place_now, fits_now, free_until, begin : as
-        :func:`hpcgym.engine.passes.planning.planning_of` takes them.
-    fits_around : as ``fits_now``, beside the windows, too, while a job runs.
-    has_room : returns whether a job finds room beside those that run, and changes nothing.
-    """
+    @jit_part
+    def before(sim, profile, ended, machine):
+        """Let what has ended count no longer, and forget the windows that are over."""
+        settle(machine.quotas, sim, ended)
+        forget_over(machine.windows, sim.time)
+        before_of(sim, profile, ended, machine.machine)
 
     @jit_part
     def plan_all(sim, blocks, entries, profile, machine):
@@ -129,9 +142,21 @@ def loop_restricted(
         begin(sim, jobs, progress, blocks, entries, machine.machine, job)
         note(machine.quotas, job, np.int64(-1))
 
-    plan_and_start = planning_of(
-        plan_all, reserve_place, place, fits, free_until, begin_counted, barred
-    )
+    @jit_part
+    def has_room(sim, jobs, machine, job):
+        """Return whether a job finds room beside those that run, whatever is closed."""
+        return has_room_on(sim, jobs, machine.machine, job)
+
+    return Parts(
+        before, plan_all, reserve_place, place, fits, free_until, begin_counted, has_room
+    )  # fmt: skip
+
+
+def coming_of(welcome: Any) -> Any:
+    """Return what lets jobs come whose submissions the schedule says, to a machine.
+
+    ``welcome``: as in :class:`Restricting`.
+    """
 
     @jit_part
     def come(sim, jobs, keys, scores, progress, blocks, entries, narrow, ended, machine):
@@ -164,6 +189,15 @@ def loop_restricted(
         own.scalars[0].outside = left
         return own.scalars[0].alone == 0 or left < last
 
+    return come
+
+
+def loop_restricted(parts: Parts, restricting: Restricting) -> Any:
+    """Return the loop of a machine under quotas and around windows."""
+    own, come = restricted_parts(parts, restricting), coming_of(restricting.welcome)
+    before, plan_all, has_room = own.before, own.plan_running, own.has_room
+    plan_and_start = planning_of(own, barred)
+
     @jit
     def is_to_ask(sim, jobs, blocks, entries, machine):
         """Return whether a queued job may start now, as far as quotas and free processors go."""
@@ -171,7 +205,7 @@ def loop_restricted(
             block = block_at(blocks, QUEUE, k)
             for i in range(block * BLOCK, block * BLOCK + blocks[block].count):
                 job = entries[i].job
-                if not barred(machine, job) and has_room(sim, jobs, machine.machine, job):
+                if not barred(machine, job) and has_room(sim, jobs, machine, job):
                     return True
         return False
 
@@ -185,9 +219,7 @@ def loop_restricted(
         if sim.asked == AN_ORDER:
             sim.asked = 0  # it goes on, with the answer
         else:
-            settle(machine.quotas, sim, ended)
-            forget_over(machine.windows, sim.time)
-            before(sim, profile, ended, machine.machine)
+            before(sim, profile, ended, machine)
             if not come(
                 sim, jobs, keys, scores, progress, blocks, entries, narrow, ended, machine
             ):  # fmt: skip

@@ -48,13 +48,13 @@ def suspending_of(lend: Any, hide: Any, goes_on: Any, meets: Any, plan_end: Any)
         for k in range(machine.scalars[0].count):
             other = machine.suspended[k].job
             if not machine.may[machine.group[job], machine.group[other]]:
-                hide(sim, jobs, machine.machine, other, sign)
+                hide(sim, jobs, machine.machine.machine, other, sign)
 
     @jit
     def hide_all(sim, jobs, machine, sign):
         """Hide from everybody, or show again, what suspended jobs have."""
         for k in range(machine.scalars[0].count):
-            hide(sim, jobs, machine.machine, machine.suspended[k].job, sign)
+            hide(sim, jobs, machine.machine.machine, machine.suspended[k].job, sign)
 
     @jit
     def hide_stoppers(sim, jobs, machine, job, sign):
@@ -62,7 +62,7 @@ def suspending_of(lend: Any, hide: Any, goes_on: Any, meets: Any, plan_end: Any)
         for k in range(machine.scalars[0].count):
             other = machine.suspended[k].job
             if machine.may[machine.group[other], machine.group[job]]:
-                hide(sim, jobs, machine.machine, other, sign)
+                hide(sim, jobs, machine.machine.machine, other, sign)
 
     @jit
     def go_on(sim, jobs, progress, blocks, entries, machine, level):
@@ -77,13 +77,13 @@ def suspending_of(lend: Any, hide: Any, goes_on: Any, meets: Any, plan_end: Any)
         for i in range(count):
             job = order[i].job
             hide_stoppers(sim, jobs, machine, job, np.int64(-1))
-            fits = goes_on(sim, jobs, machine.machine, job)
+            fits = goes_on(sim, jobs, machine.machine.machine, job)
             hide_stoppers(sim, jobs, machine, job, np.int64(1))
             if not fits:
                 continue
             k = place_of(machine, job)
             own = machine.suspended[k]
-            lend(sim, jobs, machine.machine, job, np.int64(-1))
+            lend(sim, jobs, machine.machine.machine, job, np.int64(-1))
             progress[job].start = sim.time - own.ran
             end = sim.time + own.left
             insert(blocks, entries, RUNNING, sim.time + own.predicted, job, end, own.width)
@@ -95,7 +95,7 @@ def suspending_of(lend: Any, hide: Any, goes_on: Any, meets: Any, plan_end: Any)
         """Return whether a job can keep another, which is suspended, from going on."""
         group = machine.group[one]
         stops = group >= 0 and machine.may[group, machine.group[other]]
-        return stops and meets(machine.machine, one, other)
+        return stops and meets(machine.machine.machine, one, other)
 
     @jit
     def expect_end(sim, blocks, entries, machine, k):
@@ -124,7 +124,7 @@ def suspending_of(lend: Any, hide: Any, goes_on: Any, meets: Any, plan_end: Any)
                 if machine.level[machine.group[job]] == level:
                     expect_end(sim, blocks, entries, machine, k)
                     own = machine.suspended[k]
-                    plan_end(sim, profile, machine.machine, job, own.width, own.end)
+                    plan_end(sim, profile, machine.machine.machine, job, own.width, own.end)
 
     return hide_from, hide_all, go_on, plan_suspended
 

@@ -19,10 +19,10 @@ from hpcgym.engine.machines.nodes.placement import fits as fits_free
 from hpcgym.engine.machines.nodes.placement import move, take
 from hpcgym.engine.machines.nodes.placement import place_now as find_nodes
 from hpcgym.engine.passes.looks import next_planned_pass
-from hpcgym.engine.passes.planning import planning_of
-from hpcgym.engine.passes.preempting import CANCEL, REQUEUE, loop_preempting
+from hpcgym.engine.passes.planning import Parts, planning_of
+from hpcgym.engine.passes.preempting import CANCEL, REQUEUE, Stopping, loop_preempting
 from hpcgym.engine.passes.requeueing import note_cells
-from hpcgym.engine.passes.restricted import loop_restricted
+from hpcgym.engine.passes.restricted import Restricting, loop_restricted
 from hpcgym.engine.state import FOREVER
 
 
@@ -147,13 +147,13 @@ def has_room(sim, jobs, nodes, job):
 
 
 @jit_part
-def stop(machine, job, mode):
+def stop(machine, nodes, job, mode):
     """Note which nodes a job had that is stopped, and that it waits if it does."""
-    withdraw(machine.machine, job)
+    withdraw(nodes, job)
     if mode != CANCEL:
-        note_cells(machine, machine.machine, job)
+        note_cells(machine, nodes, job)
     if mode == REQUEUE:
-        note_waiting(machine.machine, job, np.int64(1))
+        note_waiting(nodes, job, np.int64(1))
 
 
 @jit_part
@@ -212,12 +212,14 @@ def plan_end(sim, profile, nodes, job, width, end):
         foresee(nodes, end, job, np.int64(1))
 
 
-_PARTS = plan_running, hold_place, place_now, fits_now, free_until, begin
-plan_and_start = planning_of(*_PARTS)
+_PARTS = Parts(
+    before, plan_running, hold_place, place_now, fits_now, free_until, begin, has_room
+)  # fmt: skip
+_RESTRICTING = Restricting(welcome, close, fits_around)
+_STOPPING = Stopping(free, stop, lend, hide, goes_on, meets, plan_end)
+plan_and_start = planning_of(_PARTS)
 
 
 run = loop_of(next_planned_pass, do_pass)
-run_restricted = loop_restricted(before, welcome, close, *_PARTS, fits_around, has_room)
-run_preempting = loop_preempting(
-    before, free, has_room, stop, lend, hide, goes_on, meets, plan_end, *_PARTS
-)
+run_restricted = loop_restricted(_PARTS, _RESTRICTING)
+run_preempting = loop_preempting(_PARTS, _RESTRICTING, _STOPPING)

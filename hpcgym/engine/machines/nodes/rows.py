@@ -205,14 +205,16 @@ def run_restricted_on_nodes(
 
 
 @jit_inline
-def run_preempting_on_nodes(table, start, n, rows, rooms, stops, e, stop_time):
+def run_preempting_on_nodes(
+    table, start, n, rows, rooms, first, stop, kept, stops, s, e, stop_time
+):  # fmt: skip
     """Simulate ``n`` jobs of a table, of which some may stop others, in row ``e`` to their end.
 
-    As :func:`hpcgym.engine.machines.pool.rows.run_preempting_on_pool` does on a pool.
+    Else as :func:`run_restricted_on_nodes` does. ``stops`` are PreemptingRows.
     """
     jobs, keys = stops.jobs[e][:n], keys_of(table, start, n)
-    nodes = nodes_of(rooms, e, start, start + n)
-    machine, most = preempting_of(stops, nodes, e, start, n), np.int64(FOREVER)
+    restricted = restricted_of(kept, nodes_of(rooms, e, first, stop), e, s, start, n)
+    machine, most = preempting_of(stops, restricted, e, start, n), np.int64(FOREVER)
     goes_on = True
     while goes_on:
         _run_preempting(

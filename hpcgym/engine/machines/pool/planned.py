@@ -21,9 +21,9 @@ from hpcgym.engine.machines.pool.profile import (
 from hpcgym.engine.ordered import BLOCK, block_at
 from hpcgym.engine.passes.joining import HALF_MINUTE, raised, rounded, rounded_end, wider
 from hpcgym.engine.passes.looks import next_planned_pass
-from hpcgym.engine.passes.planning import planning_of
-from hpcgym.engine.passes.preempting import loop_preempting
-from hpcgym.engine.passes.restricted import loop_restricted
+from hpcgym.engine.passes.planning import Parts, planning_of
+from hpcgym.engine.passes.preempting import Stopping, loop_preempting
+from hpcgym.engine.passes.restricted import Restricting, loop_restricted
 from hpcgym.engine.state import FOREVER, NO_STEP, RUNNING
 
 
@@ -151,7 +151,7 @@ def has_room(sim, jobs, machine, job):
 
 
 @jit_part
-def stop(machine, job, mode):
+def stop(machine, pool, job, mode):
     """Do nothing: processors that are alike are on no record."""
 
 
@@ -173,12 +173,14 @@ def plan_end(sim, profile, machine, job, width, end):
     take(profile, step_at(sim, profile, sim.profile_first, end), NO_STEP, -width)
 
 
-_PARTS = plan_running, hold_place, place_now, fits_now, free_until, begin
-plan_and_start = planning_of(*_PARTS)
+_PARTS = Parts(
+    before, plan_running, hold_place, place_now, fits_now, free_until, begin, has_room
+)  # fmt: skip
+_RESTRICTING = Restricting(welcome, close, fits_around=place_now)
+_STOPPING = Stopping(free, stop, free, free, goes_on, meets, plan_end)
+plan_and_start = planning_of(_PARTS)
 
 
 run = loop_of(next_planned_pass, do_pass)
-run_restricted = loop_restricted(before, welcome, close, *_PARTS, place_now, has_room)
-run_preempting = loop_preempting(
-    before, free, has_room, stop, free, free, goes_on, meets, plan_end, *_PARTS
-)
+run_restricted = loop_restricted(_PARTS, _RESTRICTING)
+run_preempting = loop_preempting(_PARTS, _RESTRICTING, _STOPPING)

@@ -43,13 +43,14 @@ def run_restricted_on_pool(table, start, n, rows, kept, s, e, learns, fair, stop
 
 
 @jit_inline
-def run_preempting_on_pool(table, start, n, rows, stops, e, stop_time):
-    """Simulate ``n`` jobs, of which some may stop others, to their end.
+def run_preempting_on_pool(table, start, n, rows, kept, stops, s, e, stop_time):
+    """Simulate ``n`` jobs, of slice ``s``, of which some may stop others, to their end.
 
-    Else as :func:`run_on_pool` does. ``stops`` are PreemptingRows.
+    Else as :func:`run_restricted_on_pool` does. ``stops`` are PreemptingRows.
     """
     jobs, keys = stops.jobs[e][:n], keys_of(table, start, n)
-    machine, most = preempting_of(stops, (), e, start, n), np.int64(FOREVER)
+    machine = preempting_of(stops, restricted_of(kept, (), e, s, start, n), e, start, n)
+    most = np.int64(FOREVER)
     goes_on = True
     while goes_on:
         _run_preempting(
