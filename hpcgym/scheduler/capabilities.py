@@ -252,7 +252,6 @@ APART: dict[tuple[str, str], str] = {
     ("preemption", "dependencies"): "not built yet: others would follow jobs that are cancelled",
     **{(rule, "preemption"): _NOT_TOLD_OF_STOPS for rule in ("learned", "predictor")},
     ("usage", "preemption"): "not built yet: what lost runs have used is not counted",
-    ("anew", "preemption"): "not built yet: jobs that wait again would have no scores in that pass",
     ("conservative", "preemption"): "reservations that are kept would be broken",
     **{
         (rule, "preemption"): "not built yet: reservations are made anew there at each pass"

@@ -107,7 +107,7 @@ def _rules(conf: SlurmConf) -> tuple[Scheduler, str]:
     try:
         check_scheduler(scheduler.but(preemption=preemption))
     except HpcgymError:
-        why = "PreemptType (nobody stops others where waiting or usage changes the order)"
+        why = "PreemptType (nobody stops others where usage changes the order)"
         return scheduler, why
     return scheduler.but(preemption=preemption), ""
 

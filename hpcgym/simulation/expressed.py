@@ -48,7 +48,8 @@ def make_expressed(
     columns = JobColumns(workload)
     times = np.array(workload.requested_time) if times is None else times
     first, second = (_program(expression, columns, times) for expression in scheduler.anew)
-    expressed = Expressed(first, second, np.array([ticks]))
+    again = np.array([int(scheduler.preemption is not None)])
+    expressed = Expressed(first, second, np.array([ticks]), again)
     if workload.initial is not None:  # it may begin with a pass
         express_all(*(getattr(arrays, name) for name in _LOOKED_AT), expressed, shares)
     return expressed

@@ -16,6 +16,7 @@ from node_strategies import node_cases, partitioned_cases, slow_jobs_and_nodes
 from oracle import jobs_of, simulate_slowly
 from preemption_strategies import crowded, preemptions
 from quota_strategies import fitted, quotas, with_queues
+from slow_expressions import SlowExpression, general
 from strategies import cases
 from test_windows import apart, times, windows_on
 from test_windows import fitted as around_windows
@@ -144,6 +145,26 @@ def test_nodes_under_quotas_and_windows(
     jobs, capacity = slow_jobs_and_nodes(cluster, workload)
     expected = simulate_nodes_slowly(
         jobs, capacity, preemption=slow, lost=lost, quotas=quotas_slow, windows=windows, **rules
+    )
+    assert_same(result, expected, lost)
+
+
+@settings(max_examples=100)
+@given(st.data(), cases(), QUEUES, general(), general())
+@pytest.mark.filterwarnings("ignore:.*no job may stop another")
+@pytest.mark.filterwarnings("ignore:.*there is no job of")
+def test_orders_that_are_worked_out_anew(
+    data: st.DataObject, case: tuple[Workload, Any], queues: list[int], one: str, two: str
+) -> None:  # fmt: skip
+    """A job that is stopped has the score of that pass."""
+    workload = crowded(with_queues(case[0], queues), data.draw(CLOSE))
+    rules = {**fitted(case[1]), "policy": one, "backfill_order": two}
+    text, slow = data.draw(preemptions(workload))
+    lost: list[Any] = []
+    own = {"policy": SlowExpression(one, workload), "backfill_order": SlowExpression(two, workload)}
+    result = hpcgym.simulate(workload, preemption=text, **rules)
+    expected = simulate_slowly(
+        jobs_of(workload), workload.processors, preemption=slow, lost=lost, **{**rules, **own}
     )
     assert_same(result, expected, lost)
 

@@ -16,7 +16,7 @@ from hpcgym.engine.ordered import BLOCK, block_at
 from hpcgym.engine.orders.operations import Program
 from hpcgym.engine.orders.programs import value_of
 from hpcgym.engine.orders.scores import forget_bounds
-from hpcgym.engine.state import QUEUE
+from hpcgym.engine.state import QUEUE, RUNNING
 
 
 class Expressed(NamedTuple):
@@ -25,27 +25,34 @@ class Expressed(NamedTuple):
     first: Program  # without steps, it is another order
     second: Program
     ticks: NDArray[np.int64]  # (1,) of the clock in a second
+    again: NDArray[np.int64]  # (1,) 1: jobs that run may be stopped, and wait again in the same pass
 
 
 @jit_entry
 def express_all(jobs, scores, sim, blocks, entries, expressed, shares):
     """Give all jobs that wait, or have just been submitted, the scores of now.
 
+    So it does for those that run, where they may wait again in the pass that follows.
+
     ``shares``: those whose terms are added, None if nobody counts usage.
     """
-    first, second, ticks = expressed
-    if len(first.codes) > 0:
-        express(jobs, scores, sim, blocks, entries, first, ticks, shares, np.int64(0))
-    if len(second.codes) > 0:
-        express(jobs, scores, sim, blocks, entries, second, ticks, shares, np.int64(1))
+    first, second, ticks, again = expressed
+    for half, program in enumerate((first, second)):
+        if len(program.codes) == 0:
+            continue
+        for which in (QUEUE, RUNNING):
+            if which == QUEUE or again[0] == 1:
+                express(
+                    jobs, scores, sim, blocks, entries, program, ticks, shares, np.int64(half), which
+                )  # fmt: skip
     forget_bounds(blocks)
 
 
 @jit
-def express(jobs, scores, sim, blocks, entries, program, ticks, shares, half):
-    """Do so for one of the orders."""
-    for k in range(blocks[QUEUE].in_use):
-        block = block_at(blocks, QUEUE, k)
+def express(jobs, scores, sim, blocks, entries, program, ticks, shares, half, which):
+    """Do so for one of the orders, for those in a list."""
+    for k in range(blocks[which].in_use):
+        block = block_at(blocks, which, k)
         for i in range(block * BLOCK, block * BLOCK + blocks[block].count):
             express_one(jobs, scores, sim, program, ticks, shares, half, entries[i].job)
     for job in range(sim.next - sim.arrived, sim.next):
