@@ -138,7 +138,9 @@ class Baseline:
         expression = parse_policy(self.policy).expression
         if expression is not None and expression.general:
             program = expression.program(columns, np.array(workload.requested_time))
-            self._expressed = Expressed(program, program, np.ones(1, np.int64))
+            self._expressed = Expressed(
+                program, program, np.ones(1, np.int64), np.zeros(1, np.int64)
+            )
         self._submit = columns.submit
         self._moving = env if rules.moves_submissions else None
         if env.action_kind == "selection":

@@ -306,8 +306,7 @@ class Scheduler:
     @property
     def restricts(self) -> bool:
         """Whether quotas, windows, other jobs or preemption say who may start when."""
-        restricts = self.quota, self.maintenance, self.dependencies, self.preemption
-        return restricts != (None, None, "none", None)
+        return any((self.quota, self.maintenance, self.preemption)) or self.dependencies != "none"
 
     @property
     def moves_submissions(self) -> bool:

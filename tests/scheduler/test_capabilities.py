@@ -129,7 +129,9 @@ MOVED = ("dependencies", "submitted")
 #: What goes by when jobs are submitted, which is not known beforehand there.
 BY_SUBMISSIONS = ("averages", "learned", "predictor", "usage", "anew", "threshold")
 #: What would have to be told of runs that others ended.
-NOT_TOLD_OF_STOPS = ("learned", "predictor", "usage", "anew")
+NOT_TOLD_OF_STOPS = ("learned", "predictor", "usage")
+#: What says who is submitted when, and does not go with jobs that are stopped.
+NOT_WITH_STOPS = ("submitted", "dependencies")
 BY_THE_TABLE = "do not go together"
 #: What is refused before the table is asked: an argument that there is not, or a value.
 OTHERWISE: dict[tuple[str, str], str] = {
@@ -202,7 +204,7 @@ def test_two_things_that_no_machine_takes_together() -> None:
         *((one, "extract") for one in NOT_IN_EXTRACTS),
         *((other, one) for one in RESTRICTIONS for other in NOT_RESTRICTED),
         *((other, one) for one in MOVED for other in BY_SUBMISSIONS),
-        *(("preemption", other) for other in RESTRICTIONS if other != "preemption"),
+        *(("preemption", other) for other in NOT_WITH_STOPS),
         *((other, "preemption") for other in NOT_TOLD_OF_STOPS),
     }
     part = JOBS.extract(int(JOBS.submit_time[10]))
@@ -225,11 +227,7 @@ def test_two_things_that_no_machine_takes_together() -> None:
         ),
         *((JOBS, POOL, RULES[other] | RULES[one]) for one in MOVED for other in BY_SUBMISSIONS),
         *((JOBS, POOL, RULES[other] | RULES["preemption"]) for other in NOT_TOLD_OF_STOPS),
-        *(
-            (JOBS, POOL, RULES[other] | RULES["preemption"])
-            for other in RESTRICTIONS
-            if other != "preemption"
-        ),
+        *((JOBS, POOL, RULES[other] | RULES["preemption"]) for other in NOT_WITH_STOPS),
     ):
         with pytest.raises(HpcgymError, match="do not go together"):
             simulate(jobs, cluster=cluster, **rules)

@@ -156,7 +156,8 @@ def test_names_are_the_same_worked_out_once_and_anew(name: str) -> None:
     once = read_expression(name if name != "wait" else "wait + 0 * area").of_jobs(columns)
     program = read_expression(f"{name} + 0 * wait ** 2").program(columns, EASY.requested_time)
     found = np.empty(len(EASY))
-    values_of(Expressed(program, program, np.ones(1, np.int64)), rows, waiting, found)
+    expressed = Expressed(program, program, np.ones(1, np.int64), np.zeros(1, np.int64))
+    values_of(expressed, rows, waiting, found)
     assert found == pytest.approx(once.static + once.gain * waiting, rel=1e-13)
 
 

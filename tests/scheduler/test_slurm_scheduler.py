@@ -254,7 +254,7 @@ def test_who_stops_whom(tmp_path: Path, text: str, preemption: str) -> None:
         (PREEMPTS, ["PreemptType"]),
         ("PreemptType=preempt/qos\nPreemptMode=REQUEUE\n", ["PreemptMode", "PreemptType"]),
         (
-            PREEMPTS + "PreemptMode=REQUEUE\nPriorityWeightAge=9\n",
+            PREEMPTS + "PreemptMode=REQUEUE\nPriorityWeightFairshare=9\n",
             ["PreemptType (nobody stops others"],
         ),
     ],

@@ -13,7 +13,7 @@ from node_oracle import node_jobs_of, simulate_nodes_slowly
 from node_strategies import machines, node_schedulers, workloads_for
 from oracle import jobs_of, simulate_slowly
 from preemption_strategies import crowded, preemptions
-from quota_strategies import fitted, with_queues
+from quota_strategies import fitted, shared_quotas, with_queues
 from strategies import SEVERAL, schedulers, workloads
 from submission_strategies import chains
 from submission_strategies import fitted as fitted_to_chains
@@ -36,6 +36,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:.*jobs? follows? jobs that are not there"),
     pytest.mark.filterwarnings("ignore:.*no job may stop another"),
     pytest.mark.filterwarnings("ignore:.*there is no job of"),
+    pytest.mark.filterwarnings("ignore:.*no window is between"),
     pytest.mark.filterwarnings("ignore:.*EASY's reservation is of nodes by name"),
 ]
 ENGINE = settings(deadline=None, suppress_health_check=list(HealthCheck), max_examples=150)
@@ -144,6 +145,18 @@ def stoppers(
     return parts, text, [([str(q) for q in part.queue.tolist()], *rule) for part in parts]
 
 
+def window(
+    data: st.DataObject, preemption: str, parts: list[Workload]
+) -> tuple[str | None, list[tuple[int, int, int]]]:
+    """Close the whole machine for a time, or never, as a text and as the oracle has it."""
+    begin = data.draw(st.sampled_from([None, *sorted({*parts[0].submit_time.tolist()})]))
+    if begin is None or preemption.endswith("suspend"):
+        return None, []
+    begin += data.draw(st.sampled_from([0, 1, 5, 40]))
+    end = begin + data.draw(st.sampled_from([1, 7, 300]))
+    return f"{begin}/{end}", [(begin, end, parts[0].processors)]
+
+
 def lost_seconds(lost: list[Any], part: Workload, mode: str) -> int:
     """Return the processor seconds of lost runs; those of suspended jobs are not lost."""
     width = part.requested_processors.tolist()
@@ -158,7 +171,11 @@ def test_stoppers_on_pools(data: st.DataObject, first: Workload, vectors: list[A
     same_size = [Workload.from_columns(dict(part.columns), processors=most) for part in others]
     parts, text, slow = stoppers(data, [first, *same_size])
     rules = known(fitted(data.draw(schedulers(first))))
-    batch = BatchSimulator(parts, WEIGHTED_FEATURES, Scheduler(**rules, preemption=text))
+    quota, quotas = data.draw(st.one_of(st.just((None, [[]] * len(parts))), shared_quotas(parts)))
+    closed, windows = window(data, text, parts)
+    rules = rules | ({"estimate": "requested"} if closed else {})
+    more = {"preemption": text, "quota": quota, "maintenance": closed}
+    batch = BatchSimulator(parts, WEIGHTED_FEATURES, Scheduler(**rules, **more))
     values = batch.run(vectors, NAMES)
     assert (values == batch.run(vectors, NAMES, threads=1)).all()
     for v, vector in enumerate(vectors):
@@ -166,6 +183,7 @@ def test_stoppers_on_pools(data: st.DataObject, first: Workload, vectors: list[A
         for s, part in enumerate(parts):
             lost: list[Any] = []
             stops = {"preemption": slow[s], "lost": lost}
+            stops |= {"quotas": quotas[s], "windows": windows}
             jobs = simulate_slowly(jobs_of(part), most, **stops, **own)
             assert_worth(values[v, s], jobs, most, lost_seconds(lost, part, slow[s][2]))
 
@@ -176,7 +194,11 @@ def test_stoppers_on_nodes(data: st.DataObject, cluster: Any, vectors: list[Any]
     drawn = slices_for(data, cluster)
     parts, text, slow = stoppers(data, drawn)
     rules = known(fitted(data.draw(node_schedulers(parts[0]))))
-    scheduler = Scheduler(**rules, preemption=text)
+    quota, quotas = data.draw(st.one_of(st.just((None, [[]] * len(parts))), shared_quotas(parts)))
+    closed, windows = window(data, text, parts)
+    rules = rules | ({"estimate": "requested"} if closed else {})
+    scheduler = Scheduler(**rules, preemption=text, quota=quota, maintenance=closed)
+    windows = [(begin, end, range(cluster.nodes)) for begin, end, _ in windows]
     values = BatchSimulator(parts, WEIGHTED_FEATURES, scheduler, cluster=cluster).run(
         vectors, NAMES, threads=1
     )
@@ -185,6 +207,7 @@ def test_stoppers_on_nodes(data: st.DataObject, cluster: Any, vectors: list[Any]
         for s, part in enumerate(parts):
             lost: list[Any] = []
             stops = {"preemption": slow[s], "lost": lost}
+            stops |= {"quotas": quotas[s], "windows": windows}
             jobs = node_jobs_of(part, cluster.resources)
             done = simulate_nodes_slowly(jobs, cluster.capacity.tolist(), **stops, **own)
             wasted = lost_seconds(lost, part, slow[s][2])
@@ -215,7 +238,7 @@ def many() -> list[Workload]:
         {"dependencies": "after", "quota": "all:submitted=30"},
         {"quota": "all:submitted=30"},
         {"preemption": "queue:2>3>4"},
-        {"preemption": "queue:2>3>4,cancel"},
+        {"preemption": "queue:2>3>4,cancel", "quota": "queue:jobs=9"},
         {"preemption": "queue:2>3>4,suspend"},
     ],
 )

@@ -25,7 +25,7 @@ class Expressed(NamedTuple):
     first: Program  # without steps, it is another order
     second: Program
     ticks: NDArray[np.int64]  # (1,) of the clock in a second
-    again: NDArray[np.int64]  # (1,) 1: jobs that run may be stopped, and wait again in the same pass
+    again: NDArray[np.int64]  # (1,) 1: jobs that run may be stopped, and wait again in a pass
 
 
 @jit_entry
@@ -43,7 +43,8 @@ def express_all(jobs, scores, sim, blocks, entries, expressed, shares):
         for which in (QUEUE, RUNNING):
             if which == QUEUE or again[0] == 1:
                 express(
-                    jobs, scores, sim, blocks, entries, program, ticks, shares, np.int64(half), which
+                    jobs, scores, sim, blocks, entries, program, ticks, shares, np.int64(half),
+                    which,
                 )  # fmt: skip
     forget_bounds(blocks)
 

@@ -27,6 +27,7 @@ from hpcgym.compilation import jit, jit_part
 from hpcgym.engine.events import enqueue, leave_queue, start
 from hpcgym.engine.loop import loop_of
 from hpcgym.engine.ordered import BLOCK, block_at, insert, records, whole_numbers
+from hpcgym.engine.passes.exempting import first_exempt_until
 from hpcgym.engine.passes.lining_up import line_up, sort_line
 from hpcgym.engine.passes.planning import Parts, planning_of
 from hpcgym.engine.passes.quotas import exceeds, note
@@ -46,7 +47,7 @@ from hpcgym.engine.passes.restricted import (
 )
 from hpcgym.engine.passes.suspending import note_suspended, suspending_of
 from hpcgym.engine.passes.windows import are_left
-from hpcgym.engine.state import ALL_JOBS, FOREVER, QUEUE, RUNNING
+from hpcgym.engine.state import ALL_JOBS, FOREVER, RUNNING
 
 REQUEUE, CANCEL, SUSPEND = range(3)  # modes: what becomes of jobs that are stopped
 
@@ -121,41 +122,6 @@ def advance(
         sim, jobs, progress, users, history, blocks, entries, freed, idle, ended, machine.machine,
         machine.scalars[0].exempt_until, stop_time,
     )  # fmt: skip
-
-
-@jit
-def first_exempt_until(sim, progress, blocks, entries, machine):
-    """Return when the first running job may be stopped by a queued one, and not now; or FOREVER."""
-    first = np.int64(FOREVER)
-    if machine.scalars[0].exempts == 0:
-        return first
-    for group in range(len(machine.blocked)):
-        machine.blocked[group] = False
-    for k in range(blocks[QUEUE].in_use):
-        block = block_at(blocks, QUEUE, k)
-        for i in range(block * BLOCK, block * BLOCK + blocks[block].count):
-            group = machine.group[entries[i].job]
-            if group >= 0:
-                machine.blocked[group] = True
-    for k in range(blocks[RUNNING].in_use):
-        block = block_at(blocks, RUNNING, k)
-        for i in range(block * BLOCK, block * BLOCK + blocks[block].count):
-            group = machine.group[entries[i].job]
-            if group < 0 or machine.exempt[group] == 0:
-                continue
-            until = progress[entries[i].job].start + machine.exempt[group]
-            if sim.time < until < first and is_waited_for(machine, group):
-                first = until
-    return first
-
-
-@jit_part
-def is_waited_for(machine, group):
-    """Return whether a job waits, after a pass, that may stop those of a group."""
-    for own in range(len(machine.blocked)):
-        if machine.blocked[own] and machine.may[own, group]:
-            return True
-    return False
 
 
 @jit
