@@ -116,7 +116,7 @@ def preemption_of_qos(path: str | os.PathLike[str]) -> Preemption:
     ]
     left += [f"{one.name}: {limit}" for one in known.values() for limit in limits_of(one)]
     if left:
-        warn_caller(f"{path}: not followed: {', '.join(left)}", HpcgymWarning)
+        warn_caller(f"{path}: not followed by preemption: {', '.join(left)}", HpcgymWarning)
     mode = next(iter(modes), _USUAL)
     stopped = {name for _, name in pairs}
     times = [

@@ -60,7 +60,7 @@ def quotas_of_slurm(path: str | os.PathLike[str]) -> list[Quota]:
                 found.append(Quota(each, where, *bounds))
         left += _not_followed(qos)
     if left:
-        warn_caller(f"{path}: not followed: {', '.join(left)}", HpcgymWarning)
+        warn_caller(f"{path}: not followed by quotas: {', '.join(left)}", HpcgymWarning)
     return found
 
 

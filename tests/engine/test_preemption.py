@@ -529,7 +529,7 @@ def test_a_file_of_qos(tmp_path: Path) -> None:
     file = tmp_path / "qos.txt"
     rows = ["low|0|00:00:00||cluster", "high|9|00:00:00|low,free|cluster", "free|0|00:05:00||"]
     file.write_text("\n".join(["Name|Priority|GraceTime|Preempt|PreemptMode", *rows]) + "\n")
-    with pytest.warns(HpcgymWarning, match=r"not followed: free: gracetime$"):
+    with pytest.warns(HpcgymWarning, match=r"not followed by preemption: free: gracetime$"):
         scheduler = hpcgym.Scheduler(preemption=str(file))
     assert scheduler.preemption == "qos:high>low;high>free"
     assert hpcgym.Scheduler(preemption=scheduler.preempts) == scheduler
@@ -545,7 +545,7 @@ def test_a_file_of_qos(tmp_path: Path) -> None:
     file.write_text(times.format("suspend"))
     assert hpcgym.Scheduler(preemption=str(file)).preemption == "qos:a>b;a>c,suspend"
     file.write_text("Name|Preempt|MaxJobsPU|MaxWall|GrpTRES\na|b|3||cpu=4\nb|||1-00:00:00|\n")
-    with pytest.warns(HpcgymWarning, match="followed: a: MaxJobsPU, a: GrpTRES, b: MaxWall$"):
+    with pytest.warns(HpcgymWarning, match="by preemption: a: MaxJobsPU, a: GrpTRES, b: MaxWall$"):
         hpcgym.Scheduler(preemption=str(file))
     for text, told in (
         ("Name|Preempt|PreemptMode\na|b,c|\nb||cancel\nc||requeue\n", "several ways, cancel, req"),

@@ -327,8 +327,8 @@ def test_limits_of_qos(tmp_path: Path) -> None:
     with pytest.warns(HpcgymWarning) as told:
         scheduler = hpcgym.Scheduler(quota=str(file))
     assert str(told[0].message) == (
-        f"{file}: not followed: day: MaxWall, day: MaxTRESPU gres/gpu, night: GrpTRES mem,"
-        " night: GraceTime"
+        f"{file}: not followed by quotas: day: MaxWall, day: MaxTRESPU gres/gpu,"
+        " night: GrpTRES mem, night: GraceTime"
     )
     assert scheduler.quota == (
         "queue=day/user:jobs=2+processors=8; queue=night/user:submitted=9;"

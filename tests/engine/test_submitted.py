@@ -293,7 +293,7 @@ def test_limits_of_qos(tmp_path: Path) -> None:
         "Name|Priority|MaxJobsPU|GrpJobs|GrpSubmit|MaxSubmitPU\n"
         "day|10|||2|\nnight|10|1||0|2\nnormal|0||||0\n"
     )
-    told = "not followed: night: GrpSubmit=0, normal: MaxSubmitPU=0$"
+    told = "not followed by quotas: night: GrpSubmit=0, normal: MaxSubmitPU=0$"
     with pytest.warns(HpcgymWarning, match=told):
         scheduler = hpcgym.Scheduler(quota=str(file))
     assert scheduler.quota == "queue=day:submitted=2; queue=night/user:jobs=1+submitted=2"
