@@ -235,22 +235,21 @@ def test_what_a_scheduler_follows_of_a_slurm_conf_is_not_called_unfollowed(tmp_p
     }
     assert named["followed"] == [
         "PriorityType=priority/multifactor", "PriorityWeightAge=1000",
-        "SchedulerParameters=bf_interval=60", "b: PriorityTier=2",
+        "SchedulerParameters=bf_interval=60", "PreemptType=preempt/partition_prio",
+        "PreemptMode=REQUEUE", "b: PriorityTier=2",
     ]  # fmt: skip
-    assert named["others"] == [
-        "SchedulerParameters=bf_continue", "PreemptType=preempt/partition_prio",
-        "PreemptMode=REQUEUE", "b: LLN=YES",
-    ]  # fmt: skip
+    assert named["others"] == ["SchedulerParameters=bf_continue", "b: LLN=YES"]
     jobs = ("simulate", "lublin:jobs=20,processors=8", "--cluster", conf, "--scheduler", conf)
     said = succeed(*jobs).stderr
     assert f"{conf}: settings that are not of the machine: 7; hpcgym machines {conf} names" in said
     (line,) = (line for line in said.splitlines() if "not followed: " in line)
     assert all(name not in line for name in ("PriorityWeightAge", "bf_interval", "PriorityTier"))
-    # without weights of age jobs stop others
-    conf.write_text(SLURM_CONF.format(mode="REQUEUE").replace("PriorityWeightAge=1000\n", ""))
+    # where usage changes the order nobody stops others
+    usage = SLURM_CONF.replace("PriorityWeightAge", "PriorityWeightFairshare")
+    conf.write_text(usage.format(mode="REQUEUE"))
     followed, others = succeed("machines", conf).stdout.split("# Followed by no simulation:")
-    assert "PreemptMode=REQUEUE" in followed
-    assert "Preempt" not in others
+    assert "PriorityWeightFairshare=1000" in followed
+    assert "PreemptMode=REQUEUE" in others
     # by submission, and in strict order
     plain = SLURM_CONF.replace("multifactor", "basic") + "SchedulerType=sched/builtin\n"
     conf.write_text(plain.format(mode="OFF"))
