@@ -378,6 +378,7 @@ class Simulation:
         self.preemption = rules.get("preemption")
         self.preempts = False  # whether it is asked for whom others are stopped
         self.lost: list[Any] = []  # job, start and end of runs, and nodes
+        self.cancelled: list[Any] = []  # likewise, under cancel
         self.suspended: list[Job] = []
         self.kept: list[Job] = []  # those of them whose processors are taken for who is looked at
         self.reopened = -1  # up to when windows have ended
@@ -720,6 +721,7 @@ class Simulation:
         self.running.remove(job)
         if self.preemption[2] == "cancel":
             job.end = now
+            self.cancelled.append((job.number, job.since, now, {}))
             return
         self.lost.append((job.number, job.since, now, dict(getattr(job, "nodes", ()))))
         if self.preemption[2] == "suspend":

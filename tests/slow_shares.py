@@ -176,19 +176,36 @@ class SlowOrder:
         jobs = [job for jobs in self.simulation.terminated.values() for job in jobs]
         return [job for job in jobs if self.counts(job, now)]
 
+    def stopped(self, now: int) -> list[tuple[int, int, int, int]]:
+        """Runs that other jobs ended in passes before, for good or to begin anew."""
+        preemption = self.simulation.preemption
+        if preemption is None or preemption[2] == "suspend":
+            return []
+        runs = self.simulation.lost + self.simulation.cancelled
+        return [run for run in runs if run[2] < now]
+
     def charges(self, what: str, now: int) -> list[tuple[int, int, Decimal]]:
-        return [
+        jobs = self.simulation.jobs
+        stopped = [
+            (end, jobs[n].user, Decimal(jobs[n].processors * (end - begin)) * self.weight(what, n))
+            for n, begin, end, _ in self.stopped(now)
+        ]
+        return stopped + [
             (
                 job.end,
                 job.user,
                 Decimal(job.processors * job.actual)
-                * (1 if what == "cpu" else Decimal(self.watts[job.number]) * self.drawn(job)),
+                * self.weight(what, job.number)
+                * (1 if what == "cpu" else self.drawn(job)),
             )
             for job in self.ended(now)
         ]
 
+    def weight(self, what: str, number: int) -> Decimal:
+        return Decimal(1) if what == "cpu" else Decimal(self.watts[number])
+
     def ratio(self, what: str, user: int, now: int) -> Decimal:
-        key = (what, user, now, len(self.ended(now)))
+        key = (what, user, now, len(self.ended(now)), len(self.stopped(now)))
         if key not in self.known:
             charges = self.charges(what, now)
             used = self.accounts.effective(user, charges, now)
@@ -196,7 +213,7 @@ class SlowOrder:
         return self.known[key]
 
     def place(self, what: str, user: int, now: int) -> Decimal:
-        key = ("place", what, now, len(self.ended(now)))
+        key = ("place", what, now, len(self.ended(now)), len(self.stopped(now)))
         if key not in self.known:
             self.known[key] = self.accounts.places(self.charges(what, now), now)
         return self.known[key][user]

@@ -51,15 +51,15 @@ def empty_rows(one: Any, number: int, names: tuple[str, ...]) -> dict[str, NDArr
     return {name: np.zeros((number, *array.shape), array.dtype) for name, array in arrays.items()}
 
 
-def loop_on_rows(run: Any, usage_of: Any) -> Any:
+def loop_on_rows(run: Any, usage_of: Any, stopped: Any = None) -> Any:
     """Return the compiled loop of a machine, on one of many simulations.
 
     Parameters
     ----------
     run : that of one, of :func:`hpcgym.engine.loop.loop_of`.
-    usage_of : what :func:`hpcgym.engine.answers.answering.answering` takes.
+    usage_of, stopped : what :func:`hpcgym.engine.answers.answering.answering` takes.
     """
-    run_with_answers = answering(run, usage_of, BUILT_IN)
+    run_with_answers = answering(run, usage_of, BUILT_IN, stopped)
 
     @jit_part
     def run_answered(

@@ -251,7 +251,6 @@ APART: dict[tuple[str, str], str] = {
     ("preemption", "submitted"): "not built yet: who is cancelled would make room for others",
     ("preemption", "dependencies"): "not built yet: others would follow jobs that are cancelled",
     **{(rule, "preemption"): _NOT_TOLD_OF_STOPS for rule in ("learned", "predictor")},
-    ("usage", "preemption"): "not built yet: what lost runs have used is not counted",
     ("conservative", "preemption"): "reservations that are kept would be broken",
     **{
         (rule, "preemption"): "not built yet: reservations are made anew there at each pass"

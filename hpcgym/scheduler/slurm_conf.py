@@ -10,7 +10,6 @@ from hpcgym.cluster.slurm import SlurmConf, read_slurm_conf
 from hpcgym.cluster.slurm.amounts import minutes_text
 from hpcgym.cluster.slurm.settings import Unfollowed
 from hpcgym.errors import HpcgymError, HpcgymWarning, warn_caller
-from hpcgym.scheduler.capabilities import check_scheduler
 from hpcgym.scheduler.policies.fair_share import FAIR_TREE, FairShare
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.scheduler.slurm_backfill import SlurmBackfill
@@ -24,9 +23,6 @@ from hpcgym.scheduler.slurm_preemption import (
 ENDING = ".conf"
 _OF_BACKFILL = tuple(each.name for each in fields(SlurmBackfill))
 _WEEK_S = 7 * 86_400
-_OF_PREEMPTION = (
-    "PreemptType", "PreemptMode", "PreemptExemptTime", "SchedulerParameters preempt_youngest_first",
-)  # fmt: skip
 _CLASSIC = "no_fair_tree"  # the flag of the formula that was the usual one before Slurm 19.05
 #: General settings that a scheduler follows, in lower case.
 _FOLLOWED = ("schedulertype", "prioritytype", "schedulerparameters")
@@ -51,8 +47,7 @@ def scheduler_of_slurm(path: str | Path) -> Scheduler:
     size: processors / those of the machine, or 1 less that with PriorityFavorSmall; Slurm's is the
     mean of this and the same of nodes. Fair share: Fair Tree as :class:`FairShare` has it, or with
     ``PriorityFlags=NO_FAIR_TREE`` 2^(-U / S / FairShareDampeningFactor). The file tells no accounts
-    and no shares: users are alike. Who stops whom is as :func:`preemption_of_slurm` says, if that
-    goes with the order.
+    and no shares: users are alike. Who stops whom is as :func:`preemption_of_slurm` says.
 
     Raises
     ------
@@ -60,12 +55,10 @@ def scheduler_of_slurm(path: str | Path) -> Scheduler:
     """
     conf = read_slurm_conf(path)
     try:
-        scheduler, why = _rules(conf)
+        scheduler = _rules(conf)
     except HpcgymError as error:
         raise HpcgymError(f"{path}: {error}") from None
     left = _not_followed(conf, scheduler)
-    if why:
-        left = [why, *(name for name in left if name not in _OF_PREEMPTION)]
     if left:
         warn_caller(f"{path}: not followed: {', '.join(dict.fromkeys(left))}", HpcgymWarning)
     return scheduler
@@ -80,7 +73,7 @@ def followed_and_not(conf: SlurmConf) -> tuple[list[Unfollowed], list[Unfollowed
     ------
     HpcgymError : a value that cannot be, so that the file is no scheduler.
     """
-    left = _not_followed(conf, _rules(conf)[0])
+    left = _not_followed(conf, _rules(conf))
     followed: list[Unfollowed] = []
     others: list[Unfollowed] = []
     for one in conf.unfollowed:
@@ -97,19 +90,13 @@ def followed_and_not(conf: SlurmConf) -> tuple[list[Unfollowed], list[Unfollowed
     return followed, others
 
 
-def _rules(conf: SlurmConf) -> tuple[Scheduler, str]:
-    """Return the scheduler, and why nobody stops others in it though the file says so."""
+def _rules(conf: SlurmConf) -> Scheduler:
+    """Return the scheduler."""
     policy, fair_share = _order(conf)
-    scheduler = Scheduler(policy=policy, backfill=_backfill(conf), fair_share=fair_share)
-    preemption = preemption_of_slurm(conf)
-    if preemption is None:
-        return scheduler, ""
-    try:
-        check_scheduler(scheduler.but(preemption=preemption))
-    except HpcgymError:
-        why = "PreemptType (nobody stops others where usage changes the order)"
-        return scheduler, why
-    return scheduler.but(preemption=preemption), ""
+    return Scheduler(
+        policy=policy, backfill=_backfill(conf), fair_share=fair_share,
+        preemption=preemption_of_slurm(conf),
+    )  # fmt: skip
 
 
 def _not_followed(conf: SlurmConf, scheduler: Scheduler) -> list[str]:

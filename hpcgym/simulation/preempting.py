@@ -126,8 +126,9 @@ def for_result(machine: Preempting, arrays: Prepared) -> dict[str, Any]:
     """Return what a result tells of runs that ended because others started, by its attributes."""
     own: Any = machine.scalars[0]
     none = np.zeros(0, np.int64)
+    begun_anew = 0 if own.mode == CANCEL else own.lost  # what ends for good is in the schedule
     runs = lost_runs(
-        Failures(none, none, none), machine.lost[: own.lost], machine.cells[: own.cells]
+        Failures(none, none, none), machine.lost[:begun_anew], machine.cells[: own.cells]
     )
     if own.mode != SUSPEND:
         return {"lost": runs}

@@ -244,12 +244,6 @@ def test_what_a_scheduler_follows_of_a_slurm_conf_is_not_called_unfollowed(tmp_p
     assert f"{conf}: settings that are not of the machine: 7; hpcgym machines {conf} names" in said
     (line,) = (line for line in said.splitlines() if "not followed: " in line)
     assert all(name not in line for name in ("PriorityWeightAge", "bf_interval", "PriorityTier"))
-    # where usage changes the order nobody stops others
-    usage = SLURM_CONF.replace("PriorityWeightAge", "PriorityWeightFairshare")
-    conf.write_text(usage.format(mode="REQUEUE"))
-    followed, others = succeed("machines", conf).stdout.split("# Followed by no simulation:")
-    assert "PriorityWeightFairshare=1000" in followed
-    assert "PreemptMode=REQUEUE" in others
     # by submission, and in strict order
     plain = SLURM_CONF.replace("multifactor", "basic") + "SchedulerType=sched/builtin\n"
     conf.write_text(plain.format(mode="OFF"))

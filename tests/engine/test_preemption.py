@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -16,7 +17,10 @@ from node_strategies import node_cases, partitioned_cases, slow_jobs_and_nodes
 from oracle import jobs_of, simulate_slowly
 from preemption_strategies import crowded, preemptions
 from quota_strategies import fitted, quotas, with_queues
+from share_strategies import BUSY_W, accounts
+from share_strategies import cases as cases_by_usage
 from slow_expressions import SlowExpression, general
+from slow_shares import SlowOrder
 from strategies import cases
 from test_windows import apart, times, windows_on
 from test_windows import fitted as around_windows
@@ -24,6 +28,7 @@ from test_windows import fitted as around_windows
 import hpcgym
 from hpcgym.cluster import Cluster, NodeGroup
 from hpcgym.errors import HpcgymError, HpcgymWarning, WorkloadWarning
+from hpcgym.scheduler.policies import FairShare
 from hpcgym.scheduler.preemption import Preemption
 from hpcgym.validation.validate import ScheduleError
 from hpcgym.workload.model import Workload
@@ -169,6 +174,50 @@ def test_orders_that_are_worked_out_anew(
     assert_same(result, expected, lost)
 
 
+@settings(max_examples=300)
+@given(st.data(), cases_by_usage(), QUEUES)
+@pytest.mark.filterwarnings("ignore:.*no job may stop another")
+@pytest.mark.filterwarnings("ignore:.*there is no job of", "ignore:.*quotas of no job")
+@pytest.mark.filterwarnings("ignore:.*fair share")
+def test_orders_by_usage(data: st.DataObject, case: Any, queues: list[int]) -> None:
+    """Users are charged for a run that others end at the first pass after, and not before."""
+    workload = crowded(with_queues(case[0], queues), data.draw(CLOSE))
+    ours, theirs = fitted(case[1]), fitted(case[2])
+    text, slow = data.draw(preemptions(workload))
+    quota, quotas_slow = data.draw(st.one_of(st.just((None, [])), quotas(workload)))
+    cluster = Cluster(workload.processors, busy_power_w=BUSY_W)
+    lost: list[Any] = []
+    result = hpcgym.simulate(workload, cluster=cluster, preemption=text, quota=quota, **ours)
+    expected = simulate_slowly(
+        jobs_of(workload), workload.processors, preemption=slow, lost=lost, quotas=quotas_slow,
+        **theirs,
+    )  # fmt: skip
+    assert_same(result, expected, lost)
+
+
+@settings(max_examples=200)
+@given(st.data(), st.one_of(node_cases(), partitioned_cases()), QUEUES)
+@pytest.mark.filterwarnings("ignore:.*its jobs are in none of the machine's partitions")
+@pytest.mark.filterwarnings("ignore:with preemption EASY's reservation is of nodes by name")
+@pytest.mark.filterwarnings("ignore:.*no job may stop another")
+@pytest.mark.filterwarnings("ignore:.*fair share")
+def test_orders_by_usage_on_nodes(
+    data: st.DataObject, case: tuple[Cluster, Workload, Any], queues: list[int]
+) -> None:
+    cluster = case[0]
+    workload = crowded(with_queues(case[1], queues), data.draw(CLOSE))
+    text, slow = data.draw(preemptions(workload))
+    fair, theirs = data.draw(accounts(workload))
+    order = {"policy": "fairshare", "backfill_order": "fairshare"}
+    rules = {**fitted(case[2]), **order}
+    lost: list[Any] = []
+    result = hpcgym.simulate(workload, cluster=cluster, preemption=text, fair_share=fair, **rules)
+    jobs, capacity = slow_jobs_and_nodes(cluster, workload)
+    rules |= dict.fromkeys(order, SlowOrder("cpu", theirs, [], 1.0))
+    expected = simulate_nodes_slowly(jobs, capacity, preemption=slow, lost=lost, **rules)
+    assert_same(result, expected, lost)
+
+
 @settings(max_examples=60)
 @given(cases())
 @pytest.mark.filterwarnings("ignore:.*no job may stop another")
@@ -304,6 +353,36 @@ def test_others_do_not_get_what_suspended_jobs_have() -> None:
     assert result.end.tolist() == [20, 13, 30, 25]
     requeued = hpcgym.simulate(jobs, preemption="queue:2>1")
     assert requeued.start.tolist() == [13, 3, 23, 5]  # job 3 is back-filled before 13 s
+
+
+@pytest.mark.parametrize(
+    ("mode", "start"),
+    [
+        ("requeue", [15, 0, 5, 25, 10]),
+        ("cancel", [0, 0, 5, 15, 10]),
+        ("suspend", [0, 0, 5, 20, 15]),
+    ],
+)
+def test_users_are_charged_for_runs_that_others_end(mode: str, start: list[int]) -> None:
+    """By hand: user 1 has used 15 core s by 5 s, when job 2 stops job 0, and user 2 only 4 core s.
+
+    So job 4 comes before jobs 0 and 3. A suspended job goes on before, and is charged at its end.
+    """
+    jobs = Workload.from_columns(
+        {
+            "submit_time": [0, 0, 5, 6, 6],
+            "run_time": [10, 4, 5, 5, 5],
+            "requested_time": [10, 4, 5, 5, 5],
+            "requested_processors": [3, 1, 4, 4, 4],
+            "user_id": [1, 2, 3, 1, 2],
+            "queue": [1, 1, 2, 1, 1],
+        },
+        processors=4,
+    )
+    rules: dict[str, Any] = {"policy": "fairshare", "fair_share": FairShare(half_life_s=math.inf)}
+    result = hpcgym.simulate(jobs, preemption=f"queue:2>1,{mode}", **rules)
+    assert result.start.tolist() == start
+    hpcgym.validate_schedule(result)
 
 
 def test_suspended_jobs_keep_memory() -> None:

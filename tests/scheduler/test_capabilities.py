@@ -129,7 +129,7 @@ MOVED = ("dependencies", "submitted")
 #: What goes by when jobs are submitted, which is not known beforehand there.
 BY_SUBMISSIONS = ("averages", "learned", "predictor", "usage", "anew", "threshold")
 #: What would have to be told of runs that others ended.
-NOT_TOLD_OF_STOPS = ("learned", "predictor", "usage")
+NOT_TOLD_OF_STOPS = ("learned", "predictor")
 #: What says who is submitted when, and does not go with jobs that are stopped.
 NOT_WITH_STOPS = ("submitted", "dependencies")
 BY_THE_TABLE = "do not go together"

@@ -196,13 +196,18 @@ def fair(policy: Any) -> dict[str, Any]:
 @given(
     workloads(),
     st.sampled_from(["none", "easy", "depth:3", "slurm:bf_interval=7", "conservative"]),
+    st.sampled_from([None, "queue:1>0", "queue:0>1,cancel", "queue:1>0,suspend"]),
 )
-def test_what_usage_adds(workload: Workload, backfill: str) -> None:
-    workload = workload.with_columns(user_id=np.arange(len(workload)) % 3)
+@pytest.mark.filterwarnings("ignore:.*no job may stop another", "ignore:.*there is no job of")
+def test_what_usage_adds(workload: Workload, backfill: str, preemption: str | None) -> None:
+    rows = np.arange(len(workload))
+    workload = workload.with_columns(user_id=rows % 3, queue=rows // 2 % 2)
+    rules: dict[str, Any] = {"backfill": backfill}
+    rules["preemption"] = None if backfill == "conservative" else preemption
     weights = fair({"fairshare": 3.0, "processors": 0.5})
     text = fair("3 * fairshare + processors / 2 + 0 * wait ** 2")
-    named = hpcgym.simulate(workload, backfill=backfill, **weights)
-    result = hpcgym.simulate(workload, backfill=backfill, **text)
+    named = hpcgym.simulate(workload, **rules, **weights)
+    result = hpcgym.simulate(workload, **rules, **text)
     assert result.start.tolist() == named.start.tolist()
 
 

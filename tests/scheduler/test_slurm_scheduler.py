@@ -237,6 +237,10 @@ PREEMPTS = "PreemptType=preempt/partition_prio\n"
             "PreemptMode=SUSPEND,GANG\nPreemptExemptTime=10\n",
             "partition:debug>batch;debug>low;batch>low,suspend",
         ),
+        (
+            "PreemptMode=REQUEUE\nPriorityWeightFairshare=9\nPriorityWeightAge=5\n",
+            "partition:debug>batch;debug>low;batch>low",
+        ),
     ],
 )
 def test_who_stops_whom(tmp_path: Path, text: str, preemption: str) -> None:
@@ -253,10 +257,6 @@ def test_who_stops_whom(tmp_path: Path, text: str, preemption: str) -> None:
         (PREEMPTS + "PreemptMode=GANG\n", ["PreemptMode", "PreemptType"]),
         (PREEMPTS, ["PreemptType"]),
         ("PreemptType=preempt/qos\nPreemptMode=REQUEUE\n", ["PreemptMode", "PreemptType"]),
-        (
-            PREEMPTS + "PreemptMode=REQUEUE\nPriorityWeightFairshare=9\n",
-            ["PreemptType (nobody stops others"],
-        ),
     ],
 )
 def test_what_of_preemption_is_not_followed(tmp_path: Path, text: str, named: list[str]) -> None:

@@ -22,7 +22,7 @@ from worth import worth
 import hpcgym
 from hpcgym.cluster import find_cluster
 from hpcgym.errors import HpcgymError, WorkloadError, WorkloadWarning
-from hpcgym.scheduler.policies import WEIGHTED_FEATURES
+from hpcgym.scheduler.policies import WEIGHTED_FEATURES, FairShare
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.nodes import needs_on, single_cores
 from hpcgym.sweep import BatchSimulator
@@ -259,6 +259,29 @@ def test_metrics_are_those_of_simulate(rules: dict[str, str], cluster: Any, orde
             result = hpcgym.simulate(part, scheduler.but(policy=policy), cluster=machine)
             expected = [result.metrics[name] for name in NAMES]
             assert values[v, s].tolist() == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("mode", ["requeue", "cancel", "suspend"])
+@pytest.mark.parametrize("cluster", [None, "8x2x4"])
+@pytest.mark.parametrize("formula", ["classic", "fair-tree"])
+def test_users_are_charged_for_stopped_runs(mode: str, cluster: Any, formula: str) -> None:
+    """As in simulate, in either order, and of more runs than the list of them holds at first."""
+    slices, features = many(), ("fairshare", "wait", "requested")
+    slices = [part.with_columns(user_id=np.arange(len(part)) * 7 % 11 % 5) for part in slices]
+    machine = None if cluster is None else find_cluster(cluster)
+    fair = FairShare(half_life_s=40_000, formula=formula)
+    rules: dict[str, Any] = {"preemption": f"queue:2>3>4,{mode}", "fair_share": fair}
+    vectors = [(1e6, 0, 0), (1e6, 5, -1), (0, 1, 0)]
+    for second in ("fcfs", "fairshare"):
+        scheduler = Scheduler(backfill_order=second, **rules)
+        batch = BatchSimulator(slices, features, scheduler, cluster=machine)
+        values = batch.run(vectors, NAMES)
+        for v, vector in enumerate(vectors):
+            policy = {name: w for name, w in zip(features, vector, strict=True) if w}
+            for s, part in enumerate(slices):
+                result = hpcgym.simulate(part, scheduler.but(policy=policy), cluster=machine)
+                expected = [result.metrics[name] for name in NAMES]
+                assert values[v, s].tolist() == pytest.approx(expected, rel=1e-12)
 
 
 def test_what_is_wrong_is_said_of_the_slice() -> None:

@@ -17,16 +17,16 @@ from hpcgym.engine.state import A_CORRECTION, A_PREDICTION, A_RENEWAL
 
 
 @cache
-def answering(run: Any, usage_of: Any, predict: Any) -> Any:
+def answering(run: Any, usage_of: Any, predict: Any, stopped: Any = None) -> Any:
     """Return the compiled loop of a machine with answers to what it asks for.
 
     Parameters
     ----------
     run : the loop of the machine, of :func:`hpcgym.engine.loop.loop_of`.
-    usage_of : what :func:`hpcgym.engine.answers.shares.counting` takes.
+    usage_of, stopped : what :func:`hpcgym.engine.answers.shares.counting` takes.
     predict : a chain of :mod:`hpcgym.engine.answers.formulas`.
     """
-    count_usage, answer_inside = counting(usage_of), answers_by(predict).inside
+    count_usage, answer_inside = counting(usage_of, stopped), answers_by(predict).inside
 
     @jit_entry
     def run_with_answers(

@@ -24,7 +24,7 @@ from hpcgym.compilation import jit, jit_entry, jit_part
 from hpcgym.engine.answers.fair_tree import rank, rounded
 from hpcgym.engine.ordered import BLOCK, block_at, whole_numbers
 from hpcgym.engine.orders.scores import forget_bounds
-from hpcgym.engine.state import A_PREDICTION, A_RENEWAL, QUEUE
+from hpcgym.engine.state import A_PREDICTION, A_RENEWAL, QUEUE, RUNNING
 
 CPU, ENERGY = 0, 1  # what is counted
 
@@ -41,6 +41,7 @@ BOOK = whole_numbers(
     "begin",  # from when on there was something to use
     "epoch",  # when usage is multiplied by 1
     "charged",  # how many of the jobs that have ended have been charged
+    "stopped",  # how many of the runs that others have ended have been charged
     "open",  # the first of them whose charge is not in `used` yet
     "open_at",  # when these ended
     "version",  # goes up with each charge
@@ -84,14 +85,19 @@ class ShareRows(NamedTuple):
 
 
 @cache
-def counting(usage_of: Any) -> Any:
+def counting(usage_of: Any, stopped: Any = None) -> Any:
     """Return what keeps the accounts of a machine while it is simulated.
 
     Parameters
     ----------
     usage_of : returns when a job ended on the machine, and the energy that it used by that at its
         usual power.
+    stopped : returns how many runs others have ended on the machine, and the list of them; None:
+        there are none.
     """
+    stops = stopped is not None
+    if not stops:
+        stopped = none_stopped
 
     @jit_entry
     def count_usage(jobs, scores, sim, progress, blocks, entries, ended, machine, shares, learns):
@@ -100,6 +106,8 @@ def counting(usage_of: Any) -> Any:
         ``learns``: whether what is learned of run times may have changed scores without usage.
         """
         book = shares.book[0]
+        if stops:  # in the last pass, before all that has ended since
+            charge_stopped(ended, shares, *stopped(machine))
         if book.charged < sim.ended:
             move_epoch(shares, sim.time)
             for k in range(book.charged, sim.ended):
@@ -112,12 +120,50 @@ def counting(usage_of: Any) -> Any:
         renewed = learns and sim.asked == A_RENEWAL
         if renewed or book.version != book.written or (mixed and book.written_at != sim.time):
             write_all(scores, sim, blocks, entries, shares)
+            if stops:  # they may wait again in the pass that follows
+                write_list(scores, sim, blocks, entries, shares, RUNNING)
         # a job that is to be submitted; its prediction is known, or is made by the simulator
         if sim.asked == A_PREDICTION:
             write(scores, sim, shares, sim.next, growth(book, book.open_at))
             sim.answered = sim.next + 1
 
     return count_usage
+
+
+@jit_part
+def none_stopped(machine):
+    """Return that there are no runs that others have ended."""
+    return 0, ()
+
+
+@jit
+def charge_stopped(ended, shares, count, runs):
+    """Charge the runs that others have ended, and that have not been charged yet, of so many."""
+    book = shares.book[0]
+    if book.stopped >= count:
+        return
+    settle(ended, shares, book.charged)
+    for k in range(book.stopped, count):
+        if runs[k].end != book.open_at:
+            settle_all(shares)
+            move_epoch(shares, runs[k].end)
+            book.open_at = runs[k].end
+        seconds = (runs[k].end - runs[k].start) / book.ticks
+        account = shares.owner[runs[k].job]
+        while account >= 0:
+            for what in range(2):
+                shares.recent[what, account] += shares.rate[what, runs[k].job] * seconds
+            account = shares.parent[account]
+    settle_all(shares)
+    book.open, book.stopped = book.charged, count
+    book.version += 1
+
+
+@jit
+def charge_before_forgetting(ended, shares, count, runs):
+    """Charge the runs that others have ended before their list begins anew."""
+    charge_stopped(ended, shares, count, runs)
+    shares.book[0].stopped = 0
 
 
 @jit_part
@@ -244,13 +290,20 @@ def write_all(scores, sim, blocks, entries, shares):
                 shares.greatest[what] = max(shares.greatest[what], usage)
     if book.in_a_tree == 1:
         place_all(shares, factor)
-    for k in range(blocks[QUEUE].in_use):
-        block = block_at(blocks, QUEUE, k)
-        for i in range(block * BLOCK, block * BLOCK + blocks[block].count):
-            write(scores, sim, shares, entries[i].job, factor)
+    write_list(scores, sim, blocks, entries, shares, QUEUE)
     for job in range(sim.next - sim.arrived, sim.next):
         write(scores, sim, shares, job, factor)
     forget_bounds(blocks)
+
+
+@jit
+def write_list(scores, sim, blocks, entries, shares, which):
+    """Give all jobs of a list the scores of now."""
+    factor = growth(shares.book[0], shares.book[0].open_at)
+    for k in range(blocks[which].in_use):
+        block = block_at(blocks, which, k)
+        for i in range(block * BLOCK, block * BLOCK + blocks[block].count):
+            write(scores, sim, shares, entries[i].job, factor)
 
 
 @jit

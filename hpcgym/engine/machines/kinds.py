@@ -14,6 +14,7 @@ from hpcgym.engine.machines.nodes import planned as nodes_planned
 from hpcgym.engine.machines.pool import conservative as pool_conservative
 from hpcgym.engine.machines.pool import easy as pool_easy
 from hpcgym.engine.machines.pool import planned as pool_planned
+from hpcgym.engine.passes.preempting import charged_runs
 from hpcgym.engine.state import UNLIMITED
 
 
@@ -23,7 +24,7 @@ class Kind(NamedTuple):
     Attributes
     ----------
     easy : the loop with no reservation or one, of :func:`hpcgym.engine.loop.loop_of`.
-    usage_of : what :func:`hpcgym.engine.answers.shares.counting` takes.
+    usage_of, stopped : what :func:`hpcgym.engine.answers.shares.counting` takes.
     planned : the loop with reservations for some queued jobs, made anew at each pass, or None.
     conservative : the loop with a reservation for each queued job, or None.
     """
@@ -32,6 +33,7 @@ class Kind(NamedTuple):
     usage_of: Any
     planned: Any = None
     conservative: Any = None
+    stopped: Any = None
 
     def loop_of(self, sim: Any) -> Any:
         """Return the loop for the rules of a simulation, its SIM."""
@@ -54,5 +56,5 @@ CORUN = Kind(corun_easy.run, corun_easy.usage_beside)
 POOL_RESTRICTED = Kind(None, usage_by_clock, pool_planned.run_restricted)
 NODES_RESTRICTED = Kind(None, usage_by_clock, nodes_planned.run_restricted)
 #: :class:`hpcgym.engine.passes.preempting.Preempting` of a pool, and of nodes
-POOL_PREEMPTING = Kind(None, usage_by_clock, pool_planned.run_preempting)
-NODES_PREEMPTING = Kind(None, usage_by_clock, nodes_planned.run_preempting)
+POOL_PREEMPTING = Kind(None, usage_by_clock, pool_planned.run_preempting, stopped=charged_runs)
+NODES_PREEMPTING = Kind(None, usage_by_clock, nodes_planned.run_preempting, stopped=charged_runs)

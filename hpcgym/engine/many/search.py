@@ -221,7 +221,9 @@ def run_restricted_slice(
         if stops is None:
             run_restricted_on_pool(table, start, n, workers, kept, s, worker, learns, fair, end)
         if stops is not None:
-            run_preempting_on_pool(table, start, n, workers, kept, stops, s, worker, end)
+            run_preempting_on_pool(
+                table, start, n, workers, kept, stops, s, worker, fair, end
+            )  # fmt: skip
     if rooms is not None:
         closings = kept.closed_first.shape[1] - 1
         first = start + s * closings
@@ -238,7 +240,7 @@ def run_restricted_slice(
             )  # fmt: skip
         if stops is not None:
             run_preempting_on_nodes(
-                table, start, n, workers, rooms, first, last, kept, stops, s, worker, end
+                table, start, n, workers, rooms, first, last, kept, stops, s, worker, fair, end
             )  # fmt: skip
 
 

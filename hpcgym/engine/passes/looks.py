@@ -47,7 +47,8 @@ def next_planned_pass(
 def go_to(sim, blocks, time):
     """Let it be a later time at which nothing ends; return False if an order is asked for first."""
     sim.time = time
-    if sim.renews == EACH_TIME and blocks[QUEUE].count > 0:
+    news = sim.renews == EACH_TIME or (sim.renews > 0 and sim.ended > sim.ended_at_pass)
+    if news and blocks[QUEUE].count > 0:
         sim.asked = A_RENEWAL
         return False
     return True

@@ -80,7 +80,8 @@ class Preempting(NamedTuple):
     blocked: NDArray[np.bool_]  # wait
     victims: NDArray[np.void]  # (n_jobs,) VICTIMS: who might be stopped for the present job
     suspended: NDArray[np.void]  # (n_jobs,) SUSPENDED
-    lost: NDArray[np.void]  # LOST: also pieces of runs up to when a job was suspended
+    # LOST: runs of cancelled jobs, too, and pieces of runs up to when a job was suspended
+    lost: NDArray[np.void]
     cells: NDArray[np.void]  # CELLS of lost runs, none on a pool
     scalars: NDArray[np.void]  # (1,) SCALARS
 
@@ -122,6 +123,16 @@ def advance(
         sim, jobs, progress, users, history, blocks, entries, freed, idle, ended, machine.machine,
         machine.scalars[0].exempt_until, stop_time,
     )  # fmt: skip
+
+
+@jit_part
+def charged_runs(machine):
+    """Return how many stopped runs users are charged for, and the list of stopped runs.
+
+    What suspended jobs have used is charged when they end.
+    """
+    own = machine.scalars[0]
+    return np.int64(0) if own.mode == SUSPEND else own.lost, machine.lost
 
 
 @jit
@@ -294,8 +305,8 @@ def loop_preempting(parts: Parts, restricting: Restricting, stopping: Stopping) 
                 if mode == SUSPEND:
                     note_suspended(sim, progress, entries, machine, i)
                 take_off(blocks, entries, position, block, i)
-            if mode != CANCEL:
-                note_lost(sim, progress, machine, job)
+            note_lost(sim, progress, machine, job)
+            sim.ended_at_pass = -1  # what users have used changes
             if mode != SUSPEND:  # a suspended job goes on counting
                 note(machine.machine.quotas, job, np.int64(1))
             stop(machine, machine.machine.machine, job, mode)

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.compilation import jit, jit_entry, jit_inline, jit_part
-from hpcgym.engine.answers.shares import usage_by_clock
+from hpcgym.engine.answers.share_rows import shares_of
+from hpcgym.engine.answers.shares import charge_before_forgetting, usage_by_clock
 from hpcgym.engine.machines.nodes import easy as node_easy
 from hpcgym.engine.machines.nodes import planned as node_planned
 from hpcgym.engine.machines.nodes.filling import weigh_all
@@ -19,6 +20,7 @@ from hpcgym.engine.machines.nodes.placement import (
     make_nodes,
     note_open,
 )
+from hpcgym.engine.passes.preempting import charged_runs
 from hpcgym.engine.passes.preempting_rows import forget_lost, preempting_of
 from hpcgym.engine.passes.restricted_rows import jobs_of, own_keys_of, restricted_of
 from hpcgym.engine.rows import Rows, Shared, empty_rows, keys_of, loop_on_rows, names_of
@@ -157,7 +159,7 @@ def copy_nodes(rooms, source, e, start, stop, number):
 
 _run_row = loop_on_rows(node_easy.run, usage_by_clock)
 _run_restricted = loop_on_rows(node_planned.run_restricted, usage_by_clock)
-_run_preempting = loop_on_rows(node_planned.run_preempting, usage_by_clock)
+_run_preempting = loop_on_rows(node_planned.run_preempting, usage_by_clock, charged_runs)
 
 
 @jit_inline
@@ -206,7 +208,7 @@ def run_restricted_on_nodes(
 
 @jit_inline
 def run_preempting_on_nodes(
-    table, start, n, rows, rooms, first, stop, kept, stops, s, e, stop_time
+    table, start, n, rows, rooms, first, stop, kept, stops, s, e, fair, stop_time
 ):  # fmt: skip
     """Simulate ``n`` jobs of a table, of which some may stop others, in row ``e`` to their end.
 
@@ -218,8 +220,10 @@ def run_preempting_on_nodes(
     goes_on = True
     while goes_on:
         _run_preempting(
-            jobs, keys, table, start, rows, e, machine, None, None, stop_time, most
+            jobs, keys, table, start, rows, e, machine, None, fair, stop_time, most
         )  # fmt: skip
+        if fair is not None:
+            charge_before_forgetting(rows.ended[e], shares_of(fair, e, n), *charged_runs(machine))
         goes_on = forget_lost(stops, e)
 
 

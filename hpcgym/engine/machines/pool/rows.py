@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from hpcgym.compilation import jit_inline
-from hpcgym.engine.answers.shares import usage_by_clock
+from hpcgym.engine.answers.share_rows import shares_of
+from hpcgym.engine.answers.shares import charge_before_forgetting, usage_by_clock
 from hpcgym.engine.machines.pool import easy, planned
+from hpcgym.engine.passes.preempting import charged_runs
 from hpcgym.engine.passes.preempting_rows import forget_lost, preempting_of
 from hpcgym.engine.passes.restricted_rows import jobs_of, own_keys_of, restricted_of
 from hpcgym.engine.rows import keys_of, loop_on_rows
@@ -14,7 +16,7 @@ from hpcgym.engine.state import FOREVER
 
 _run = loop_on_rows(easy.run, usage_by_clock)
 _run_restricted = loop_on_rows(planned.run_restricted, usage_by_clock)
-_run_preempting = loop_on_rows(planned.run_preempting, usage_by_clock)
+_run_preempting = loop_on_rows(planned.run_preempting, usage_by_clock, charged_runs)
 
 
 @jit_inline
@@ -43,7 +45,7 @@ def run_restricted_on_pool(table, start, n, rows, kept, s, e, learns, fair, stop
 
 
 @jit_inline
-def run_preempting_on_pool(table, start, n, rows, kept, stops, s, e, stop_time):
+def run_preempting_on_pool(table, start, n, rows, kept, stops, s, e, fair, stop_time):
     """Simulate ``n`` jobs, of slice ``s``, of which some may stop others, to their end.
 
     Else as :func:`run_restricted_on_pool` does. ``stops`` are PreemptingRows.
@@ -54,6 +56,8 @@ def run_preempting_on_pool(table, start, n, rows, kept, stops, s, e, stop_time):
     goes_on = True
     while goes_on:
         _run_preempting(
-            jobs, keys, table, start, rows, e, machine, None, None, stop_time, most
+            jobs, keys, table, start, rows, e, machine, None, fair, stop_time, most
         )  # fmt: skip
+        if fair is not None:
+            charge_before_forgetting(rows.ended[e], shares_of(fair, e, n), *charged_runs(machine))
         goes_on = forget_lost(stops, e)
