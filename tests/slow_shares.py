@@ -242,8 +242,10 @@ class SlowOrder:
             ):
                 if weight:
                     ratio = self.ratio(what, job.user, now)
-                    priority = self.accounts.priority(ratio, capacity, now - first)
-                    priorities += Decimal(weight) * priority
+                    key = ("priority", ratio, capacity, now)
+                    if key not in self.known:
+                        self.known[key] = self.accounts.priority(ratio, capacity, now - first)
+                    priorities += Decimal(weight) * self.known[key]
             # beside the rest rounding alone would tell whether so little is more than nothing
             assume(not rest or not 0 < abs(priorities) < 1e-9)
             value = rest + priorities

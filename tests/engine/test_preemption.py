@@ -174,7 +174,7 @@ def test_orders_that_are_worked_out_anew(
     assert_same(result, expected, lost)
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(st.data(), cases_by_usage(), QUEUES)
 @pytest.mark.filterwarnings("ignore:.*no job may stop another")
 @pytest.mark.filterwarnings("ignore:.*there is no job of", "ignore:.*quotas of no job")
