@@ -416,7 +416,7 @@ class Simulation:
                 self.queue.append(job)
             elif job.end > begin:
                 self.running.append(job)
-        self.queue.sort(key=lambda job: job.number)
+        self.queue.sort(key=lambda job: (job.submit, job.number))
         ended = [job for job in before if -1 < job.end <= begin]
         ended.sort(key=lambda job: (job.end, job.start))
         for job in ended:
@@ -732,7 +732,7 @@ class Simulation:
         job.prediction, job.corrections, job.backfilled = job.predicted, 0, False
         job.reservation = -1
         self.queue.append(job)
-        self.queue.sort(key=lambda job: job.number)
+        self.queue.sort(key=lambda job: (job.submit, job.number))
 
     def start_in_order(self, now: int, most: int | None = None) -> Job | str | None:
         """Start jobs in primary order; return the first that does not fit, or TOO_MANY."""

@@ -178,7 +178,7 @@ class SlowOrder:
 
     def stopped(self, now: int) -> list[tuple[int, int, int, int]]:
         """Runs that other jobs ended in passes before, for good or to begin anew."""
-        preemption = self.simulation.preemption
+        preemption = getattr(self.simulation, "preemption", None)  # some simulators have none
         if preemption is None or preemption[2] == "suspend":
             return []
         runs = self.simulation.lost + self.simulation.cancelled
@@ -200,6 +200,10 @@ class SlowOrder:
             )
             for job in self.ended(now)
         ]
+
+    def first_of(self, job: Any) -> int:
+        """When the first job of the log was submitted, wherever that one comes now."""
+        return int(getattr(job, "first_submit", self.simulation.jobs[0].submit))
 
     def weight(self, what: str, number: int) -> Decimal:
         return Decimal(1) if what == "cpu" else Decimal(self.watts[number])
@@ -235,7 +239,6 @@ class SlowOrder:
         else:
             rest, priorities = Decimal(self.rest(job, now)), Decimal(0)
             processors = Decimal(self.processors or self.simulation.processors)
-            first = self.simulation.jobs[0].submit
             capacities = (processors, processors * Decimal(self.busy))
             for what, weight, capacity in zip(
                 ("cpu", "energy"), self.kind, capacities, strict=True
@@ -244,7 +247,8 @@ class SlowOrder:
                     ratio = self.ratio(what, job.user, now)
                     key = ("priority", ratio, capacity, now)
                     if key not in self.known:
-                        self.known[key] = self.accounts.priority(ratio, capacity, now - first)
+                        seconds = now - self.first_of(job)
+                        self.known[key] = self.accounts.priority(ratio, capacity, seconds)
                     priorities += Decimal(weight) * self.known[key]
             # beside the rest rounding alone would tell whether so little is more than nothing
             assume(not rest or not 0 < abs(priorities) < 1e-9)

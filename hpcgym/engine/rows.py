@@ -17,6 +17,7 @@ from hpcgym.engine.answers.answering import answering
 from hpcgym.engine.answers.formulas import BUILT_IN
 from hpcgym.engine.answers.online import Estimators, Learner
 from hpcgym.engine.answers.share_rows import shares_of
+from hpcgym.engine.answers.told import Told
 
 #: One array for all simulations, which nobody changes.
 Shared = Annotated[NDArray[Any], "shared"]
@@ -51,15 +52,15 @@ def empty_rows(one: Any, number: int, names: tuple[str, ...]) -> dict[str, NDArr
     return {name: np.zeros((number, *array.shape), array.dtype) for name, array in arrays.items()}
 
 
-def loop_on_rows(run: Any, usage_of: Any, stopped: Any = None) -> Any:
+def loop_on_rows(run: Any, told: Told) -> Any:
     """Return the compiled loop of a machine, on one of many simulations.
 
     Parameters
     ----------
     run : that of one, of :func:`hpcgym.engine.loop.loop_of`.
-    usage_of, stopped : what :func:`hpcgym.engine.answers.answering.answering` takes.
+    told : what the machine tells those who answer.
     """
-    run_with_answers = answering(run, usage_of, BUILT_IN, stopped)
+    run_with_answers = answering(run, told, BUILT_IN)
 
     @jit_part
     def run_answered(

@@ -84,6 +84,18 @@ def last_starts(result: Result) -> Ints:
     return result.start + result.suspended + ran_before(result)
 
 
+def of_jobs(lost: LostRuns | None, order: Ints) -> LostRuns | None:
+    """Return the runs of jobs that stand in another order now, (n_jobs,) their rows before."""
+    if lost is None:
+        return None
+    rows = np.empty_like(order)
+    rows[order] = np.arange(len(order))
+    job = rows[lost.job]
+    by_job = np.argsort(job, kind="stable")
+    held = Allocation(lost.first, lost.node, lost.units).rows(by_job)
+    return LostRuns(lost.failures, job[by_job], lost.start[by_job], lost.end[by_job], *held)
+
+
 def down(failures: Failures) -> NodeStates | None:
     """Return when nodes are down, as the books know it: then they are off. None if never."""
     if not len(failures):

@@ -229,7 +229,7 @@ APART: dict[tuple[str, str], str] = {
     **{
         (rule, moved): _OF_THE_LOG
         for moved in ("dependencies", "submitted")
-        for rule in ("averages", "learned", "predictor", "usage", "anew", "threshold")
+        for rule in ("averages", "learned", "predictor", "threshold")
     },
     **{
         (rule, "dependencies"): _OTHER_SUBMISSIONS
@@ -249,7 +249,6 @@ APART: dict[tuple[str, str], str] = {
     ("preemption", "shutdown"): "reservations reckon with processors that are on",
     ("preemption", "extract"): "not built yet: jobs that run at its beginning would be stopped too",
     ("preemption", "submitted"): "not built yet: who is cancelled would make room for others",
-    ("preemption", "dependencies"): "not built yet: others would follow jobs that are cancelled",
     **{(rule, "preemption"): _NOT_TOLD_OF_STOPS for rule in ("learned", "predictor")},
     ("conservative", "preemption"): "reservations that are kept would be broken",
     **{

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from hpcgym.engine import state
 from hpcgym.engine.passes.dependencies import COMING, SCALARS, Dependencies
 from hpcgym.errors import HpcgymError, WorkloadError, WorkloadWarning, warn_caller
+from hpcgym.schedule.lost_runs import of_jobs
 from hpcgym.scheduler.policies.index import parse_policy
 from hpcgym.simulation.prepare import rankings
 from hpcgym.simulation.quotas import called_together
@@ -149,7 +150,8 @@ def orders_of_arrival(workload: Workload, scheduler: Scheduler) -> list[bool]:
         return [False, False]
     found = []
     rules = ("policy", "backfill_order")
-    for rule, ranking in zip(rules, rankings(workload, scheduler), strict=True):
+    ranked = rankings(workload, scheduler, shares=True)
+    for rule, ranking, anew in zip(rules, ranked, scheduler.anew, strict=True):
         arrival = ranking is not None and ranking.by_submission
         found.append(arrival)
         if arrival or ranking is None:
@@ -158,8 +160,9 @@ def orders_of_arrival(workload: Workload, scheduler: Scheduler) -> list[bool]:
         names = set(policy.weights)
         if policy.expression is not None:
             names |= {step.name for step in policy.expression.steps if step.name}
-        # an order by waiting alone that is not that of submission is its reverse
-        if names == {"wait"} or not names.isdisjoint(_BY_SUBMISSION):
+        # by a multiple of the waiting time, and not by submission: it is the reverse of that
+        reverse = names == {"wait"} and anew is None
+        if reverse or not names.isdisjoint(_BY_SUBMISSION):
             raise HpcgymError(
                 f"{rule}={scheduler.describe()[rule]!r} looks at when the log says that jobs are"
                 f" submitted, and {what_moves(scheduler)} changes that"
@@ -178,6 +181,20 @@ def check_weighed(features: Sequence[str], scheduler: Scheduler) -> None:
             f"feature {looking[0]!r} looks at when the log says that jobs are submitted, and"
             f" {what_moves(scheduler)} changes that"
         )
+
+
+def check_moved(scheduler: Scheduler, place: str, by_usage: bool) -> None:
+    """Raise an HpcgymError for what a batch, or environments, do not know of moved submissions.
+
+    ``by_usage``: whether anything looks at what users have used.
+    """
+    if not scheduler.moves_submissions or not (by_usage or scheduler.preemption):
+        return
+    what = "an order by what users have used" if by_usage else "preemption"
+    raise HpcgymError(
+        f"{what} and {what_moves(scheduler)} do not go together in {place}: not built yet;"
+        " simulate() knows both"
+    )
 
 
 def what_moves(scheduler: Scheduler) -> str:
@@ -271,5 +288,8 @@ def as_came(result: Result, jobs: NDArray[np.void]) -> Result:
         given=result.workload,
         workload=result.workload.take(order).with_columns(submit_time=came[order]),
         allocation=None if held is None else held.rows(order),
+        lost=of_jobs(result.lost, order),
+        pieces=of_jobs(result.pieces, order),
+        suspended=None if result.suspended is None else result.suspended[order],
         **rows,
     )

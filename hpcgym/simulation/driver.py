@@ -69,7 +69,7 @@ class Simulation:
         run = self.kind.loop_of(self.arrays.sim)
         learning, answers = self.learning, ()
         if any(part is not None for part in (learning, self.shares, self.expressed)):
-            run = answering(run, self.kind.usage_of, chain(), self.kind.stopped)
+            run = answering(run, self.kind.told, chain())
             parts = (None, None) if learning is None else (learning.estimators, learning.learner)
             answers = (*parts, self.shares, self.expressed)
         most = state.ALL_PASSES if self.after_pass is None else 1
@@ -113,7 +113,7 @@ class Simulation:
         assert self.learning is not None
         self.learning.ask_predictors(a.scores if self.shares is None else self.shares.base)
         if self.shares is not None and a.sim.asked != state.A_CORRECTION:
-            counting(self.kind.usage_of, self.kind.stopped)(
+            counting(self.kind.told)(
                 a.jobs, a.scores, a.sim, a.progress, a.blocks, a.entries, a.ended, self.machine,
                 self.shares, True,
             )  # fmt: skip

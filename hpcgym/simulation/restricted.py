@@ -64,8 +64,13 @@ def check_rules(workload: Workload, scheduler: Scheduler, sim: Any, on_nodes: bo
             f"estimate={scheduler.describe()['estimate']!r} may be too short, and a job would run"
             " into a window: take 'requested', or correction='kill', which ends it in time"
         )
-    suspends = scheduler.preempts is not None and scheduler.preempts.mode == "suspend"
-    if scheduler.windows and suspends:
+    mode = "" if scheduler.preempts is None else scheduler.preempts.mode
+    if scheduler.dependencies != "none" and mode == "cancel":
+        raise HpcgymError(
+            f"preemption={scheduler.preemption!r} and dependencies={scheduler.dependencies!r} do"
+            " not go together: jobs would follow jobs that are cancelled; take requeue or suspend"
+        )
+    if scheduler.windows and mode == "suspend":
         raise HpcgymError(
             f"preemption={scheduler.preemption!r} and maintenance windows do not go together:"
             " a suspended job would go on into a window; take requeue or cancel"

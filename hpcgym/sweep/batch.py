@@ -23,7 +23,7 @@ from hpcgym.scheduler.policies.features import WEIGHTED_FEATURES, check_features
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.scheduler.usage import counts_usage
 from hpcgym.simulation.beginnings import fill_rooms, states_before
-from hpcgym.simulation.dependencies import check_weighed
+from hpcgym.simulation.dependencies import check_moved, check_weighed
 from hpcgym.simulation.fair_share import (
     beginning_of,
     rows_of_beginnings,
@@ -113,7 +113,7 @@ class BatchSimulator:
         self.features = feature_names(features, usage=True)
         rules = scheduler if isinstance(scheduler, Scheduler) else find_scheduler(scheduler)
         machine = machine_of(parts[0], cluster, processors)
-        _check_rules(rules, machine)
+        _check_rules(rules, machine, self.features)
         check_weighed(self.features, rules)
         self._nodes = node_rows(parts, rules, machine)
         self._machine = machine
@@ -288,9 +288,10 @@ def feature_names(features: Sequence[str], usage: bool = False) -> tuple[str, ..
     return names
 
 
-def _check_rules(rules: Scheduler, machine: Cluster) -> None:
+def _check_rules(rules: Scheduler, machine: Cluster, features: tuple[str, ...]) -> None:
     """Raise an error for rules that the batch does not simulate."""
     check_scheduler(rules, "batches")
+    check_moved(rules, "a batch", counts_usage(rules, features))
     check_allocation(rules.allocation, machine)
     if not isinstance(rules.estimate, str) or not isinstance(rules.policy_estimate, str):
         raise HpcgymError("scheduler: the batch takes estimates by name, not arrays")

@@ -22,6 +22,7 @@ from hpcgym.validation.all_runs import (
     last_runs,
 )
 from hpcgym.validation.books import check_books
+from hpcgym.validation.dependencies import check_dependencies
 from hpcgym.validation.idle_power import check_energy
 from hpcgym.validation.nodes import check_nodes, check_units
 from hpcgym.validation.promises import check_predictions, check_promises
@@ -92,6 +93,8 @@ def prove_preemption(
         sound["windows"] = check_windows(runs)
     if result.scheduler.quotas:
         sound["quotas"] = check_quotas(runs)
+    if result.scheduler.dependencies != "none":
+        sound["dependencies"] = check_dependencies(result)
     sound["runs"] = _check_runs(result, lost, actual, cancels)
     if rule.mode == "suspend":
         sound["runs"] += check_pieces(result, lost, length)

@@ -167,9 +167,9 @@ def validate_schedule(result: Result) -> tuple[str, ...]:
       are off.
 
     Where jobs stop others, ``preemption``, *capacity*, *units*, *nodes*, *events*, *quotas*,
-    *windows*, *energy* and *progress* are proved of all runs, also of those that were stopped;
-    nothing that follows from the order of passes. A cancelled job may be shorter than its run
-    time. Beside these:
+    *windows*, *energy* and *progress* are proved of all runs, also of those that were stopped, and
+    *dependencies* of jobs; nothing that follows from the order of passes. A cancelled job may be
+    shorter than its run time. Beside these:
 
     - *runs*: the runs of a job follow each other, and the last one is whole, or cancelled. Where
       jobs are suspended, ``result.pieces``, the pieces of each add up to its run time.

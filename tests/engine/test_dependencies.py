@@ -194,6 +194,11 @@ def test_jobs_that_follow_each_other_by_another_than_the_first() -> None:
         hpcgym.simulate(jobs, dependencies="after")
 
 
+def test_cancelled_jobs_have_no_followers() -> None:
+    with pytest.raises(HpcgymError, match="follow jobs that are cancelled; take requeue or susp"):
+        hpcgym.simulate(three(), dependencies="after", preemption="queue:2>1,cancel")
+
+
 @pytest.mark.parametrize("rule", ["policy", "backfill_order"])
 @pytest.mark.parametrize("order", ["lcfs", "f3", "0 - wait", "submit + area", (0, 0, -1, 0, 0, 0)])
 def test_orders_by_submission_are_refused(rule: str, order: Any) -> None:

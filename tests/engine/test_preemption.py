@@ -22,6 +22,8 @@ from share_strategies import cases as cases_by_usage
 from slow_expressions import SlowExpression, general
 from slow_shares import SlowOrder
 from strategies import cases
+from submission_strategies import chains
+from submission_strategies import fitted as fitted_to_chains
 from test_windows import apart, times, windows_on
 from test_windows import fitted as around_windows
 
@@ -60,6 +62,15 @@ def assert_same(result: Any, expected: list[Any], lost: list[Any]) -> None:
         mine = [dict(zip(*rows, strict=True)) for rows in cells_of(result.allocation)]
         assert mine == [dict(job.nodes) for job in expected]
     hpcgym.validate_schedule(result)
+
+
+def assert_same_moved(result: Any, expected: list[Any], lost: list[Any]) -> None:
+    """Do so where jobs come in another order than they stand in the log."""
+    came = sorted(expected, key=lambda job: (job.submit, job.number))
+    assert result.workload.submit_time.tolist() == [job.submit for job in came]
+    rows = {job.number: row for row, job in enumerate(came)}
+    assert_same(result, came, [(rows[run[0]], *run[1:]) for run in lost])
+    assert "dependencies" in hpcgym.validate_schedule(result)
 
 
 def cells_of(held: Any) -> list[tuple[list[int], list[int]]]:
@@ -193,6 +204,55 @@ def test_orders_by_usage(data: st.DataObject, case: Any, queues: list[int]) -> N
         **theirs,
     )  # fmt: skip
     assert_same(result, expected, lost)
+
+
+def told_of(slow: Any) -> bool:
+    """Whether a preemption goes with jobs that follow others: none of these is cancelled."""
+    return slow[2] != "cancel"
+
+
+@settings(max_examples=200)
+@given(st.data(), cases(), QUEUES)
+@pytest.mark.filterwarnings("ignore:.*no job may stop another", "ignore:.*there is no job of")
+@pytest.mark.filterwarnings("ignore:.*no job follows another")
+def test_jobs_that_follow_others(
+    data: st.DataObject, case: tuple[Workload, Any], queues: list[int]
+) -> None:
+    workload = crowded(with_queues(case[0], queues), data.draw(CLOSE))
+    workload, dependencies, follows = data.draw(chains(workload))
+    rules = fitted_to_chains(fitted(case[1]))
+    text, slow = data.draw(preemptions(workload).filter(lambda drawn: told_of(drawn[1])))
+    lost: list[Any] = []
+    result = hpcgym.simulate(workload, preemption=text, dependencies=dependencies, **rules)
+    expected = simulate_slowly(
+        jobs_of(workload), workload.processors, preemption=slow, lost=lost, follows=follows, **rules
+    )
+    assert_same_moved(result, expected, lost)
+
+
+@settings(max_examples=200)
+@given(st.data(), st.one_of(node_cases(), partitioned_cases()), QUEUES)
+@pytest.mark.filterwarnings("ignore:.*its jobs are in none of the machine's partitions")
+@pytest.mark.filterwarnings("ignore:with preemption EASY's reservation is of nodes by name")
+@pytest.mark.filterwarnings("ignore:.*no job may stop another", "ignore:.*there is no job of")
+@pytest.mark.filterwarnings("ignore:.*no job follows another")
+def test_jobs_that_follow_others_on_nodes(
+    data: st.DataObject, case: tuple[Cluster, Workload, Any], queues: list[int]
+) -> None:
+    cluster = case[0]
+    workload = crowded(with_queues(case[1], queues), data.draw(CLOSE))
+    workload, dependencies, follows = data.draw(chains(workload))
+    rules = fitted_to_chains(fitted(case[2]))
+    text, slow = data.draw(preemptions(workload).filter(lambda drawn: told_of(drawn[1])))
+    lost: list[Any] = []
+    result = hpcgym.simulate(
+        workload, cluster=cluster, preemption=text, dependencies=dependencies, **rules
+    )
+    jobs, capacity = slow_jobs_and_nodes(cluster, workload)
+    expected = simulate_nodes_slowly(
+        jobs, capacity, preemption=slow, lost=lost, follows=follows, **rules
+    )
+    assert_same_moved(result, expected, lost)
 
 
 @settings(max_examples=200)

@@ -258,6 +258,11 @@ def test_jobs_behind_the_window_come_in_order() -> None:
     assert env.result().start.tolist() == hpcgym.simulate(chained(100), **rules).start.tolist()
 
 
+def test_orders_by_usage_are_refused() -> None:
+    with pytest.raises(HpcgymError, match="dependencies='after' do not go together in environm"):
+        JobSelection(**whole(three(), dependencies="after", backfill_order="fairshare"))
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_vectors_are_many_single_ones(name: str) -> None:
     arguments = {"workload": chained(), "jobs": 60, "dependencies": "closed-loop"}

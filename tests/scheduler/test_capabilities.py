@@ -127,11 +127,11 @@ NOT_IN_EXTRACTS = ("submitted", "preemption", "dependencies")
 #: Under which the schedule says when jobs are submitted.
 MOVED = ("dependencies", "submitted")
 #: What goes by when jobs are submitted, which is not known beforehand there.
-BY_SUBMISSIONS = ("averages", "learned", "predictor", "usage", "anew", "threshold")
+BY_SUBMISSIONS = ("averages", "learned", "predictor", "threshold")
 #: What would have to be told of runs that others ended.
 NOT_TOLD_OF_STOPS = ("learned", "predictor")
 #: What says who is submitted when, and does not go with jobs that are stopped.
-NOT_WITH_STOPS = ("submitted", "dependencies")
+NOT_WITH_STOPS = ("submitted",)
 BY_THE_TABLE = "do not go together"
 #: What is refused before the table is asked: an argument that there is not, or a value.
 OTHERWISE: dict[tuple[str, str], str] = {

@@ -290,6 +290,9 @@ def test_what_is_wrong_is_said_of_the_slice() -> None:
         BatchSimulator(slices, scheduler=Scheduler(dependencies="after"))
     with pytest.raises(HpcgymError, match="feature 'f3' looks at when the log says that jobs are"):
         BatchSimulator(slices, ["area", "f3"], Scheduler(dependencies="after"))
+    for more in ({"backfill_order": "fairshare"}, {"preemption": "queue:2>3"}):
+        with pytest.raises(HpcgymError, match="dependencies='after' do not go together in a batch"):
+            BatchSimulator(slices, ["area"], Scheduler(dependencies="after", **more))
     circle = slices[1].preceding_job.copy()
     circle[:2] = slices[1].job_number[[1, 0]]
     parts = [slices[0], slices[1].with_columns(preceding_job=circle)]

@@ -10,23 +10,25 @@ from functools import cache
 from typing import Any
 
 from hpcgym.compilation import jit_entry
-from hpcgym.engine.answers.expressed import express_all
+from hpcgym.engine.answers.expressed import express_all, express_coming
 from hpcgym.engine.answers.online import answers_by
 from hpcgym.engine.answers.shares import counting
+from hpcgym.engine.answers.told import Told, nobody
 from hpcgym.engine.state import A_CORRECTION, A_PREDICTION, A_RENEWAL
 
 
 @cache
-def answering(run: Any, usage_of: Any, predict: Any, stopped: Any = None) -> Any:
+def answering(run: Any, told: Told, predict: Any) -> Any:
     """Return the compiled loop of a machine with answers to what it asks for.
 
     Parameters
     ----------
     run : the loop of the machine, of :func:`hpcgym.engine.loop.loop_of`.
-    usage_of, stopped : what :func:`hpcgym.engine.answers.shares.counting` takes.
+    told : what the machine tells.
     predict : a chain of :mod:`hpcgym.engine.answers.formulas`.
     """
-    count_usage, answer_inside = counting(usage_of, stopped), answers_by(predict).inside
+    count_usage, answer_inside = counting(told), answers_by(predict).inside
+    coming, comes = told.coming or nobody, told.coming is not None
 
     @jit_entry
     def run_with_answers(
@@ -63,5 +65,8 @@ def answering(run: Any, usage_of: Any, predict: Any, stopped: Any = None) -> Any
                 )  # fmt: skip
             if expressed is not None and sim.asked == A_RENEWAL:
                 express_all(jobs, scores, sim, blocks, entries, expressed, shares)
+                if comes:
+                    count, others = coming(sim, ended, machine)
+                    express_coming(scores, expressed, shares, others, count)
 
     return run_with_answers

@@ -55,18 +55,30 @@ def express(jobs, scores, sim, blocks, entries, program, ticks, shares, half, wh
     for k in range(blocks[which].in_use):
         block = block_at(blocks, which, k)
         for i in range(block * BLOCK, block * BLOCK + blocks[block].count):
-            express_one(jobs, scores, sim, program, ticks, shares, half, entries[i].job)
+            job = entries[i].job
+            waiting = (sim.time - jobs[job].submit) / ticks[0]
+            express_one(scores, program, shares, half, job, waiting)
     for job in range(sim.next - sim.arrived, sim.next):
-        express_one(jobs, scores, sim, program, ticks, shares, half, job)
+        waiting = (sim.time - jobs[job].submit) / ticks[0]
+        express_one(scores, program, shares, half, job, waiting)
 
 
 @jit_inline
-def express_one(jobs, scores, sim, program, ticks, shares, half, job):
-    """Do so for one job."""
-    value = value_of(program, job, (sim.time - jobs[job].submit) / ticks[0])
+def express_one(scores, program, shares, half, job, waiting):
+    """Do so for one job, which has waited so long [s]."""
+    value = value_of(program, job, waiting)
     if shares is not None:
         value += shares.terms[half, shares.owner[job]]
-    scores[half * len(jobs) + job].score = value
+    scores[half * (len(scores) // 2) + job].score = value
+
+
+@jit
+def express_coming(scores, expressed, shares, others, count):
+    """Give so many of some jobs, which may come now, the scores that they have then."""
+    for half, program in enumerate((expressed.first, expressed.second)):
+        if len(program.codes) > 0:
+            for i in range(count):
+                express_one(scores, program, shares, np.int64(half), others[i], 0.0)
 
 
 @jit_entry

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from hpcgym.compilation import jit, jit_entry, jit_part
 from hpcgym.engine.answers.fair_tree import rank, rounded
+from hpcgym.engine.answers.told import Told, nobody
 from hpcgym.engine.ordered import BLOCK, block_at, whole_numbers
 from hpcgym.engine.orders.scores import forget_bounds
 from hpcgym.engine.state import A_PREDICTION, A_RENEWAL, QUEUE, RUNNING
@@ -85,19 +86,10 @@ class ShareRows(NamedTuple):
 
 
 @cache
-def counting(usage_of: Any, stopped: Any = None) -> Any:
-    """Return what keeps the accounts of a machine while it is simulated.
-
-    Parameters
-    ----------
-    usage_of : returns when a job ended on the machine, and the energy that it used by that at its
-        usual power.
-    stopped : returns how many runs others have ended on the machine, and the list of them; None:
-        there are none.
-    """
-    stops = stopped is not None
-    if not stops:
-        stopped = none_stopped
+def counting(told: Told) -> Any:
+    """Return what keeps the accounts of a machine while it is simulated; ``told``: of it."""
+    usage_of, stopped, coming = told.usage_of, told.stopped or nobody, told.coming or nobody
+    stops, comes = told.stopped is not None, told.coming is not None
 
     @jit_entry
     def count_usage(jobs, scores, sim, progress, blocks, entries, ended, machine, shares, learns):
@@ -122,18 +114,16 @@ def counting(usage_of: Any, stopped: Any = None) -> Any:
             write_all(scores, sim, blocks, entries, shares)
             if stops:  # they may wait again in the pass that follows
                 write_list(scores, sim, blocks, entries, shares, RUNNING)
+        if comes:
+            count, others = coming(sim, ended, machine)
+            for i in range(count):
+                write(scores, sim, shares, others[i], growth(book, book.open_at))
         # a job that is to be submitted; its prediction is known, or is made by the simulator
         if sim.asked == A_PREDICTION:
             write(scores, sim, shares, sim.next, growth(book, book.open_at))
             sim.answered = sim.next + 1
 
     return count_usage
-
-
-@jit_part
-def none_stopped(machine):
-    """Return that there are no runs that others have ended."""
-    return 0, ()
 
 
 @jit
@@ -164,12 +154,6 @@ def charge_before_forgetting(ended, shares, count, runs):
     """Charge the runs that others have ended before their list begins anew."""
     charge_stopped(ended, shares, count, runs)
     shares.book[0].stopped = 0
-
-
-@jit_part
-def usage_by_clock(jobs, progress, machine, job):
-    """Return when a job has ended that ran at its usual power, as long as it was to run."""
-    return progress[job].start + jobs[job].run, 1.0
 
 
 @jit

@@ -23,6 +23,7 @@ SCALARS = whole_numbers(
     "coming",  # jobs in `coming`
     "followed",  # how many of the jobs that have ended have let those come that follow them
     "outside",  # jobs in `outside`
+    "lined_up",  # how many of the last of them were not there in the last pass
     "alone",  # 1 if this time has no other reason than jobs that are due
 )
 
@@ -66,14 +67,25 @@ def follow(dependencies, sim, ended):
 
 
 @jit_part
-def line_up_due(dependencies, time):
-    """Put the jobs that are due by now behind those that wait outside; return how many did."""
+def may_come(dependencies, sim):
+    """Return whether jobs may come now, as far as can be told before the pass."""
     own = dependencies.scalars[0]
-    before = own.outside
-    while next_coming(dependencies) <= time:
+    if len(dependencies.outside) == 0:
+        return False
+    if own.outside > 0 or next_coming(dependencies) <= sim.time:
+        return True
+    return len(dependencies.first) > 0 and own.followed < sim.ended
+
+
+@jit_part
+def line_up_due(dependencies, sim, ended):
+    """Put the jobs that are due by now behind those that wait outside."""
+    follow(dependencies, sim, ended)
+    own = dependencies.scalars[0]
+    while next_coming(dependencies) <= sim.time:
         dependencies.outside[own.outside] = pop(dependencies)
         own.outside += 1
-    return before
+        own.lined_up += 1
 
 
 @jit_part

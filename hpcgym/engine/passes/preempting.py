@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.compilation import jit, jit_part
+from hpcgym.engine.answers.told import Told, usage_by_clock
 from hpcgym.engine.events import enqueue, leave_queue, start
 from hpcgym.engine.loop import loop_of
 from hpcgym.engine.ordered import BLOCK, block_at, insert, records, whole_numbers
@@ -41,6 +42,7 @@ from hpcgym.engine.passes.requeueing import (
 from hpcgym.engine.passes.restricted import (
     Restricted,
     Restricting,
+    coming_now,
     coming_of,
     next_restricted_pass,
     restricted_parts,
@@ -133,6 +135,15 @@ def charged_runs(machine):
     """
     own = machine.scalars[0]
     return np.int64(0) if own.mode == SUSPEND else own.lost, machine.lost
+
+
+@jit_part
+def coming_on(sim, ended, machine):
+    """Return how many jobs may come now, and the list of them."""
+    return coming_now(sim, ended, machine.machine)
+
+
+PREEMPTING = Told(usage_by_clock, charged_runs, coming_on)
 
 
 @jit

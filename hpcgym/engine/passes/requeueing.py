@@ -90,14 +90,22 @@ def enqueue_again(sim, jobs, progress, keys, scores, blocks, entries, narrow, jo
     enqueue(sim, jobs, progress, keys, scores, blocks, entries, narrow, job)
     if sim.secondary == KEYED or sim.secondary == PREDICTION:
         key = listing_key(sim, jobs, progress, keys, job)
-        bring_forward(blocks, entries, QUEUE, key, job)
+        bring_forward(jobs, blocks, entries, QUEUE, key, job)
     if sim.primary == KEYED:
-        bring_forward(blocks, entries, PRIMARY_QUEUE, keys[job], job)
+        bring_forward(jobs, blocks, entries, PRIMARY_QUEUE, keys[job], job)
+
+
+@jit_part
+def came_before(jobs, a, b):
+    """Return whether one job was submitted before another; of one time, the first in the log."""
+    if jobs[a].submit != jobs[b].submit:
+        return jobs[a].submit < jobs[b].submit
+    return a < b
 
 
 @jit
-def bring_forward(blocks, entries, which, key, job):
-    """Move a listed job before the later ones of the same key."""
+def bring_forward(jobs, blocks, entries, which, key, job):
+    """Move a listed job before those of the same key that were submitted later."""
     position, block, i = find(blocks, entries, which, key, job)
     while True:
         before, other, j = position, block, i - 1
@@ -107,7 +115,7 @@ def bring_forward(blocks, entries, which, key, job):
             before = position - 1
             other = block_at(blocks, which, before)
             j = other * BLOCK + blocks[other].count - 1
-        if entries[j].key < key or entries[j].job < job:
+        if entries[j].key < key or came_before(jobs, entries[j].job, job):
             return
         span, width = entries[i].span, entries[i].width
         entries[i].job, entries[i].span = entries[j].job, entries[j].span

@@ -15,21 +15,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hpcgym.compilation import jit, jit_part
+from hpcgym.engine.answers.told import Told, usage_by_clock
 from hpcgym.engine.events import enqueue
 from hpcgym.engine.loop import loop_of
 from hpcgym.engine.ordered import BLOCK, block_at
-from hpcgym.engine.passes.dependencies import Dependencies, follow, line_up_due, next_coming
+from hpcgym.engine.passes.dependencies import Dependencies, line_up_due, may_come, next_coming
 from hpcgym.engine.passes.looks import go_to, next_planned_pass
 from hpcgym.engine.passes.planning import Parts, planning_of
 from hpcgym.engine.passes.quotas import Quotas, exceeds, note, settle
 from hpcgym.engine.passes.windows import Windows, are_left, forget_over, next_over
-from hpcgym.engine.state import (
-    AN_ORDER,
-    EACH_JOB,
-    FOREVER,
-    NOBODY,
-    QUEUE,
-)
+from hpcgym.engine.state import A_RENEWAL, AN_ORDER, EACH_JOB, FOREVER, NEVER, NOBODY, QUEUE
 
 
 class Restricted(NamedTuple):
@@ -74,22 +69,48 @@ def next_restricted_pass(
     stop_time,
 ):  # fmt: skip
     """Do so, or to an ``other`` time at which a pass is due."""
+    own = machine.dependencies.scalars[0]
     due = other
     if blocks[QUEUE].count > 0:
         due = min(due, next_over(machine.windows))
     time = min(due, next_coming(machine.dependencies))
-    if next_planned_pass(
+    goes_on = sim.asked == A_RENEWAL  # all but the pass has been done
+    if not goes_on:
+        own.alone = 0
+    is_pass = next_planned_pass(
         sim, jobs, progress, users, history, blocks, entries, freed, idle, ended, machine,
         min(stop_time, time),
-    ):  # fmt: skip
+    )  # fmt: skip
+    if goes_on:
+        return True
+    if is_pass or sim.asked == A_RENEWAL:
         if sim.time == time:
             sim.woken = 0
-        machine.dependencies.scalars[0].alone = 0
-        return True
+        return is_pass and not asks_for_coming(sim, machine.dependencies)
     if sim.asked != 0 or time > stop_time or time == FOREVER:
         return False
-    machine.dependencies.scalars[0].alone = np.int64(time < due)
-    return go_to(sim, blocks, time)
+    own.alone = np.int64(time < due)
+    return go_to(sim, blocks, time) and not asks_for_coming(sim, machine.dependencies)
+
+
+@jit_part
+def asks_for_coming(sim, dependencies):
+    """Ask for scores before the pass if jobs may come in it; return whether it does."""
+    if sim.renews != NEVER and may_come(dependencies, sim):
+        sim.asked = A_RENEWAL
+    return sim.asked == A_RENEWAL
+
+
+@jit_part
+def coming_now(sim, ended, machine):
+    """Return how many jobs may come now, and the list of them; others wait outside the queue."""
+    own = machine.dependencies
+    if len(own.outside) > 0:
+        line_up_due(own, sim, ended)
+    return own.scalars[0].outside, own.outside
+
+
+RESTRICTED = Told(usage_by_clock, coming=coming_now)
 
 
 @jit_part
@@ -167,12 +188,13 @@ def coming_of(welcome: Any) -> Any:
         own, places = machine.dependencies, machine.places
         if len(own.outside) == 0:  # jobs come when the log says
             return True
-        follow(own, sim, ended)
-        before = line_up_due(own, sim.time)
+        line_up_due(own, sim, ended)
+        last = own.scalars[0].outside
         # who has waited outside goes on waiting unless a job has ended
-        first = before if places.scalars[0].settled == sim.ended else 0
+        first = last - own.scalars[0].lined_up if places.scalars[0].settled == sim.ended else 0
+        own.scalars[0].lined_up = 0
         settle(places, sim, ended)
-        left, last = first, own.scalars[0].outside
+        left = first
         for i in range(first, last):
             job = own.outside[i]
             if exceeds(places, job):

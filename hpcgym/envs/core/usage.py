@@ -11,6 +11,7 @@ from hpcgym.engine.answers.shares import ShareRows
 from hpcgym.envs.core.episodes import Episodes
 from hpcgym.envs.core.options import Options
 from hpcgym.scheduler.usage import check_fair_share, counts_usage
+from hpcgym.simulation.dependencies import check_moved
 from hpcgym.simulation.fair_share import beginning_of, places_of_usage
 from hpcgym.simulation.idle_shares import warn_of_weights
 from hpcgym.workload.model import Workload
@@ -70,5 +71,6 @@ def usage_of(
     check_fair_share(options.scheduler.fair_share, counts)
     if not counts:
         return None
+    check_moved(options.scheduler, "environments", by_usage=True)
     warn_of_weights([episodes.workload], options.scheduler, features)
     return Usage(options, features, episodes, number)

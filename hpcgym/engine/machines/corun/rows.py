@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.compilation import jit, jit_inline, jit_part
+from hpcgym.engine.answers.told import Told
 from hpcgym.engine.machines.corun import easy
 from hpcgym.engine.machines.corun.files.rows import begin_files, files_of_row
 from hpcgym.engine.machines.corun.nodes import nodes_with_room
@@ -170,7 +171,7 @@ def begin_corun(rows, e, start, n):
     begin_files(rows.io, e, start, n)
 
 
-_run_row = loop_on_rows(easy.run, easy.usage_beside)
+_run_row = loop_on_rows(easy.run, Told(easy.usage_beside))
 
 
 @jit

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from hpcgym.compilation import jit, jit_entry, jit_inline, jit_part
 from hpcgym.engine.answers.share_rows import shares_of
-from hpcgym.engine.answers.shares import charge_before_forgetting, usage_by_clock
+from hpcgym.engine.answers.shares import charge_before_forgetting
+from hpcgym.engine.answers.told import BY_CLOCK
 from hpcgym.engine.machines.nodes import easy as node_easy
 from hpcgym.engine.machines.nodes import planned as node_planned
 from hpcgym.engine.machines.nodes.filling import weigh_all
@@ -20,8 +21,9 @@ from hpcgym.engine.machines.nodes.placement import (
     make_nodes,
     note_open,
 )
-from hpcgym.engine.passes.preempting import charged_runs
+from hpcgym.engine.passes.preempting import PREEMPTING, charged_runs
 from hpcgym.engine.passes.preempting_rows import forget_lost, preempting_of
+from hpcgym.engine.passes.restricted import RESTRICTED
 from hpcgym.engine.passes.restricted_rows import jobs_of, own_keys_of, restricted_of
 from hpcgym.engine.rows import Rows, Shared, empty_rows, keys_of, loop_on_rows, names_of
 from hpcgym.engine.state import FOREVER
@@ -157,9 +159,9 @@ def copy_nodes(rooms, source, e, start, stop, number):
     note_open(nodes)
 
 
-_run_row = loop_on_rows(node_easy.run, usage_by_clock)
-_run_restricted = loop_on_rows(node_planned.run_restricted, usage_by_clock)
-_run_preempting = loop_on_rows(node_planned.run_preempting, usage_by_clock, charged_runs)
+_run_row = loop_on_rows(node_easy.run, BY_CLOCK)
+_run_restricted = loop_on_rows(node_planned.run_restricted, RESTRICTED)
+_run_preempting = loop_on_rows(node_planned.run_preempting, PREEMPTING)
 
 
 @jit_inline

@@ -6,17 +6,19 @@ import numpy as np
 
 from hpcgym.compilation import jit_inline
 from hpcgym.engine.answers.share_rows import shares_of
-from hpcgym.engine.answers.shares import charge_before_forgetting, usage_by_clock
+from hpcgym.engine.answers.shares import charge_before_forgetting
+from hpcgym.engine.answers.told import BY_CLOCK
 from hpcgym.engine.machines.pool import easy, planned
-from hpcgym.engine.passes.preempting import charged_runs
+from hpcgym.engine.passes.preempting import PREEMPTING, charged_runs
 from hpcgym.engine.passes.preempting_rows import forget_lost, preempting_of
+from hpcgym.engine.passes.restricted import RESTRICTED
 from hpcgym.engine.passes.restricted_rows import jobs_of, own_keys_of, restricted_of
 from hpcgym.engine.rows import keys_of, loop_on_rows
 from hpcgym.engine.state import FOREVER
 
-_run = loop_on_rows(easy.run, usage_by_clock)
-_run_restricted = loop_on_rows(planned.run_restricted, usage_by_clock)
-_run_preempting = loop_on_rows(planned.run_preempting, usage_by_clock, charged_runs)
+_run = loop_on_rows(easy.run, BY_CLOCK)
+_run_restricted = loop_on_rows(planned.run_restricted, RESTRICTED)
+_run_preempting = loop_on_rows(planned.run_preempting, PREEMPTING)
 
 
 @jit_inline
