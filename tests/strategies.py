@@ -106,6 +106,7 @@ DEPTHS = (
 )
 #: More than one reservation.
 SEVERAL = ("conservative", *DEPTHS)
+NOT_IN_BATCHES = ("conservative", *(one for one in DEPTHS if "bf_max_job_user" in one))
 #: A multiple of each bf_interval.
 EVERY_INTERVAL = 4200
 BACKFILL = ("none", "easy", "easy", "until-shadow", *DEPTHS, "conservative")

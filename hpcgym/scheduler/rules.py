@@ -309,6 +309,11 @@ class Scheduler:
         return any((self.quota, self.maintenance, self.preemption)) or self.dependencies != "none"
 
     @property
+    def plans(self) -> bool:
+        """Whether all reservations are made anew at each pass."""
+        return self.plans_anew or self.restricts
+
+    @property
     def moves_submissions(self) -> bool:
         """Whether the schedule says when jobs come: they follow others, or quotas bound them."""
         return self.dependencies != "none" or bound_submissions(self.quotas)

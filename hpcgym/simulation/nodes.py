@@ -97,7 +97,7 @@ def nodes_for(
     HpcgymError : passes at single events, which are for pools of processors.
     """
     check_scheduler(scheduler, "nodes")
-    plans = scheduler.depth is None or scheduler.plans_anew or scheduler.restricts
+    plans = scheduler.depth is None or scheduler.plans
     asks = demand_of(needs, workload.requested_time, scheduler)
     closed = closings(workload, scheduler, cluster)
     if not closed:
@@ -230,7 +230,7 @@ def rooms_for(
     """
     asks = demand_of(needs, requested, scheduler)
     code = allocation_code(scheduler)
-    plans = scheduler.restricts
+    plans = scheduler.plans
     return make_rooms(needs, cluster.capacity, *code, number, longest, asks, plans, holders)
 
 

@@ -203,7 +203,7 @@ def engine_rules(
 
 def planning_rules(scheduler: Scheduler) -> dict[str, int]:
     """Return the rules of reservations that are made anew as the engine takes them."""
-    if not (scheduler.plans_anew or scheduler.restricts):
+    if not scheduler.plans:
         return {}
     slurm = scheduler.slurm
     if slurm is None:

@@ -152,7 +152,7 @@ def restricted_rows(
     on_nodes: bool,
     longest: int,
 ) -> RestrictedRows | None:
-    """Return what restricts that many simulations of slices; None where nothing does.
+    """Return what restricts that many simulations of slices; None where nothing is planned anew.
 
     Their table has the jobs of one slice after the other. A simulation has at most ``longest``.
 
@@ -168,8 +168,13 @@ def restricted_rows(
     WorkloadWarning : quotas that are of no job of any slice, windows that none meets, jobs that
         follow jobs that are not there.
     """
-    if not scheduler.restricts:
+    if not scheduler.plans:
         return None
+    if scheduler.slurm is not None and scheduler.slurm.bf_max_job_user > 0:
+        raise HpcgymError(
+            f"backfill={scheduler.backfill!r}: batches and environments do not know bf_max_job_user"
+            " yet; simulate() does"
+        )
     quotas = [make_quotas(one, scheduler.quotas) for one in slices]
     closed = [closings(one, scheduler, cluster) for one in slices]
     windows = [make_windows(some, on_nodes) for some in closed]

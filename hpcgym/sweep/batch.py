@@ -85,8 +85,9 @@ class BatchSimulator:
     Raises
     ------
     HpcgymError : no slice, slices of different machines, or rules that the batch does not know:
-        conservative backfilling, an order of nodes on a pool, processors that are switched off, or
-        features that look at when jobs are submitted where the schedule says that.
+        conservative backfilling, Slurm's ``bf_max_job_user``, an order of nodes on a pool,
+        processors that are switched off, or features that look at when jobs are submitted, or at
+        usage, where the schedule says when they are.
     WorkloadError : a job that cannot be simulated.
 
     Examples

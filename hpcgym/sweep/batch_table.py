@@ -58,12 +58,12 @@ def table_of(
     check_fair_share(rules.fair_share, counts)
     engine |= {
         "asks": state.NOBODY,
-        **learning_rules(rules, asks_for_predictions(rules), on_nodes or rules.restricts, counts),
+        **learning_rules(rules, asks_for_predictions(rules), on_nodes or rules.plans, counts),
     }
     if rules.moves_submissions:  # room for the keys of orders that waiting does not change
         engine["primary"] = state.KEYED
     empty = state.make_state(engine, None, longest, machine.processors, n_users, last)
-    if rules.restricts:
+    if rules.plans:
         for part in parts:
             check_rules(part, rules, empty.sim, on_nodes)
         empty = empty._replace(profile=profile_for(rules, empty.profile))
@@ -116,10 +116,10 @@ def node_rows(parts: list[Workload], rules: Scheduler, machine: Cluster) -> Node
     if all(pools):
         return None
     check_scheduler(rules, "nodes", "batches on nodes")
-    if rules.restricts and any(pools):
+    if rules.plans and any(pools):
         raise HpcgymError(
             f"slices: {parts[pools.index(True)].name} asks for single cores alone, and others do"
-            " not: with quotas and windows put such slices into batches of their own"
+            " not: where reservations are made anew put such slices into batches of their own"
         )
     rows, requested, holders = [], [], np.zeros((0, asked[0].shape[1]), np.int64)
     for part, needs in zip(parts, asked, strict=True):

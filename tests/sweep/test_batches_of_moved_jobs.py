@@ -14,7 +14,7 @@ from node_strategies import machines, node_schedulers, workloads_for
 from oracle import jobs_of, simulate_slowly
 from preemption_strategies import crowded, preemptions
 from quota_strategies import fitted, shared_quotas, with_queues
-from strategies import SEVERAL, schedulers, workloads
+from strategies import NOT_IN_BATCHES, schedulers, workloads
 from submission_strategies import chains
 from submission_strategies import fitted as fitted_to_chains
 from worth import worth
@@ -54,7 +54,7 @@ CLOSE = st.sampled_from([0, 1, 2, 4])
 def known(rules: dict[str, Any]) -> dict[str, Any]:
     """Return rules that go with batches."""
     changes = {}
-    if rules["backfill"] in SEVERAL:
+    if rules["backfill"] in NOT_IN_BATCHES:
         changes["backfill"] = "easy"
     if not isinstance(rules["estimate"], str):
         changes["estimate"] = "requested"
@@ -240,6 +240,9 @@ def many() -> list[Workload]:
         {"preemption": "queue:2>3>4"},
         {"preemption": "queue:2>3>4,cancel", "quota": "queue:jobs=9"},
         {"preemption": "queue:2>3>4,suspend"},
+        {"backfill": "depth:5"},
+        {"backfill": "slurm:bf_interval=300+bf_max_job_test=20"},
+        {"backfill": "slurm", "quota": "user:jobs=9"},
     ],
 )
 @pytest.mark.parametrize("cluster", [None, "8x2x4"])

@@ -112,10 +112,10 @@ class Simulations:
         predicts = asks_for_predictions(scheduler)
         rules = {"asks": asks_when(kind, interval[0]), "keeps": int(keeps)}
         rules |= power_rules(machines.cluster, scheduler, shutdown_action)
-        logs = not machines.is_pool or scheduler.restricts
+        logs = not machines.is_pool or scheduler.plans
         rules |= learning_rules(scheduler, predicts, logs, self.usage is not None)
         first = empty_machine(options, longest, kind, rules, common, machines.units)
-        if scheduler.restricts:
+        if scheduler.plans:
             check_rules(workload, scheduler, first.sim, not machines.is_pool)
         settings = settings_of(
             self.layout, features, interval, limited, kind=kind, by_action=shutdown_action,
