@@ -48,7 +48,8 @@ WITHIN = {
 #: What one may ask for, in words.
 FEATURES = {
     "conservative": "backfill='conservative'",
-    "depth": "backfill='depth:K' or 'slurm'",
+    "depth": "backfill='depth:K'",
+    "slurm": "backfill='slurm'",
     "per-event": "passes='per-event'",
     "kill": "correction='kill'",
     "averages": "the mean of a user's last jobs",
@@ -110,13 +111,22 @@ APART: dict[tuple[str, str], str] = {
     ("conservative", "environments"): "a new order at each pass would move all reservations",
     ("conservative", "batches"): "a batch makes all reservations anew at each pass",
     ("conservative", "look-ahead"): "look-ahead drains queues with backfill='easy' or 'none'",
-    ("depth", "whole nodes"): _ONE_OR_NONE,
-    ("depth", "shared nodes"): _ONE_OR_NONE,
-    ("depth", "failures"): "not built yet: a failure would break reservations of nodes",
-    ("depth", "shutdown"): "reservations reckon with processors that are on",
-    ("depth", "environments"): _ONE_OR_NONE,
-    ("depth", "coverage"): _ONE_OR_NONE,
-    ("depth", "look-ahead"): "look-ahead drains queues with backfill='easy' or 'none'",
+    **{
+        (rule, place): why
+        for rule in ("depth", "slurm")
+        for place, why in (
+            ("whole nodes", _ONE_OR_NONE),
+            ("shared nodes", _ONE_OR_NONE),
+            ("failures", "not built yet: a failure would break reservations of nodes"),
+            ("shutdown", "reservations reckon with processors that are on"),
+            ("coverage", _ONE_OR_NONE),
+            ("look-ahead", "look-ahead drains queues with backfill='easy' or 'none'"),
+        )
+    },
+    ("depth", "job selection"): "the agent names one job after the other, and that one alone has a"
+    " reservation",
+    ("slurm", "environments"): "not built yet: Slurm also looks at the queue where no job fits, and"
+    " then no agent is asked",
     ("per-event", "nodes"): "simulators with such passes know pools, and units of single cores",
     ("per-event", "whole nodes"): "simulators with such passes know pools",
     ("per-event", "shared nodes"): "simulators with such passes know pools",
@@ -296,7 +306,8 @@ def features_of(scheduler: Scheduler) -> dict[str, str]:
     if scheduler.backfill == "conservative":
         found["conservative"] = FEATURES["conservative"]
     if scheduler.plans_anew:
-        found["depth"] = f"backfill={scheduler.backfill!r}"
+        name = "depth" if scheduler.slurm is None else "slurm"
+        found[name] = f"backfill={scheduler.backfill!r}"
     if scheduler.passes == "per-event":
         found["per-event"] = FEATURES["per-event"]
     if scheduler.correction == "kill":

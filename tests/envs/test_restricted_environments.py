@@ -37,7 +37,7 @@ pytestmark = [
 SEEDS = st.integers(0, 2**16)
 RULES = st.fixed_dictionaries(
     {
-        "backfill": st.sampled_from(["easy", "none"]),
+        "backfill": st.sampled_from(["easy", "none", "depth:3"]),
         "backfill_order": st.sampled_from(["fcfs", "sjbf", "saf", "lexp"]),
         "estimate": st.sampled_from(["requested", "clairvoyant", "ave2"]),
         "correction": st.sampled_from(["requested", "incremental", "recursive-doubling"]),
@@ -89,11 +89,33 @@ def windows_of(data: st.DataObject, processors: int) -> tuple[list[Any], str | N
     return found, "; ".join(f"{a}/{b}:processors={w}" for a, b, w in found) or None
 
 
+def fitting(rules: dict[str, Any], name: str) -> dict[str, Any]:
+    """Return rules that an environment has: where one job is named, one has a reservation."""
+    if name == "JobSelection" and rules["backfill"].startswith("depth:"):
+        return {**rules, "backfill": "easy"}
+    return rules
+
+
+@settings(SLOW, max_examples=100)
+@given(workloads(), RULES, SEEDS, st.sampled_from(["depth:1", "depth:2", "depth:5"]))
+def test_several_reservations(
+    workload: Workload, rules: dict[str, Any], seed: int, backfill: str
+) -> None:
+    rules = {**rules, "backfill": backfill}
+    env = SINGLE["QueueOrdering"](**whole(workload, window=40, **rules))
+    play(env, chosen_by("QueueOrdering", seed, 40))
+    order = {"policy": lambda job, now: scores(seed, [job.number], now)[0]}
+    expected = simulate_slowly(jobs_of(workload), workload.processors, **order, **rules)
+    assert env.result().start.tolist() == [job.start for job in expected]
+    assert env.result().backfilled.tolist() == [job.backfilled for job in expected]
+
+
 @settings(SLOW, max_examples=200)
 @given(st.data(), workloads(), RULES, SEEDS, st.sampled_from(["JobSelection", "QueueOrdering"]))
 def test_any_order_of_the_queue(
     data: st.DataObject, workload: Workload, rules: dict[str, Any], seed: int, name: str
 ) -> None:
+    rules = fitting(rules, name)
     workload = with_queues(workload, [1, 2])
     text, ((*quotas,),) = data.draw(shared_quotas([workload]))
     windows, closed = windows_of(data, workload.processors)
@@ -155,6 +177,7 @@ def closed_nodes(data: st.DataObject, n_nodes: int) -> tuple[list[Any], str | No
 def test_any_order_on_nodes(
     data: st.DataObject, place: Any, rules: dict[str, Any], seed: int, name: str
 ) -> None:
+    rules = fitting(rules, name)
     cluster, workload = place[0], with_queues(place[1], [1, 2])
     text, ((*quotas,),) = data.draw(shared_quotas([workload]))
     windows, closed = closed_nodes(data, cluster.nodes)

@@ -55,6 +55,7 @@ class Twice:
 RULES: dict[str, dict[str, Any]] = {
     "conservative": {"backfill": "conservative"},
     "depth": {"backfill": "depth:3"},
+    "slurm": {"backfill": "slurm"},
     "per-event": {"passes": "per-event"},
     "kill": {"correction": "kill"},
     "averages": {"estimate": "ave2"},
@@ -136,7 +137,7 @@ BY_THE_TABLE = "do not go together"
 #: What is refused before the table is asked: an argument that there is not, or a value.
 OTHERWISE: dict[tuple[str, str], str] = {
     **{(place, "conservative"): "unknown backfill" for place in PLACES if "env" in place},
-    **{(place, "depth"): "unknown backfill" for place in PLACES if "env" in place},
+    **{(place, "slurm"): "unknown backfill" for place in PLACES if "env" in place},
     **{
         (place, feature): "unexpected keyword argument"
         for place in PLACES
@@ -156,7 +157,7 @@ OTHERWISE |= {
 for feature, words in (
     ("changing levels", "unexpected keyword"),
     ("conservative", "unknown backfill"),
-    ("depth", "unknown backfill"),
+    ("slurm", "unknown backfill"),
     ("preemption", "unexpected keyword"),
     ("dispatcher", "unexpected keyword"),
     ("dispatch time", "unexpected keyword"),
@@ -196,6 +197,7 @@ def test_two_things_that_no_machine_takes_together() -> None:
     assert together == {
         ("conservative", "shutdown"),
         ("depth", "shutdown"),
+        ("slurm", "shutdown"),
         ("per-event", "shutdown"),
         ("changing levels", "usage"),
         ("changing levels", "dispatcher"),
@@ -216,6 +218,7 @@ def test_two_things_that_no_machine_takes_together() -> None:
     for jobs, cluster, rules in (
         (JOBS, asleep, RULES["conservative"]),
         (JOBS, asleep, RULES["depth"]),
+        (JOBS, asleep, RULES["slurm"]),
         (JOBS, asleep, RULES["per-event"]),
         (part, asleep, {}),
         *((JOBS, asleep, RULES[one]) for one in RESTRICTIONS),

@@ -102,7 +102,8 @@ def read_options(
         workload = load_workload(workload, processors=processors, cluster=cluster)
     workload = taken_over(workload)  # by the agent: no scheduler goes on with it
     cluster = machine_of(workload, cluster, processors)
-    check_choice("backfill", backfill, ("easy", "until-shadow", "none"))
+    if not str(backfill).startswith("depth:"):
+        check_choice("backfill", backfill, ("easy", "until-shadow", "depth:K", "none"))
     check_choice("observation", observation, ("dict", "flat"))
     visible, split = read_split_window(window)
     scheduler = Scheduler(

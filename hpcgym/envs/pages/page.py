@@ -55,7 +55,8 @@ ARGUMENTS = {
     "horizon": "how long after the first submission of its slice an episode is truncated, written "
     "as `warmup`; `None`: never",
     "sampler": 'how episodes are drawn: `"uniform"`, `"hard"` or `"filtered"`; see Starting State',
-    "backfill": '`"easy"` (one reservation), `"until-shadow"`, not under limits, or `"none"`',
+    "backfill": '`"easy"` (one reservation), `"none"`, and, but not under limits, '
+    '`"until-shadow"` and `"depth:K"` (K reservations; not in JobSelection)',
     "backfill_order": 'order in which jobs are back-filled: `"fcfs"`, `"sjbf"` or any policy',
     "estimate": "run times that backfilling uses: a name of "
     '`hpcgym.scheduler.estimates.ESTIMATES` except `"data-driven"`, such as `"e-loss"`, which '
