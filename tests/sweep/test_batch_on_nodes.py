@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from node_oracle import node_jobs_of, simulate_nodes_slowly
 from node_strategies import ALLOCATIONS, machines, node_schedulers, workloads_for
@@ -18,6 +18,7 @@ from hpcgym.cluster import Cluster, NodeGroup
 from hpcgym.errors import HpcgymError, WorkloadError
 from hpcgym.scheduler.policies import FEATURES, WEIGHTED_FEATURES
 from hpcgym.scheduler.rules import Scheduler
+from hpcgym.simulation.nodes import needs_on, single_cores
 from hpcgym.sweep import BatchSimulator
 from hpcgym.sweep.batch import METRICS
 from hpcgym.workload.model import Workload
@@ -39,6 +40,9 @@ def batches(draw: st.DrawFn) -> tuple[Cluster, list[Workload], dict[str, Any]]:
         rules["estimate"] = "ave2"
     if rules["correction"] == "kill":
         rules["correction"] = "incremental"
+    if rules["backfill"].startswith(("depth:", "slurm")):  # all ask for single cores, or none
+        alone = [single_cores(needs_on(part, cluster)) for part in parts]
+        assume(all(alone) == any(alone))
     return cluster, parts, rules
 
 
