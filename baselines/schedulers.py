@@ -18,6 +18,7 @@ from hpcgym.scheduler.slurm_backfill import NAME as OF_SLURM
 from hpcgym.scheduler.slurm_conf import ENDING as SLURM
 from hpcgym.scheduler.slurm_conf import scheduler_of_slurm
 
+_WITH_QOS = f"{SLURM}:qos="
 _TYPICAL = Scheduler("saf", backfill_order="spf", policy_estimate="typical-ratio")
 _FAMILY = {
     # no backfilling at all: the strict queue
@@ -62,7 +63,8 @@ def find_scheduler(name: str) -> Scheduler:
     A variant is such as ``saf:threshold=18000,hold=0.1``. Behind the colon stand rules by the names
     of :class:`Scheduler`'s attributes; entries of hold, such as ``from_s=600``, stand beside it.
     Files end in ``.toml``, see :mod:`hpcgym.scheduler.files`, or in ``.conf``: of Slurm, see
-    :func:`hpcgym.scheduler.slurm_conf.scheduler_of_slurm`.
+    :func:`hpcgym.scheduler.slurm_conf.scheduler_of_slurm`. ``slurm.conf:qos=qos.txt`` takes what
+    ``sacctmgr -P show qos`` printed, too.
 
     Raises
     ------
@@ -71,7 +73,7 @@ def find_scheduler(name: str) -> Scheduler:
     """
     known = {**SCHEDULERS, **COSCHEDULERS}
     if is_file(name):
-        return scheduler_of_slurm(name) if name.endswith(SLURM) else read_scheduler(name)
+        return read_scheduler(name) if name.endswith(ENDING) else scheduler_of_slurm(*_files(name))
     if is_variant(name):
         begin, rules = read_variant(name)
         return find_scheduler(begin).but(**rules)
@@ -110,7 +112,13 @@ def is_scheduler(name: Any) -> bool:
 
 def is_file(name: Any) -> bool:
     """Return whether a text is meant as the file of a scheduler."""
-    return isinstance(name, str) and name.endswith((ENDING, SLURM))
+    return isinstance(name, str) and (name.endswith((ENDING, SLURM)) or _WITH_QOS in name)
+
+
+def _files(name: str) -> tuple[str, str | None]:
+    """Return the slurm.conf of a scheduler, and the file of QOS, if there is one."""
+    begin, has_qos, qos = name.partition(_WITH_QOS)
+    return (begin + SLURM, qos) if has_qos else (name, None)
 
 
 def is_variant(name: Any) -> bool:

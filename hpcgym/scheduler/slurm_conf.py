@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
 
-from hpcgym.cluster.slurm import SlurmConf, read_slurm_conf
+from hpcgym.cluster.slurm import Qos, SlurmConf, read_qos, read_slurm_conf
 from hpcgym.cluster.slurm.amounts import minutes_text
 from hpcgym.cluster.slurm.settings import Unfollowed
 from hpcgym.errors import HpcgymError, HpcgymWarning, warn_caller
 from hpcgym.scheduler.policies.fair_share import FAIR_TREE, FairShare
+from hpcgym.scheduler.preemption import MODES
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.scheduler.slurm_backfill import SlurmBackfill
 from hpcgym.scheduler.slurm_preemption import (
     FOLLOWED,
     YOUNGEST_FIRST,
+    exempt_of_slurm,
+    mode_of_slurm,
     preemption_of_slurm,
     spared,
+    stopping_of,
 )
+from hpcgym.scheduler.slurm_quotas import limits_as_quotas
 
 ENDING = ".conf"
 _OF_BACKFILL = tuple(each.name for each in fields(SlurmBackfill))
@@ -33,10 +39,16 @@ _MULTIFACTOR = (
     "priorityweightpartition",
 )  # fmt: skip
 _BASIC = "priority/basic"
+#: Columns of QOS that say who stops whom, in lower case.
+_STOPPING = ("preempt", "preemptmode", "preemptexempttime")
 
 
-def scheduler_of_slurm(path: str | Path) -> Scheduler:
+def scheduler_of_slurm(path: str | Path, qos: str | Path | None = None) -> Scheduler:
     """Return the scheduler of a slurm.conf, and warn of what it says that is not followed.
+
+    ``qos`` is a file that ``sacctmgr -P show qos`` printed. It adds their part of the priority,
+    PriorityWeightQOS times Priority / the greatest; their limits, as quotas; and with
+    ``PreemptType=preempt/qos`` who stops whom. Logs have QOS as queues.
 
     ``SchedulerType=sched/builtin``, or ``bf_interval=-1``, is strict order; else jobs are
     back-filled as :class:`SlurmBackfill` says. ``PriorityType=priority/basic`` is by submission.
@@ -55,10 +67,13 @@ def scheduler_of_slurm(path: str | Path) -> Scheduler:
     """
     conf = read_slurm_conf(path)
     try:
-        scheduler = _rules(conf)
+        known = [] if qos is None else read_qos(qos)
+        scheduler = _rules(conf, known, qos)
     except HpcgymError as error:
         raise HpcgymError(f"{path}: {error}") from None
-    left = _not_followed(conf, scheduler)
+    left = _not_followed(conf, scheduler, bool(known))
+    if left_of_qos := _left_of_qos(known, scheduler):
+        warn_caller(f"{qos}: not followed: {', '.join(left_of_qos)}", HpcgymWarning)
     if left:
         warn_caller(f"{path}: not followed: {', '.join(dict.fromkeys(left))}", HpcgymWarning)
     return scheduler
@@ -90,16 +105,29 @@ def followed_and_not(conf: SlurmConf) -> tuple[list[Unfollowed], list[Unfollowed
     return followed, others
 
 
-def _rules(conf: SlurmConf) -> Scheduler:
-    """Return the scheduler."""
-    policy, fair_share = _order(conf)
+def _rules(conf: SlurmConf, known: Sequence[Qos] = (), of: str | Path | None = None) -> Scheduler:
+    """Return the scheduler; with the QOS ``known``, ``of`` a file."""
+    policy, fair_share = _order(conf, known)
+    preemption = preemption_of_slurm(conf)
+    kind, mode = conf.scheduling.get("preempttype", ""), mode_of_slurm(conf)
+    if kind.casefold() == "preempt/qos" and mode in MODES and any(one.preempts for one in known):
+        assert of is not None
+        preemption = stopping_of(known, of, mode, exempt_of_slurm(conf))[0]
     return Scheduler(
         policy=policy, backfill=_backfill(conf), fair_share=fair_share,
-        preemption=preemption_of_slurm(conf),
+        preemption=preemption, quota=limits_as_quotas(known)[0] or None,
     )  # fmt: skip
 
 
-def _not_followed(conf: SlurmConf, scheduler: Scheduler) -> list[str]:
+def _left_of_qos(known: Sequence[Qos], scheduler: Scheduler) -> list[str]:
+    """Return what QOS say that is not followed."""
+    stops = str(scheduler.preemption).startswith("qos:")
+    followed = _STOPPING if stops else ()
+    left = limits_as_quotas(known)[1]
+    return [name for name in left if name.rpartition(": ")[2].casefold() not in followed]
+
+
+def _not_followed(conf: SlurmConf, scheduler: Scheduler, has_qos: bool = False) -> list[str]:
     """Return the settings that say how jobs are scheduled, and are not followed."""
     strict, stops = scheduler.backfill == "none", scheduler.preemption is not None
     left = [
@@ -112,6 +140,7 @@ def _not_followed(conf: SlurmConf, scheduler: Scheduler) -> list[str]:
     if _priority_type(conf) != _BASIC:
         known = _flags(conf) <= {_CLASSIC, "fair_tree"}
         followed += (*_MULTIFACTOR, *(["priorityflags"] if known else []))
+        followed += ("priorityweightqos",) if has_qos else ()
     keys = ("prioritytier", "priorityjobfactor")
     said = [
         one
@@ -143,8 +172,8 @@ def _backfill(conf: SlurmConf) -> str:
     return str(SlurmBackfill.parse(":".join(["slurm", "+".join(given)] if given else ["slurm"])))
 
 
-def _order(conf: SlurmConf) -> tuple[str, FairShare | None]:
-    """Return the order of the queue, and what fair share needs."""
+def _order(conf: SlurmConf, known: Sequence[Qos]) -> tuple[str, FairShare | None]:
+    """Return the order of the queue, and what fair share needs; with the priorities of QOS."""
     said = conf.scheduling
     kind = _priority_type(conf)
     if kind == _BASIC:
@@ -164,6 +193,10 @@ def _order(conf: SlurmConf) -> tuple[str, FairShare | None]:
     if age == math.inf:  # it never counts
         weights["PriorityWeightAge"] = 0
     terms = [f"{weights[name]} * {factor}" for name, factor in factors.items() if weights[name]]
+    weights["PriorityWeightQOS"] = _weight(
+        "PriorityWeightQOS", said.get("priorityweightqos", "0") if known else "0"
+    )
+    terms += _of_qos(known, weights["PriorityWeightQOS"])
     of_partitions = _weight("PriorityWeightPartition", said.get("priorityweightpartition", "0"))
     policy = _with_partitions(conf, terms, of_partitions, sum(weights.values())) or "fcfs"
     if not weights["PriorityWeightFairshare"]:
@@ -206,6 +239,16 @@ def _with_partitions(conf: SlurmConf, terms: list[str], weight: int, most: int) 
         number = above + weight * one.priority_factor / greatest
         added += [f"{number:.15g} * (partition == {one.name!r})"] if number else []
     return " + ".join([*added, *terms])
+
+
+def _of_qos(known: Sequence[Qos], weight: int) -> list[str]:
+    """Return what QOS add to the priority of their jobs: the weight times a part of the greatest.
+
+    By Slurm's page "Multifactor Priority Plugin".
+    """
+    greatest = max((one.priority for one in known), default=0) or 1
+    numbers = {one.name: weight * one.priority / greatest for one in known}
+    return [f"{number:.15g} * (queue == {name!r})" for name, number in numbers.items() if number]
 
 
 def _seconds(text: str | None, name: str) -> int | None:

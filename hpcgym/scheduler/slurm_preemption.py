@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from hpcgym.cluster.slurm import read_qos
@@ -13,7 +13,7 @@ from hpcgym.scheduler.preemption import MODES, Preemption, by_tier
 from hpcgym.scheduler.slurm_quotas import limits_of
 
 if TYPE_CHECKING:
-    from hpcgym.cluster.slurm import SlurmConf
+    from hpcgym.cluster.slurm import Qos, SlurmConf
 
 #: Settings that are followed where jobs may stop others, in lower case.
 FOLLOWED = ("preempttype", "preemptmode", "preemptexempttime")
@@ -41,7 +41,7 @@ def preemption_of_slurm(conf: SlurmConf) -> Preemption | None:
     said = conf.scheduling
     if said.get("preemptmode", "").casefold() == "suspend":
         raise HpcgymError("PreemptMode=SUSPEND: Slurm refuses it without GANG; write SUSPEND,GANG")
-    mode = _mode_of(said.get("preemptmode", "off"))
+    mode = mode_of_slurm(conf)
     kind = said.get("preempttype", "preempt/none").casefold()
     if kind != "preempt/partition_prio" or mode not in MODES:
         return None
@@ -50,14 +50,24 @@ def preemption_of_slurm(conf: SlurmConf) -> Preemption | None:
     pairs = tuple(pair for pair in by_tier(partitions) if pair[1] not in safe)
     if not pairs:
         return None
-    seconds = minutes_text(said.get(_EXEMPT.casefold(), ""), _EXEMPT)
+    seconds = exempt_of_slurm(conf)
     return Preemption("partition", pairs, mode, _exempt([(b, seconds) for _, b in pairs], mode))
+
+
+def exempt_of_slurm(conf: SlurmConf) -> int | None:
+    """Return for how long runs are exempt [s] unless their QOS says otherwise; None: not at all."""
+    return minutes_text(conf.scheduling.get(_EXEMPT.casefold(), ""), _EXEMPT)
 
 
 def _exempt(times: Iterable[tuple[str, int | None]], mode: str) -> tuple[tuple[str, int], ...]:
     """Return for how long runs of some are exempt [s], but for those that are not."""
     known = {} if mode == "suspend" else dict(times)
     return tuple((name, seconds) for name, seconds in known.items() if seconds)
+
+
+def mode_of_slurm(conf: SlurmConf) -> str:
+    """Return PreemptMode as a mode, in lower case; it is none of MODES if no job stops another."""
+    return _mode_of(conf.scheduling.get("preemptmode", "off"))
 
 
 def _mode_of(value: str) -> str:
@@ -92,7 +102,23 @@ def preemption_of_qos(path: str | os.PathLike[str]) -> Preemption:
     -----
     HpcgymWarning : times for which jobs that are stopped run on; limits, which are quotas.
     """
-    known = {qos.name: qos for qos in read_qos(path)}
+    found = read_qos(path)
+    preemption, left = stopping_of(found, path, _USUAL)
+    left += [f"{one.name}: {limit}" for one in found for limit in limits_of(one)]
+    if left:
+        warn_caller(f"{path}: not followed by preemption: {', '.join(left)}", HpcgymWarning)
+    return preemption
+
+
+def stopping_of(
+    found: Sequence[Qos], path: str | os.PathLike[str], usual: str, exempt_s: int | None = None
+) -> tuple[Preemption, list[str]]:
+    """Return who may stop whom of the QOS of a file, and times for which stopped jobs run on.
+
+    As :func:`preemption_of_qos` does; ``usual`` and ``exempt_s`` are the mode and the
+    PreemptExemptTime of the slurm.conf, for those that have no own.
+    """
+    known = {qos.name: qos for qos in found}
     pairs = tuple((one.name, other) for one in known.values() for other in one.preempts)
     if not pairs:
         raise HpcgymError(f"{path}: no QOS may stop another, for the column Preempt is empty")
@@ -105,7 +131,7 @@ def preemption_of_qos(path: str | os.PathLike[str]) -> Preemption:
     if not pairs:
         raise HpcgymError(f"{path}: no QOS may stop another, for the PreemptMode of all is OFF")
     modes = {mode for mode in how.values() if mode != "off"}
-    modes = {_USUAL if mode == "cluster" else mode for mode in modes}
+    modes = {usual if mode == "cluster" else mode for mode in modes}
     if len(modes) > 1:
         raise HpcgymError(
             f"{path}: QOS are stopped in several ways, {', '.join(sorted(modes))}: say who stops"
@@ -114,17 +140,14 @@ def preemption_of_qos(path: str | os.PathLike[str]) -> Preemption:
     left = [
         f"{name}: gracetime" for name, value in told.get("gracetime", []) if value not in _NO_GRACE
     ]
-    left += [f"{one.name}: {limit}" for one in known.values() for limit in limits_of(one)]
-    if left:
-        warn_caller(f"{path}: not followed by preemption: {', '.join(left)}", HpcgymWarning)
-    mode = next(iter(modes), _USUAL)
+    mode = next(iter(modes), usual)
     stopped = {name for _, name in pairs}
-    times = [
-        (name, minutes_text(value, f"{path}: {name}: {_EXEMPT}"))
+    times = dict.fromkeys(sorted(stopped), exempt_s) | {
+        name: minutes_text(value, f"{path}: {name}: {_EXEMPT}")
         for name, value in told.get(_EXEMPT.casefold(), [])
         if name in stopped
-    ]
+    }
     try:
-        return Preemption("qos", pairs, mode, _exempt(times, mode))
+        return Preemption("qos", pairs, mode, _exempt(times.items(), mode)), left
     except HpcgymError as error:
         raise HpcgymError(f"{path}: {error}") from None

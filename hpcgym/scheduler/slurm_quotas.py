@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 from hpcgym.cluster.slurm import Qos, read_qos
@@ -49,8 +50,16 @@ def quotas_of_slurm(path: str | os.PathLike[str]) -> list[Quota]:
                 f"{path}: no line tells how many tasks of an array may run at once, as 7_[5-9%2]"
             )
         return [Quota((), ((ARRAY, str(array)),), jobs=jobs) for array, jobs in most.items()]
+    found, left = limits_as_quotas(read_qos(path))
+    if left:
+        warn_caller(f"{path}: not followed by quotas: {', '.join(left)}", HpcgymWarning)
+    return found
+
+
+def limits_as_quotas(known: Iterable[Qos]) -> tuple[list[Quota], list[str]]:
+    """Return the limits of QOS as :func:`quotas_of_slurm` does, and what is not followed."""
     found, left = [], []
-    for qos in read_qos(path):
+    for qos in known:
         where = (("queue", qos.name),)
         of_users = (qos.max_jobs_per_user, qos.max_tres_per_user, qos.max_submitted_per_user)
         of_all = (qos.group_jobs, qos.group_tres, qos.group_submitted)
@@ -59,9 +68,7 @@ def quotas_of_slurm(path: str | os.PathLike[str]) -> list[Quota]:
             if any(bounds):
                 found.append(Quota(each, where, *bounds))
         left += _not_followed(qos)
-    if left:
-        warn_caller(f"{path}: not followed by quotas: {', '.join(left)}", HpcgymWarning)
-    return found
+    return found, left
 
 
 def limits_of(qos: Qos) -> list[str]:

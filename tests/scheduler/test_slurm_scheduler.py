@@ -7,6 +7,7 @@ import warnings
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
@@ -266,6 +267,78 @@ def test_what_of_preemption_is_not_followed(tmp_path: Path, text: str, named: li
     said = str(told[0].message)
     assert all(said.count(name.partition(" ")[0]) == 1 for name in named)
     assert all(name in said for name in named)
+
+
+QOS = "Name|Priority|GraceTime|Preempt|PreemptMode|PreemptExemptTime|MaxJobsPU|MaxWall\n"
+QOS += "normal|20|00:00:00||cluster|||\n"
+QOS += "high|80|00:00:00|normal,low|cluster||2|1-00:00:00\n"
+QOS += "low|0|00:05:00||cluster|00:20:00||\n"
+OF_QOS = "PreemptType=preempt/qos\nPreemptMode=CANCEL\nPreemptExemptTime=10\n"
+OF_QOS += "PriorityType=priority/multifactor\nPriorityWeightQOS=1000\nPriorityWeightJobSize=8\n"
+
+
+def test_a_file_of_qos_beside_the_slurm_conf(tmp_path: Path) -> None:
+    """Its priorities, limits and who stops whom; mode and exempt time are those of the file."""
+    file, qos = conf(tmp_path, OF_QOS), tmp_path / "qos.txt"
+    qos.write_text(QOS)
+    name = f"{file}:qos={qos}"
+    assert is_scheduler(name)
+    with pytest.warns(HpcgymWarning) as told:
+        scheduler = find_scheduler(name)
+    assert [str(one.message) for one in told] == [
+        f"{qos}: not followed: high: MaxWall, low: GraceTime"
+    ]
+    assert scheduler.policy == (
+        "8 * processors / 64 + 250 * (queue == 'normal') + 1000 * (queue == 'high')"
+    )
+    assert scheduler.quota == "queue=high/user:jobs=2"
+    assert scheduler.preemption == "qos:high>normal;high>low,cancel,exempt=normal=600;low=1200"
+    with pytest.warns(HpcgymWarning, match="not followed: .*PreemptType.*PriorityWeightQOS"):
+        alone = find_scheduler(file)
+    assert (alone.policy, alone.quota, alone.preemption) == ("8 * processors / 64", None, None)
+    # PreemptType is another: limits and priorities alone
+    other = conf(tmp_path, OF_QOS.replace("preempt/qos", "preempt/none"))
+    with pytest.warns(HpcgymWarning) as told:
+        scheduler = find_scheduler(f"{other}:qos={qos}")
+    assert scheduler.preemption is None
+    assert "high: Preempt" in str(told[0].message)
+
+
+def test_a_job_of_a_higher_qos_comes_first(tmp_path: Path) -> None:
+    """By hand: job 0 has all nodes; of those that wait job 3 has the highest QOS, then job 2."""
+    file, qos = conf(tmp_path, "PriorityType=priority/multifactor\nPriorityWeightQOS=9\n"), None
+    qos = tmp_path / "qos.txt"
+    qos.write_text("Name|Priority\nnormal|1\nhigh|5\nlow|0\n")
+    jobs = Workload.from_columns(
+        {
+            "submit_time": [0, 1, 2, 3],
+            "run_time": [10] * 4,
+            "requested_time": [10] * 4,
+            "requested_processors": [64] * 4,
+            "queue": [1, 3, 1, 2],
+        },
+        processors=64,
+    )
+    jobs = replace(jobs, header={"Queue": ["1 normal", "2 high", "3 low"]})
+    result = hpcgym.simulate(jobs, f"{file}:qos={qos}", cluster=file)
+    assert np.argsort(result.start).tolist() == [0, 3, 2, 1]
+    hpcgym.validate_schedule(result)
+
+
+@pytest.mark.parametrize(
+    ("qos", "message"),
+    [
+        (None, "qos.txt"),
+        ("nothing\n", "it must begin with a header such as Name"),
+        ("Name|Priority\na|much\n", "line 2: Priority"),
+    ],
+)
+def test_files_of_qos_that_are_none(tmp_path: Path, qos: str | None, message: str) -> None:
+    file = tmp_path / "qos.txt"
+    if qos is not None:
+        file.write_text(qos)
+    with pytest.raises(HpcgymError, match=message):
+        find_scheduler(f"{conf(tmp_path, OF_QOS)}:qos={file}")
 
 
 def test_an_exempt_time_that_is_none(tmp_path: Path) -> None:
