@@ -75,7 +75,11 @@ def scheduler_of_slurm(path: str | Path, qos: str | Path | None = None) -> Sched
     if left_of_qos := _left_of_qos(known, scheduler):
         warn_caller(f"{qos}: not followed: {', '.join(left_of_qos)}", HpcgymWarning)
     if left:
-        warn_caller(f"{path}: not followed: {', '.join(dict.fromkeys(left))}", HpcgymWarning)
+        of_qos = conf.scheduling.get("preempttype", "").casefold() == "preempt/qos"
+        more = qos is None and (of_qos or "PriorityWeightQOS" in left)
+        hint = f". {path}:qos=FILE takes what sacctmgr -P show qos printed" if more else ""
+        text = f"{path}: not followed: {', '.join(dict.fromkeys(left))}{hint}"
+        warn_caller(text, HpcgymWarning)
     return scheduler
 
 

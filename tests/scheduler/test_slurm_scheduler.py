@@ -293,7 +293,9 @@ def test_a_file_of_qos_beside_the_slurm_conf(tmp_path: Path) -> None:
     )
     assert scheduler.quota == "queue=high/user:jobs=2"
     assert scheduler.preemption == "qos:high>normal;high>low,cancel,exempt=normal=600;low=1200"
-    with pytest.warns(HpcgymWarning, match="not followed: .*PreemptType.*PriorityWeightQOS"):
+    hint = r"slurm.conf:qos=FILE takes what sacctmgr -P show qos printed$"
+    told_of = f"not followed: .*PreemptType.*PriorityWeightQOS.*{hint}"
+    with pytest.warns(HpcgymWarning, match=told_of):
         alone = find_scheduler(file)
     assert (alone.policy, alone.quota, alone.preemption) == ("8 * processors / 64", None, None)
     # PreemptType is another: limits and priorities alone
@@ -306,7 +308,7 @@ def test_a_file_of_qos_beside_the_slurm_conf(tmp_path: Path) -> None:
 
 def test_a_job_of_a_higher_qos_comes_first(tmp_path: Path) -> None:
     """By hand: job 0 has all nodes; of those that wait job 3 has the highest QOS, then job 2."""
-    file, qos = conf(tmp_path, "PriorityType=priority/multifactor\nPriorityWeightQOS=9\n"), None
+    file = conf(tmp_path, "PriorityType=priority/multifactor\nPriorityWeightQOS=9\n")
     qos = tmp_path / "qos.txt"
     qos.write_text("Name|Priority\nnormal|1\nhigh|5\nlow|0\n")
     jobs = Workload.from_columns(
