@@ -66,7 +66,7 @@ def simulate(
         typer.Option(
             metavar="NAME",
             help="Scheduler to begin with, or a dispatcher; see the lists below. Or a file: TOML,"
-            " or a slurm.conf.",
+            " or a slurm.conf, with QOS as slurm.conf:qos=qos.txt.",
             rich_help_panel="Scheduler",
             autocompletion=completion.schedulers,
         ),

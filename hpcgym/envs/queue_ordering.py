@@ -37,8 +37,8 @@ class QueueOrdering(SchedulingEnv):
 
     The agent decides in which order a scheduling pass serves the queue. Jobs start in this order
     while they fit. With `backfill="easy"` the first job that does not fit gets the reservation, and
-    the others are back-filled around it in `backfill_order`; with `"depth:K"` so do the first K.
-    With `backfill="none"` all others wait behind it.
+    the others are back-filled around it in `backfill_order`. With `"depth:K"` the first K jobs that
+    do not fit get reservations. With `backfill="none"` all others wait behind the first.
 
     {description}
 
