@@ -258,15 +258,10 @@ class Scheduler:
     @property
     def coschedules(self) -> bool:
         """Whether a rule is for jobs that share nodes."""
-        return (
-            self.backfill == "fill"
-            or self.parts != 0
-            or self.allocation == "compact"
-            or self.partners != "fill"
-            or self.pairs_above is not None
-            or not (isinstance(self.pair_estimate, str) and self.pair_estimate == "known")
-            or parse_policy(self.policy).looks_at_pass
-        )
+        of_nodes = (self.backfill == "fill", self.parts != 0, self.allocation == "compact")
+        known = isinstance(self.pair_estimate, str) and self.pair_estimate == "known"
+        of_pairs = (self.partners != "fill", self.pairs_above is not None, not known)
+        return any((*of_nodes, *of_pairs, parse_policy(self.policy).looks_at_pass))
 
     @property
     def reserves_one(self) -> bool:

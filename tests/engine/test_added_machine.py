@@ -17,7 +17,7 @@ from strategies import POLICY, workloads
 
 from hpcgym import Cluster, Scheduler, load_workload
 from hpcgym.compilation import jit, jit_part
-from hpcgym.engine.answers.shares import usage_by_clock
+from hpcgym.engine.answers.told import BY_CLOCK
 from hpcgym.engine.events import enqueue, leave_queue, start
 from hpcgym.engine.loop import loop_of, next_event_pass
 from hpcgym.engine.machines.kinds import POOL, Kind
@@ -122,7 +122,7 @@ def do_pass(
         sweep(machine, sim, jobs, keys, progress, blocks, entries, narrow, idle)
 
 
-BLOCKS = Kind(loop_of(next_event_pass, do_pass), usage_by_clock)
+BLOCKS = Kind(loop_of(next_event_pass, do_pass), BY_CLOCK)
 
 
 def prepared(workload: Workload, rules: dict[str, Any], given: int) -> tuple[Prepared, Any]:

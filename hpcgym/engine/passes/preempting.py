@@ -48,8 +48,8 @@ from hpcgym.engine.passes.restricted import (
     restricted_parts,
 )
 from hpcgym.engine.passes.suspending import note_suspended, suspending_of
-from hpcgym.engine.passes.windows import are_left
-from hpcgym.engine.state import ALL_JOBS, FOREVER, RUNNING
+from hpcgym.engine.passes.windows import are_left, meets_window
+from hpcgym.engine.state import ALL_JOBS, RUNNING
 
 REQUEUE, CANCEL, SUSPEND = range(3)  # modes: what becomes of jobs that are stopped
 
@@ -163,15 +163,6 @@ def find_victims(sim, progress, blocks, entries, machine, job):
                 count += 1
     sort_line(machine.victims, np.int64(0), count)
     machine.scalars[0].found = count
-
-
-@jit_part
-def meets_window(windows, sim, progress, job):
-    """Return whether a window would last while a job ran that started now."""
-    end, first = sim.time + progress[job].predicted + sim.strict, np.int64(FOREVER)
-    for w in range(windows.scalars[0].over, len(windows.end)):
-        first = min(first, windows.begin[w])
-    return first < end
 
 
 @jit_part

@@ -47,3 +47,12 @@ def are_left(windows):
 def next_over(windows):
     """Return when the next window ends, FOREVER if there is none."""
     return windows.end[windows.scalars[0].over] if are_left(windows) else np.int64(FOREVER)
+
+
+@jit_part
+def meets_window(windows, sim, progress, job):
+    """Return whether a window would last while a job ran that started now."""
+    end, first = sim.time + progress[job].predicted + sim.strict, np.int64(FOREVER)
+    for w in range(windows.scalars[0].over, len(windows.end)):
+        first = min(first, windows.begin[w])
+    return first < end
