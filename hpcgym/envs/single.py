@@ -199,7 +199,8 @@ class SchedulingEnv(gymnasium.Env[Any, Any]):
         """
         names = (
             "backfill", "backfill_order", "estimate", "policy_estimate", "correction", "passes",
-            "allocation", "threshold", "hold", "fair_share", "quota", "maintenance", "dependencies",
+            "allocation", "threshold", "hold", "fair_share", "quota", "maintenance", "preemption",
+            "dependencies",
             *self.simulations.machines.own_rules,
         )  # fmt: skip
         return {name: getattr(self.options.scheduler, name) for name in names}

@@ -58,7 +58,7 @@ _SIMULATED = tuple(dict.fromkeys([*SCHEDULERS, *DISPATCHERS]))
 #: Rules that dispatchers heed, beside those that they stand for.
 _OF_DISPATCHERS = ("estimate", "correction", "passes", "allocation")
 # what they would break: it is refused, and not left out
-_BROKEN_BY_DISPATCHERS = ("quota", "maintenance", "dependencies")
+_BROKEN_BY_DISPATCHERS = ("quota", "maintenance", "preemption", "dependencies")
 
 #: Policies that act, by name -> module of hpcgym.agents and class; they need no file.
 ACTING = {"lookahead": ("lookahead", "Lookahead")}

@@ -39,6 +39,7 @@ RULES = (
     "fair_share",
     "quota",
     "maintenance",
+    "preemption",
     "dependencies",
 )
 

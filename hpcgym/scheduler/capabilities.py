@@ -253,9 +253,11 @@ APART: dict[tuple[str, str], str] = {
     ("submitted", "extract"): _OF_THE_LOG,
     **{
         ("preemption", place): _NO_STOPS
-        for place in ("failures", "whole nodes", "shared nodes", "environments", "coverage")
+        for place in ("failures", "whole nodes", "shared nodes", "coverage")
     },
     ("preemption", "look-ahead"): _NO_STOPS,
+    ("preemption", "job selection"): "the agent names one job after the other, and a stop would be"
+    " of its choice too",
     ("preemption", "shutdown"): "reservations reckon with processors that are on",
     ("preemption", "extract"): "not built yet: jobs that run at its beginning would be stopped too",
     ("preemption", "submitted"): "not built yet: who is cancelled would make room for others",

@@ -21,7 +21,7 @@ from hpcgym.scheduler.estimates.learning import asks_for_predictions
 from hpcgym.simulation.expressed import make_expressed
 from hpcgym.simulation.fair_share import make_shares
 from hpcgym.simulation.predictions import Learning
-from hpcgym.simulation.preempting import for_result, preempting
+from hpcgym.simulation.preempting import StoppedRuns, for_result, preempting
 from hpcgym.simulation.prepare import prepare
 from hpcgym.simulation.restricted import check_restricted, restricted
 from hpcgym.simulation.warm_start import begin_on_nodes, begin_with, learned_before
@@ -95,7 +95,9 @@ class Simulation:
         """What a result tells of learning and preemption, by its attributes."""
         found: dict[str, Any] = {}
         if isinstance(self.machine, Preempting):
-            found |= for_result(self.machine, self.arrays)
+            own: Any = self.machine.scalars[0]
+            logs = self.machine.lost[: own.lost], self.machine.cells[: own.cells]
+            found |= for_result(StoppedRuns(own.mode, *logs), self.arrays.progress["start"])
         if self.learning is None:
             return found
         return found | {

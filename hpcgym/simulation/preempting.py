@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,7 @@ from hpcgym.engine.passes.preempting import (
 from hpcgym.engine.passes.preempting_rows import PreemptingRows
 from hpcgym.engine.passes.requeueing import LOST
 from hpcgym.engine.passes.suspending import SUSPENDED
-from hpcgym.engine.state import FOREVER, JOBS
+from hpcgym.engine.state import FOREVER
 from hpcgym.errors import WorkloadWarning, warn_caller
 from hpcgym.schedule.lost_runs import lost_runs, pieces_of
 from hpcgym.simulation.quotas import called_together
@@ -32,7 +32,6 @@ _MODES = {"requeue": REQUEUE, "cancel": CANCEL, "suspend": SUSPEND}
 if TYPE_CHECKING:
     from hpcgym.cluster.pool import Cluster
     from hpcgym.engine.passes.restricted import Restricted
-    from hpcgym.engine.state import Prepared
     from hpcgym.scheduler.preemption import Preemption
     from hpcgym.scheduler.rules import Scheduler
     from hpcgym.workload.model import Workload
@@ -51,7 +50,7 @@ def preempting(
     -----
     WorkloadWarning : no job may stop another, or none is called so.
     """
-    rows = preempting_rows([workload], scheduler, cluster, 1)
+    rows = preempting_rows([workload], scheduler, cluster, 1, len(workload))
     assert rows is not None
     machine = Preempting(
         restricted,
@@ -63,11 +62,11 @@ def preempting(
 
 
 def preempting_rows(
-    slices: Sequence[Workload], scheduler: Scheduler, cluster: Cluster, number: int
+    slices: Sequence[Workload], scheduler: Scheduler, cluster: Cluster, number: int, longest: int
 ) -> PreemptingRows | None:
     """Return who may stop whom in that many simulations of slices; None where nobody may.
 
-    Their table has the jobs of one slice after the other.
+    Their table has the jobs of one slice after the other. A simulation has at most ``longest``.
 
     Warns
     -----
@@ -78,7 +77,6 @@ def preempting_rows(
         return None
     groups = [rule.groups(one) for one in slices]
     _warn_of_absent(slices, groups, rule)
-    longest = max(map(len, slices))
     begin = np.zeros(1, SCALARS)
     begin["highest"] = max(rule.levels.values())
     begin["mode"] = _MODES[rule.mode]
@@ -97,8 +95,7 @@ def preempting_rows(
         lost=np.zeros((number, 2 * most), LOST),
         cells=np.zeros((number, 4 * most), CELLS),
         scalars=np.zeros((number, 1), SCALARS),
-        jobs=np.zeros((number, longest), JOBS),
-        wasted=np.zeros((number, 1), np.int64),
+        wasted=np.zeros((number, 2), np.int64),
     )
 
 
@@ -122,18 +119,50 @@ def _warn_of_absent(
         warn_caller(text, WorkloadWarning)
 
 
-def for_result(machine: Preempting, arrays: Prepared) -> dict[str, Any]:
-    """Return what a result tells of runs that ended because others started, by its attributes."""
-    own: Any = machine.scalars[0]
+class StoppedRuns(NamedTuple):
+    """The log of runs that others ended, as the engine keeps it.
+
+    Attributes
+    ----------
+    mode : REQUEUE, CANCEL or SUSPEND.
+    lost, cells : LOST and CELLS.
+    """
+
+    mode: int
+    lost: NDArray[np.void]
+    cells: NDArray[np.void]
+
+
+def stopped_runs(rows: PreemptingRows, e: int) -> StoppedRuns:
+    """Return a copy of the log of simulation ``e``."""
+    own: Any = rows.scalars[e, 0]
+    return StoppedRuns(own.mode, rows.lost[e, : own.lost].copy(), rows.cells[e, : own.cells].copy())
+
+
+def with_longer_log(rows: PreemptingRows, size: int) -> PreemptingRows:
+    """Return the same with room for so many stopped runs in each simulation, and their cells."""
+    times = -(-size // rows.lost.shape[1])
+    logs = {}
+    for name in ("lost", "cells"):
+        log = getattr(rows, name)
+        more = np.zeros((len(log), (times - 1) * log.shape[1]), log.dtype)
+        logs[name] = np.concatenate([log, more], axis=1)
+    return rows._replace(**logs)
+
+
+def for_result(stopped: StoppedRuns, moved: NDArray[np.int64]) -> dict[str, Any]:
+    """Return what a result tells of runs that ended because others started, by its attributes.
+
+    ``moved``: (n_jobs,) [s] when jobs started, later by the time for which they were suspended.
+    """
     none = np.zeros(0, np.int64)
-    begun_anew = 0 if own.mode == CANCEL else own.lost  # what ends for good is in the schedule
-    runs = lost_runs(
-        Failures(none, none, none), machine.lost[:begun_anew], machine.cells[: own.cells]
-    )
-    if own.mode != SUSPEND:
+    # what ends for good is in the schedule
+    begun_anew = stopped.lost[:0] if stopped.mode == CANCEL else stopped.lost
+    runs = lost_runs(Failures(none, none, none), begun_anew, stopped.cells)
+    if stopped.mode != SUSPEND:
         return {"lost": runs}
     pieces = pieces_of(runs)
-    moved = np.ascontiguousarray(arrays.progress["start"])
+    moved = np.ascontiguousarray(moved)
     start = moved.copy()
     start[pieces.job[::-1]] = pieces.start[::-1]  # of several pieces of a job the first
     return {"pieces": pieces, "start": start, "suspended": moved - start}

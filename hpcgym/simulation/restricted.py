@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,6 @@ from hpcgym.engine.machines.kinds import NODES_RESTRICTED, POOL_RESTRICTED, Kind
 from hpcgym.engine.passes import dependencies as engine_dependencies
 from hpcgym.engine.passes import quotas as engine_quotas
 from hpcgym.engine.passes import windows as engine_windows
-from hpcgym.engine.passes.preempting_rows import PreemptingRows
 from hpcgym.engine.passes.quotas import Quotas
 from hpcgym.engine.passes.restricted import Restricted
 from hpcgym.engine.passes.restricted_rows import RestrictedRows
@@ -26,10 +25,9 @@ from hpcgym.simulation.dependencies import (
     orders_of_arrival,
     submit_none,
 )
+from hpcgym.simulation.preempting import preempting_rows
 from hpcgym.simulation.quotas import make_places, make_quotas, use_up, warn_of_none
 from hpcgym.simulation.windows import closings, make_windows, warn_of_unmet
-
-_Kept = TypeVar("_Kept", RestrictedRows, PreemptingRows)
 
 if TYPE_CHECKING:
     from hpcgym.cluster.pool import Cluster
@@ -190,8 +188,9 @@ def restricted_rows(
     first = links.first
     ahead = np.minimum(np.arange(len(first)) + moving, len(first) - 1)
     most_links = int((first[ahead] - first).max(initial=0))
+    stops = preempting_rows(slices, scheduler, cluster, number, longest)
     by_job = {
-        "jobs": (moving, state.JOBS),
+        "jobs": (longest if moving or stops is not None else 0, state.JOBS),
         "keys": (2 * moving, np.int64),
         "own_first": (moving + (moving > 0), np.int64),
         "own_followers": (most_links, np.int64),
@@ -222,6 +221,7 @@ def restricted_rows(
         by_arrival=np.tile(orders_of_arrival(slices[0], scheduler), (number, 1)),
         places=np.zeros((number, *begin_places.shape[1:]), np.int64),
         places_settled=np.zeros((number, 1), engine_quotas.SCALARS),
+        stops=stops,
         **empty,
     )
 
@@ -235,8 +235,15 @@ def _left_at_first(quotas: Sequence[Quotas]) -> NDArray[np.int64]:
     return left
 
 
-def with_rows(kept: _Kept, number: int) -> _Kept:
+def with_rows(kept: RestrictedRows, number: int) -> RestrictedRows:
     """Return the same with rows for that many simulations."""
+    stops = None if kept.stops is None else _with_rows(kept.stops, number)
+    rows: RestrictedRows = _with_rows(kept, number)
+    return rows._replace(stops=stops)
+
+
+def _with_rows(kept: Any, number: int) -> Any:
+    """Return the same arrays with rows for that many simulations."""
     names = names_of(Rows, cast(Any, type(kept)))
     rows = {name: np.repeat(getattr(kept, name)[:1], number, axis=0) for name in names}
     return kept._replace(**rows)

@@ -30,7 +30,6 @@ from hpcgym.simulation.fair_share import (
 )
 from hpcgym.simulation.idle_shares import warn_of_weights
 from hpcgym.simulation.nodes import rooms_for
-from hpcgym.simulation.preempting import preempting_rows
 from hpcgym.simulation.prepare import check_allocation, machine_of
 from hpcgym.simulation.restricted import restricted_rows, with_rows
 from hpcgym.sweep.batch_table import make_workers, node_rows, table_of
@@ -139,7 +138,6 @@ class BatchSimulator:
         self._parts = parts if self._nodes is not None and self._before is not None else []
         longest = int(self.sizes.max())
         self._kept = restricted_rows(parts, rules, machine, 1, self._nodes is not None, longest)
-        self._stops = preempting_rows(parts, rules, machine, 1)
         self._workers, self._rooms, self._fair = self._rows(1)
 
     def __len__(self) -> int:
@@ -196,13 +194,12 @@ class BatchSimulator:
         if len(self._workers.sim) != threads:
             self._workers, self._rooms, self._fair = self._rows(threads)
             self._kept = None if self._kept is None else with_rows(self._kept, threads)
-            self._stops = None if self._stops is None else with_rows(self._stops, threads)
         tasks = values.shape[0] * values.shape[1]
         at_once = max(threads, int(_JOBS_A_CALL / self.sizes.mean()))
         learns = True if asks_for_predictions(self.scheduler) else None
         pool = () if self._rooms is None else None
         machine = self.table, self._workers, self._before, pool, self._rooms
-        rest = self._kept, self._stops, learns, self._fair, vectors, codes, self.settings, values
+        rest = self._kept, learns, self._fair, vectors, codes, self.settings, values
         search_on_threads = OnThreads(search.search_share)
         with compiling(search.search_share):
             for first in range(0, tasks, at_once):

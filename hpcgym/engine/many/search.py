@@ -13,20 +13,16 @@ from numpy.typing import NDArray
 
 from hpcgym.compilation import jit, jit_entry, jit_part
 from hpcgym.engine.answers.online import FOR_ORDERING, KNOWN
-from hpcgym.engine.answers.share_rows import begin_shares, weigh_usage
+from hpcgym.engine.answers.share_rows import begin_shares, shares_of, weigh_usage
+from hpcgym.engine.answers.shares import charge_before_forgetting
 from hpcgym.engine.machines.nodes.rows import (
     close_nodes,
     copy_nodes,
     empty_nodes,
     run_on_nodes,
-    run_preempting_on_nodes,
     run_restricted_on_nodes,
 )
-from hpcgym.engine.machines.pool.rows import (
-    run_on_pool,
-    run_preempting_on_pool,
-    run_restricted_on_pool,
-)
+from hpcgym.engine.machines.pool.rows import run_on_pool, run_restricted_on_pool
 from hpcgym.engine.many.beginnings import (
     begin_learning,
     line_up_rows,
@@ -37,7 +33,8 @@ from hpcgym.engine.many.beginnings import (
 )
 from hpcgym.engine.orders.mixing import BY_WAIT, STATIC_ONLY, mix
 from hpcgym.engine.passes.lining_up import sort_line
-from hpcgym.engine.passes.preempting_rows import begin_preempting
+from hpcgym.engine.passes.preempting import charged_runs
+from hpcgym.engine.passes.preempting_rows import forget_lost, preempting_of
 from hpcgym.engine.passes.restricted_rows import begin_restricted, jobs_of, moves
 from hpcgym.engine.slowdown import bounded_slowdown
 from hpcgym.engine.state import ALL_PASSES, FOREVER, KEYED, SCORED
@@ -203,8 +200,8 @@ def order_as_they_come(worker, table, workers, kept, weights, n):
 
 @jit_part
 def run_restricted_slice(
-    worker, table, workers, before, pool, rooms, kept, stops, learns, fair, weights, s
-):  # fmt: skip
+    worker, table, workers, before, pool, rooms, kept, learns, fair, weights, s
+):
     """Simulate a slice to its end where quotas, windows or other jobs say who may start when."""
     start, stop = table.slices[s, 0], table.slices[s, 1]
     n = stop - start
@@ -214,16 +211,6 @@ def run_restricted_slice(
     )  # fmt: skip
     if moves(kept):
         order_as_they_come(worker, table, workers, kept, weights, n)
-    if stops is not None:
-        begin_preempting(stops, worker, table, workers.sim[worker], workers.line[worker], start, n)
-    end = np.int64(FOREVER)
-    if pool is not None:
-        if stops is None:
-            run_restricted_on_pool(table, start, n, workers, kept, s, worker, learns, fair, end)
-        if stops is not None:
-            run_preempting_on_pool(
-                table, start, n, workers, kept, stops, s, worker, fair, end
-            )  # fmt: skip
     if rooms is not None:
         closings = kept.closed_first.shape[1] - 1
         first = start + s * closings
@@ -233,15 +220,51 @@ def run_restricted_slice(
             source = len(workers.sim) + s
             copy_nodes(rooms, source, worker, first, first + n, before.number[s])
         close_nodes(rooms, kept, worker, s, first, n)
-        last = first + n + closings
-        if stops is None:
-            run_restricted_on_nodes(
-                table, start, n, workers, rooms, first, last, kept, s, worker, learns, fair, end
+    goes_on = True
+    while goes_on:
+        run_restricted(worker, table, workers, pool, rooms, kept, kept.stops, learns, fair, s)
+        jobs = jobs_of(kept, worker, table, start, n)
+        goes_on = log_was_full(worker, workers, kept.stops, fair, start, jobs)
+
+
+@jit
+def run_restricted(worker, table, workers, pool, rooms, kept, stops, learns, fair, s):
+    """Simulate a slice that has begun, to its end or until the log of stopped runs is full."""
+    start, end = table.slices[s, 0], np.int64(FOREVER)
+    n = table.slices[s, 1] - start
+    if pool is not None:
+        run_restricted_on_pool(table, start, n, workers, kept, stops, s, worker, learns, fair, end)
+    if rooms is not None:
+        closings = kept.closed_first.shape[1] - 1
+        first = start + s * closings
+        run_restricted_on_nodes(
+            table, start, n, workers, rooms, first, first + n + closings, kept, stops, s, worker,
+            learns, fair, end,
+        )  # fmt: skip
+
+
+@jit
+def log_was_full(worker, workers, stops, fair, start, jobs):
+    """Let the log of stopped runs have room again; return whether it was full."""
+    full = False
+    if stops is not None:
+        n = len(jobs)
+        if fair is not None:
+            own = preempting_of(stops, (), worker, start, n)
+            charge_before_forgetting(
+                workers.ended[worker], shares_of(fair, worker, n), *charged_runs(own)
             )  # fmt: skip
-        if stops is not None:
-            run_preempting_on_nodes(
-                table, start, n, workers, rooms, first, last, kept, stops, s, worker, fair, end
-            )  # fmt: skip
+        full = forget_lost(stops, worker, jobs)
+    return full
+
+
+@jit
+def wasted_by(stops, worker):
+    """Return for how long processors were busy with lost runs [processor seconds]."""
+    wasted = 0.0
+    if stops is not None:
+        wasted = np.float64(stops.wasted[worker, 0])
+    return wasted
 
 
 @jit_part
@@ -304,7 +327,7 @@ def measure(metric, jobs, progress, lost, begin, processors, tau):
 
 @jit_entry
 def search_share(
-    worker, n_workers, first, stop, table, workers, before, pool, rooms, kept, stops, learns, fair,
+    worker, n_workers, first, stop, table, workers, before, pool, rooms, kept, learns, fair,
     weights, metrics, settings, out,
 ):  # fmt: skip
     """Simulate every ``n_workers``-th task from ``first`` to ``stop`` (exclusive).
@@ -319,7 +342,6 @@ def search_share(
         slices begin, if ``before`` says how. Their jobs are those of the table; behind those of
         each slice stand the ones who hold nodes in windows.
     kept : RestrictedRows of the workers; None where nothing restricts who may start when.
-    stops : PreemptingRows of the workers; None where no job stops another.
     learns : None where no run times are learned.
     fair : ShareRows of the workers, and behind them those with which slices begin; None where no
         order looks at usage.
@@ -338,12 +360,10 @@ def search_share(
         jobs, lost = table.jobs[begin : begin + n], 0.0
         if kept is not None:
             run_restricted_slice(
-                worker, table, workers, before, pool, rooms, kept, stops, learns, fair,
-                weights[v, own], s,
+                worker, table, workers, before, pool, rooms, kept, learns, fair, weights[v, own], s
             )  # fmt: skip
             jobs = jobs_of(kept, worker, table, begin, n)
-        if stops is not None:
-            jobs, lost = stops.jobs[worker][:n], np.float64(stops.wasted[worker, 0])
+            lost = wasted_by(kept.stops, worker)
         if kept is None:
             if pool is not None:
                 run_slice(worker, table, workers, learns, fair, s, np.int64(ALL_PASSES))

@@ -28,6 +28,7 @@ from hpcgym.engine.answers.told import Told, usage_by_clock
 from hpcgym.engine.events import enqueue, leave_queue, start
 from hpcgym.engine.loop import loop_of
 from hpcgym.engine.ordered import BLOCK, block_at, insert, records, whole_numbers
+from hpcgym.engine.passes.asking import asking_where_some_stop
 from hpcgym.engine.passes.exempting import first_exempt_until
 from hpcgym.engine.passes.lining_up import line_up, sort_line
 from hpcgym.engine.passes.planning import Parts, planning_of
@@ -38,6 +39,7 @@ from hpcgym.engine.passes.requeueing import (
     note_lost,
     take_off,
     wait_again,
+    where_running,
 )
 from hpcgym.engine.passes.restricted import (
     Restricted,
@@ -49,7 +51,7 @@ from hpcgym.engine.passes.restricted import (
 )
 from hpcgym.engine.passes.suspending import note_suspended, suspending_of
 from hpcgym.engine.passes.windows import are_left, meets_window
-from hpcgym.engine.state import ALL_JOBS, RUNNING
+from hpcgym.engine.state import ALL_JOBS, AN_ORDER, NOBODY, RUNNING
 
 REQUEUE, CANCEL, SUSPEND = range(3)  # modes: what becomes of jobs that are stopped
 
@@ -171,17 +173,6 @@ def barred_here(machine, job):
     return exceeds(machine.machine.quotas, job)
 
 
-@jit
-def where_running(blocks, entries, job):
-    """Return where a job stands in the list of what runs."""
-    for k in range(blocks[RUNNING].in_use):
-        block = block_at(blocks, RUNNING, k)
-        for i in range(block * BLOCK, block * BLOCK + blocks[block].count):
-            if entries[i].job == job:
-                return k, block, i
-    return -1, -1, -1
-
-
 def loop_preempting(parts: Parts, restricting: Restricting, stopping: Stopping) -> Any:
     """Return the loop of a machine on which some jobs may stop others."""
     before, plan_running, reserve, place_now, fits_now, free_until, begin, has_room = (
@@ -222,6 +213,7 @@ def loop_preempting(parts: Parts, restricting: Restricting, stopping: Stopping) 
 
     parts_on = Parts(before, plan_all, reserve_place, place, fits, free_until, begin_on, has_room)
     plan_and_start = planning_of(parts_on, barred_here)
+    asks_now = asking_where_some_stop(barred_here, has_room, hide_all)
 
     @jit_part
     def fits_or_around(sim, jobs, progress, blocks, entries, profile, line, machine, job):
@@ -359,15 +351,21 @@ def loop_preempting(parts: Parts, restricting: Restricting, stopping: Stopping) 
         ended, machine,
     ):  # fmt: skip
         """Serve those who may stop others; then start what may start."""
-        before(sim, profile, ended, machine.machine)
-        if not come(
-            sim, jobs, keys, scores, progress, blocks, entries, narrow, ended, machine.machine
-        ):  # fmt: skip
-            return
-        for job in range(sim.next - sim.arrived, sim.next):
-            enqueue(sim, jobs, progress, keys, scores, blocks, entries, narrow, job)
-        sim.arrived = 0
-        sim.changed = 1  # no plan holds
+        if sim.asked == AN_ORDER:
+            sim.asked = 0  # it goes on, with the answer
+        else:
+            before(sim, profile, ended, machine.machine)
+            if not come(
+                sim, jobs, keys, scores, progress, blocks, entries, narrow, ended, machine.machine
+            ):  # fmt: skip
+                return
+            for job in range(sim.next - sim.arrived, sim.next):
+                enqueue(sim, jobs, progress, keys, scores, blocks, entries, narrow, job)
+            sim.arrived = 0
+            sim.changed = 1  # no plan holds
+            if sim.asks != NOBODY and asks_now(sim, jobs, progress, blocks, entries, machine):
+                sim.asked = AN_ORDER
+                return
         for group in range(len(machine.blocked)):
             machine.blocked[group] = False
         for level in range(machine.scalars[0].highest, 0, -1):

@@ -1,7 +1,7 @@
 """Jobs that stop others in many simulations, a row for each; what is shared stands once.
 
-Here a metric only needs to know how long processors were busy with lost runs. So a log that is full
-is added up, and begins anew.
+The metrics of batches only need to know how long processors were busy with lost runs. So there a
+log that is full is added up, and begins anew. Environments keep it, for their schedules.
 """
 
 from __future__ import annotations
@@ -30,34 +30,44 @@ class PreemptingRows(NamedTuple):
     lost: Rows  # (n, L) LOST
     cells: Rows  # (n, M) CELLS
     scalars: Rows  # (n, 1) SCALARS
-    jobs: Rows  # (n, longest) JOBS; those that are cancelled have run for less
-    wasted: Rows  # (n, 1) [processor seconds] of lost runs, but for those in the log
+    wasted: Rows  # (n, 2) [processor seconds] of lost runs, and how many in the log these are
 
 
 @jit
-def begin_preempting(stops, e, table, sim, line, start, n):
-    """Let nobody have been stopped in simulation ``e``, with ``n`` jobs from row ``start`` on.
-
-    What was planned in a simulation before says nothing.
-    """
-    sim.changed = 1
-    stops.scalars[e, 0] = stops.begin[0]
-    stops.wasted[e, 0] = 0
-    for job in range(n):
-        stops.jobs[e, job] = table.jobs[start + job]
-        line[job].reserved_at = line[job].reserved = 0
+def begin_preempting(stops, e):
+    """Let nobody have been stopped in simulation ``e``; ``stops`` may be None."""
+    if stops is not None:
+        stops.scalars[e, 0] = stops.begin[0]
+        stops.wasted[e, 0] = stops.wasted[e, 1] = 0
 
 
 @jit
-def forget_lost(stops, e):
+def log_is_full(stops, e):
+    """Return whether simulation ``e`` waits for a longer log; ``stops`` may be None."""
+    full = False
+    if stops is not None:
+        full = stops.scalars[e, 0].full == 1
+    return full
+
+
+@jit
+def add_up_lost(stops, e, jobs):
+    """Add up the lost runs of simulation ``e`` that have been put on record since it was called."""
+    own, wasted = stops.scalars[e, 0], stops.wasted[e]
+    if own.mode == REQUEUE:
+        for i in range(wasted[1], own.lost):
+            run = stops.lost[e, i]
+            wasted[0] += (run.end - run.start) * jobs[run.job].processors
+    wasted[1] = own.lost
+
+
+@jit
+def forget_lost(stops, e, jobs):
     """Let the log of simulation ``e`` have room again; return whether it was full."""
+    add_up_lost(stops, e, jobs)
     own = stops.scalars[e, 0]
     full = own.full == 1
-    if own.mode == REQUEUE:
-        for i in range(own.lost):
-            run = stops.lost[e, i]
-            stops.wasted[e, 0] += (run.end - run.start) * stops.jobs[e, run.job].processors
-    own.lost = own.cells = own.full = 0
+    own.lost = own.cells = own.full = stops.wasted[e, 1] = 0
     return full
 
 

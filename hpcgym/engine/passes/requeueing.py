@@ -68,6 +68,17 @@ def note_cells(machine, nodes, job):
         own.cells += 1
 
 
+@jit
+def where_running(blocks, entries, job):
+    """Return where a job stands in the list of what runs."""
+    for k in range(blocks[RUNNING].in_use):
+        block = block_at(blocks, RUNNING, k)
+        for i in range(block * BLOCK, block * BLOCK + blocks[block].count):
+            if entries[i].job == job:
+                return k, block, i
+    return -1, -1, -1
+
+
 @jit_part
 def take_off(blocks, entries, position, block, i):
     """Take an entry off the list of what runs."""

@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hpcgym.compilation import jit, jit_part
+from hpcgym.compilation import jit_part
 from hpcgym.engine.answers.told import Told, usage_by_clock
 from hpcgym.engine.events import enqueue
 from hpcgym.engine.loop import loop_of
-from hpcgym.engine.ordered import BLOCK, block_at
+from hpcgym.engine.passes.asking import asking_of, stops_nobody
 from hpcgym.engine.passes.dependencies import Dependencies, line_up_due, may_come, next_coming
 from hpcgym.engine.passes.looks import go_to, next_planned_pass
 from hpcgym.engine.passes.planning import Parts, planning_of
@@ -217,19 +217,9 @@ def coming_of(welcome: Any) -> Any:
 def loop_restricted(parts: Parts, restricting: Restricting) -> Any:
     """Return the loop of a machine under quotas and around windows."""
     own, come = restricted_parts(parts, restricting), coming_of(restricting.welcome)
-    before, plan_all, has_room = own.before, own.plan_running, own.has_room
+    before, plan_all = own.before, own.plan_running
+    is_to_ask = asking_of(barred, own.has_room, stops_nobody)
     plan_and_start = planning_of(own, barred)
-
-    @jit
-    def is_to_ask(sim, jobs, blocks, entries, machine):
-        """Return whether a queued job may start now, as far as quotas and free processors go."""
-        for k in range(blocks[QUEUE].in_use):
-            block = block_at(blocks, QUEUE, k)
-            for i in range(block * BLOCK, block * BLOCK + blocks[block].count):
-                job = entries[i].job
-                if not barred(machine, job) and has_room(sim, jobs, machine, job):
-                    return True
-        return False
 
     @jit_part
     def do_pass(

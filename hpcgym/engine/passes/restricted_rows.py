@@ -1,6 +1,7 @@
-"""Quotas, windows and dependencies of many simulations, a row for each; what is shared stands once.
+"""What restricts many simulations, a row for each; what is shared stands once.
 
-Where the schedule says when jobs come, each simulation has jobs and keys of its own.
+These are quotas, windows, dependencies and jobs that stop others. Where the schedule says when jobs
+come, or how long they run, each simulation has jobs of its own.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import numpy as np
 from hpcgym.compilation import jit, jit_part
 from hpcgym.engine.ordered import BLOCK, block_at
 from hpcgym.engine.passes.dependencies import Dependencies
+from hpcgym.engine.passes.preempting_rows import PreemptingRows, begin_preempting
 from hpcgym.engine.passes.quotas import Quotas, note
 from hpcgym.engine.passes.restricted import Restricted
 from hpcgym.engine.passes.windows import Windows
@@ -49,7 +51,7 @@ class RestrictedRows(NamedTuple):
     left: Rows  # (n, C, 2)
     settled: Rows  # (n, 1) SCALARS of quotas
     over: Rows  # (n, 1) SCALARS of windows
-    jobs: Rows  # (n, longest) JOBS, submitted when they came
+    jobs: Rows  # (n, longest) JOBS, submitted when they came, as long as they ran
     keys: Rows  # (n, 2 * longest)
     own_first: Rows  # (n, longest + 1) as `first`, of the jobs of this simulation
     own_followers: Rows  # (n, P)
@@ -61,6 +63,7 @@ class RestrictedRows(NamedTuple):
     moved: Rows  # (n, 1) SCALARS of dependencies
     places: Rows  # (n, C, 2)
     places_settled: Rows  # (n, 1) SCALARS of quotas
+    stops: PreemptingRows | None  # who may stop whom, None: nobody
 
 
 @jit_part
@@ -68,7 +71,37 @@ def moves(kept):
     """Return whether the schedule says when jobs come; ``kept`` may be None."""
     found = False
     if kept is not None:
-        found = kept.jobs.shape[1] > 0
+        found = kept.coming.shape[1] > 0
+    return found
+
+
+@jit_part
+def has_own_jobs(kept):
+    """Return whether the schedule says when jobs come, or how long they run."""
+    return kept.jobs.shape[1] > 0
+
+
+@jit_part
+def some_stop(kept):
+    """Return whether some jobs may stop others; ``kept`` may be None."""
+    found = False
+    if kept is not None:
+        found = is_there(kept.stops)
+    return found
+
+
+@jit_part
+def in_log_order(kept):
+    """Return whether jobs wait in the order of the log; ``kept`` may be None."""
+    return not moves(kept) and not some_stop(kept)
+
+
+@jit
+def is_there(part):
+    """Return whether something is not None."""
+    found = False
+    if part is not None:
+        found = True
     return found
 
 
@@ -90,13 +123,16 @@ def begin_restricted(kept, e, s, table, sim, blocks, entries, line, start, n):
             note(quotas, entries[i].job, np.int64(-1))
     for job in range(n):
         line[job].reserved_at = line[job].reserved = 0
+    if has_own_jobs(kept):
+        own_jobs(kept, e, table, start, n)
     if moves(kept):
         refill(kept.places[e], kept.begin_places[s])
         kept.places_settled[e, 0].settled = 0
         sim.next = n  # for the loop of events: they come from the machine
-        own_jobs(kept, e, table, start, n)
+        own_keys(kept, e, table, start, n)
         link(kept, e, start, n)
         begin_to_come(kept, e, n)
+    begin_preempting(kept.stops, e)
 
 
 @jit_part
@@ -108,10 +144,16 @@ def refill(left, begin):
 
 @jit_part
 def own_jobs(kept, e, table, start, n):
-    """Let simulation ``e`` have the jobs of the table, and the keys of the secondary order."""
-    jobs, keys = kept.jobs[e], kept.keys[e]
+    """Let simulation ``e`` have the jobs of the table."""
+    jobs = kept.jobs[e]
     for job in range(n):
         jobs[job] = table.jobs[start + job]
+
+
+@jit_part
+def own_keys(kept, e, table, start, n):
+    """Let simulation ``e`` have the keys of the secondary order."""
+    keys = kept.keys[e]
     if len(table.keys) > 0:
         others = keys_of(table, start, n)
         for job in range(n):
@@ -163,7 +205,7 @@ def begin_to_come(kept, e, n):
 def jobs_of(kept, e, table, start, n):
     """Return the jobs of simulation ``e``: those of the table, or its own."""
     jobs = table.jobs[start : start + n]
-    if moves(kept):
+    if has_own_jobs(kept):
         jobs = kept.jobs[e][:n]
     return jobs
 
@@ -181,7 +223,7 @@ def own_keys_of(kept, e, table, start, n):
 def restricted_of(kept, machine, e, s, start, n):
     """Return a machine of simulation ``e`` with what restricts ``n`` jobs from a row on."""
     stop = start + n
-    moves = min(n, kept.jobs.shape[1])  # no job where the log says when they come
+    moves = min(n, kept.outside.shape[1])  # no job where the log says when they come
     return Restricted(
         machine,
         Quotas(kept.counts[start:stop], kept.processors[start:stop], kept.left[e], kept.settled[e]),

@@ -149,7 +149,9 @@ class Batch(NamedTuple):
     norms: NDArray[np.float64]  # (n, N_TERMS) what makes rewards of terms
     scales: NDArray[np.float64]  # (n, n_rewards) what rewards are multiplied by: n / a reference
     next_scales: NDArray[np.float64]  # (n, n_rewards) of the episode that follows
-    owed: NDArray[np.float64]  # (n, 2) slowdowns and waits [s] so far of jobs that wait
+    # (n, N_TERMS) slowdowns and waits [s] so far of jobs that wait; where jobs may be stopped, all
+    # sums that a later step may correct, for ENERGY in processor seconds
+    owed: NDArray[np.float64]
     unpaid: NDArray[np.int64]  # (n, longest) or (n, 0) jobs that run and are paid when they end
     gone: NDArray[np.int64]  # (n, longest) or (n, 0) jobs that were paid so in the last step
     gone_bsld: NDArray[np.float64]  # (n, longest) or (n, 0) their bounded slowdowns

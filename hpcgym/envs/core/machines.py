@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from hpcgym.cluster.power_plans import greatest_w
 from hpcgym.engine.machines.nodes.rows import row_of
+from hpcgym.engine.passes.preempting_rows import PreemptingRows
 from hpcgym.engine.passes.restricted_rows import RestrictedRows
-from hpcgym.engine.rows import arrays_of_rows, shared_arrays
+from hpcgym.engine.rows import Rows, arrays_of_rows, names_of, shared_arrays
 from hpcgym.envs.core.node_books import keeps_books
 from hpcgym.envs.core.options import Options
 from hpcgym.envs.core.tables import Common
@@ -28,9 +29,12 @@ from hpcgym.simulation.nodes import (
     node_needs,
     rooms_for,
 )
+from hpcgym.simulation.preempting import StoppedRuns, for_result, stopped_runs, with_longer_log
 from hpcgym.simulation.restricted import restricted_rows
 from hpcgym.simulation.run import idle_processor_seconds
 from hpcgym.workload.model import Workload
+
+_LOST = names_of(Rows, PreemptingRows).index("lost")
 
 
 class MachineParts(NamedTuple):
@@ -111,14 +115,18 @@ class Machines:
     @property
     def changing(self) -> tuple[NDArray[Any], ...]:
         """The arrays with a row for each simulation."""
-        parts = (self.rows, self.kept)
+        parts = (self.rows, self.kept, self._stops)
         return tuple(one for part in parts if part is not None for one in arrays_of_rows(part))
 
     @property
     def telling(self) -> tuple[NDArray[Any], ...]:
         """Constant arrays that tell one machine from another, for fingerprints."""
-        told = () if self.rows is None else (self.rows.needs, self.rows.capacity, self.rows.begin)
-        return told if self.kept is None else (*told, *shared_arrays(self.kept))
+        told: tuple[NDArray[Any], ...] = ()
+        if self.rows is not None:
+            told = (self.rows.needs, self.rows.capacity, self.rows.begin)
+        for part in (self.kept, self._stops):
+            told += () if part is None else shared_arrays(part)
+        return told
 
     def prepared(self, common: Common) -> Common:
         """Return the jobs in the units and the clock of the simulations."""
@@ -131,8 +139,13 @@ class Machines:
         """Note that simulation ``e`` has begun the episode that was to come next."""
 
     def lengthen_logs(self) -> list[int]:
-        """Return which simulations could not end their steps, and are to be stepped again."""
-        return []
+        """Make logs longer if one is full; return whose were: they are to be stepped again."""
+        stops = self._stops
+        full = [] if stops is None else np.flatnonzero(stops.scalars["full"]).tolist()
+        if stops is not None and full:
+            stops.scalars["full"] = 0
+            self._set_stops(with_longer_log(stops, 2 * stops.lost.shape[1]))
+        return full
 
     def limits_now(self, e: int) -> tuple[Limit, ...]:
         """Return the limits of the present episode of simulation ``e``."""
@@ -140,6 +153,10 @@ class Machines:
 
     def make_room(self, e: int, saved: tuple[NDArray[Any], ...], limits: tuple[Limit, ...]) -> None:
         """Have room for saved rows, one of each of ``changing``, and for the limits with them."""
+        if self._stops is not None:
+            lost = saved[-len(arrays_of_rows(self._stops)) :][_LOST]
+            if len(lost) > self._stops.lost.shape[1]:
+                self._set_stops(with_longer_log(self._stops, len(lost)))
 
     def listed(self, e: int) -> NDArray[np.int64] | None:
         """Return the running jobs of simulation ``e`` that are listed as neighbours."""
@@ -165,12 +182,22 @@ class Machines:
 
     def jobs(self, e: int, jobs: NDArray[np.void]) -> NDArray[np.void]:
         """Return the jobs of simulation ``e`` as it has them, by those of the table."""
-        return jobs if self._moved is None else self._moved[e, : len(jobs)]
+        return jobs if self._own is None else self._own[e, : len(jobs)]
 
     @property
-    def _moved(self) -> NDArray[np.void] | None:
-        """The jobs of all simulations, where the schedule says when they come."""
+    def _own(self) -> NDArray[np.void] | None:
+        """The jobs of all simulations, where the schedule says when they come, or how they end."""
         return None if self.kept is None or not self.kept.jobs.size else self.kept.jobs
+
+    @property
+    def _stops(self) -> PreemptingRows | None:
+        """Who may stop whom; None: nobody."""
+        return None if self.kept is None else self.kept.stops
+
+    def _set_stops(self, stops: PreemptingRows) -> None:
+        assert self.kept is not None
+        self.kept = self.kept._replace(stops=stops)
+        self.parts = self.parts._replace(kept=self.kept)
 
     def came(self, e: int, n: int) -> NDArray[np.bool_]:
         """Return which of the ``n`` jobs of simulation ``e`` have come; the schedule says when."""
@@ -184,7 +211,11 @@ class Machines:
 
     def own_jobs(self, e: int, n: int) -> NDArray[np.void] | None:
         """Return copies of the ``n`` jobs of simulation ``e``; None: those of the table."""
-        return None if self._moved is None else self._moved[e, :n].copy()
+        return None if self._own is None else self._own[e, :n].copy()
+
+    def stopped(self, e: int) -> StoppedRuns | None:
+        """Return a copy of the log of stopped runs of simulation ``e``; None: nobody stops any."""
+        return None if self._stops is None else stopped_runs(self._stops, e)
 
     def row(self, e: int, start: int, n: int) -> Any:
         """Return the machine of simulation ``e`` for its ``n`` jobs from row ``start`` on.
@@ -211,6 +242,8 @@ class Machines:
             needs = needs_on(workload, cluster)
             nodes = assign_nodes(jobs, told.progress, needs, cluster, scheduler, workload.initial)
             result = replace(result, allocation=allocation_of(nodes))
+        if told.stopped is not None:
+            result = replace(result, **for_result(told.stopped, told.progress["start"]))
         return as_came(result, jobs)
 
 

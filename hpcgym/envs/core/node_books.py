@@ -18,7 +18,7 @@ def keeps_books(options: Options, alike: bool = False) -> bool:
     """Return whether energy is counted by what nodes and what stands above them draw.
 
     ``alike``: the cores could be a pool of processors. While run times are learned they are, unless
-    energy is rewarded: books need nodes.
+    energy is rewarded: books need nodes. Where jobs may be stopped there are no books.
 
     Raises
     ------
@@ -32,6 +32,13 @@ def keeps_books(options: Options, alike: bool = False) -> bool:
             "reward 'energy': measured powers of jobs, power_w, count only where jobs have"
             " nodes of their own; workload.with_columns(power_w=...) of -1 leaves them out"
         )
+    if options.scheduler.preemption is not None:
+        if powers and rewarded:
+            raise HpcgymError(
+                "reward 'energy': not built yet where nodes have powers and jobs may be stopped"
+                " (preemption)"
+            )
+        return False
     return powers and (rewarded or not (alike and asks_for_predictions(options.scheduler)))
 
 

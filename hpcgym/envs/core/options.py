@@ -85,6 +85,7 @@ def read_options(
     fair_share: Any = None,
     quota: Any = None,
     maintenance: Any = None,
+    preemption: Any = None,
     dependencies: str = "none",
     reward: Reward = "bsld",
     paid: str = "start",
@@ -120,6 +121,7 @@ def read_options(
         fair_share=fair_share,
         quota=quota,
         maintenance=maintenance,
+        preemption=preemption,
         dependencies=dependencies,
     )
     check_allocation(allocation, cluster)

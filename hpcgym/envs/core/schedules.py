@@ -33,6 +33,7 @@ def state_of(simulations: Simulations, e: int) -> State:
         batch.idle[e].copy() if table.sim[0].managed else None,
         batch.ordered_by[e, :n].copy() if batch.ordered_by.size else None,
         machines.row(e, start, n),
+        machines.stopped(e),
         machines.limits_now(e),
         bool(simulations.episodes.beginnings),
     )

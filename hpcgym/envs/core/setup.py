@@ -19,7 +19,7 @@ from hpcgym.envs.core.options import Options
 from hpcgym.envs.kernels.limited import POWER_SIZE
 from hpcgym.errors import HpcgymError
 from hpcgym.scheduler.capabilities import check_scheduler
-from hpcgym.simulation.dependencies import what_moves
+from hpcgym.simulation.dependencies import check_moved, what_moves
 from hpcgym.simulation.prepare import check_jobs
 from hpcgym.simulation.warm_start import check_extract
 
@@ -63,11 +63,16 @@ def check_episodes(
     if not episodes.alone and (limited is not None or corun is not None):
         where = "under limits or on whole nodes" if corun is None else "where jobs share nodes"
         raise HpcgymError(f"start, warmup, arrivals and horizon are not known {where}")
+    check_moved(options.scheduler, "environments", by_usage=False)
     if not episodes.alone and options.scheduler.moves_submissions:
         raise HpcgymError(
-            "start, warmup, arrivals, horizon and episodes='stream' do not go with"
-            f" {what_moves(options.scheduler)}: not built yet, for they go by submissions that are"
-            " known before"
+            f"{_AROUND} {what_moves(options.scheduler)}: not built yet, for they go by submissions"
+            " that are known before"
+        )
+    if not episodes.alone and options.scheduler.preemption is not None:
+        raise HpcgymError(
+            f"{_AROUND} preemption={options.scheduler.preemption!r}: not built yet, for they go by"
+            " starts that are final"
         )
     places = ["whole nodes"] * (limited is not None) + ["shared nodes"] * (corun is not None)
     check_extract(workload, *places)
@@ -79,6 +84,9 @@ def check_episodes(
         check_scheduler(options.scheduler, "job selection")
     if shutdown_action and options.cluster.groups:
         raise HpcgymError("shutdown_action is for pools of processors, not for nodes")
+
+
+_AROUND = "start, warmup, arrivals, horizon and episodes='stream' do not go with"
 
 
 def check_plain(options: Options) -> None:

@@ -309,7 +309,8 @@ class Simulations:
 
     def waiting(self, e: int) -> int:
         """Return how many jobs of the episode wait in simulation ``e``."""
-        if self.options.scheduler.moves_submissions:
+        scheduler = self.options.scheduler
+        if scheduler.moves_submissions or scheduler.preemption is not None:
             return len(self.queued(e))
         return int(self.batch.sim["next"][e] - self.batch.sim["started"][e])
 

@@ -195,7 +195,7 @@ def batch_of(
         norms=np.zeros((number, arrays.N_TERMS)),
         scales=np.ones((number, len(options.rewards.weights))),
         next_scales=np.ones((number, len(options.rewards.weights))),
-        owed=np.zeros((number, 2)),
+        owed=np.zeros((number, arrays.N_TERMS)),
         unpaid=np.zeros((number, longest if late else 0), np.int64),
         gone=np.zeros((number, longest if late else 0), np.int64),
         gone_bsld=np.zeros((number, longest if late else 0)),

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from hpcgym.envs.core import arrays
 from hpcgym.envs.core.cutting import Episode
 from hpcgym.scheduler.limits import Limit
+from hpcgym.simulation.preempting import StoppedRuns
 from hpcgym.workload.model import Workload
 
 
@@ -33,6 +34,7 @@ class State(NamedTuple):
     idle: NDArray[np.void] | None  # where processors are switched off
     ordered_by: NDArray[np.int64] | None  # (n_jobs,) [s], where it is learned
     machine: Any  # the nodes, as the engine has them; None on a pool
+    stopped: StoppedRuns | None  # where jobs may stop others
     limits: tuple[Limit, ...]
     begins: bool  # whether it began with jobs that ran or waited
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from hpcgym.compilation import jit_inline, jit_part
-from hpcgym.engine.passes.restricted_rows import moves
+from hpcgym.engine.passes.restricted_rows import in_log_order, moves, some_stop
 from hpcgym.engine.state import STARTED_AS
 from hpcgym.envs.core.arrays import ENERGY
 from hpcgym.envs.kernels.corun import add_terms_of_pairs
 from hpcgym.envs.kernels.moving import find_started, jobs_here, see_queue
+from hpcgym.envs.kernels.stopped import add_terms_of_stopped, count_open
 from hpcgym.envs.kernels.terms import (
     add_terms_under_limits,
     add_waits,
@@ -25,15 +26,18 @@ def account(e, table, batch, pool, rooms, kept, limited, corun):
     head = len(window)
     if table.settings[0].split == 1:
         head = (head + 1) // 2
-    if not moves(kept):
+    if in_log_order(kept):
         episode.new, episode.visible = look_at_log(episode, sim, progress, window, new, head)
-    if kept is not None and moves(kept):
-        episode.new = find_started(e, jobs, batch, STARTED_AS)
+    if kept is not None and not in_log_order(kept):
+        if moves(kept):
+            episode.new = find_started(e, jobs, batch, STARTED_AS)
         episode.visible = see_queue(e, jobs, batch, head)
     episode.counted = sim.started
     for i in range(episode.noted, episode.new):
         if episode.counts_first <= new[i] < episode.counting:
             episode.open -= 1
+    if kept is not None:
+        count_open(e, batch, kept.stops, jobs)
     episode.ended = 1 if episode.open == 0 or episode.truncated == 1 else 0
     if corun is not None:
         add_terms_of_pairs(e, table, batch, corun)
@@ -41,11 +45,17 @@ def account(e, table, batch, pool, rooms, kept, limited, corun):
         add_terms_under_limits(e, table, batch, limited)
     if pool is not None:
         seconds = add_waits(e, table, batch, jobs)
-        pay_later(e, table, batch, jobs)
+        if not some_stop(kept):
+            pay_later(e, table, batch, jobs)
+        if kept is not None:
+            seconds += add_terms_of_stopped(e, table, batch, kept.stops, jobs)
         batch.terms[e, ENERGY] += joules_of_processors(e, table, batch, seconds)
     if rooms is not None:
         seconds = add_waits(e, table, batch, jobs)
-        pay_later(e, table, batch, jobs)
+        if not some_stop(kept):
+            pay_later(e, table, batch, jobs)
+        if kept is not None:
+            seconds += add_terms_of_stopped(e, table, batch, kept.stops, jobs)
         if len(batch.busy_until[e]) > 0:
             batch.terms[e, ENERGY] += joules_on_nodes(e, table, batch, rooms)
         else:

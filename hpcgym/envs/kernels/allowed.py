@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hpcgym.compilation import jit, jit_part
 from hpcgym.engine.passes.quotas import exceeds
-from hpcgym.engine.passes.restricted_rows import moves, restricted_of
+from hpcgym.engine.passes.restricted_rows import in_log_order, restricted_of
 from hpcgym.envs.core.arrays import SELECTION_KIND
 from hpcgym.envs.kernels.moving import jobs_here, line_up_arrived
 from hpcgym.envs.kernels.observe import JOBS_AT, WITHIN_QUOTA
@@ -26,7 +26,7 @@ def nearest_allowed(e, table, batch, kept, job):
     quotas, progress = quotas_of(e, batch, kept), batch.progress[e]
     if not exceeds(quotas, job):
         return job
-    if moves(kept):
+    if not in_log_order(kept):
         jobs, line = jobs_here(e, table, batch, kept), batch.line[e]
         for i in range(line_up_arrived(jobs, batch.blocks[e], batch.entries[e], line)):
             if not exceeds(quotas, line[i].job):

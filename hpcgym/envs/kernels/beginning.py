@@ -28,6 +28,7 @@ from hpcgym.envs.core.arrays import (
     WAIT,
 )
 from hpcgym.envs.kernels.corun import begin_norms
+from hpcgym.envs.kernels.stopped import begin_paying
 
 
 @jit_inline
@@ -41,7 +42,8 @@ def begin(e, table, batch, before, rooms, kept, limited, corun, fair):
     episode.beginning, episode.truncated = episode.next_beginning, 0
     episode.visible = episode.cursor = episode.counted = episode.new = episode.ended = 0
     episode.noted = episode.unpaid = episode.gone = 0
-    batch.owed[e, BSLD] = batch.owed[e, WAIT] = 0.0
+    for term in range(N_TERMS):
+        batch.owed[e, term] = 0.0
     episode.begin = table.jobs[start].submit
     episode.controls_hold = episode.hides = 0
     if before is None:
@@ -67,6 +69,7 @@ def begin(e, table, batch, before, rooms, kept, limited, corun, fair):
             kept, e, np.int64(0), table, batch.sim[e], batch.blocks[e], batch.entries[e],
             batch.line[e], start, n,
         )  # fmt: skip
+        begin_paying(e, batch, kept.stops)
         if moves(kept):
             episode.begin = batch.sim[e].time = kept.coming[e, 0].time
             episode.last_time = episode.stop = episode.begin

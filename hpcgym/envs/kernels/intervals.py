@@ -13,19 +13,19 @@ from hpcgym.engine.many.beginnings import set_weights
 from hpcgym.engine.ordered import BLOCK, block_at
 from hpcgym.engine.orders.mixing import mix
 from hpcgym.engine.orders.scores import forget_bounds
-from hpcgym.engine.passes.restricted_rows import moves
+from hpcgym.engine.passes.restricted_rows import in_log_order, moves
 from hpcgym.engine.rows import learner_of
 from hpcgym.engine.state import FOREVER, QUEUE, SCORED
 from hpcgym.envs.core.arrays import PASSES_INTERVAL, SECONDS_INTERVAL, SUBMISSIONS_INTERVAL
-from hpcgym.envs.kernels.moving import next_event, queued
+from hpcgym.envs.kernels.moving import all_started, next_event, queued
 
 
 @jit_part
-def next_stop(e, table, batch):
+def next_stop(e, table, batch, kept):
     """Return the last second that the next weights and controls hold for."""
     interval, length = table.settings[0].interval, table.settings[0].interval_length
     episode = batch.episode_state[e]
-    if batch.sim[e].started == episode.jobs:
+    if all_started(e, batch, kept):
         return np.int64(FOREVER)
     if interval == SECONDS_INTERVAL:
         return episode.stop + length - 1
@@ -42,9 +42,9 @@ def interval_is_over(e, table, batch, kept, stop):
     episode, sim = batch.episode_state[e], batch.sim[e]
     if table.settings[0].interval == SUBMISSIONS_INTERVAL:
         # once all have started, the weights hold to the end
-        return sim.started < episode.jobs
+        return not all_started(e, batch, kept)
     episode.stop = stop + 1
-    if sim.started == episode.jobs:
+    if all_started(e, batch, kept):
         return False  # to the end of the last job
     # all events up to this second have been seen
     sim.time = max(sim.time, stop)
@@ -88,8 +88,8 @@ def weigh(e, table, batch, kept, fair, weights, stop):
     if table.settings[0].interval != PASSES_INTERVAL:
         # jobs that have come without a pass are not in the queue yet
         job = batch.sim[e].next - batch.sim[e].arrived
-        if moves(kept):
-            job = 0  # each may come, whenever that is
+        if not in_log_order(kept):
+            job = 0  # each may come, or come again, whenever that is
         while job < n and (
             moves(kept) or table.jobs[batch.episode_state[e].start + job].submit <= stop
         ):

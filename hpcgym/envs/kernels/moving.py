@@ -1,6 +1,7 @@
-"""Jobs that come when the schedule says: which wait, and who of them is seen and served; compiled.
+"""Jobs that wait in another order than that of the log: who of them is seen and served; compiled.
 
-Where the log says it, `kept` is None or moves nothing, and the answer is what it says.
+They come when the schedule says, or again when others have stopped them. Where the log says who
+waits, `kept` is None or changes nothing of it.
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ from hpcgym.engine.events import next_end
 from hpcgym.engine.ordered import BLOCK, block_at
 from hpcgym.engine.passes.dependencies import next_coming
 from hpcgym.engine.passes.lining_up import sort_line
-from hpcgym.engine.passes.restricted_rows import jobs_of, moves, restricted_of
-from hpcgym.engine.state import QUEUE
+from hpcgym.engine.passes.restricted_rows import in_log_order, jobs_of, restricted_of, some_stop
+from hpcgym.engine.state import QUEUE, RUNNING
 
 
 @jit_part
@@ -30,7 +31,7 @@ def jobs_here(e, table, batch, kept):
 def queued(e, batch, kept):
     """Return how many jobs wait."""
     number = batch.sim[e].next - batch.sim[e].started
-    if moves(kept):
+    if not in_log_order(kept):
         number = batch.blocks[e, QUEUE].count
     return number
 
@@ -83,8 +84,21 @@ def find_started(e, jobs, batch, started_as):
 
 
 @jit
+def put_behind(blocks, entries, scores):
+    """Give running jobs the scores of jobs that nobody has seen."""
+    for k in range(blocks[RUNNING].in_use):
+        block = block_at(blocks, RUNNING, k)
+        for i in range(block * BLOCK, block * BLOCK + blocks[block].count):
+            scores[entries[i].job].score = -np.inf
+
+
+@jit
 def order_as_seen(e, jobs, batch, numbers):
-    """Let scores order the jobs of the window, ties as they came; others come after them so."""
+    """Let scores order the jobs of the window, ties as they came; others come after them so.
+
+    Those that run come last, should others stop them in this pass.
+    """
+    put_behind(batch.blocks[e], batch.entries[e], batch.scores[e])
     line, window, scores = batch.line[e], batch.window[e], batch.scores[e]
     visible = batch.episode_state[e].visible
     count = line_up_arrived(jobs, batch.blocks[e], batch.entries[e], line)
@@ -95,6 +109,16 @@ def order_as_seen(e, jobs, batch, numbers):
     sort_line(line, np.int64(0), visible)
     for i in range(visible):
         scores[window[line[i].job]].score = -np.float64(i)
+
+
+@jit_part
+def all_started(e, batch, kept):
+    """Return whether no job is to start any more."""
+    n, sim = batch.episode_state[e].jobs, batch.sim[e]
+    found = sim.started == n
+    if some_stop(kept):  # a job may start several times
+        found = sim.next == n and batch.blocks[e, QUEUE].count == 0
+    return found
 
 
 @jit_part

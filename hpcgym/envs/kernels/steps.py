@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hpcgym.compilation import jit_entry, jit_inline, jit_part
+from hpcgym.compilation import jit, jit_entry, jit_inline, jit_part
 from hpcgym.engine.answers.online import FOR_ORDERING, KNOWN
 from hpcgym.engine.idle_power import some_idle, switch_off
 from hpcgym.engine.machines.limited.controls import extend_control
@@ -33,7 +33,8 @@ from hpcgym.engine.machines.limited.rows import machine_of, run_under_limits
 from hpcgym.engine.machines.nodes.rows import nodes_of, run_on_nodes, run_restricted_on_nodes
 from hpcgym.engine.machines.pool.rows import run_on_pool, run_restricted_on_pool
 from hpcgym.engine.orders.scores import forget_bounds
-from hpcgym.engine.passes.restricted_rows import moves
+from hpcgym.engine.passes.preempting_rows import log_is_full
+from hpcgym.engine.passes.restricted_rows import in_log_order
 from hpcgym.engine.state import ALL_PASSES, AN_ORDER, FOREVER, NOBODY
 from hpcgym.envs.core.arrays import (
     BEGIN,
@@ -68,15 +69,10 @@ from hpcgym.envs.kernels.terms import step_of_log
 def simulate(e, table, batch, pool, rooms, kept, limited, learns, fair, stop_time):
     """Run the simulator of environment ``e`` to its next question, its end or ``stop_time`` [s]."""
     start, n = batch.episode_state[e].start, batch.episode_state[e].jobs
-    s = np.int64(0)
     if kept is not None:
-        if pool is not None:
-            run_restricted_on_pool(table, start, n, batch, kept, s, e, learns, fair, stop_time)
-        if rooms is not None:
-            stop = len(rooms.needs)  # who holds nodes in windows stands behind the jobs of all
-            run_restricted_on_nodes(
-                table, start, n, batch, rooms, start, stop, kept, s, e, learns, fair, stop_time
-            )  # fmt: skip
+        simulate_restricted(
+            e, table, batch, pool, rooms, kept, kept.stops, learns, fair, stop_time
+        )  # fmt: skip
     if kept is None:
         if pool is not None:
             run_on_pool(table, start, n, batch, e, learns, fair, stop_time, np.int64(ALL_PASSES))
@@ -84,6 +80,19 @@ def simulate(e, table, batch, pool, rooms, kept, limited, learns, fair, stop_tim
             run_on_nodes(table, start, n, batch, rooms, e, learns, fair, stop_time)
     if limited is not None:
         run_under_limits(table, start, n, batch, limited, e, learns, fair, stop_time)
+
+
+@jit
+def simulate_restricted(e, table, batch, pool, rooms, kept, stops, learns, fair, stop_time):
+    """Do so where quotas, windows or other jobs say who may start; ``stops`` are of ``kept``."""
+    start, n, s = batch.episode_state[e].start, batch.episode_state[e].jobs, np.int64(0)
+    if pool is not None:
+        run_restricted_on_pool(table, start, n, batch, kept, stops, s, e, learns, fair, stop_time)
+    if rooms is not None:
+        stop = len(rooms.needs)  # who holds nodes in windows stands behind the jobs of all
+        run_restricted_on_nodes(
+            table, start, n, batch, rooms, start, stop, kept, stops, s, e, learns, fair, stop_time
+        )  # fmt: skip
 
 
 @jit_part
@@ -113,7 +122,7 @@ def act_on_queue(
     """
     kind = table.settings[0].kind
     acts = not begins
-    if limited is not None and batch.episode_state[e].controls_hold == 1:
+    if batch.episode_state[e].controls_hold == 1:
         acts = False  # the last action goes on
     if acts:
         if kind == SELECTION_KIND:
@@ -131,21 +140,22 @@ def act_on_queue(
         elif kind == ORDERING_KIND:
             for i in range(batch.episode_state[e].visible):
                 batch.scores[e, batch.window[e, i]].score = numbers[e, i]
-            if kept is not None and moves(kept):
+            if kept is not None and not in_log_order(kept):
                 order_as_seen(e, jobs_here(e, table, batch, kept), batch, numbers[e])
             forget_bounds(batch.blocks[e])
     until = batch.episode_state[e].until
     last, goes_on = np.int64(FOREVER), True
     while goes_on:
         if kind == WEIGHTS_KIND and not begins:
-            last = next_stop(e, table, batch)
+            last = next_stop(e, table, batch, kept)
         stop = min(last, until)
         if kind == WEIGHTS_KIND and not begins:
             weigh(e, table, batch, kept, fair, numbers[e], stop)
         if limited is not None and not begins:
             control_machine(e, table, batch, limited, numbers[e], stop)
         simulate(e, table, batch, pool, rooms, kept, limited, learns, fair, stop)
-        if limited is not None and limited.scalars[e, 0].full == 1 and not begins:
+        if is_full(e, kept, limited) and not begins:
+            batch.episode_state[e].controls_hold = 1
             return  # to be called again, with the same action, once there is room
         if stop == until and until < FOREVER and batch.sim[e].asked != AN_ORDER:
             # a reset cannot say that an episode is over: the first step will, whatever it does
@@ -164,6 +174,17 @@ def act_on_queue(
                         e, table, batch, kept, batch.window[e, 0]
                     )
     batch.episode_state[e].controls_hold = 0
+
+
+@jit_part
+def is_full(e, kept, limited):
+    """Return whether a log of environment ``e`` is full, and the step is to be gone on with."""
+    full = False
+    if limited is not None:
+        full = limited.scalars[e, 0].full == 1
+    if kept is not None:
+        full = log_is_full(kept.stops, e)
+    return full
 
 
 @jit_part
@@ -299,7 +320,7 @@ def step(
         if waits:  # what runs and waits is seen all the same
             account(e, table, batch, pool, rooms, kept, limited, corun)
         leave_to_first_step(e, batch)
-    if limited is not None and limited.scalars[e, 0].full == 1 and not begins:
+    if is_full(e, kept, limited) and not begins:
         return
     if not begins:
         reward(e, table, batch, out)

@@ -79,6 +79,8 @@ ARGUMENTS = {
     "`hpcgym.simulate`; not under limits. See Quotas and windows",
     "maintenance": "when the machine, or some of it, is closed to jobs: the `maintenance` of "
     "`hpcgym.simulate`; not under limits",
+    "preemption": "jobs of which partitions or queues stop those of which others: the `preemption` "
+    "of `hpcgym.simulate`; not in JobSelection, nor under limits. See Quotas and windows",
     "dependencies": "when jobs that follow others are submitted: the `dependencies` of "
     "`hpcgym.simulate`; not under limits. See Quotas and windows",
     "reward": "see Rewards",

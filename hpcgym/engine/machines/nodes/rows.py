@@ -8,8 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.compilation import jit, jit_entry, jit_inline, jit_part
-from hpcgym.engine.answers.share_rows import shares_of
-from hpcgym.engine.answers.shares import charge_before_forgetting
 from hpcgym.engine.answers.told import BY_CLOCK
 from hpcgym.engine.machines.nodes import easy as node_easy
 from hpcgym.engine.machines.nodes import planned as node_planned
@@ -21,8 +19,8 @@ from hpcgym.engine.machines.nodes.placement import (
     make_nodes,
     note_open,
 )
-from hpcgym.engine.passes.preempting import PREEMPTING, charged_runs
-from hpcgym.engine.passes.preempting_rows import forget_lost, preempting_of
+from hpcgym.engine.passes.preempting import PREEMPTING
+from hpcgym.engine.passes.preempting_rows import preempting_of
 from hpcgym.engine.passes.restricted import RESTRICTED
 from hpcgym.engine.passes.restricted_rows import jobs_of, own_keys_of, restricted_of
 from hpcgym.engine.rows import Rows, Shared, empty_rows, keys_of, loop_on_rows, names_of
@@ -193,9 +191,9 @@ def close_nodes(rooms, kept, e, s, first, n):
 
 @jit_inline
 def run_restricted_on_nodes(
-    table, start, n, rows, rooms, first, stop, kept, s, e, learns, fair, stop_time
+    table, start, n, rows, rooms, first, stop, kept, stops, s, e, learns, fair, stop_time
 ):  # fmt: skip
-    """Simulate ``n`` jobs of a table, of slice ``s``, in row ``e`` under quotas and around windows.
+    """Simulate ``n`` jobs of a table, of slice ``s``, in row ``e`` with what restricts them.
 
     ``first``, ``stop``: where the jobs begin in ``rooms``, and the row behind those who hold nodes
     in windows. Else as :func:`hpcgym.engine.machines.pool.rows.run_restricted_on_pool` does.
@@ -203,30 +201,13 @@ def run_restricted_on_nodes(
     jobs, keys = jobs_of(kept, e, table, start, n), own_keys_of(kept, e, table, start, n)
     nodes = nodes_of(rooms, e, first, stop)
     machine, most = restricted_of(kept, nodes, e, s, start, n), np.int64(FOREVER)
-    return _run_restricted(
-        jobs, keys, table, start, rows, e, machine, learns, fair, stop_time, most
-    )  # fmt: skip
-
-
-@jit_inline
-def run_preempting_on_nodes(
-    table, start, n, rows, rooms, first, stop, kept, stops, s, e, fair, stop_time
-):  # fmt: skip
-    """Simulate ``n`` jobs of a table, of which some may stop others, in row ``e`` to their end.
-
-    Else as :func:`run_restricted_on_nodes` does. ``stops`` are PreemptingRows.
-    """
-    jobs, keys = stops.jobs[e][:n], keys_of(table, start, n)
-    restricted = restricted_of(kept, nodes_of(rooms, e, first, stop), e, s, start, n)
-    machine, most = preempting_of(stops, restricted, e, start, n), np.int64(FOREVER)
-    goes_on = True
-    while goes_on:
+    if stops is None:
+        _run_restricted(jobs, keys, table, start, rows, e, machine, learns, fair, stop_time, most)
+    if stops is not None:
         _run_preempting(
-            jobs, keys, table, start, rows, e, machine, None, fair, stop_time, most
+            jobs, keys, table, start, rows, e, preempting_of(stops, machine, e, start, n), None,
+            fair, stop_time, most,
         )  # fmt: skip
-        if fair is not None:
-            charge_before_forgetting(rows.ended[e], shares_of(fair, e, n), *charged_runs(machine))
-        goes_on = forget_lost(stops, e)
 
 
 @jit

@@ -5,12 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from hpcgym.compilation import jit_inline
-from hpcgym.engine.answers.share_rows import shares_of
-from hpcgym.engine.answers.shares import charge_before_forgetting
 from hpcgym.engine.answers.told import BY_CLOCK
 from hpcgym.engine.machines.pool import easy, planned
-from hpcgym.engine.passes.preempting import PREEMPTING, charged_runs
-from hpcgym.engine.passes.preempting_rows import forget_lost, preempting_of
+from hpcgym.engine.passes.preempting import PREEMPTING
+from hpcgym.engine.passes.preempting_rows import preempting_of
 from hpcgym.engine.passes.restricted import RESTRICTED
 from hpcgym.engine.passes.restricted_rows import jobs_of, own_keys_of, restricted_of
 from hpcgym.engine.rows import keys_of, loop_on_rows
@@ -34,32 +32,18 @@ def run_on_pool(table, start, n, rows, e, learns, fair, stop_time, max_passes):
 
 
 @jit_inline
-def run_restricted_on_pool(table, start, n, rows, kept, s, e, learns, fair, stop_time):
-    """Simulate ``n`` jobs, of slice ``s``, under quotas and around windows, to their end.
+def run_restricted_on_pool(table, start, n, rows, kept, stops, s, e, learns, fair, stop_time):
+    """Simulate ``n`` jobs, of slice ``s``, with what restricts them.
 
-    Else as :func:`run_on_pool` does. ``kept`` are RestrictedRows.
+    Else as :func:`run_on_pool` does. ``kept`` are RestrictedRows, ``stops`` their PreemptingRows or
+    None. Where these are not None it returns, too, when their log is full.
     """
     jobs, keys = jobs_of(kept, e, table, start, n), own_keys_of(kept, e, table, start, n)
     machine, most = restricted_of(kept, (), e, s, start, n), np.int64(FOREVER)
-    return _run_restricted(
-        jobs, keys, table, start, rows, e, machine, learns, fair, stop_time, most
-    )  # fmt: skip
-
-
-@jit_inline
-def run_preempting_on_pool(table, start, n, rows, kept, stops, s, e, fair, stop_time):
-    """Simulate ``n`` jobs, of slice ``s``, of which some may stop others, to their end.
-
-    Else as :func:`run_restricted_on_pool` does. ``stops`` are PreemptingRows.
-    """
-    jobs, keys = stops.jobs[e][:n], keys_of(table, start, n)
-    machine = preempting_of(stops, restricted_of(kept, (), e, s, start, n), e, start, n)
-    most = np.int64(FOREVER)
-    goes_on = True
-    while goes_on:
+    if stops is None:
+        _run_restricted(jobs, keys, table, start, rows, e, machine, learns, fair, stop_time, most)
+    if stops is not None:
         _run_preempting(
-            jobs, keys, table, start, rows, e, machine, None, fair, stop_time, most
+            jobs, keys, table, start, rows, e, preempting_of(stops, machine, e, start, n), None,
+            fair, stop_time, most,
         )  # fmt: skip
-        if fair is not None:
-            charge_before_forgetting(rows.ended[e], shares_of(fair, e, n), *charged_runs(machine))
-        goes_on = forget_lost(stops, e)
