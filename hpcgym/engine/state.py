@@ -128,7 +128,9 @@ SIM = whole_numbers(*RULES, *_PRESENT)
 #: What a simulation needs to know to go on with looks by the clock.
 LOOKS = ("due", "look", "waited", "had_planned", "all_due")
 
-JOBS = records(  # read-only, but for KILL
+# Read-only, but for `run` of jobs that are killed or cancelled or run at another level, and for
+# `submit` where the schedule says when jobs come.
+JOBS = records(
     ("submit", np.int64),  # [s]
     ("run", np.int64),  # [s] actual run time, at most the requested time, or that predicted
     ("requested", np.int64),  # [s]

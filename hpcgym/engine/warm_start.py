@@ -25,7 +25,7 @@ from hpcgym.engine.events import (
 )
 from hpcgym.engine.machines.nodes.conservative import commit, foresee
 from hpcgym.engine.machines.nodes.filling import note_waiting
-from hpcgym.engine.machines.nodes.placement import place_now, take
+from hpcgym.engine.machines.nodes.placement import find_nodes, take
 from hpcgym.engine.machines.pool.conservative import hold_steps, list_queue, profile_of_running
 from hpcgym.engine.machines.pool.earlier import FINDS_A_HOLE, SLIDES, note
 from hpcgym.engine.machines.pool.profile import step_at
@@ -157,7 +157,7 @@ def place_running(nodes, running, placed):
     """
     for job in running:
         note_waiting(nodes, job, np.int64(1))  # and nobody else
-        if not placed and not place_now(nodes, job, False):
+        if not placed and not find_nodes(nodes, job, False):
             return job
         take(nodes, job)
     return -1

@@ -54,8 +54,8 @@ def preempting(
     assert rows is not None
     machine = Preempting(
         restricted,
-        rows.group, rows.level, rows.may, rows.exempt, rows.blocked[0], rows.victims[0],
-        rows.suspended[0], rows.lost[0], rows.cells[0], rows.scalars[0],
+        rows.group, rows.level, rows.may, rows.exempt, rows.blocked[0], rows.noted[0],
+        rows.victims[0], rows.suspended[0], rows.lost[0], rows.cells[0], rows.scalars[0],
     )  # fmt: skip
     machine.scalars[0] = rows.begin[0]
     return (POOL_PREEMPTING if restricted.machine == () else NODES_PREEMPTING), machine
@@ -90,6 +90,7 @@ def preempting_rows(
         exempt=rule.exempt_of_groups,
         begin=begin,
         blocked=np.zeros((number, len(rule.may)), np.bool_),
+        noted=np.zeros((number, len(rule.may)), np.bool_),
         victims=np.zeros((number, longest), VICTIMS),
         suspended=np.zeros((number, longest), SUSPENDED),
         lost=np.zeros((number, 2 * most), LOST),

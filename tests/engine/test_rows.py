@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
+from hpcgym.engine.answers.online import Learner
 from hpcgym.engine.answers.share_rows import begin_shares, make_share_rows
 from hpcgym.engine.answers.shares import ShareRows, Shares
 from hpcgym.engine.machines.corun.files.rows import FileRows
@@ -17,6 +18,7 @@ from hpcgym.engine.machines.limited.rows import LimitedRows
 from hpcgym.engine.machines.limited.state import LimitedNodes
 from hpcgym.engine.machines.nodes.placement import Nodes
 from hpcgym.engine.machines.nodes.rows import Rooms
+from hpcgym.engine.many import search
 from hpcgym.engine.rows import (
     Rows,
     Shared,
@@ -25,6 +27,8 @@ from hpcgym.engine.rows import (
     names_of,
     shared_arrays,
 )
+from hpcgym.engine.state import State
+from hpcgym.envs.core import arrays
 
 
 class One(NamedTuple):
@@ -81,6 +85,13 @@ def test_every_array_of_a_machine_is_one_or_the_other(one: Any, many: Any) -> No
     # what the rows lack is made of others, such as where the nodes of a job begin; levels that
     # change while jobs run are refused where there are rows
     assert set(one._fields) - {"changing"} <= {*many._fields}
+
+
+@pytest.mark.parametrize("many", [search.Workers, arrays.Batch])
+def test_many_simulations_have_all_arrays_of_one(many: Any) -> None:
+    """They are spelt out there: an array of State, or of a Learner, that was forgotten is found."""
+    assert many._fields[: len(State._fields)] == State._fields
+    assert set(Learner._fields) <= {*many._fields}
 
 
 def test_accounts_begin_as_copies() -> None:

@@ -42,16 +42,10 @@ def asking_where_some_stop(barred: Any, has_room: Any, hide_all: Any) -> Any:
 
     Parameters
     ----------
-    barred, has_room : as of :func:`asking_of`, but the second takes the machine that is restricted.
+    barred, has_room : as of :func:`asking_of`.
     hide_all : hides from everybody, or shows again, what suspended jobs have.
     """
-
-    @jit_part
-    def has_room_beside(sim, jobs, machine, job):
-        """Return whether a job finds room beside those that run, whatever is closed."""
-        return has_room(sim, jobs, machine.machine, job)
-
-    is_to_ask = asking_of(barred, has_room_beside, may_stop_some)
+    is_to_ask = asking_of(barred, has_room, may_stop_some)
 
     @jit
     def asks_now(sim, jobs, progress, blocks, entries, machine):
@@ -73,9 +67,9 @@ def stops_nobody(machine, job):
 
 @jit
 def note_stoppers(sim, progress, blocks, entries, machine):
-    """Note in ``machine.blocked`` which groups may stop a job that runs, or is suspended, now."""
-    for group in range(len(machine.blocked)):
-        machine.blocked[group] = False
+    """Note in ``machine.noted`` which groups may stop a job that runs, or is suspended, now."""
+    for group in range(len(machine.noted)):
+        machine.noted[group] = False
     for k in range(blocks[RUNNING].in_use):
         block = block_at(blocks, RUNNING, k)
         for i in range(block * BLOCK, block * BLOCK + blocks[block].count):
@@ -90,13 +84,13 @@ def note_stoppers(sim, progress, blocks, entries, machine):
 @jit_part
 def note_stoppers_of(machine, group):
     """Note which groups may stop the jobs of a group."""
-    for other in range(len(machine.blocked)):
+    for other in range(len(machine.noted)):
         if machine.may[other, group]:
-            machine.blocked[other] = True
+            machine.noted[other] = True
 
 
 @jit_part
 def may_stop_some(machine, job):
     """Return whether a job is of a group that was noted so."""
     group = machine.group[job]
-    return group >= 0 and machine.blocked[group]
+    return group >= 0 and machine.noted[group]

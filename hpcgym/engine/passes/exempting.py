@@ -15,14 +15,14 @@ def first_exempt_until(sim, progress, blocks, entries, machine):
     first = np.int64(FOREVER)
     if machine.scalars[0].exempts == 0:
         return first
-    for group in range(len(machine.blocked)):
-        machine.blocked[group] = False
+    for group in range(len(machine.noted)):
+        machine.noted[group] = False
     for k in range(blocks[QUEUE].in_use):
         block = block_at(blocks, QUEUE, k)
         for i in range(block * BLOCK, block * BLOCK + blocks[block].count):
             group = machine.group[entries[i].job]
             if group >= 0:
-                machine.blocked[group] = True
+                machine.noted[group] = True
     for k in range(blocks[RUNNING].in_use):
         block = block_at(blocks, RUNNING, k)
         for i in range(block * BLOCK, block * BLOCK + blocks[block].count):
@@ -38,7 +38,7 @@ def first_exempt_until(sim, progress, blocks, entries, machine):
 @jit_part
 def is_waited_for(machine, group):
     """Return whether a job waits, after a pass, that may stop those of a group."""
-    for own in range(len(machine.blocked)):
-        if machine.blocked[own] and machine.may[own, group]:
-            return True
-    return False
+    found = False
+    for own in range(len(machine.noted)):
+        found = found or (machine.noted[own] and machine.may[own, group])
+    return found

@@ -21,9 +21,10 @@ from hpcgym.engine.state import (
 def asks_for_order(sim):
     """Return whether the pass is to be interrupted for a new order; it is asked for once."""
     if sim.asks == EACH_PASS:
-        sim.asked = AN_ORDER - sim.asked
+        answered = sim.asked == AN_ORDER
+        sim.asked = 0 if answered else AN_ORDER
         sim.changed = 1
-        return sim.asked == AN_ORDER
+        return not answered
     sim.asked = 0
     return False
 
@@ -56,6 +57,16 @@ def oldest(sim, progress):
         job += 1
     sim.oldest = job
     return job
+
+
+@jit_part
+def promise(sim, progress, head, time):
+    """Promise a time to the head, if nothing has been promised to it.
+
+    Where the order changes as jobs wait, the next pass may have another head: no promise.
+    """
+    if progress[head].promised < 0 and sim.primary < SELECTION:
+        progress[head].promised = time
 
 
 @jit_part

@@ -25,10 +25,12 @@ import numpy as np
 
 from hpcgym.compilation import jit, jit_part
 from hpcgym.engine.events import enqueue, leave_queue, start
+from hpcgym.engine.loop import loop_of
 from hpcgym.engine.ordered import BLOCK, NOTHING, block_at, length
 from hpcgym.engine.orders.scores import score_now
+from hpcgym.engine.passes.heads import promise
 from hpcgym.engine.passes.lining_up import line_up, sort_line
-from hpcgym.engine.passes.looks import is_looked_at, note_next_look
+from hpcgym.engine.passes.looks import is_looked_at, next_planned_pass, note_next_look
 from hpcgym.engine.state import (
     ALL_JOBS,
     BACKFILLED,
@@ -38,7 +40,6 @@ from hpcgym.engine.state import (
     PRIMARY_QUEUE,
     QUEUE,
     SCORED,
-    SELECTION,
     SUBMISSION,
 )
 
@@ -67,6 +68,69 @@ class Parts(NamedTuple):
     free_until: Any
     begin: Any
     has_room: Any
+
+
+def inside(parts: Parts) -> Parts:
+    """Return the parts of a machine for one that has it as its field ``machine``.
+
+    All but ``before`` and ``plan_running``, which mostly do something else there.
+    """
+    reserve, place_now, fits_now, begin = (
+        parts.reserve, parts.place_now, parts.fits_now, parts.begin,
+    )  # fmt: skip
+    has_room = parts.has_room
+
+    @jit_part
+    def reserve_inside(sim, jobs, progress, profile, line, machine, job, last):
+        """Give a job a place in the plan."""
+        reserve(sim, jobs, progress, profile, line, machine.machine, job, last)
+
+    @jit_part
+    def place_inside(sim, jobs, progress, profile, line, machine, job):
+        """Give a job a place that begins now, if there is one."""
+        return place_now(sim, jobs, progress, profile, line, machine.machine, job)
+
+    @jit_part
+    def fits_inside(sim, jobs, progress, profile, line, machine, job):
+        """Give a job room beside the running jobs, if there is."""
+        return fits_now(sim, jobs, progress, profile, line, machine.machine, job)
+
+    @jit_part
+    def begin_inside(sim, jobs, progress, blocks, entries, machine, job):
+        """Let a job begin."""
+        begin(sim, jobs, progress, blocks, entries, machine.machine, job)
+
+    @jit_part
+    def has_room_inside(sim, jobs, machine, job):
+        """Return whether a job finds room beside those that run, whatever is closed."""
+        return has_room(sim, jobs, machine.machine, job)
+
+    return parts._replace(
+        reserve=reserve_inside,
+        place_now=place_inside,
+        fits_now=fits_inside,
+        begin=begin_inside,
+        has_room=has_room_inside,
+    )
+
+
+def loop_planned(parts: Parts) -> Any:
+    """Return the loop of a machine with such passes, which nothing else restricts."""
+    before, plan_and_start = parts.before, planning_of(parts)
+
+    @jit_part
+    def do_pass(
+        jobs, keys, scores, users,
+        sim, progress, history, blocks, entries, profile, line, narrow, freed, idle,
+        ended, machine,
+    ):  # fmt: skip
+        """Start what may start."""
+        before(sim, profile, ended, machine)
+        plan_and_start(
+            jobs, keys, scores, sim, progress, blocks, entries, profile, line, narrow, idle, machine
+        )  # fmt: skip
+
+    return loop_of(next_planned_pass, do_pass)
 
 
 def planning_of(parts: Parts, barred: Any = None) -> Any:
@@ -322,9 +386,7 @@ def keep_reservation(sim, progress, line, job):
     if sim.head != job:
         return
     sim.shadow = line[job].reserved
-    # where the order changes as jobs wait, the next pass may have another head: no promise
-    if progress[job].promised < 0 and sim.primary < SELECTION:
-        progress[job].promised = line[job].reserved
+    promise(sim, progress, job, line[job].reserved)
 
 
 @jit_part

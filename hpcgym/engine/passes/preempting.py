@@ -31,7 +31,7 @@ from hpcgym.engine.ordered import BLOCK, block_at, insert, records, whole_number
 from hpcgym.engine.passes.asking import asking_where_some_stop
 from hpcgym.engine.passes.exempting import first_exempt_until
 from hpcgym.engine.passes.lining_up import line_up, sort_line
-from hpcgym.engine.passes.planning import Parts, planning_of
+from hpcgym.engine.passes.planning import Parts, inside, planning_of
 from hpcgym.engine.passes.quotas import exceeds, note
 from hpcgym.engine.passes.requeueing import (
     LOG,
@@ -80,8 +80,8 @@ class Preempting(NamedTuple):
     level: NDArray[np.int64]  # (G,) 0: may stop nobody
     may: NDArray[np.bool_]  # (G, G) whether the first may stop the second
     exempt: NDArray[np.int64]  # (G,) [s] for how long nobody stops a run
-    # (G,) whether no other job of the group is looked at in this pass; after it, whether jobs of it
-    blocked: NDArray[np.bool_]  # wait
+    blocked: NDArray[np.bool_]  # (G,) whether no other job of the group is looked at in this pass
+    noted: NDArray[np.bool_]  # (G,) whose jobs wait, or may stop one that runs
     victims: NDArray[np.void]  # (n_jobs,) VICTIMS: who might be stopped for the present job
     suspended: NDArray[np.void]  # (n_jobs,) SUSPENDED
     # LOST: runs of cancelled jobs, too, and pieces of runs up to when a job was suspended
@@ -175,9 +175,8 @@ def barred_here(machine, job):
 
 def loop_preempting(parts: Parts, restricting: Restricting, stopping: Stopping) -> Any:
     """Return the loop of a machine on which some jobs may stop others."""
-    before, plan_running, reserve, place_now, fits_now, free_until, begin, has_room = (
-        restricted_parts(parts, restricting)
-    )
+    restricted = restricted_parts(parts, restricting)
+    plan_running = restricted.plan_running
     come = coming_of(restricting.welcome)
     free, stop, lend, hide, goes_on, meets, plan_end = stopping
     hide_from, hide_all, go_on, plan_suspended = suspending_of(lend, hide, goes_on, meets, plan_end)
@@ -191,28 +190,9 @@ def loop_preempting(parts: Parts, restricting: Restricting, stopping: Stopping) 
         sim.free -= short
         plan_suspended(sim, blocks, entries, profile, machine)
 
-    @jit_part
-    def reserve_place(sim, jobs, progress, profile, line, machine, job, last):
-        """Give a job a place in the plan."""
-        reserve(sim, jobs, progress, profile, line, machine.machine, job, last)
-
-    @jit_part
-    def place(sim, jobs, progress, profile, line, machine, job):
-        """Give a job a place that begins now, if there is one."""
-        return place_now(sim, jobs, progress, profile, line, machine.machine, job)
-
-    @jit_part
-    def fits(sim, jobs, progress, profile, line, machine, job):
-        """Give a job room beside the running jobs, if there is."""
-        return fits_now(sim, jobs, progress, profile, line, machine.machine, job)
-
-    @jit_part
-    def begin_on(sim, jobs, progress, blocks, entries, machine, job):
-        """Let a job begin."""
-        begin(sim, jobs, progress, blocks, entries, machine.machine, job)
-
-    parts_on = Parts(before, plan_all, reserve_place, place, fits, free_until, begin_on, has_room)
-    plan_and_start = planning_of(parts_on, barred_here)
+    own = inside(restricted)._replace(plan_running=plan_all)
+    before, fits, begin, has_room = restricted.before, own.fits_now, own.begin, own.has_room
+    plan_and_start = planning_of(own, barred_here)
     asks_now = asking_where_some_stop(barred_here, has_room, hide_all)
 
     @jit_part
@@ -232,7 +212,7 @@ def loop_preempting(parts: Parts, restricting: Restricting, stopping: Stopping) 
             return fits_or_around(
                 sim, jobs, progress, blocks, entries, profile, line, machine, job
             )  # fmt: skip
-        return has_room(sim, jobs, machine.machine, job)
+        return has_room(sim, jobs, machine, job)
 
     @jit_part
     def give_up(sim, jobs, progress, blocks, entries, machine, job, around):
@@ -340,7 +320,7 @@ def loop_preempting(parts: Parts, restricting: Restricting, stopping: Stopping) 
             if not has_place:
                 machine.blocked[group] = True
                 continue
-            begin_on(sim, jobs, progress, blocks, entries, machine, job)
+            begin(sim, jobs, progress, blocks, entries, machine, job)
             leave_queue(sim, jobs, progress, keys, blocks, entries, job)
             start(sim, jobs, progress, blocks, entries, idle, job)
 

@@ -25,6 +25,7 @@ class PreemptingRows(NamedTuple):
     exempt: Shared  # (G,)
     begin: Shared  # (1,) SCALARS before the first job
     blocked: Rows  # (n, G)
+    noted: Rows  # (n, G)
     victims: Rows  # (n, longest) VICTIMS
     suspended: Rows  # (n, longest) SUSPENDED
     lost: Rows  # (n, L) LOST
@@ -76,6 +77,6 @@ def preempting_of(stops, machine, e, start, n):
     """Return a machine of simulation ``e`` on which its ``n`` jobs from a row on stop others."""
     return Preempting(
         machine, stops.group[start : start + n], stops.level, stops.may, stops.exempt,
-        stops.blocked[e], stops.victims[e], stops.suspended[e], stops.lost[e], stops.cells[e],
-        stops.scalars[e],
+        stops.blocked[e], stops.noted[e], stops.victims[e], stops.suspended[e], stops.lost[e],
+        stops.cells[e], stops.scalars[e],
     )  # fmt: skip

@@ -21,7 +21,7 @@ from hpcgym.engine.loop import loop_of
 from hpcgym.engine.passes.asking import asking_of, stops_nobody
 from hpcgym.engine.passes.dependencies import Dependencies, line_up_due, may_come, next_coming
 from hpcgym.engine.passes.looks import go_to, next_planned_pass
-from hpcgym.engine.passes.planning import Parts, planning_of
+from hpcgym.engine.passes.planning import Parts, inside, planning_of
 from hpcgym.engine.passes.quotas import Quotas, exceeds, note, settle
 from hpcgym.engine.passes.windows import Windows, are_left, forget_over, next_over
 from hpcgym.engine.state import A_RENEWAL, AN_ORDER, EACH_JOB, FOREVER, NEVER, NOBODY, QUEUE
@@ -121,7 +121,8 @@ def barred(machine, job):
 
 def restricted_parts(parts: Parts, restricting: Restricting) -> Parts:
     """Return the parts of a machine with what restricts it, of :class:`Restricted`."""
-    before_of, plan_running, reserve, place_now, fits_now, free_until, begin, has_room_on = parts
+    before_of, plan_running = parts.before, parts.plan_running
+    fits_now, begin = parts.fits_now, parts.begin
     close, fits_around = restricting.close, restricting.fits_around
 
     @jit_part
@@ -141,16 +142,6 @@ def restricted_parts(parts: Parts, restricting: Restricting) -> Parts:
             close(sim, profile, machine.machine, windows.taken[w], begins, windows.end[w])
 
     @jit_part
-    def reserve_place(sim, jobs, progress, profile, line, machine, job, last):
-        """Give a job a place in the plan."""
-        reserve(sim, jobs, progress, profile, line, machine.machine, job, last)
-
-    @jit_part
-    def place(sim, jobs, progress, profile, line, machine, job):
-        """Give a job a place that begins now, if there is one."""
-        return place_now(sim, jobs, progress, profile, line, machine.machine, job)
-
-    @jit_part
     def fits(sim, jobs, progress, profile, line, machine, job):
         """Give a job room beside the running jobs, and the windows while it runs, if there is."""
         if are_left(machine.windows):
@@ -163,13 +154,8 @@ def restricted_parts(parts: Parts, restricting: Restricting) -> Parts:
         begin(sim, jobs, progress, blocks, entries, machine.machine, job)
         note(machine.quotas, job, np.int64(-1))
 
-    @jit_part
-    def has_room(sim, jobs, machine, job):
-        """Return whether a job finds room beside those that run, whatever is closed."""
-        return has_room_on(sim, jobs, machine.machine, job)
-
-    return Parts(
-        before, plan_all, reserve_place, place, fits, free_until, begin_counted, has_room
+    return inside(parts)._replace(
+        before=before, plan_running=plan_all, fits_now=fits, begin=begin_counted
     )  # fmt: skip
 
 

@@ -45,7 +45,10 @@ from hpcgym.engine.machines.corun.state import (
 )
 from hpcgym.engine.ordered import BLOCK, NOTHING, block_at, insert
 from hpcgym.engine.passes.backfilling import sweep_of, sweep_scored_of
-from hpcgym.engine.passes.heads import first_in_order
+from hpcgym.engine.passes.heads import (
+    first_in_order,
+    promise,
+)
 from hpcgym.engine.state import (
     AN_ORDER,
     BACKFILLED,
@@ -155,10 +158,8 @@ def find_shadow(machine, sim, progress, blocks, entries, head):
     sim.shadow = time
     scalars.slack = found - needed
     scalars.rest_beside_head = most_beside_head(machine, head)
-    static = sim.primary < SELECTION and scalars.weighed == 0
-    # where the order changes as jobs wait, the next pass may have another head: no promise
-    if progress[head].promised < 0 and static:
-        progress[head].promised = time
+    if scalars.weighed == 0:  # else the order changes as jobs wait
+        promise(sim, progress, head, time)
 
 
 @jit

@@ -46,7 +46,11 @@ from hpcgym.engine.machines.limited.starts import begin, best_level, widest
 from hpcgym.engine.machines.limited.state import LESS, NEVER, ZERO
 from hpcgym.engine.ordered import BLOCK, block_at
 from hpcgym.engine.passes.backfilling import sweep_of, sweep_scored_of
-from hpcgym.engine.passes.heads import asks_for_order, first_in_order
+from hpcgym.engine.passes.heads import (
+    asks_for_order,
+    first_in_order,
+    promise,
+)
 from hpcgym.engine.state import (
     A_RENEWAL,
     AN_ORDER,
@@ -238,9 +242,7 @@ def serve_queue(machine, sim, jobs, keys, scores, progress, blocks, entries, nar
         return
     machine.scalars[0].backfills = 1
     find_shadow(machine, sim, jobs, blocks, entries, head)
-    # where the order changes as jobs wait, the next pass may have another head: no promise
-    if progress[head].promised < 0 and sim.primary < SELECTION:
-        progress[head].promised = sim.shadow
+    promise(sim, progress, head, sim.shadow)
     if sim.secondary >= SCORED:
         sweep_scored(machine, sim, jobs, keys, scores, progress, blocks, entries, idle)
     else:

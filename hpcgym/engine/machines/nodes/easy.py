@@ -24,14 +24,19 @@ from hpcgym.engine.machines.nodes.placement import (
     change,
     copy_room,
     count_held,
+    find_nodes,
     fits,
     give_back,
-    place_now,
     take,
 )
 from hpcgym.engine.ordered import BLOCK, NOTHING, block_at
 from hpcgym.engine.passes.backfilling import sweep_of, sweep_scored_of
-from hpcgym.engine.passes.heads import asks_for_order, count_backfilled, first_in_order
+from hpcgym.engine.passes.heads import (
+    asks_for_order,
+    count_backfilled,
+    first_in_order,
+    promise,
+)
 from hpcgym.engine.state import (
     AN_ORDER,
     EACH_START,
@@ -132,9 +137,7 @@ def find_shadow(sim, jobs, progress, blocks, entries, line, nodes):
     nodes.scalars[0].guarded = head
     nodes.scalars[0].slack = found - units
     nodes.scalars[0].shadows += 1
-    # where the order changes as jobs wait, the next pass may have another head: no promise
-    if progress[head].promised < 0 and sim.primary < SELECTION:
-        progress[head].promised = time
+    promise(sim, progress, head, time)
 
 
 @jit
@@ -146,7 +149,7 @@ def may_start(machine, sim, jobs, progress, job):
     lasts = sim.time + progress[job].predicted > sim.shadow - sim.strict
     if lasts and (sim.strict == 1 or (sim.holds > 0 and jobs[job].processors > sim.extra)):
         return False
-    if not place_now(nodes, job, lasts):
+    if not find_nodes(nodes, job, lasts):
         return False
     if lasts:
         change(nodes, nodes.later, job, np.int64(-1))
@@ -189,7 +192,7 @@ def serve_queue(sim, jobs, keys, scores, progress, blocks, entries, line, narrow
             return
         if not has_room(sim, jobs, line, nodes, head):
             break
-        place_now(nodes, head, False)
+        find_nodes(nodes, head, False)
         take(nodes, head)
         leave_queue(sim, jobs, progress, keys, blocks, entries, head)
         start(sim, jobs, progress, blocks, entries, idle, head)
@@ -227,7 +230,7 @@ def start_chosen(jobs, keys, sim, progress, blocks, entries, idle, nodes, job, p
             return False
         if nodes.scalars[0].allocation == RANDOM:
             shuffle(nodes)
-    elif not fits(nodes, job) or not place_now(nodes, job, False):
+    elif not fits(nodes, job) or not find_nodes(nodes, job, False):
         return False
     take(nodes, job)
     leave_queue(sim, jobs, progress, keys, blocks, entries, job)

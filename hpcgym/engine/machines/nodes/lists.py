@@ -7,7 +7,7 @@ not are passed over.
 from __future__ import annotations
 
 from hpcgym.compilation import jit_entry, jit_part
-from hpcgym.engine.machines.nodes.placement import fits, give_back, place_now, take
+from hpcgym.engine.machines.nodes.placement import find_nodes, fits, give_back, take
 from hpcgym.engine.state import FOREVER
 
 
@@ -24,7 +24,7 @@ def start_in_order(nodes, order, times, time):
     started = 0
     for i in range(len(order)):
         job = order[i]
-        if times[job] < 0 and fits(nodes, job) and place_now(nodes, job, False):
+        if times[job] < 0 and fits(nodes, job) and find_nodes(nodes, job, False):
             take(nodes, job)
             times[job] = time
             started += 1

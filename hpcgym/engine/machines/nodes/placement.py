@@ -221,7 +221,7 @@ def count_held(room, needs, job):
 
 
 @jit
-def place_now(nodes, job, guarded):
+def find_nodes(nodes, job, guarded):
     """Choose free nodes for a job, and write its cells; return whether all its units have one.
 
     ``guarded``: beside the head, which is to fit into ``nodes.later``. Nothing is taken yet.
@@ -366,5 +366,5 @@ def assign(nodes, jobs, progress, by_start, by_end, placed, since):
             note_waiting(nodes, come, np.int64(1))
             come += 1
         if i >= placed:
-            place_now(nodes, job, False)
+            find_nodes(nodes, job, False)
         take(nodes, job)

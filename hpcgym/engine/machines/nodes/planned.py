@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from hpcgym.compilation import jit, jit_part
-from hpcgym.engine.loop import loop_of
 from hpcgym.engine.machines.nodes import conservative, table
 from hpcgym.engine.machines.nodes.conservative import (
     commit,
@@ -15,28 +14,13 @@ from hpcgym.engine.machines.nodes.conservative import (
     withdraw,
 )
 from hpcgym.engine.machines.nodes.filling import FIRST_FIT, note_waiting, weigh, weigh_all
+from hpcgym.engine.machines.nodes.placement import find_nodes, move, take
 from hpcgym.engine.machines.nodes.placement import fits as fits_free
-from hpcgym.engine.machines.nodes.placement import move, take
-from hpcgym.engine.machines.nodes.placement import place_now as find_nodes
-from hpcgym.engine.passes.looks import next_planned_pass
-from hpcgym.engine.passes.planning import Parts, planning_of
+from hpcgym.engine.passes.planning import Parts, loop_planned
 from hpcgym.engine.passes.preempting import CANCEL, REQUEUE, Stopping, loop_preempting
 from hpcgym.engine.passes.requeueing import note_cells
 from hpcgym.engine.passes.restricted import Restricting, loop_restricted
 from hpcgym.engine.state import FOREVER
-
-
-@jit_part
-def do_pass(
-    jobs, keys, scores, users,
-    sim, progress, history, blocks, entries, profile, line, narrow, freed, idle,
-    ended, machine,
-):  # fmt: skip
-    """Start what may start, on nodes that are free throughout its predicted run."""
-    before(sim, profile, ended, machine)
-    plan_and_start(
-        jobs, keys, scores, sim, progress, blocks, entries, profile, line, narrow, idle, machine
-    )  # fmt: skip
 
 
 @jit_part
@@ -217,9 +201,7 @@ _PARTS = Parts(
 )  # fmt: skip
 _RESTRICTING = Restricting(welcome, close, fits_around)
 _STOPPING = Stopping(free, stop, lend, hide, goes_on, meets, plan_end)
-plan_and_start = planning_of(_PARTS)
 
-
-run = loop_of(next_planned_pass, do_pass)
+run = loop_planned(_PARTS)
 run_restricted = loop_restricted(_PARTS, _RESTRICTING)
 run_preempting = loop_preempting(_PARTS, _RESTRICTING, _STOPPING)

@@ -24,7 +24,7 @@ from hpcgym.engine.passes.preempting_rows import preempting_of
 from hpcgym.engine.passes.restricted import RESTRICTED
 from hpcgym.engine.passes.restricted_rows import jobs_of, own_keys_of, restricted_of
 from hpcgym.engine.rows import Rows, Shared, empty_rows, keys_of, loop_on_rows, names_of
-from hpcgym.engine.state import FOREVER
+from hpcgym.engine.state import ALL_PASSES
 
 
 class Rooms(NamedTuple):
@@ -169,7 +169,7 @@ def run_on_nodes(table, start, n, rows, rooms, e, learns, fair, stop_time):
     As :func:`hpcgym.engine.machines.pool.rows.run_on_pool` does on a pool.
     """
     nodes = nodes_of(rooms, e, start, start + n)
-    jobs, keys, most = table.jobs[start : start + n], keys_of(table, start, n), np.int64(FOREVER)
+    jobs, keys, most = table.jobs[start : start + n], keys_of(table, start, n), np.int64(ALL_PASSES)
     return _run_row(jobs, keys, table, start, rows, e, nodes, learns, fair, stop_time, most)
 
 
@@ -200,7 +200,7 @@ def run_restricted_on_nodes(
     """
     jobs, keys = jobs_of(kept, e, table, start, n), own_keys_of(kept, e, table, start, n)
     nodes = nodes_of(rooms, e, first, stop)
-    machine, most = restricted_of(kept, nodes, e, s, start, n), np.int64(FOREVER)
+    machine, most = restricted_of(kept, nodes, e, s, start, n), np.int64(ALL_PASSES)
     if stops is None:
         _run_restricted(jobs, keys, table, start, rows, e, machine, learns, fair, stop_time, most)
     if stops is not None:

@@ -40,6 +40,7 @@ from hpcgym.engine.passes.heads import (
     asks_for_order,
     count_backfilled,
     first_in_order,
+    promise,
 )
 from hpcgym.engine.state import (
     AN_ORDER,
@@ -221,9 +222,7 @@ def find_shadow(sim, progress, blocks, entries, width):
             break
     sim.shadow = time
     sim.extra = -missing if sim.strict == 0 else 0
-    # where the order changes as jobs wait, the next pass may have another head: no promise
-    if progress[sim.head].promised < 0 and sim.primary < SELECTION:
-        progress[sim.head].promised = time
+    promise(sim, progress, sim.head, time)
 
 
 @jit_part

@@ -6,7 +6,6 @@ import numpy as np
 
 from hpcgym.compilation import jit, jit_part
 from hpcgym.engine.events import free_processors
-from hpcgym.engine.loop import loop_of
 from hpcgym.engine.machines.pool.conservative import profile_of_running
 from hpcgym.engine.machines.pool.profile import (
     add_step,
@@ -20,24 +19,10 @@ from hpcgym.engine.machines.pool.profile import (
 )
 from hpcgym.engine.ordered import BLOCK, block_at
 from hpcgym.engine.passes.joining import HALF_MINUTE, raised, rounded, rounded_end, wider
-from hpcgym.engine.passes.looks import next_planned_pass
-from hpcgym.engine.passes.planning import Parts, planning_of
+from hpcgym.engine.passes.planning import Parts, loop_planned
 from hpcgym.engine.passes.preempting import Stopping, loop_preempting
 from hpcgym.engine.passes.restricted import Restricting, loop_restricted
 from hpcgym.engine.state import FOREVER, NO_STEP, RUNNING
-
-
-@jit_part
-def do_pass(
-    jobs, keys, scores, users,
-    sim, progress, history, blocks, entries, profile, line, narrow, freed, idle,
-    ended, machine,
-):  # fmt: skip
-    """Start what may start; ``machine`` is an empty tuple."""
-    before(sim, profile, ended, machine)
-    plan_and_start(
-        jobs, keys, scores, sim, progress, blocks, entries, profile, line, narrow, idle, machine
-    )  # fmt: skip
 
 
 @jit_part
@@ -178,9 +163,7 @@ _PARTS = Parts(
 )  # fmt: skip
 _RESTRICTING = Restricting(welcome, close, fits_around=place_now)
 _STOPPING = Stopping(free, stop, free, free, goes_on, meets, plan_end)
-plan_and_start = planning_of(_PARTS)
 
-
-run = loop_of(next_planned_pass, do_pass)
+run = loop_planned(_PARTS)
 run_restricted = loop_restricted(_PARTS, _RESTRICTING)
 run_preempting = loop_preempting(_PARTS, _RESTRICTING, _STOPPING)

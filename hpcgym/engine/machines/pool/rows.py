@@ -12,7 +12,7 @@ from hpcgym.engine.passes.preempting_rows import preempting_of
 from hpcgym.engine.passes.restricted import RESTRICTED
 from hpcgym.engine.passes.restricted_rows import jobs_of, own_keys_of, restricted_of
 from hpcgym.engine.rows import keys_of, loop_on_rows
-from hpcgym.engine.state import FOREVER
+from hpcgym.engine.state import ALL_PASSES
 
 _run = loop_on_rows(easy.run, BY_CLOCK)
 _run_restricted = loop_on_rows(planned.run_restricted, RESTRICTED)
@@ -39,7 +39,7 @@ def run_restricted_on_pool(table, start, n, rows, kept, stops, s, e, learns, fai
     None. Where these are not None it returns, too, when their log is full.
     """
     jobs, keys = jobs_of(kept, e, table, start, n), own_keys_of(kept, e, table, start, n)
-    machine, most = restricted_of(kept, (), e, s, start, n), np.int64(FOREVER)
+    machine, most = restricted_of(kept, (), e, s, start, n), np.int64(ALL_PASSES)
     if stops is None:
         _run_restricted(jobs, keys, table, start, rows, e, machine, learns, fair, stop_time, most)
     if stops is not None:
