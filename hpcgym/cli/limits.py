@@ -131,13 +131,13 @@ def check(asked: Sequence[Asked] | None, schedulers: Mapping[str, Scheduler]) ->
     asked : what :meth:`LimitOptions.read` returns.
     schedulers : name -> rules that are to be simulated.
     """
-    from hpcgym.simulation.limited import check_power_rule, check_rules
+    from hpcgym.simulation.limited import check_for_limits, check_power_rule
 
     for name, scheduler in schedulers.items():
         try:
             check_power_rule(scheduler, asked)
             if asked is not None:
-                check_rules(scheduler)
+                check_for_limits(scheduler)
         except HpcgymError as error:
             raise HpcgymError(f"{name}: {error}") from None
 

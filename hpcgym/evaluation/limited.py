@@ -10,7 +10,7 @@ from hpcgym.errors import HpcgymError
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.limits import EnergyBudget, Limit
 from hpcgym.scheduler.rules import POWER, Scheduler
-from hpcgym.simulation.limited import check_rules
+from hpcgym.simulation.limited import check_for_limits
 from hpcgym.workload import Workload
 
 #: Metrics of a schedule under limits that have intervals of their own [J].
@@ -79,7 +79,7 @@ def check_rows(
         if limits is None:
             continue
         try:
-            check_rules(scheduler)
+            check_for_limits(scheduler)
         except HpcgymError as error:
             raise HpcgymError(f"{name} keeps no limits of power and energy: {error}") from None
         if rule in _FOR_BUDGETS and True not in found:

@@ -48,7 +48,7 @@ def simulate_coscheduled(
     HpcgymError : rules that do not go with shared nodes, or a machine whose nodes are not alike.
     WorkloadError : a job that cannot be simulated, or whose code has no speedups.
     """
-    check_rules(scheduler)
+    check_shared(scheduler)
     check_files(cluster, speedups, scheduler)
     check_extract(workload, "shared nodes")
     cores, sockets = check_machine(cluster)
@@ -59,7 +59,7 @@ def simulate_coscheduled(
     congested = slowest_in_congestion(cluster, speedups, files)
     ticks = ticks_a_second(workload, speedups, scheduler.pair_estimate, congested)
     arrays = arrays_of(workload, scheduler, cluster, tasks, parts, ticks)
-    machine = machine_of(scheduler, speedups, tasks, cluster.nodes, parts, files)
+    machine = shared_nodes(scheduler, speedups, tasks, cluster.nodes, parts, files)
     learning = PairLearning.of(scheduler, speedups)
     rules = as_on_a_pool(scheduler)
     answers = answers_for(workload, rules, cluster, arrays, *asks_for_answers(rules), ticks=ticks)
@@ -73,7 +73,7 @@ def simulate_coscheduled(
         learn = partial(learning.learn, arrays, machine)
         Simulation(CORUN, arrays, machine, after_pass=learn, **answers).drive()
     ended = arrays.jobs, arrays.progress, machine
-    return result_of(workload, scheduler, cluster, speedups, *ended, ticks, learning)
+    return shared_result(workload, scheduler, cluster, speedups, *ended, ticks, learning)
 
 
 # --- Checks ---------------------------------------------------------------------------------------
@@ -81,13 +81,13 @@ def simulate_coscheduled(
 
 def check_together(scheduler: Scheduler, cluster: Cluster) -> None:
     """Raise an HpcgymError for rules or a machine that cannot be simulated with speedups."""
-    check_rules(scheduler)
+    check_shared(scheduler)
     cores, sockets = check_machine(cluster)
     if scheduler.parts:
         cores_of_part(scheduler, cores, sockets)
 
 
-def check_rules(scheduler: Scheduler) -> None:
+def check_shared(scheduler: Scheduler) -> None:
     """Raise an HpcgymError for rules that do not go with shared nodes, or with each other."""
     if scheduler.allocation.partition(":")[0] not in ("first-fit", *COSCHEDULED):
         raise HpcgymError(
@@ -286,7 +286,7 @@ def arrays_of(
     return arrays
 
 
-def machine_of(
+def shared_nodes(
     scheduler: Scheduler,
     speedups: Heatmap,
     tasks: NDArray[np.void],
@@ -331,7 +331,7 @@ def _place(arrays: state.Prepared, machine: CorunNodes) -> None:
 # --- The result -----------------------------------------------------------------------------------
 
 
-def result_of(
+def shared_result(
     workload: Workload,
     scheduler: Scheduler,
     cluster: Cluster,

@@ -23,7 +23,7 @@ from hpcgym.simulation.fair_share import make_shares
 from hpcgym.simulation.predictions import Learning
 from hpcgym.simulation.preempting import StoppedRuns, for_result, preempting
 from hpcgym.simulation.prepare import prepare
-from hpcgym.simulation.restricted import check_restricted, restricted
+from hpcgym.simulation.restricted import check_restricted, profile_for, restricted
 from hpcgym.simulation.warm_start import begin_on_nodes, begin_with, learned_before
 
 if TYPE_CHECKING:
@@ -145,7 +145,8 @@ def new_simulation(
     logs = counts or nodes is not None or scheduler.restricts
     arrays = prepare(workload, scheduler, cluster, asks, logs_ends=logs, shares=counts)
     if scheduler.restricts:
-        arrays = check_restricted(workload, scheduler, arrays, nodes is not None)
+        check_restricted(workload, scheduler, arrays.sim, nodes is not None)
+        arrays = arrays._replace(profile=profile_for(scheduler, arrays.profile))
     answers = answers_for(workload, scheduler, cluster, arrays, asks, counts, learned)
     if nodes is not None:
         begin_on_nodes(workload, scheduler, cluster, arrays, nodes)

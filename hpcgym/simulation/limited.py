@@ -67,7 +67,7 @@ def simulate_powered(
     WorkloadError : a job that cannot be simulated.
     """
     found = check_limits(() if given is None else given)
-    check_rules(scheduler, given is not None)
+    check_for_limits(scheduler, given is not None)
     check_extract(workload, "whole nodes")
     power = node_power(cluster, needed=bool(found) or cluster.shutdown_after_s is not None)
     asks, counts = asks_for_answers(scheduler, learned)
@@ -109,7 +109,7 @@ def _longer(machine: LimitedNodes) -> LimitedNodes:
 # --- Checks ---------------------------------------------------------------------------------------
 
 
-def check_rules(scheduler: Scheduler, limited: bool = True) -> None:
+def check_for_limits(scheduler: Scheduler, limited: bool = True) -> None:
     """Raise an HpcgymError for rules that do not go with nodes of their own, or each other.
 
     ``limited``: there are limits too.

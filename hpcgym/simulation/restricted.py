@@ -36,10 +36,12 @@ if TYPE_CHECKING:
     from hpcgym.workload.model import Workload
 
 
-def check_restricted(
-    workload: Workload, scheduler: Scheduler, arrays: state.Prepared, on_nodes: bool
-) -> state.Prepared:
-    """Return the arrays of a simulation with room for plans around windows; check its rules.
+def check_restricted(workload: Workload, scheduler: Scheduler, sim: Any, on_nodes: bool) -> None:
+    """Check the rules of a simulation under quotas, around windows or of jobs that wait for others.
+
+    Parameters
+    ----------
+    sim : SIM of the simulation.
 
     Raises
     ------
@@ -50,12 +52,6 @@ def check_restricted(
     -----
     HpcgymWarning : EASY on nodes, whose reservation is another then.
     """
-    check_rules(workload, scheduler, arrays.sim, on_nodes)
-    return arrays._replace(profile=profile_for(scheduler, arrays.profile))
-
-
-def check_rules(workload: Workload, scheduler: Scheduler, sim: Any, on_nodes: bool) -> None:
-    """Raise or warn as :func:`check_restricted` does, by the SIM of a simulation."""
     _check_planned(workload, scheduler, on_nodes)
     if scheduler.windows and sim.correction not in (state.UNCORRECTED, state.KILL):
         raise HpcgymError(

@@ -126,8 +126,14 @@ def simulate(
     check_learned(chosen, learned)
     warn_of_schedulers(workload, [chosen])
     if failures is not None:
-        others = {"limits": limits, "speedups": speedups, "learned": learned}
-        return _simulate_with_failures(workload, chosen, cluster, others, failures)
+        asked = {
+            "learned": learned is not None,
+            "shared nodes": speedups is not None,
+            "shutdown": cluster.shutdown_after_s is not None,
+            "whole nodes": limits is not None or chosen.power != "none",
+        }
+        check_failures(workload, chosen, cluster, *(name for name in asked if asked[name]))
+        return simulate_failing(workload, chosen, cluster, find_failures(failures, cluster))
     if speedups is not None:
         if limits is not None:
             check("limits", "shared nodes")
@@ -172,24 +178,6 @@ def scheduler_of(
                 name = chosen.describe()["dispatcher"]
                 raise HpcgymError(not_beside_a_dispatcher(rule, name))
     return chosen
-
-
-def _simulate_with_failures(
-    workload: Workload,
-    chosen: Scheduler,
-    cluster: Cluster,
-    others: Mapping[str, Any],
-    given: Any,
-) -> Result:
-    """Simulate on nodes that fail, if nothing is asked for that does not go with it."""
-    asked = {
-        "learned": others["learned"] is not None,
-        "shared nodes": others["speedups"] is not None,
-        "shutdown": cluster.shutdown_after_s is not None,
-        "whole nodes": others["limits"] is not None or chosen.power != "none",
-    }
-    check_failures(workload, chosen, cluster, *(name for name, wanted in asked.items() if wanted))
-    return simulate_failing(workload, chosen, cluster, find_failures(given, cluster))
 
 
 def _simulate_on_nodes(

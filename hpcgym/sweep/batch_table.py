@@ -30,7 +30,7 @@ from hpcgym.scheduler.rules import Scheduler
 from hpcgym.scheduler.usage import check_fair_share, counts_usage
 from hpcgym.simulation.nodes import as_on_pool, needs_on
 from hpcgym.simulation.prepare import check_jobs, engine_rules, job_records, numbered, orders
-from hpcgym.simulation.restricted import check_rules, profile_for
+from hpcgym.simulation.restricted import check_restricted, profile_for
 from hpcgym.simulation.windows import closings, holders_of
 from hpcgym.workload.model import Workload
 
@@ -65,7 +65,7 @@ def table_of(
     empty = state.make_state(engine, None, longest, machine.processors, n_users, last)
     if rules.plans:
         for part in parts:
-            check_rules(part, rules, empty.sim, on_nodes)
+            check_restricted(part, rules, empty.sim, on_nodes)
         empty = empty._replace(profile=profile_for(rules, empty.profile))
     processors = joined["jobs"]["processors"]
     estimators = make_estimators(rules, joined["users"], processors, processors, machine.processors)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from hpcgym.cluster import Cluster, find_cluster
 from hpcgym.errors import HpcgymError
-from hpcgym.simulation.corun import check_machine, check_rules, check_together
+from hpcgym.simulation.corun import check_machine, check_shared, check_together
 from hpcgym.simulation.corun_learning import PairLearning
 from hpcgym.simulation.run import simulate
 from hpcgym.sweep.simulations import PAIR_ESTIMATES, machine_file, read_speedups_of
@@ -45,7 +45,7 @@ def check_sharing(
     for place, (name, scheduler) in enumerate(schedulers.items()):
         where = f"schedulers[{place}]"
         if speedups:
-            at(where, check_rules, scheduler)
+            at(where, check_shared, scheduler)
             for heatmap in heatmaps:
                 at(where, PairLearning.of, scheduler, heatmap)  # knows all codes
             for number, machine in enumerate(machines):

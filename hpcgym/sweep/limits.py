@@ -11,7 +11,7 @@ from hpcgym.cluster import Cluster, NodeGroup, NodePower
 from hpcgym.errors import HpcgymError
 from hpcgym.scheduler.limit_texts import read_limits
 from hpcgym.scheduler.limits import EnergyBudget, Limit, PowerCap, check_limits
-from hpcgym.simulation.limited import check_power_rule, check_rules
+from hpcgym.simulation.limited import check_for_limits, check_power_rule
 from hpcgym.simulation.limited_machine import (
     check_changing,
     check_off_as_idle,
@@ -63,7 +63,7 @@ def check_limited(
     """
     for place, scheduler in enumerate(schedulers.values()):
         if sets:
-            at(f"schedulers[{place}]", check_rules, scheduler)
+            at(f"schedulers[{place}]", check_for_limits, scheduler)
         else:
             at(f"schedulers[{place}]", check_power_rule, scheduler, None)
     needed = any(one.cap or one.budget for one in sets)

@@ -20,7 +20,13 @@ from hpcgym.envs.core.tables import Common
 from hpcgym.envs.core.told import State
 from hpcgym.schedule.places import Allocation
 from hpcgym.schedule.result import Result
-from hpcgym.simulation.corun import check_machine, machine_of, result_of, tasks_of, ticks_a_second
+from hpcgym.simulation.corun import (
+    check_machine,
+    shared_nodes,
+    shared_result,
+    tasks_of,
+    ticks_a_second,
+)
 from hpcgym.simulation.corun_files import check_files, files_of, slowest_in_congestion
 from hpcgym.workload.codes import codes_of
 from hpcgym.workload.model import Workload
@@ -56,7 +62,7 @@ class CorunMachines(Machines):
         self.ticks = ticks_a_second(busiest, corun.speedups, congested=congested)
         self.units = cluster.nodes * parts
         self.widths = tasks["nodes"] * np.where(tasks["placement"] == PART, 1, parts)
-        one = machine_of(scheduler, corun.speedups, tasks[:0], cluster.nodes, parts)
+        one = shared_nodes(scheduler, corun.speedups, tasks[:0], cluster.nodes, parts)
         part = cores // sockets // max(parts, 2) * sockets
         self.rows: CorunRows = make_rows(
             one,
@@ -128,7 +134,7 @@ class CorunMachines(Machines):
         Those that run end as they will if nobody comes or goes beside them.
         """
         progress = told.progress
-        found = result_of(
+        found = shared_result(
             workload, options.scheduler, options.cluster, self._corun.speedups, jobs,
             progress, told.machine, self.ticks,
         )  # fmt: skip

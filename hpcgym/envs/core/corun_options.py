@@ -16,7 +16,7 @@ from hpcgym.envs.core.rewards import SHARED, Reward, read_rewards
 from hpcgym.errors import check_choice
 from hpcgym.scheduler.capabilities import check_scheduler
 from hpcgym.scheduler.rules import Scheduler
-from hpcgym.simulation.corun import check_machine, check_rules
+from hpcgym.simulation.corun import check_machine, check_shared
 from hpcgym.simulation.prepare import machine_of
 from hpcgym.speedups import Heatmap, find_speedups
 from hpcgym.workload.load import load_workload
@@ -70,7 +70,7 @@ def read_pair_options(
     scheduler = Scheduler(
         allocation=allocation, partners=partners, estimate=estimate, backfill="none"
     )
-    check_rules(scheduler)
+    check_shared(scheduler)
     check_scheduler(scheduler, "environments")
     check_machine(machine)
     check_choice("observation", observation, ("dict", "flat"))

@@ -24,8 +24,8 @@ from hpcgym.schedule.result import Result
 from hpcgym.scheduler.capabilities import check_scheduler
 from hpcgym.scheduler.limits import Limit, check_limits
 from hpcgym.simulation.limited import (
+    check_for_limits,
     check_power_rule,
-    check_rules,
     takes_whole_nodes,
     units_a_node,
     warn_of_own_nodes,
@@ -93,7 +93,7 @@ class LimitedMachines(Machines):
     ) -> None:
         scheduler, cluster = options.scheduler, options.cluster
         has_limits = limited.limits_of is not None
-        check_rules(scheduler, has_limits)
+        check_for_limits(scheduler, has_limits)
         if not has_limits:
             check_scheduler(scheduler, "environments on nodes")
         unknown = [group.name for group in cluster.groups if group.power is None]

@@ -47,7 +47,7 @@ from hpcgym.scheduler.estimates.learning import (
 )
 from hpcgym.simulation.nodes import check_limits_kept
 from hpcgym.simulation.prepare import power_rules
-from hpcgym.simulation.restricted import check_rules
+from hpcgym.simulation.restricted import check_restricted
 from hpcgym.workload.model import Workload
 
 
@@ -116,7 +116,7 @@ class Simulations:
         rules |= learning_rules(scheduler, predicts, logs, self.usage is not None)
         first = empty_machine(options, longest, kind, rules, common, machines.units)
         if scheduler.plans:
-            check_rules(workload, scheduler, first.sim, not machines.is_pool)
+            check_restricted(workload, scheduler, first.sim, not machines.is_pool)
         settings = settings_of(
             self.layout, features, interval, limited, kind=kind, by_action=shutdown_action,
             processors=machines.counted, ticks=machines.ticks, autoreset=autoreset,
