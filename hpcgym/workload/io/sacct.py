@@ -24,7 +24,6 @@ from hpcgym.workload.io.files import Reading
 from hpcgym.workload.io.log_lines import (
     Ints,
     Log,
-    first_known,
     with_submissions,
     with_units,
     workload_of,
@@ -32,7 +31,6 @@ from hpcgym.workload.io.log_lines import (
 from hpcgym.workload.io.sacct_dependencies import preceding
 from hpcgym.workload.io.sacct_fields import (
     ARRAY_TASKS,
-    NO_TRES,
     OPEN_STATES,
     PART,
     STATES,
@@ -40,16 +38,14 @@ from hpcgym.workload.io.sacct_fields import (
     THROTTLE,
     UNSAID,
     is_step,
-    memory_mb,
     minutes,
     parts_of_id,
-    per_what,
     state_of,
     task_of_id,
     throttle_of_id,
     time_limit,
-    tres,
 )
+from hpcgym.workload.io.sacct_resources import GENERIC, resources_of
 from hpcgym.workload.io.times import Clock, duration, nearest
 from hpcgym.workload.model import MISSING, Workload
 
@@ -113,7 +109,9 @@ def read_sacct(path: Path, how: Reading) -> Workload:
     columns = log.settled(_columns(log, clock))
     resources = {name: columns.pop(name) for name in ("nodes", "gpus", "memory_mb")}
     with_submissions(log, columns, columns.pop("eligible"), log.texts(_id(log).casefold()))
-    with_units(log, columns, **resources)
+    generic = [name for name in columns if name.startswith(GENERIC)]
+    others = {name.removeprefix(GENERIC): columns.pop(name) for name in generic}
+    with_units(log, columns, **resources, others=others)
     for name in _UNUSED:
         given = [text not in _NOTHING for text in log.texts(name.casefold())]
         log.count(f"not used: {name}", np.array(given, np.bool_))
@@ -259,7 +257,7 @@ def _columns(log: Log, clock: Clock) -> dict[str, Any]:
         "requested_time": _requested(log),
         "status": status,
         "preceding_job": preceding(log, number, status, submit),
-        **_resources(log),
+        **resources_of(log),
         "user": log.names("user", "uid"),
         "group": log.names("account", "group", "gid"),
         "queue_name": log.names("qos"),
@@ -295,54 +293,6 @@ def _requested(log: Log) -> Ints:
         at = np.array([text.casefold() == unsaid.casefold() for text in log.texts(name.casefold())])
         log.count(f"repaired: time limit {unsaid} taken for unknown", at)
     return log.numbers(name, parse)
-
-
-def _resources(log: Log) -> dict[str, Ints]:
-    """Return processors, nodes, GPUs and memory of jobs, as allocated, else as requested."""
-    tables = [
-        np.array(log.parsed(name, tres, NO_TRES), dtype=np.int64).reshape(-1, len(NO_TRES))
-        for name in ("AllocTRES", "ReqTRES")
-    ]
-    given, asked = (dict(zip(("cpu", "mem", "node", "gpu"), t.T, strict=True)) for t in tables)
-    allocated = first_known(_count(log, "AllocCPUS"), _count(log, "NCPUS"), given["cpu"])
-    requested = first_known(_count(log, "ReqCPUS"), asked["cpu"])
-    cores = first_known(allocated, requested)
-    log.count(
-        "repaired: requested_processors taken from AllocCPUS, not ReqCPUS",
-        (requested > 0) & (requested != cores),
-    )
-    for place in np.flatnonzero(cores <= 0).tolist():
-        log.refuse(log.lines[place], "no field tells its processors", "line without processors")
-    nodes = first_known(
-        given["node"], _count(log, "NNodes"), _count(log, "AllocNodes"), asked["node"]
-    )
-    memory = first_known(given["mem"], asked["mem"], _requested_memory(log, cores, nodes))
-    return {
-        "requested_processors": cores,
-        "allocated_processors": allocated,
-        "nodes": nodes,
-        "gpus": first_known(given["gpu"], asked["gpu"]),
-        "memory_mb": memory,
-    }
-
-
-def _requested_memory(log: Log, cores: Ints, nodes: Ints) -> Ints:
-    """Return the memory of jobs by ReqMem [MB], of which some is told for each core or node."""
-    amount = log.numbers("ReqMem", memory_mb)
-    per = log.parsed("ReqMem", per_what, "")
-    times = np.select([np.array(per) == "c", np.array(per) == "n"], [cores, nodes], 1)
-    return np.where(amount > 0, amount * np.maximum(times, 1), MISSING)
-
-
-def _count(log: Log, name: str) -> Ints:
-    """Return a field of whole numbers; 0 is unknown, as of a job that was allocated nothing."""
-
-    def whole(text: str) -> int:
-        if not text.isdecimal() or len(text) > 12:
-            raise ValueError("no whole number")
-        return int(text)
-
-    return log.numbers(name, whole)
 
 
 def _after(log: Log, name: str, times: Ints, before: Ints, clock: Clock) -> Ints:
