@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from sacct_dumps import EPOCH, STATUS, dump
 
 from hpcgym import load_workload, simulate
-from hpcgym.errors import HpcgymError, WorkloadError
+from hpcgym.errors import HpcgymError, WorkloadError, WorkloadWarning
 from hpcgym.naming import SWF_COLUMNS
 from hpcgym.workload import Workload, write_swf, write_table
 from hpcgym.workload.io.formats import format_of
@@ -176,6 +176,16 @@ def test_dumps_that_are_wrong(tmp_path: Path, content: str, problem: str) -> Non
         read(tmp_path, content)
     assert "jobs.txt" in str(error.value)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.filterwarnings("default::hpcgym.errors.WorkloadWarning")
+def test_a_last_line_that_may_be_cut_is_told(tmp_path: Path) -> None:
+    whole = text(JOB, JOB.replace("7|", "8|").replace("|4", "|128"))
+    with pytest.warns(WorkloadWarning, match=r"jobs\.txt, line 3: this last line has no end"):
+        assert read(tmp_path, whole[:-2], processors=256).requested_processors.tolist() == [4, 12]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert len(read(tmp_path, whole, processors=256)) == 2
 
 
 def test_lines_that_are_wrong_are_skipped_and_counted_once(tmp_path: Path) -> None:

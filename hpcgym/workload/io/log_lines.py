@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.errors import WorkloadError
+from hpcgym.errors import WorkloadError, WorkloadWarning, warn_caller
 from hpcgym.naming import NAME_COLUMNS
 from hpcgym.workload.io.files import Reading, stem
 from hpcgym.workload.io.tables import from_pandas
@@ -169,6 +169,21 @@ def no_job(log: Log) -> WorkloadError:
     """Return the error that a log holds no job, and why not."""
     why = ", ".join(f"{n:,} {reason.removeprefix('dropped: ')}" for reason, n in log.counts.items())
     return WorkloadError(f"{log.path} holds no job that ran and ended{': ' + why if why else ''}")
+
+
+def warn_of_cut(path: Path, line: int, ended: bool) -> None:
+    """Say that a file stops within its last line, of which nobody can tell whether it is whole.
+
+    Warns
+    -----
+    WorkloadWarning : the line has no end.
+    """
+    if not ended:
+        warn_caller(
+            f"{path}, line {line}: this last line has no end: is the file truncated? Its last field"
+            " may be cut, and later lines lost",
+            WorkloadWarning,
+        )
 
 
 def with_submissions(log: Log, columns: dict[str, Any], eligible: Ints, key: list[str]) -> None:

@@ -24,6 +24,7 @@ from hpcgym.workload.io.files import Reading
 from hpcgym.workload.io.log_lines import (
     Ints,
     Log,
+    warn_of_cut,
     with_submissions,
     with_units,
     workload_of,
@@ -157,6 +158,7 @@ def _read(path: Path, how: Reading) -> Log:
     read = [place for place, name in enumerate(names) if name in _READ]
     columns: list[list[str]] = [[] for _ in read]
     named = names.index("jobid" if "jobid" in names else "jobidraw")
+    line, ended = 1, True
     for line, (text, ended) in enumerate(lines, 2):
         fields = text.split(separator)
         if len(fields) == len(names) + 1 and fields[-1] == "":
@@ -170,6 +172,7 @@ def _read(path: Path, how: Reading) -> Log:
             log.lines.append(line)
         elif text.strip():
             _refuse(log, line, text == first, len(fields), len(names), ended)
+    warn_of_cut(path, line, ended)
     log.fields = {names[place]: column for place, column in zip(read, columns, strict=True)}
     return log
 
