@@ -159,7 +159,8 @@ def _number(job: str) -> int:
     """Return the number of a job."""
     if not (job.isascii() and job.isdecimal()):
         raise HpcgymError(
-            f"--job takes the number of a job, not {job!r}: tasks of arrays have one too"
+            f"--job takes the number of a job, not {job!r}: tasks of arrays have one too, sacct's"
+            " JobIDRaw"
         )
     return int(job)
 

@@ -31,6 +31,7 @@ from hpcgym.workload.io.log_lines import (
 )
 from hpcgym.workload.io.sacct_dependencies import preceding
 from hpcgym.workload.io.sacct_fields import (
+    ANEW,
     ARRAY_TASKS,
     OPEN_STATES,
     PART,
@@ -71,7 +72,18 @@ _UNUSED = ("Priority", "Reason", "Reservation", "Constraints")
 _READ = {
     *(name.casefold() for names in (*_NEEDED, _UNUSED) for name in names),
     *("state", "eligible", "timelimit", "timelimitraw", "reqmem", "nnodes", "allocnodes"),
-    *("dependency", "jobname", "user", "uid", "account", "group", "gid", "qos", "partition"),
+    *(
+        "dependency",
+        "submitline",
+        "jobname",
+        "user",
+        "uid",
+        "account",
+        "group",
+        "gid",
+        "qos",
+        "partition",
+    ),
 }
 _NOTHING = ("", "None", "(null)", "N/A")
 
@@ -151,8 +163,11 @@ def _read(path: Path, how: Reading) -> Log:
             " sacct -P (--parsable2)"
         )
     names = [name.strip().casefold() for name in first.split(separator)]
-    if names[-1] == "":  # --parsable, with a separator behind the last field too
+    closed = names[-1] == ""  # --parsable, with a separator behind the last field too
+    if closed:
         names.pop()
+    # what a user typed may have separators: as the last field it has all that is left
+    splits = len(names) - 1 if names[-1] == "submitline" else -1
     _check_fields(path, names)
     log = Log(path, how)
     read = [place for place, name in enumerate(names) if name in _READ]
@@ -160,7 +175,7 @@ def _read(path: Path, how: Reading) -> Log:
     named = names.index("jobid" if "jobid" in names else "jobidraw")
     line, ended = 1, True
     for line, (text, ended) in enumerate(lines, 2):
-        fields = text.split(separator)
+        fields = text.removesuffix(separator if closed else "").split(separator, splits)
         if len(fields) == len(names) + 1 and fields[-1] == "":
             fields.pop()
         if len(fields) == len(names) and text != first:
@@ -171,7 +186,7 @@ def _read(path: Path, how: Reading) -> Log:
                 column.append(fields[place].strip())
             log.lines.append(line)
         elif text.strip():
-            _refuse(log, line, text == first, len(fields), len(names), ended)
+            _refuse(log, line, text == first, (len(fields), len(names)), separator, ended)
     warn_of_cut(path, line, ended)
     log.fields = {names[place]: column for place, column in zip(read, columns, strict=True)}
     return log
@@ -191,14 +206,23 @@ def _check_fields(path: Path, names: list[str]) -> None:
         raise WorkloadError(f"{path}, line 1: the field {twice!r} stands there twice")
 
 
-def _refuse(log: Log, line: int, again: bool, found: int, wanted: int, ended: bool) -> None:
-    """Refuse a line that has not as many fields as line 1; one that repeats it is counted only."""
+def _refuse(
+    log: Log, line: int, again: bool, sizes: tuple[int, int], separator: str, ended: bool
+) -> None:
+    """Refuse a line that has not as many fields as line 1; one that repeats it is counted only.
+
+    ``sizes`` are how many fields were found, and how many there should be.
+    """
     if again:
         log.counts["dropped: line with the names of fields again"] += 1
         return
+    found, wanted = sizes
     many = found > wanted
-    if many:
-        hint = "; is the separator in a name? leave JobName and Comment out of -o"
+    if many and separator == "|":
+        hint = "; is the separator in a name? leave JobName and Comment out of -o, or put"
+        hint += " SubmitLine last"
+    elif many:
+        hint = f"; is {separator!r} in a field, as in AllocTRES? sacct -P puts | between fields"
     else:
         hint = "" if ended else "; it is the last line: is the file truncated?"
     problem = f"{found} fields, and line 1, their names, {wanted}{hint}"
@@ -237,18 +261,13 @@ def _columns(log: Log, clock: Clock) -> dict[str, Any]:
     numbers = log.parsed(_id(log), parts_of_id)
     parts = [isinstance(one, tuple) and one[1] == PART for one in numbers]
     log.count(f"repaired: {PART} taken for a job of its own", np.array(parts, np.bool_))
-    raw = log.parsed("JobIDRaw", parts_of_id)
-    job_number = [
-        one[0] if isinstance(one, tuple) else other[0] if isinstance(other, tuple) else MISSING
-        for one, other in zip(raw, numbers, strict=True)
-    ]
+    tasks = [task_of_id(text) for text in log.texts("jobid")]
+    number = _job_numbers(log, numbers, tasks)
     start, submit = log.numbers("Start", clock.seconds), log.numbers("Submit", clock.seconds)
     for place in np.flatnonzero(submit < 0).tolist():
         log.refuse(log.lines[place], "Submit is blank", "line with a wrong Submit")
     start = _after(log, "Start", start, submit, clock)
-    number = np.array(job_number, dtype=np.int64)
     status = log.numbers("State", lambda text: STATES.get(state_of(text), MISSING))
-    tasks = [task_of_id(text) for text in log.texts("jobid")]
     array = [MISSING if task is None else task[0] for task in tasks]
     return {
         "job_number": number,
@@ -266,6 +285,36 @@ def _columns(log: Log, clock: Clock) -> dict[str, Any]:
         "queue_name": log.names("qos"),
         "partition_name": log.names("partition"),
     }
+
+
+def _job_numbers(
+    log: Log, numbers: list[str | tuple[int, str]], tasks: list[tuple[int, int] | None]
+) -> Ints:
+    """Return the numbers of jobs, (n,): JobIDRaw, else JobID.
+
+    Tasks of arrays have one JobID, that of the array. Without JobIDRaw they are numbered anew,
+    array by array, from the number behind the greatest of the dump on.
+
+    Parameters
+    ----------
+    numbers, tasks : what each JobID tells, and its array and task.
+    """
+    raw = log.parsed("JobIDRaw", parts_of_id)
+    known = [
+        one[0] if isinstance(one, tuple) else other[0] if isinstance(other, tuple) else MISSING
+        for one, other in zip(raw, numbers, strict=True)
+    ]
+    told = [task is None or isinstance(one, tuple) for one, task in zip(raw, tasks, strict=True)]
+    log.count(ANEW, ~np.array(told, np.bool_))
+    alike = {task for task, is_told in zip(tasks, told, strict=True) if task and not is_told}
+    new = {task: number for number, task in enumerate(sorted(alike), max(known, default=0) + 1)}
+    return np.array(
+        [
+            one if is_told or task is None else new[task]
+            for one, task, is_told in zip(known, tasks, told, strict=True)
+        ],
+        dtype=np.int64,
+    )
 
 
 def _known(parse: Any) -> Any:

@@ -16,6 +16,9 @@ PART = "component of a heterogeneous job"
 #: What it may say of an array, as in ``7_[5-9%2]``.
 THROTTLE = "how many tasks of an array may run at once, %"
 
+#: What is done with tasks that have no numbers of their own.
+ANEW = "repaired: task of an array numbered anew, for the dump has no JobIDRaw"
+
 _ID = re.compile(r"(?P<number>\d{1,18})(?:_(?:(?P<task>\d+)|(?P<tasks>\[.*\]?)))?(?P<part>\+\d+)?")
 
 _MOST_TASKS = re.compile(r"%([1-9]\d{0,8})\]")
