@@ -196,9 +196,9 @@ def find_cluster(source: str | os.PathLike[str] | Cluster) -> Cluster:
 def _of_slurm(path: Path) -> Cluster:
     """Return the machine of a slurm.conf; warn of what it says that is not of the machine."""
     conf = read_slurm_conf(path)
-    if conf.unfollowed:
+    if conf.others:
         warn_caller(
-            f"{path}: settings that are not of the machine: {len(conf.unfollowed)}; hpcgym machines"
+            f"{path}: settings that are not of the machine: {len(conf.others)}; hpcgym machines"
             f" {path} names them, and those that --scheduler {path} follows",
             HpcgymWarning,
         )

@@ -13,7 +13,7 @@ from hpcgym.naming import ARRAY
 from hpcgym.scheduler.quotas import Quota
 from hpcgym.workload.io.sacct import is_sacct, throttles
 
-#: What no simulation follows, in the words of sacctmgr.
+#: What quotas do not follow, in the words of sacctmgr; preemption goes by the last.
 _LEFT = {
     "max_tres": "MaxTRES",
     "max_wall_s": "MaxWall",

@@ -253,16 +253,34 @@ def test_what_a_scheduler_follows_of_a_slurm_conf_is_not_called_unfollowed(tmp_p
     assert "bf_interval" not in followed
 
 
+def test_what_a_slurm_conf_follows_beside_qos_is_told(tmp_path):
+    conf = tmp_path / "slurm.conf"
+    text = SLURM_CONF.format(mode="REQUEUE").replace("partition_prio", "qos")
+    conf.write_text(
+        f"{text}PriorityWeightQOS=5\nPriorityWieghtAge=4\nPartitionName=c Nodes=n1 State=DOWN\n"
+    )
+    done = succeed("machines", conf)
+    hint = "unknown setting PriorityWieghtAge; did you mean PriorityWeightAge?"
+    assert done.stderr == f"hpcgym: {conf}, line 11: {hint}\n"
+    title = f"# Followed by --scheduler {conf}:qos=FILE, what sacctmgr -P show qos printed:"
+    with_qos, others = done.stdout.split(title)[1].split("# Followed by no simulation:")
+    names = [line.split(": ", 1)[1] for line in with_qos.splitlines() if ", line" in line]
+    assert names == ["PreemptType=preempt/qos", "PreemptMode=REQUEUE", "PriorityWeightQOS=5"]
+    assert "PriorityWieghtAge=4 (unknown; did you mean PriorityWeightAge?)\n" in others
+    assert "c: State=DOWN\n" in others
+    assert "# c: 1 node\n" in done.stdout
+
+
 def test_a_slurm_conf_that_slurm_refuses(tmp_path):
     conf = tmp_path / "slurm.conf"
     conf.write_text(SLURM_CONF.format(mode="suspend"))
-    told = "PreemptMode=SUSPEND: Slurm refuses it without GANG; write SUSPEND,GANG"
+    told = f"{conf}, line 6: PreemptMode=SUSPEND: Slurm refuses it without GANG; write SUSPEND,GANG"
     text = succeed("machines", conf).stdout
     assert f"# As a --scheduler the file is refused: {told}\n" in text
     assert "PreemptMode=suspend" in text.split("# Not of the machine:")[1]
     failed = run("simulate", "lublin:jobs=20,processors=8", "--scheduler", conf)
     assert failed.exit_code == 1
-    assert failed.stderr == f"hpcgym: {conf}: {told}\n"
+    assert failed.stderr == f"hpcgym: {told}\n"
 
 
 @pytest.mark.parametrize("machine", ["--processors", "--cluster"])
