@@ -211,6 +211,15 @@ def seconds_of(text: str) -> float | None:
     return (hours * 60 + int(found["second"])) * 60 + float(found["third"])
 
 
+def so_many(number: int, total: int) -> str:
+    """Return how many of all jobs something is so of, as a sentence behind that of the first.
+
+    >>> so_many(12, 40), so_many(1, 40)
+    ('. So it is with 12 of 40 jobs', '')
+    """
+    return f". So it is with {number:,} of {total:,} jobs" if number > 1 else ""
+
+
 def duration(seconds: float) -> str:
     """Return seconds as people say them: the two largest units.
 

@@ -115,7 +115,7 @@ def explain(
     _check_all_or_one(number, by, picture, most, called)
     chosen = {name: options.rules(name, rules.given() | reading.given()) for name in called}
     machine = reading.machine
-    jobs = reading.load(workload)
+    jobs = reading.load(workload, schedulers=chosen.values())
 
     from hpcgym.explanation import explain as explained
     from hpcgym.schedule.provenance import provenance_of

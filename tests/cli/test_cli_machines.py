@@ -210,6 +210,28 @@ def test_jobs_over_the_limits_of_their_partition_are_dropped_on_demand(tmp_path)
     assert value["cleaning"] == {"dropped: its partition does not let it run": 1}
 
 
+def test_jobs_that_no_quota_lets_run_are_dropped_on_demand(tmp_path):
+    """And of a comparison those of all rows, which have the same jobs."""
+    jobs = tmp_path / "jobs.csv"
+    head = "submit_time,queue_name,requested_processors,run_time,requested_time\n"
+    jobs.write_text(f"{head}0,low,8,60,3600\n1,low,2,60,3600\n2,high,8,60,3600\n3,low,9,9,60\n")
+    words = (jobs, "--processors", "16", "--quota", "qos=low:processors=4")
+    told = (
+        "hpcgym: jobs: job 1 (row 0) asks for 8 processors, more than the quota"
+        " queue=low:processors=4 lets run: it would wait for ever. So it is with 2 of 4 jobs;"
+        " --unfit drop drops such jobs, counted\n"
+    )
+    assert run("simulate", *words).stderr.endswith(told.replace("queue=low", "qos=low"))
+    dropped = {"dropped: asks for more processors than a quota lets run": 2}
+    value = as_json("simulate", *words, "--unfit", "drop")
+    assert (value["jobs"], value["cleaning"]) == (2, dropped)
+    several = (*words, "--quota", "none", "--scheduler", "easy", "--unfit", "drop")
+    assert [int(row["jobs"]) for row in as_csv("compare", *several)] == [2, 2]
+    assert "2 jobs" in succeed("explain", *words, "--unfit", "drop").stdout
+    only = run("simulate", *words[:-1], "all:processors=1", "--unfit", "drop")
+    assert only.stderr.endswith("hpcgym: jobs: no job is within the quotas\n")
+
+
 SLURM_CONF = """\
 SelectType=select/cons_tres
 PriorityType=priority/multifactor

@@ -37,8 +37,8 @@ from hpcgym.workload.io.sacct_fields import (
     PART,
     STATES,
     STEP,
-    THROTTLE,
     UNSAID,
+    UNUSED_THROTTLE,
     is_step,
     minutes,
     parts_of_id,
@@ -233,7 +233,7 @@ def _drop_no_jobs(log: Log) -> None:
     """Drop tasks of arrays that did not start, and jobs that did not start or end."""
     kinds = log.parsed(_id(log), parts_of_id)
     throttled = [throttle_of_id(text) is not None for text in log.texts("jobid")]
-    log.count(f"not used: {THROTTLE}", np.array(throttled, np.bool_))
+    log.count(UNUSED_THROTTLE, np.array(throttled, np.bool_))
     log.drop({place: kind for place, kind in enumerate(kinds) if kind == ARRAY_TASKS})
     states = log.parsed("State", state_of, "")
     starts, ends = log.texts("start"), log.texts("end")

@@ -14,7 +14,7 @@ STEP = "step of a job"
 ARRAY_TASKS = "tasks of an array that had not started"
 PART = "component of a heterogeneous job"
 #: What it may say of an array, as in ``7_[5-9%2]``.
-THROTTLE = "how many tasks of an array may run at once, %"
+UNUSED_THROTTLE = "not used: how many tasks of an array may run at once, %"
 
 #: What is done with tasks that have no numbers of their own.
 ANEW = "repaired: task of an array numbered anew, for the dump has no JobIDRaw"
