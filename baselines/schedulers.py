@@ -8,7 +8,7 @@ from typing import Any
 
 from hpcgym.baselines.coschedulers import COSCHEDULERS
 from hpcgym.baselines.dispatchers import DISPATCHERS, chooses_nodes
-from hpcgym.errors import HpcgymError, check_choice, unknown
+from hpcgym.errors import HpcgymError, unknown
 from hpcgym.naming import seconds_of
 from hpcgym.scheduler.files import ENDING, read_scheduler
 from hpcgym.scheduler.hold import Hold
@@ -95,6 +95,11 @@ def no_scheduler(name: Any, known: Iterable[str], kind: str = "scheduler") -> Hp
     begin, colon, _ = name.partition(":") if isinstance(name, str) else (name, "", "")
     if colon and begin in DISPATCHERS:
         return HpcgymError(f"{name!r}: dispatchers have no variants; give rules by themselves")
+    if colon and begin.endswith(SLURM):
+        return HpcgymError(
+            f"{name!r}: behind a slurm.conf stands qos=FILE, what sacctmgr -P show qos printed, and"
+            " no rules can; give them by themselves"
+        )
     if colon and is_file(begin):
         return HpcgymError(f"{name!r}: no rules can stand behind a file; give them by themselves")
     if isinstance(begin, str) and begin in BACKFILL:
@@ -150,7 +155,8 @@ def read_variant(name: str) -> tuple[str, dict[str, Any]]:
         if rule not in known and str(found.get("backfill", "")).startswith(f"{OF_SLURM}:"):
             found["backfill"] += f",{pair}"  # a setting of it, which says what is wrong with that
             continue
-        check_choice(f"rule in scheduler {name!r}", rule, known)
+        if rule not in known:
+            raise HpcgymError(f"scheduler {name!r}: {unknown('rule', rule, known)}")
         if rule in found:
             raise HpcgymError(f"scheduler {name!r}: {rule} is there twice")
         found[rule] = rule_value(rule, value)

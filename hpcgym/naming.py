@@ -103,6 +103,8 @@ _OTHER_WORDS = {
     "jobid": "job_number",
     "memory": MEMORY,
     "node": UNITS,
+    "processor": "requested_processors",
+    "processors": "requested_processors",
     "ram": MEMORY,
     "runtime": "run_time",
     "task": UNITS,

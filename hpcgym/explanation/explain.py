@@ -13,7 +13,7 @@ from hpcgym.errors import HpcgymError, check_whole
 from hpcgym.explanation.delays import beside, can_repeat, delays
 from hpcgym.explanation.reasons import kept_by_quotas, rights, suspended_for, waited_for
 from hpcgym.explanation.story import Facts, moves, story
-from hpcgym.explanation.watching import Moment, Pass, can_watch, said_before, watch
+from hpcgym.explanation.watching import Moment, Pass, can_watch, said_before, watch, why_not_watched
 from hpcgym.files.plain import plain
 from hpcgym.progress import silence
 from hpcgym.schedule.result import Result
@@ -122,7 +122,8 @@ def explain(
         given = result.given.submit_time[_row(result.given, job)]
         later = int(result.workload.submit_time[row] - given)
     moved = moves(result, row, passes)
-    told = Facts(facts, later, runs, spent, quotas, others, moved, _order(result))
+    order, unwatched = _order(result), why_not_watched(result)
+    told = Facts(facts, later, runs, spent, quotas, others, moved, order, unwatched)
     return Explanation(job, story(told), facts, spent, _passes(result, passes), others)
 
 

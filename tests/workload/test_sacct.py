@@ -164,6 +164,8 @@ def text(*lines: str, head: str = HEAD) -> str:
         (text(JOB.replace("T12:01", "T11:01")), r"line 2: End is before Start; were clocks"),
         (text(JOB.replace("2024-03-01T12:00:00", "now")), "line 2: Submit is 'now', no date such"),
         (text(JOB.replace("2024-03-01T12:00:00", "")), "line 2: Submit is blank"),
+        (text(JOB.replace("2024-03-01T12:00:00", "1924-03-01T12:00:00")), "line 2: Submit is '19"),
+        (text(JOB).replace("|", ",").replace("alice", "a,b"), r"8 fields, .*; is ',' in a field"),
         (text(JOB.replace("COMPLETED", "PENDING")), "no job that ran and ended: 1 PENDING when"),
         ("JobID  User  State  Submit  Start\n------ ----- ----- ---- ----\n", "line 1: fields are"
          " separated by blanks, .* sacct -P"),

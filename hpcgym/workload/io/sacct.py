@@ -265,7 +265,9 @@ def _columns(log: Log, clock: Clock) -> dict[str, Any]:
     number = _job_numbers(log, numbers, tasks)
     start, submit = log.numbers("Start", clock.seconds), log.numbers("Submit", clock.seconds)
     for place in np.flatnonzero(submit < 0).tolist():
-        log.refuse(log.lines[place], "Submit is blank", "line with a wrong Submit")
+        told = log.texts("submit")[place]
+        problem = f"Submit is {told[:40]!r}, before 1970" if told else "Submit is blank"
+        log.refuse(log.lines[place], problem, "line with a wrong Submit")
     start = _after(log, "Start", start, submit, clock)
     status = log.numbers("State", lambda text: STATES.get(state_of(text), MISSING))
     array = [MISSING if task is None else task[0] for task in tasks]
