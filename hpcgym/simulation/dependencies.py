@@ -276,7 +276,7 @@ def _ring(following: Following, workload: Workload, job: int, never: NDArray[np.
     while other[path[-1]] not in path:
         path.append(other[path[-1]])
     ring = [*path[path.index(other[path[-1]]) :], other[path[-1]]]
-    names = [workload.called(one).partition(" (")[0] for one in ring]
+    names = [workload.called(one) for one in ring]
     if len(names) > _SHOWN:
         names = [*names[: _SHOWN - 1], "...", names[-1]]
     return ", which follows ".join(names)
