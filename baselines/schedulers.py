@@ -15,10 +15,8 @@ from hpcgym.scheduler.hold import Hold
 from hpcgym.scheduler.policies.index import POLICIES
 from hpcgym.scheduler.rules import BACKFILL, Scheduler
 from hpcgym.scheduler.slurm_backfill import NAME as OF_SLURM
-from hpcgym.scheduler.slurm_conf import ENDING as SLURM
-from hpcgym.scheduler.slurm_conf import scheduler_of_slurm
+from hpcgym.scheduler.slurm_conf import files_of, scheduler_of_slurm
 
-_WITH_QOS = f"{SLURM}:qos="
 _TYPICAL = Scheduler("saf", backfill_order="spf", policy_estimate="typical-ratio")
 _FAMILY = {
     # no backfilling at all: the strict queue
@@ -72,8 +70,10 @@ def find_scheduler(name: str) -> Scheduler:
         file that cannot be read. Or a rule that there is not, or a value that it cannot have.
     """
     known = {**SCHEDULERS, **COSCHEDULERS}
+    if of_slurm := files_of(name):
+        return scheduler_of_slurm(*of_slurm)
     if is_file(name):
-        return read_scheduler(name) if name.endswith(ENDING) else scheduler_of_slurm(*_files(name))
+        return read_scheduler(name)
     if is_variant(name):
         begin, rules = read_variant(name)
         return find_scheduler(begin).but(**rules)
@@ -95,7 +95,7 @@ def no_scheduler(name: Any, known: Iterable[str], kind: str = "scheduler") -> Hp
     begin, colon, _ = name.partition(":") if isinstance(name, str) else (name, "", "")
     if colon and begin in DISPATCHERS:
         return HpcgymError(f"{name!r}: dispatchers have no variants; give rules by themselves")
-    if colon and begin.endswith(SLURM):
+    if colon and files_of(begin):
         return HpcgymError(
             f"{name!r}: behind a slurm.conf stands qos=FILE, what sacctmgr -P show qos printed, and"
             " no rules can; give them by themselves"
@@ -117,13 +117,7 @@ def is_scheduler(name: Any) -> bool:
 
 def is_file(name: Any) -> bool:
     """Return whether a text is meant as the file of a scheduler."""
-    return isinstance(name, str) and (name.endswith((ENDING, SLURM)) or _WITH_QOS in name)
-
-
-def _files(name: str) -> tuple[str, str | None]:
-    """Return the slurm.conf of a scheduler, and the file of QOS, if there is one."""
-    begin, has_qos, qos = name.partition(_WITH_QOS)
-    return (begin + SLURM, qos) if has_qos else (name, None)
+    return isinstance(name, str) and (name.endswith(ENDING) or files_of(name) is not None)
 
 
 def is_variant(name: Any) -> bool:

@@ -82,9 +82,10 @@ def machines(
 def _print_toml(name: str) -> None:
     """Print a machine as TOML: a ready-made one with its comments, a file as it is understood."""
     from hpcgym.cluster import cluster_toml, find_cluster, machine_names
-    from hpcgym.cluster.files import SLURM, machine_text
+    from hpcgym.cluster.files import machine_text
+    from hpcgym.cluster.slurm import ENDING
 
-    if name.endswith(SLURM):
+    if name.endswith(ENDING):
         typer.echo(_slurm_text(name), nl=False)
         return
     cluster = find_cluster(name)

@@ -54,6 +54,7 @@ from hpcgym.cluster.nodes import NodeGroup
 from hpcgym.cluster.partitions import Partition, nodes_of_text, text_of_nodes
 from hpcgym.cluster.pool import Cluster, Usual
 from hpcgym.cluster.power import Level, NodePower
+from hpcgym.cluster.slurm import ENDING as SLURM
 from hpcgym.cluster.slurm import read_slurm_conf
 from hpcgym.errors import HpcgymError, HpcgymWarning, unknown, warn_caller
 from hpcgym.files import head_of, toml_file, toml_of
@@ -66,8 +67,6 @@ _POWER = "power"
 _SOCKETS = "sockets"
 # nodes, sockets of each, cores of each: a number may be missing, to be told so
 _EQUAL_NODES = re.compile(r"-?\d*(x-?\d*)+", re.IGNORECASE)
-#: How the name of a slurm.conf ends.
-SLURM = ".conf"
 _Made = TypeVar("_Made", NodePower, Level, Partition)
 
 

@@ -6,9 +6,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from hpcgym.cluster.slurm import OtherSetting, Qos, SlurmConf, read_qos, read_slurm_conf
+from hpcgym.cluster.slurm import ENDING, OtherSetting, Qos, SlurmConf, read_qos, read_slurm_conf
 from hpcgym.cluster.slurm.amounts import minutes_text
 from hpcgym.errors import HpcgymError, HpcgymWarning, warn_caller
 from hpcgym.scheduler.policies.fair_share import FAIR_TREE, FairShare
@@ -26,7 +26,7 @@ from hpcgym.scheduler.slurm_preemption import (
 )
 from hpcgym.scheduler.slurm_quotas import limits_as_quotas
 
-ENDING = ".conf"
+_WITH_QOS = f"{ENDING}:qos="
 _OF_BACKFILL = tuple(each.name for each in fields(SlurmBackfill))
 _WEEK_S = 7 * 86_400
 _CLASSIC = "no_fair_tree"  # the flag of the formula that was the usual one before Slurm 19.05
@@ -41,6 +41,20 @@ _MULTIFACTOR = (
 _BASIC = "priority/basic"
 #: Columns of QOS that say who stops whom, in lower case.
 _STOPPING = ("preempt", "preemptmode", "preemptexempttime")
+
+
+def files_of(name: Any) -> tuple[str, str | None] | None:
+    """Return the slurm.conf that a text names, and the file of QOS behind it; None: it names none.
+
+    >>> files_of("slurm.conf:qos=qos.txt"), files_of("slurm.conf"), files_of("easy")
+    (('slurm.conf', 'qos.txt'), ('slurm.conf', None), None)
+    """
+    if not isinstance(name, str):
+        return None
+    begin, has_qos, qos = name.partition(_WITH_QOS)
+    if has_qos:
+        return begin + ENDING, qos
+    return (name, None) if name.endswith(ENDING) else None
 
 
 def scheduler_of_slurm(path: str | Path, qos: str | Path | None = None) -> Scheduler:

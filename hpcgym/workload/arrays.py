@@ -1,4 +1,4 @@
-"""Arrays that nobody can change."""
+"""Arrays that nobody can change, and what messages call the jobs of their rows."""
 
 from __future__ import annotations
 
