@@ -39,8 +39,8 @@ _MULTIFACTOR = (
     "priorityweightpartition",
 )  # fmt: skip
 _BASIC = "priority/basic"
-#: Columns of QOS that say who stops whom, in lower case.
-_STOPPING = ("preempt", "preemptmode", "preemptexempttime")
+#: Columns of QOS that say who stops whom.
+_STOPPING = ("Preempt", "PreemptMode", "PreemptExemptTime")
 
 
 def files_of(name: Any) -> tuple[str, str | None] | None:
@@ -173,8 +173,7 @@ def _left_of_qos(known: Sequence[Qos], scheduler: Scheduler) -> list[str]:
     """Return what QOS say that is not followed."""
     stops = scheduler.preempts is not None and scheduler.preempts.column == "qos"
     followed = _STOPPING if stops else ()
-    left = limits_as_quotas(known)[1]
-    return [name for name in left if name.rpartition(": ")[2].casefold() not in followed]
+    return [str(one) for one in limits_as_quotas(known)[1] if one.column not in followed]
 
 
 def _not_followed(conf: SlurmConf, scheduler: Scheduler, has_qos: bool = False) -> list[str]:

@@ -23,7 +23,7 @@ _TYPES = ("preempt/none", "preempt/partition_prio", "preempt/qos")
 _MODES = ("off", "cancel", "gang", "requeue", "suspend", "within", "checkpoint")
 _UNLESS_SAID = "requeue"  # what stands for the mode of the slurm.conf
 _EXEMPT = "PreemptExemptTime"
-_NO_GRACE = ("00:00:00", "0")  # GraceTime of QOS unless somebody sets it
+_NO_GRACE = ("", "00:00:00", "0")  # GraceTime of QOS unless somebody sets it
 
 
 def preemption_of_slurm(conf: SlurmConf) -> Preemption | None:
@@ -136,11 +136,8 @@ def stopping_of(
     pairs = tuple((one.name, other) for one in known.values() for other in one.preempts)
     if not pairs:
         raise HpcgymError(f"{path}: no QOS may stop another, for the column Preempt is empty")
-    told: dict[str, list[tuple[str, str]]] = {}  # column -> QOS that may be stopped, and its value
-    for name in dict.fromkeys(other for _, other in pairs if other in known):
-        for column, value in known[name].others.items():
-            told.setdefault(column.casefold(), []).append((name, value))
-    how = {name: _mode_of(value) for name, value in told.get("preemptmode", [])}
+    told = [known[name] for name in dict.fromkeys(other for _, other in pairs if other in known)]
+    how = {one.name: _mode_of(one.preempt_mode) for one in told if one.preempt_mode}
     pairs = tuple(pair for pair in pairs if how.get(pair[1]) != "off")
     if not pairs:
         raise HpcgymError(f"{path}: no QOS may stop another, for the PreemptMode of all is OFF")
@@ -151,15 +148,13 @@ def stopping_of(
             f"{path}: QOS are stopped in several ways, {', '.join(sorted(modes))}: say who stops"
             " whom as 'qos:high>low,cancel'"
         )
-    left = [
-        f"{name}: gracetime" for name, value in told.get("gracetime", []) if value not in _NO_GRACE
-    ]
+    left = [f"{one.name}: GraceTime" for one in told if one.grace_time not in _NO_GRACE]
     mode = next(iter(modes), usual)
     stopped = {name for _, name in pairs}
     times = dict.fromkeys(sorted(stopped), exempt_s) | {
-        name: minutes_text(value, f"{path}: {name}: {_EXEMPT}")
-        for name, value in told.get(_EXEMPT.casefold(), [])
-        if name in stopped
+        one.name: minutes_text(one.preempt_exempt_time, f"{path}: {one.name}: {_EXEMPT}")
+        for one in told
+        if one.preempt_exempt_time and one.name in stopped
     }
     try:
         return Preemption("qos", pairs, mode, _exempt(times.items(), mode)), left

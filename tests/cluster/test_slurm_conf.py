@@ -269,7 +269,9 @@ def test_qos(tmp_path: Path) -> None:
     assert (high.max_tres, high.max_tres_per_user) == ({"cpu": 64}, {"gres/gpu": 4})
     assert (high.max_jobs_per_user, high.max_submitted_per_user) == (10, 50)
     assert high.max_wall_s == 86_400
-    assert high.others == {"GraceTime": "00:00:00", "Flags": "DenyOnLimit"}
+    assert (high.grace_time, high.preempt_mode, high.others) == (
+        "00:00:00", "", {"Flags": "DenyOnLimit"}
+    )  # fmt: skip
     path.write_text("Name|Priority\nnormal\n")
     with pytest.raises(HpcgymError, match=re.escape("line 2: 1 columns; the header has 2")):
         read_qos(path)

@@ -23,6 +23,11 @@ _LIMITS = {
     "grpsubmit": "group_submitted",
 }
 _TRES = {"maxtres": "max_tres", "maxtrespu": "max_tres_per_user", "grptres": "group_tres"}
+_TEXTS = {
+    "preemptmode": "preempt_mode",
+    "preemptexempttime": "preempt_exempt_time",
+    "gracetime": "grace_time",
+}
 #: All columns that sacctmgr has or had, read or not.
 _COLUMNS = (
     "Name", "Priority", "GraceTime", "Preempt", "PreemptExemptTime", "PreemptMode", "Flags", "ID",
@@ -48,7 +53,9 @@ class Qos:
         ``{"cpu": 256, "gres/gpu": 4}``.
     max_wall_s : the longest that a job may ask for [s]; None: no limit.
     preempts : names of the QOS whose jobs it may preempt.
-    others : other columns that hold something: name -> text. Preemption goes by some of them.
+    preempt_mode, preempt_exempt_time, grace_time : how its jobs are stopped, for how long they are
+        not, and how long they go on then; as they are written, "" where nothing is.
+    others : other columns that hold something: name -> text; no simulation follows them.
     """
 
     name: str
@@ -62,6 +69,9 @@ class Qos:
     group_tres: dict[str, int]
     max_wall_s: int | None
     preempts: tuple[str, ...]
+    preempt_mode: str
+    preempt_exempt_time: str
+    grace_time: str
     others: dict[str, str]
 
 
@@ -122,6 +132,7 @@ def _qos(where: str, row: dict[str, str], header: list[str]) -> Qos:
     limits |= {field: tres(column) for column, field in _TRES.items()}
     limits["max_wall_s"] = minutes_text(take("maxwall"), f"{where}: MaxWall")
     preempts = tuple(one for one in take("preempt").split(",") if one)
+    limits |= {field: take(column) for column, field in _TEXTS.items()}
     others = {written[column]: text.strip() for column, text in row.items() if text.strip()}
     return Qos(name, priority or 0, **limits, preempts=preempts, others=others)
 
