@@ -8,17 +8,15 @@ from typing import Any
 
 from hpcgym.baselines.coschedulers import COSCHEDULERS
 from hpcgym.baselines.dispatchers import DISPATCHERS, chooses_nodes
-from hpcgym.errors import HpcgymError, check_choice, unknown
+from hpcgym.errors import HpcgymError, unknown
 from hpcgym.naming import seconds_of
 from hpcgym.scheduler.files import ENDING, read_scheduler
 from hpcgym.scheduler.hold import Hold
 from hpcgym.scheduler.policies.index import POLICIES
 from hpcgym.scheduler.rules import BACKFILL, Scheduler
 from hpcgym.scheduler.slurm_backfill import NAME as OF_SLURM
-from hpcgym.scheduler.slurm_conf import ENDING as SLURM
-from hpcgym.scheduler.slurm_conf import scheduler_of_slurm
+from hpcgym.scheduler.slurm_conf import files_of, scheduler_of_slurm
 
-_WITH_QOS = f"{SLURM}:qos="
 _TYPICAL = Scheduler("saf", backfill_order="spf", policy_estimate="typical-ratio")
 _FAMILY = {
     # no backfilling at all: the strict queue
@@ -72,8 +70,10 @@ def find_scheduler(name: str) -> Scheduler:
         file that cannot be read. Or a rule that there is not, or a value that it cannot have.
     """
     known = {**SCHEDULERS, **COSCHEDULERS}
+    if of_slurm := files_of(name):
+        return scheduler_of_slurm(*of_slurm)
     if is_file(name):
-        return read_scheduler(name) if name.endswith(ENDING) else scheduler_of_slurm(*_files(name))
+        return read_scheduler(name)
     if is_variant(name):
         begin, rules = read_variant(name)
         return find_scheduler(begin).but(**rules)
@@ -95,6 +95,11 @@ def no_scheduler(name: Any, known: Iterable[str], kind: str = "scheduler") -> Hp
     begin, colon, _ = name.partition(":") if isinstance(name, str) else (name, "", "")
     if colon and begin in DISPATCHERS:
         return HpcgymError(f"{name!r}: dispatchers have no variants; give rules by themselves")
+    if colon and files_of(begin):
+        return HpcgymError(
+            f"{name!r}: behind a slurm.conf stands qos=FILE, what sacctmgr -P show qos printed, and"
+            " no rules can; give them by themselves"
+        )
     if colon and is_file(begin):
         return HpcgymError(f"{name!r}: no rules can stand behind a file; give them by themselves")
     if isinstance(begin, str) and begin in BACKFILL:
@@ -112,13 +117,7 @@ def is_scheduler(name: Any) -> bool:
 
 def is_file(name: Any) -> bool:
     """Return whether a text is meant as the file of a scheduler."""
-    return isinstance(name, str) and (name.endswith((ENDING, SLURM)) or _WITH_QOS in name)
-
-
-def _files(name: str) -> tuple[str, str | None]:
-    """Return the slurm.conf of a scheduler, and the file of QOS, if there is one."""
-    begin, has_qos, qos = name.partition(_WITH_QOS)
-    return (begin + SLURM, qos) if has_qos else (name, None)
+    return isinstance(name, str) and (name.endswith(ENDING) or files_of(name) is not None)
 
 
 def is_variant(name: Any) -> bool:
@@ -150,7 +149,8 @@ def read_variant(name: str) -> tuple[str, dict[str, Any]]:
         if rule not in known and str(found.get("backfill", "")).startswith(f"{OF_SLURM}:"):
             found["backfill"] += f",{pair}"  # a setting of it, which says what is wrong with that
             continue
-        check_choice(f"rule in scheduler {name!r}", rule, known)
+        if rule not in known:
+            raise HpcgymError(f"scheduler {name!r}: {unknown('rule', rule, known)}")
         if rule in found:
             raise HpcgymError(f"scheduler {name!r}: {rule} is there twice")
         found[rule] = rule_value(rule, value)

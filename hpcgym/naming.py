@@ -103,6 +103,8 @@ _OTHER_WORDS = {
     "jobid": "job_number",
     "memory": MEMORY,
     "node": UNITS,
+    "processor": "requested_processors",
+    "processors": "requested_processors",
     "ram": MEMORY,
     "runtime": "run_time",
     "task": UNITS,
@@ -209,6 +211,15 @@ def seconds_of(text: str) -> float | None:
         return None
     hours = int(found["days"] or 0) * 24 + int(found["first"] or 0)
     return (hours * 60 + int(found["second"])) * 60 + float(found["third"])
+
+
+def so_many(number: int, total: int) -> str:
+    """Return how many of all jobs something is so of, as a sentence behind that of the first.
+
+    >>> so_many(12, 40), so_many(1, 40)
+    ('. So it is with 12 of 40 jobs', '')
+    """
+    return f". So it is with {number:,} of {total:,} jobs" if number > 1 else ""
 
 
 def duration(seconds: float) -> str:

@@ -223,7 +223,9 @@ def _simulate(
 
     found = []
     loaded = [
-        one.reading.load(workload, None if one.sharing is None else one.sharing.with_codes)
+        one.reading.load(
+            workload, None if one.sharing is None else one.sharing.with_codes, chosen.values()
+        )
         for one in settings
     ]
     grids = [signal.read(jobs, one.machine) for one, jobs in zip(settings, loaded, strict=True)]

@@ -115,7 +115,7 @@ def explain(
     _check_all_or_one(number, by, picture, most, called)
     chosen = {name: options.rules(name, rules.given() | reading.given()) for name in called}
     machine = reading.machine
-    jobs = reading.load(workload)
+    jobs = reading.load(workload, schedulers=chosen.values())
 
     from hpcgym.explanation import explain as explained
     from hpcgym.schedule.provenance import provenance_of
@@ -159,7 +159,8 @@ def _number(job: str) -> int:
     """Return the number of a job."""
     if not (job.isascii() and job.isdecimal()):
         raise HpcgymError(
-            f"--job takes the number of a job, not {job!r}: tasks of arrays have one too"
+            f"--job takes the number of a job, not {job!r}: tasks of arrays have one too, sacct's"
+            " JobIDRaw"
         )
     return int(job)
 

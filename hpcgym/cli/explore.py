@@ -116,7 +116,7 @@ def explored(
     called = scheduler_names(scheduler) or ["easy"]
     chosen = {name: options.rules(name, rules.given() | reading.given()) for name in called}
     machine = reading.machine
-    jobs = reading.load(workload)
+    jobs = reading.load(workload, schedulers=chosen.values())
 
     from hpcgym.simulation.run import simulate
 

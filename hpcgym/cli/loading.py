@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, cast
@@ -15,6 +15,7 @@ from hpcgym.errors import HpcgymError
 
 if TYPE_CHECKING:
     from hpcgym.cluster import Cluster
+    from hpcgym.scheduler.rules import Scheduler
     from hpcgym.workload import Workload
     from hpcgym.workload.io.files import Errors
 
@@ -149,8 +150,8 @@ class MachineReading(PoolReading):
         str,
         typer.Option(
             metavar="raise|drop",
-            help="What to do with a job that does not fit on the empty machine: stop, or drop"
-            " and count it.",
+            help="What to do with a job that does not fit on the empty machine, or that a limit of"
+            " its partition or a quota never lets run: stop, or drop and count it.",
         ),
     ] = "raise"
 
@@ -259,10 +260,17 @@ class PeriodReading(MachineReading):
         ),
     ] = None
 
-    def load(self, source: str, change: Callable[[Workload], Workload] | None = None) -> Workload:
+    def load(
+        self,
+        source: str,
+        change: Callable[[Workload], Workload] | None = None,
+        schedulers: Iterable[Scheduler] = (),
+    ) -> Workload:
         """Return the workload that a command is about, or the part of it.
 
-        ``change`` is applied to the whole of it, before a period is taken.
+        ``change`` is applied to the whole of it, before a period is taken. ``schedulers`` are those
+        that it is for: what they heed is not told as ignored, and what their quotas never let run
+        is refused, or dropped with ``--unfit drop``.
         """
         from hpcgym.progress import working
 
@@ -276,8 +284,10 @@ class PeriodReading(MachineReading):
             raise typer.BadParameter(
                 "an extract, a week or a month", param_hint="'--from' / '--week' / '--month'"
             )
+        chosen = tuple(schedulers)
+        follows = bool(chosen) and all(one.dependencies != "none" for one in chosen)
         with working(f"reading {source}"):
-            workload = self._read(source)
+            workload = self._read(source, follows=follows)
             if change is not None:
                 workload = change(workload)
             for label, number in (("week", self.week), ("month", self.month)):
@@ -285,7 +295,32 @@ class PeriodReading(MachineReading):
                     workload = _period(workload, label, number)
             if self.begin is not None:
                 workload = _of_whole(workload.extract(self.begin, self.end), workload)
+        return self._allowed(_heeded(workload, chosen), chosen)
+
+    def _allowed(self, workload: Workload, schedulers: Iterable[Scheduler]) -> Workload:
+        """Return the jobs that each quota lets run by itself; with ``--unfit drop`` those alone."""
+        from hpcgym.simulation.quotas import check_within, within_quotas
+
+        quotas = [quota for one in schedulers for quota in one.quotas]
+        if self.unfit == "drop":
+            return within_quotas(workload, quotas)
+        try:
+            check_within(workload, quotas)
+        except HpcgymError as error:
+            raise _to_drop(error) from None
         return workload
+
+
+def _heeded(workload: Workload, schedulers: Iterable[Scheduler]) -> Workload:
+    """Return jobs of which throttles of arrays are not counted as not used, if all heed them."""
+    from hpcgym.naming import ARRAY
+    from hpcgym.workload.io.sacct_fields import UNUSED_THROTTLE
+
+    quotas = [[ARRAY in dict(quota.where) for quota in one.quotas] for one in schedulers]
+    if not quotas or not all(map(any, quotas)):
+        return workload
+    left = {k: n for k, n in workload.cleaning.items() if k != UNUSED_THROTTLE}
+    return replace(workload, cleaning=left)
 
 
 def _fitting(workload: Workload, cluster: Cluster | None, drop: bool) -> Workload:
@@ -310,8 +345,14 @@ def _fitting(workload: Workload, cluster: Cluster | None, drop: bool) -> Workloa
     except HpcgymError as error:
         if workload.units is None and (workload.requested_processors < 1).any():
             raise  # those are for --clean
-        raise HpcgymError(f"{error}; --unfit drop drops such jobs, counted") from None
+        raise _to_drop(error) from None
     return workload
+
+
+def _to_drop(error: HpcgymError) -> HpcgymError:
+    """Return an error of jobs that do not fit, with the option that drops them."""
+    told = str(error).partition(": hpcgym.")[0]  # how Python does
+    return HpcgymError(f"{told}; --unfit drop drops such jobs, counted")
 
 
 def _period(workload: Workload, label: str, number: int) -> Workload:

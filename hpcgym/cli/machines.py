@@ -13,6 +13,7 @@ from hpcgym.errors import HpcgymError
 
 if TYPE_CHECKING:
     from hpcgym.cluster import Cluster, Partition
+    from hpcgym.cluster.slurm import OtherSetting
 
 
 class Machines(ExplainedCommand):
@@ -81,9 +82,10 @@ def machines(
 def _print_toml(name: str) -> None:
     """Print a machine as TOML: a ready-made one with its comments, a file as it is understood."""
     from hpcgym.cluster import cluster_toml, find_cluster, machine_names
-    from hpcgym.cluster.files import SLURM, machine_text
+    from hpcgym.cluster.files import machine_text
+    from hpcgym.cluster.slurm import ENDING
 
-    if name.endswith(SLURM):
+    if name.endswith(ENDING):
         typer.echo(_slurm_text(name), nl=False)
         return
     cluster = find_cluster(name)
@@ -105,18 +107,28 @@ def _slurm_text(path: str) -> str:
         lines += [f"# {one.name}: {_limits(one)}" for one in conf.cluster.partitions]
         lines.append("")
     try:
-        followed, others = followed_and_not(conf)
-        told = {"Not of the machine; followed by --scheduler with this file:": followed}
-        told["Followed by no simulation:"] = others
+        found = followed_and_not(conf)
+        with_qos = f"Followed by --scheduler {path}:qos=FILE, what sacctmgr -P show qos printed:"
+        told = {
+            "Not of the machine; followed by --scheduler with this file:": found.by_scheduler,
+            with_qos: found.with_qos,
+            "Followed by no simulation:": found.by_none,
+        }
     except HpcgymError as error:
         lines.append(f"# As a --scheduler the file is refused: {error}\n")
-        told = {"Not of the machine:": list(conf.unfollowed)}
+        told = {"Not of the machine:": list(conf.others)}
     for title, settings in told.items():
         if settings:
             lines.append(f"# {title}")
-            lines += [f"# {one.where}: {one.name}={one.value}" for one in settings]
+            lines += map(_setting, settings)
             lines.append("")
     return "\n".join(lines)
+
+
+def _setting(one: OtherSetting) -> str:
+    """Return a setting as a comment, and what is probably meant by one that is not known."""
+    hint = f" (unknown; did you mean {one.near}?)" if one.near else ""
+    return f"# {one.where}: {one.name}={one.value}{hint}"
 
 
 def _limits(partition: Partition) -> str:
@@ -137,8 +149,6 @@ def _limits(partition: Partition) -> str:
         (bool(denied), f"no account {', '.join(denied)}"),
         (bool(partition.allow_qos), f"QOS {', '.join(partition.allow_qos)}"),
         (partition.priority_tier != 1, f"tier {partition.priority_tier}"),
-        (partition.exclusive, "whole nodes"),
-        (not partition.up, "down"),
     ]
     return ", ".join(text for so, text in told if so)
 

@@ -103,11 +103,11 @@ def replay(
     loaded = reading.load(workload)
 
     from hpcgym.replay import facts_of, replay_on_slurm, table_of
-    from hpcgym.scheduler.slurm_conf import ENDING
+    from hpcgym.scheduler.slurm_conf import files_of
 
     with counting("replaying", len(loaded) + 1) as step:
         # a file of Slurm is given to it as it is
-        rules = scheduler if scheduler.endswith(ENDING) and not given else chosen
+        rules = scheduler if files_of(scheduler) and not given else chosen
         found = replay_on_slurm(loaded, rules, cluster=reading.machine, step=step)
     output.save_schedule(on, found.replayed, output_file)
     if jobs is not None:

@@ -54,9 +54,10 @@ from hpcgym.cluster.nodes import NodeGroup
 from hpcgym.cluster.partitions import Partition, nodes_of_text, text_of_nodes
 from hpcgym.cluster.pool import Cluster, Usual
 from hpcgym.cluster.power import Level, NodePower
+from hpcgym.cluster.slurm import ENDING as SLURM
 from hpcgym.cluster.slurm import read_slurm_conf
 from hpcgym.errors import HpcgymError, HpcgymWarning, unknown, warn_caller
-from hpcgym.files import toml_file, toml_of
+from hpcgym.files import head_of, toml_file, toml_of
 from hpcgym.naming import CORE, MEGABYTES, MEMORY, megabytes, near_name
 
 # what tables are as attributes
@@ -66,8 +67,6 @@ _POWER = "power"
 _SOCKETS = "sockets"
 # nodes, sockets of each, cores of each: a number may be missing, to be told so
 _EQUAL_NODES = re.compile(r"-?\d*(x-?\d*)+", re.IGNORECASE)
-#: How the name of a slurm.conf ends.
-SLURM = ".conf"
 _Made = TypeVar("_Made", NodePower, Level, Partition)
 
 
@@ -187,18 +186,33 @@ def find_cluster(source: str | os.PathLike[str] | Cluster) -> Cluster:
     if path.suffix == SLURM:
         return _of_slurm(path)
     if path.suffix == ".toml" or len(path.parts) > 1 or is_file:
-        return read_cluster(path)
+        return _of_toml(path, is_file)
     if _EQUAL_NODES.fullmatch(name):
         return _equal_nodes(name)
     raise HpcgymError(unknown("machine", str(source), known, "a TOML file, or such as 100x2x24"))
 
 
+def _of_toml(path: Path, is_file: bool) -> Cluster:
+    """Return the machine of a TOML file; of another file say what it probably is."""
+    try:
+        return read_cluster(path)
+    except HpcgymError as error:
+        if not is_file or path.suffix == ".toml":
+            raise
+        begin = head_of(path).decode("utf-8", "replace")
+        if re.search(r"^\s*(NodeName|PartitionName)\s*=", begin, re.IGNORECASE | re.MULTILINE):
+            raise HpcgymError(f"{error}; the name of a file of Slurm must end in .conf") from None
+        if "|" in begin.partition("\n")[0]:
+            raise HpcgymError(f"{error}; it is a table, and no machine") from None
+        raise
+
+
 def _of_slurm(path: Path) -> Cluster:
     """Return the machine of a slurm.conf; warn of what it says that is not of the machine."""
     conf = read_slurm_conf(path)
-    if conf.unfollowed:
+    if conf.others:
         warn_caller(
-            f"{path}: settings that are not of the machine: {len(conf.unfollowed)}; hpcgym machines"
+            f"{path}: settings that are not of the machine: {len(conf.others)}; hpcgym machines"
             f" {path} names them, and those that --scheduler {path} follows",
             HpcgymWarning,
         )

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.errors import HpcgymError
+from hpcgym.errors import HpcgymError, check_whole
 from hpcgym.explanation.delays import beside, can_repeat, delays
 from hpcgym.explanation.reasons import kept_by_quotas, rights, suspended_for, waited_for
 from hpcgym.explanation.story import Facts, moves, story
-from hpcgym.explanation.watching import Moment, Pass, can_watch, said_before, watch
+from hpcgym.explanation.watching import Moment, Pass, can_watch, said_before, watch, why_not_watched
 from hpcgym.files.plain import plain
 from hpcgym.progress import silence
 from hpcgym.schedule.result import Result
@@ -101,8 +101,9 @@ def explain(
 
     Raises
     ------
-    HpcgymError : no job of that number.
+    HpcgymError : no job of that number, or something that is no number.
     """
+    job = check_whole("job", job, 0)
     row = _row(result.workload, job)
     rows = beside(result, row)
     most = MOST if most is None else most
@@ -121,7 +122,8 @@ def explain(
         given = result.given.submit_time[_row(result.given, job)]
         later = int(result.workload.submit_time[row] - given)
     moved = moves(result, row, passes)
-    told = Facts(facts, later, runs, spent, quotas, others, moved, _order(result))
+    order, unwatched = _order(result), why_not_watched(result)
+    told = Facts(facts, later, runs, spent, quotas, others, moved, order, unwatched)
     return Explanation(job, story(told), facts, spent, _passes(result, passes), others)
 
 
@@ -133,7 +135,9 @@ def _row(workload: Workload, job: int) -> int:
         span = f"; its jobs are {numbers.min()} to {numbers.max()}" if len(numbers) else ""
         dropped = sum(n for reason, n in workload.cleaning.items() if reason.startswith("dropped"))
         gone = f", and {dropped:,} lines or jobs were dropped when it was read" if dropped else ""
-        raise HpcgymError(f"{workload.name} has no job {job}{span}{gone}")
+        of = numbers[workload.array == job].tolist()
+        tasks = f"; {job} is an array, whose tasks are jobs {min(of)} to {max(of)}" if of else ""
+        raise HpcgymError(f"{workload.name} has no job {job}{tasks or span}{gone}")
     return int(rows[-1])
 
 

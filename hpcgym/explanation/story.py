@@ -51,6 +51,7 @@ class Facts(NamedTuple):
     others: pd.DataFrame
     moves: Moves | None
     order: str
+    unwatched: str  # why the passes cannot be made again, if they cannot
 
 
 def moves(result: Result, job: int, passes: Sequence[Pass]) -> Moves | None:
@@ -101,11 +102,7 @@ def story(told: Facts) -> list[str]:
         which = _which_quotas(told.quotas) if name == "quota" else ""
         lines.append(f"It waited for {duration(seconds)} {REASONS[name]}{which}{share}.")
     if not told.waited_for:
-        lines.append(
-            "What it waited for is told of schedules on pools and nodes alone: not around windows,"
-            " under limits or quotas of submitted jobs, where jobs follow or stop others or share"
-            " nodes, nor of dispatchers."
-        )
+        lines.append(f"What it waited for is not told {told.unwatched or 'of such schedules'}.")
     lines += _of_the_queue(told)
     lines += filter(None, _of_others(told))
     return lines

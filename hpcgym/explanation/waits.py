@@ -10,7 +10,14 @@ from numpy.typing import NDArray
 
 from hpcgym.errors import HpcgymError, check_choice
 from hpcgym.explanation.reasons import REASONS, needs_of_nodes, reasons_at
-from hpcgym.explanation.watching import can_watch, exceeding, moment_of, queued, said_before, unseen
+from hpcgym.explanation.watching import (
+    exceeding,
+    moment_of,
+    queued,
+    said_before,
+    unseen,
+    why_not_watched,
+)
 from hpcgym.naming import NAMED
 from hpcgym.progress import silence
 from hpcgym.schedule.result import Result
@@ -59,12 +66,11 @@ def waits(result: Result, progress: Callable[[int, int], None] = silence) -> pd.
     """
     import pandas as pd
 
-    if not can_watch(result) or result.workload.initial is not None:
-        raise HpcgymError(
-            "what all jobs waited for can be told of schedules on pools and nodes, from an empty"
-            " machine; not under limits, around windows, under quotas of submitted jobs, where jobs"
-            " follow or stop others or share nodes, or nodes fail, nor of dispatchers"
-        )
+    why = why_not_watched(result)
+    if not why and result.workload.initial is not None:
+        why = "of an extract, whose first jobs waited before it begins"
+    if why:
+        raise HpcgymError(f"what all jobs waited for is not told {why}")
     seconds = np.zeros((len(result.start), len(REASONS)), np.int64)
     with said_before():
         simulation, _ = again(result)

@@ -65,16 +65,32 @@ class Pass(NamedTuple):
 
 
 def can_watch(result: Result) -> bool:
-    """Return whether the passes of a schedule can be made again, one at a time.
+    """Return whether the passes of a schedule can be made again, one at a time."""
+    return not why_not_watched(result)
+
+
+def why_not_watched(result: Result) -> str:
+    """Return why the passes of a schedule cannot be made again, in words; nothing if they can.
 
     They can on pools and on nodes of their own under an order of the queue; not under limits, where
     jobs share nodes, where nodes fail, around windows, where jobs follow or stop others, where
     quotas say when jobs are submitted, or where a dispatcher or a function says what starts.
     """
-    others = (result.limits, result.coschedule, result.interrupted, result.dispatcher)
     rules = result.scheduler
-    outside = result.outside or callable(rules.policy) or rules.windows
-    return all(other is None for other in others) and not outside and not rules.moves_submissions
+    stopped = result.interrupted is not None
+    reasons = {
+        "under limits of power or energy": result.limits is not None,
+        "where jobs share nodes": result.coschedule is not None,
+        "where jobs may stop others (preemption)": stopped and rules.preemption is not None,
+        "where nodes fail": stopped,
+        "where a dispatcher says what starts": result.dispatcher is not None,
+        "where the order of the queue came from outside": result.outside,
+        "where a function orders the queue": callable(rules.policy),
+        "around maintenance windows": bool(rules.windows),
+        "where jobs follow others (dependencies)": rules.dependencies != "none",
+        "under quotas of submitted jobs": rules.moves_submissions,
+    }
+    return next((reason for reason, holds in reasons.items() if holds), "")
 
 
 @contextmanager

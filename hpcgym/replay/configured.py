@@ -17,8 +17,7 @@ def is_aged(conf: SlurmConf) -> bool:
 
     Then the order of the file drives it, as any policy does.
     """
-    of_type = conf.scheduling.get("prioritytype", "").casefold()
-    return of_type != "priority/basic" and _weight(conf, "priorityweightage") > 0
+    return conf.said("prioritytype") != "priority/basic" and _weight(conf, "priorityweightage") > 0
 
 
 def settings_of(conf: SlurmConf) -> dict[str, str]:

@@ -29,7 +29,7 @@ from hpcgym.replay.records import Record
 from hpcgym.schedule.places import Allocation
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.rules import Scheduler
-from hpcgym.scheduler.slurm_conf import ENDING as CONF
+from hpcgym.scheduler.slurm_conf import files_of
 from hpcgym.simulation.run import simulate
 from hpcgym.validation.validate import validate_schedule
 from hpcgym.workload import Workload
@@ -89,8 +89,8 @@ def replay_on_slurm(
         machine which is not empty.
     ScheduleError : Slurm's schedule is none, such as one that uses too many processors.
     """
-    rules = find_scheduler(scheduler) if isinstance(scheduler, str) else scheduler
     conf = read_slurm_conf(scheduler) if _is_conf(scheduler) else None
+    rules = find_scheduler(scheduler) if isinstance(scheduler, str) else scheduler
     settings = scheduling_of(rules) if conf is None else settings_of(conf)
     machine = _machine(workload, conf, cluster)
     cores = cores_of(machine)
@@ -113,8 +113,18 @@ def replay_on_slurm(
 
 
 def _is_conf(scheduler: Scheduler | str) -> TypeGuard[str]:
-    """Return whether a scheduler is a slurm.conf, which Slurm itself can be given."""
-    return isinstance(scheduler, str) and scheduler.endswith(CONF)
+    """Return whether a scheduler is a slurm.conf, which Slurm itself can be given.
+
+    Raises
+    ------
+    HpcgymError : a file of QOS stands behind it.
+    """
+    files = files_of(scheduler)
+    if files is not None and files[1] is not None:
+        raise HpcgymError(
+            "a replay on Slurm has no database of QOS: leave :qos= and the file behind it out"
+        )
+    return files is not None
 
 
 def _machine(

@@ -6,10 +6,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
+from typing import Any, NamedTuple
 
-from hpcgym.cluster.slurm import Qos, SlurmConf, read_qos, read_slurm_conf
+from hpcgym.cluster.slurm import ENDING, OtherSetting, Qos, SlurmConf, read_qos, read_slurm_conf
 from hpcgym.cluster.slurm.amounts import minutes_text
-from hpcgym.cluster.slurm.settings import Unfollowed
 from hpcgym.errors import HpcgymError, HpcgymWarning, warn_caller
 from hpcgym.scheduler.policies.fair_share import FAIR_TREE, FairShare
 from hpcgym.scheduler.preemption import MODES
@@ -26,7 +26,7 @@ from hpcgym.scheduler.slurm_preemption import (
 )
 from hpcgym.scheduler.slurm_quotas import limits_as_quotas
 
-ENDING = ".conf"
+_WITH_QOS = f"{ENDING}:qos="
 _OF_BACKFILL = tuple(each.name for each in fields(SlurmBackfill))
 _WEEK_S = 7 * 86_400
 _CLASSIC = "no_fair_tree"  # the flag of the formula that was the usual one before Slurm 19.05
@@ -39,8 +39,22 @@ _MULTIFACTOR = (
     "priorityweightpartition",
 )  # fmt: skip
 _BASIC = "priority/basic"
-#: Columns of QOS that say who stops whom, in lower case.
-_STOPPING = ("preempt", "preemptmode", "preemptexempttime")
+#: Columns of QOS that say who stops whom.
+_STOPPING = ("Preempt", "PreemptMode", "PreemptExemptTime")
+
+
+def files_of(name: Any) -> tuple[str, str | None] | None:
+    """Return the slurm.conf that a text names, and the file of QOS behind it; None: it names none.
+
+    >>> files_of("slurm.conf:qos=qos.txt"), files_of("slurm.conf"), files_of("easy")
+    (('slurm.conf', 'qos.txt'), ('slurm.conf', None), None)
+    """
+    if not isinstance(name, str):
+        return None
+    begin, has_qos, qos = name.partition(_WITH_QOS)
+    if has_qos:
+        return begin + ENDING, qos
+    return (name, None) if name.endswith(ENDING) else None
 
 
 def scheduler_of_slurm(path: str | Path, qos: str | Path | None = None) -> Scheduler:
@@ -70,51 +84,78 @@ def scheduler_of_slurm(path: str | Path, qos: str | Path | None = None) -> Sched
         known = [] if qos is None else read_qos(qos)
         scheduler = _rules(conf, known, qos)
     except HpcgymError as error:
-        raise HpcgymError(f"{path}: {error}") from None
+        places = tuple(f"{place}: " for place in conf.where.values())
+        named = str(error).startswith(places)
+        raise HpcgymError(str(error) if named else f"{path}: {error}") from None
     left = _not_followed(conf, scheduler, bool(known))
     if left_of_qos := _left_of_qos(known, scheduler):
         warn_caller(f"{qos}: not followed: {', '.join(left_of_qos)}", HpcgymWarning)
     if left:
-        of_qos = conf.scheduling.get("preempttype", "").casefold() == "preempt/qos"
-        more = qos is None and (of_qos or "PriorityWeightQOS" in left)
+        more = qos is None and (_stops_by_qos(conf) or "PriorityWeightQOS" in left)
         hint = f". {path}:qos=FILE takes what sacctmgr -P show qos printed" if more else ""
         text = f"{path}: not followed: {', '.join(dict.fromkeys(left))}{hint}"
         warn_caller(text, HpcgymWarning)
     return scheduler
 
 
-def followed_and_not(conf: SlurmConf) -> tuple[list[Unfollowed], list[Unfollowed]]:
-    """Return the settings that are not of the machine: those of the scheduler, and all others.
+class Followed(NamedTuple):
+    """The settings of a slurm.conf that are not of the machine, by who goes by them.
 
-    Of SchedulerParameters each of the two has its own.
+    Attributes
+    ----------
+    by_scheduler : those that the file follows as a scheduler.
+    with_qos : those that it follows beside a file of QOS.
+    by_none : all others.
+    """
+
+    by_scheduler: list[OtherSetting]
+    with_qos: list[OtherSetting]
+    by_none: list[OtherSetting]
+
+
+def followed_and_not(conf: SlurmConf) -> Followed:
+    """Return the settings that are not of the machine, by who goes by them.
+
+    Of SchedulerParameters each has its own.
 
     Raises
     ------
     HpcgymError : a value that cannot be, so that the file is no scheduler.
     """
     left = _not_followed(conf, _rules(conf))
-    followed: list[Unfollowed] = []
-    others: list[Unfollowed] = []
-    for one in conf.unfollowed:
-        if one.name.casefold() != "schedulerparameters":
-            (others if one.name in left else followed).append(one)
+    found = Followed([], [], [])
+    for one in conf.others:
+        if one.of or not one.is_called("schedulerparameters"):
+            if one.name not in left:
+                found.by_scheduler.append(one)
+            else:
+                (found.with_qos if _needs_qos(one, conf) else found.by_none).append(one)
             continue
-        for found, is_left in ((followed, False), (others, True)):
+        for settings, is_left in ((found.by_scheduler, False), (found.by_none, True)):
             parts = [
                 f"{name}={value}" if value else name
                 for name, value in conf.parameters.items()
                 if (f"SchedulerParameters {name}" in left) == is_left
             ]
-            found += [one._replace(value=",".join(parts))] if parts else []
-    return followed, others
+            settings += [one._replace(value=",".join(parts))] if parts else []
+    return found
+
+
+def _needs_qos(one: OtherSetting, conf: SlurmConf) -> bool:
+    """Tell whether a setting is followed if a file of QOS is given beside the slurm.conf."""
+    if one.of:
+        return False
+    stops = _stops_by_qos(conf) and mode_of_slurm(conf) in MODES
+    by_priority = one.is_called("priorityweightqos") and _priority_type(conf) != _BASIC
+    return by_priority or (stops and one.is_called(*FOLLOWED))
 
 
 def _rules(conf: SlurmConf, known: Sequence[Qos] = (), of: str | Path | None = None) -> Scheduler:
     """Return the scheduler; with the QOS ``known``, ``of`` a file."""
     policy, fair_share = _order(conf, known)
     preemption = preemption_of_slurm(conf)
-    kind, mode = conf.scheduling.get("preempttype", ""), mode_of_slurm(conf)
-    if kind.casefold() == "preempt/qos" and mode in MODES and any(one.preempts for one in known):
+    mode = mode_of_slurm(conf)
+    if _stops_by_qos(conf) and mode in MODES and any(one.preempts for one in known):
         assert of is not None
         preemption = stopping_of(known, of, mode, exempt_of_slurm(conf))[0]
     return Scheduler(
@@ -123,12 +164,16 @@ def _rules(conf: SlurmConf, known: Sequence[Qos] = (), of: str | Path | None = N
     )  # fmt: skip
 
 
+def _stops_by_qos(conf: SlurmConf) -> bool:
+    """Tell whether the QOS of jobs say who stops whom."""
+    return conf.said("preempttype") == "preempt/qos"
+
+
 def _left_of_qos(known: Sequence[Qos], scheduler: Scheduler) -> list[str]:
     """Return what QOS say that is not followed."""
-    stops = str(scheduler.preemption).startswith("qos:")
+    stops = scheduler.preempts is not None and scheduler.preempts.column == "qos"
     followed = _STOPPING if stops else ()
-    left = limits_as_quotas(known)[1]
-    return [name for name in left if name.rpartition(": ")[2].casefold() not in followed]
+    return [str(one) for one in limits_as_quotas(known)[1] if one.column not in followed]
 
 
 def _not_followed(conf: SlurmConf, scheduler: Scheduler, has_qos: bool = False) -> list[str]:
@@ -145,83 +190,85 @@ def _not_followed(conf: SlurmConf, scheduler: Scheduler, has_qos: bool = False) 
         known = _flags(conf) <= {_CLASSIC, "fair_tree"}
         followed += (*_MULTIFACTOR, *(["priorityflags"] if known else []))
         followed += ("priorityweightqos",) if has_qos else ()
-    keys = ("prioritytier", "priorityjobfactor")
-    said = [
-        one
-        for one in conf.unfollowed
-        if one.name.casefold() not in followed and one.name.casefold().split(": ")[-1] not in keys
-    ]
+    said = [one for one in conf.others if not _is_followed(one, followed)]
     if stops:
-        said = [one for one in said if not _of_preemption(one, spared(conf))]
+        said = [one for one in said if not _of_preemption(one, conf)]
     return left + sorted(one.name for one in said)
 
 
-def _of_preemption(one: Unfollowed, safe: set[str]) -> bool:
+def _is_followed(one: OtherSetting, followed: tuple[str, ...]) -> bool:
+    """Tell whether a setting is one of some that are followed, or of partitions and followed."""
+    return one.is_called(*(("prioritytier", "priorityjobfactor") if one.of else followed))
+
+
+def _of_preemption(one: OtherSetting, conf: SlurmConf) -> bool:
     """Return whether a setting is followed where jobs stop others."""
-    name, value = one.name.casefold(), one.value.casefold()
-    if name == "preemptparameters":
-        return value in YOUNGEST_FIRST
-    partition, _, key = one.name.rpartition(": ")
-    return name in FOLLOWED or (key.casefold() == "preemptmode" and partition in safe)
+    if one.of:  # by QOS Slurm does not go by the modes of partitions
+        return one.is_called("preemptmode") and one.of in spared(conf) and not _stops_by_qos(conf)
+    if one.is_called("preemptparameters"):
+        return one.value.casefold() in YOUNGEST_FIRST
+    return one.is_called(*FOLLOWED)
 
 
 def _backfill(conf: SlurmConf) -> str:
     """Return the way to back-fill."""
-    kind = conf.scheduling.get("schedulertype", "sched/backfill").casefold()
+    kind = conf.said("schedulertype")
     if kind == "sched/builtin" or conf.parameters.get("bf_interval") == "-1":
         return "none"
     if kind != "sched/backfill":
-        raise HpcgymError(f"SchedulerType={kind}: known are sched/backfill and sched/builtin")
+        text = f"SchedulerType={kind}: known are sched/backfill and sched/builtin"
+        raise conf.wrong("schedulertype", text)
     given = [f"{name}={conf.parameters[name]}" for name in _OF_BACKFILL if name in conf.parameters]
-    return str(SlurmBackfill.parse(":".join(["slurm", "+".join(given)] if given else ["slurm"])))
+    text = ":".join(["slurm", "+".join(given)] if given else ["slurm"])
+    try:
+        return str(SlurmBackfill.parse(text))
+    except HpcgymError as error:
+        told = str(error).removeprefix("backfill: ")
+        raise conf.wrong("schedulerparameters", f"SchedulerParameters: {told}") from None
 
 
 def _order(conf: SlurmConf, known: Sequence[Qos]) -> tuple[str, FairShare | None]:
     """Return the order of the queue, and what fair share needs; with the priorities of QOS."""
-    said = conf.scheduling
     kind = _priority_type(conf)
     if kind == _BASIC:
         return _with_partitions(conf, [], 0, 0) or "fcfs", None
     if kind != "priority/multifactor":
-        raise HpcgymError(f"PriorityType={kind}: known are {_BASIC} and priority/multifactor")
-    age = _seconds(said.get("prioritymaxage"), "PriorityMaxAge") or math.inf
+        text = f"PriorityType={kind}: known are {_BASIC} and priority/multifactor"
+        raise conf.wrong("prioritytype", text)
+    age = _seconds(conf, "PriorityMaxAge") or math.inf
     size = f"processors / {conf.cluster.processors}"
-    if said.get("priorityfavorsmall", "no").casefold() == "yes":
+    if conf.said("priorityfavorsmall") == "yes":
         size = f"(1 - {size})"
     factors = {
         "PriorityWeightAge": f"min(wait / {age}, 1)",
         "PriorityWeightJobSize": size,
         "PriorityWeightFairshare": "fairshare",
     }
-    weights = {name: _weight(name, said.get(name.casefold(), "0")) for name in factors}
+    weights = {name: _weight(conf, name) for name in factors}
     if age == math.inf:  # it never counts
         weights["PriorityWeightAge"] = 0
     terms = [f"{weights[name]} * {factor}" for name, factor in factors.items() if weights[name]]
-    weights["PriorityWeightQOS"] = _weight(
-        "PriorityWeightQOS", said.get("priorityweightqos", "0") if known else "0"
-    )
+    weights["PriorityWeightQOS"] = _weight(conf, "PriorityWeightQOS") if known else 0
     terms += _of_qos(known, weights["PriorityWeightQOS"])
-    of_partitions = _weight("PriorityWeightPartition", said.get("priorityweightpartition", "0"))
+    of_partitions = _weight(conf, "PriorityWeightPartition")
     policy = _with_partitions(conf, terms, of_partitions, sum(weights.values())) or "fcfs"
     if not weights["PriorityWeightFairshare"]:
         return policy, None
-    half = said.get("prioritydecayhalflife")
-    forgets = _seconds(half, "PriorityDecayHalfLife") or math.inf
+    forgets = _seconds(conf, "PriorityDecayHalfLife") or math.inf
     if _CLASSIC not in _flags(conf):
         return policy, FairShare(half_life_s=forgets, formula=FAIR_TREE)
-    damping = _weight("FairShareDampeningFactor", said.get("fairsharedampeningfactor", "1"))
+    damping = _weight(conf, "FairShareDampeningFactor", "1")
     return policy, FairShare(half_life_s=forgets, damping=damping)
 
 
 def _priority_type(conf: SlurmConf) -> str:
     """Return PriorityType, in lower case."""
-    return conf.scheduling.get("prioritytype", "priority/multifactor").casefold()
+    return conf.said("prioritytype")
 
 
 def _flags(conf: SlurmConf) -> set[str]:
     """Return PriorityFlags, in lower case."""
-    said = conf.scheduling.get("priorityflags", "").casefold()
-    return {flag.strip() for flag in said.split(",")} - {""}
+    return {flag.strip() for flag in conf.said("priorityflags").split(",")} - {""}
 
 
 def _with_partitions(conf: SlurmConf, terms: list[str], weight: int, most: int) -> str:
@@ -255,13 +302,19 @@ def _of_qos(known: Sequence[Qos], weight: int) -> list[str]:
     return [f"{number:.15g} * (queue == {name!r})" for name, number in numbers.items() if number]
 
 
-def _seconds(text: str | None, name: str) -> int | None:
+def _seconds(conf: SlurmConf, name: str) -> int | None:
     """Return a time of Slurm in seconds, a week where there is none; None: no end."""
-    return _WEEK_S if text is None else minutes_text(text, name)
+    text = conf.scheduling.get(name.casefold())
+    try:
+        return _WEEK_S if text is None else minutes_text(text, name)
+    except HpcgymError as error:
+        raise conf.wrong(name.casefold(), str(error)) from None
 
 
-def _weight(name: str, text: str) -> int:
+def _weight(conf: SlurmConf, name: str, usual: str = "0") -> int:
     """Return a whole number of at least 0."""
+    text = conf.scheduling.get(name.casefold(), usual)
     if not (text.isascii() and text.isdigit()):
-        raise HpcgymError(f"{name} must be a whole number, not {text!r}")
+        problem = f"{name} must be a whole number of at least 0, not {text!r}"
+        raise conf.wrong(name.casefold(), problem)
     return int(text)

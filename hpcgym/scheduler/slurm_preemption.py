@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from hpcgym.cluster.slurm import read_qos
 from hpcgym.cluster.slurm.amounts import minutes_text
-from hpcgym.errors import HpcgymError, HpcgymWarning, warn_caller
+from hpcgym.errors import HpcgymError, HpcgymWarning, nearest, warn_caller
 from hpcgym.scheduler.preemption import MODES, Preemption, by_tier
 from hpcgym.scheduler.slurm_quotas import limits_of
 
@@ -19,10 +19,11 @@ if TYPE_CHECKING:
 FOLLOWED = ("preempttype", "preemptmode", "preemptexempttime")
 #: Values of them, and of SchedulerParameters, that are: within a tier the youngest go first.
 YOUNGEST_FIRST = ("youngest_first", "preempt_youngest_first")
-_OF_PARTITION = ": preemptmode"
-_USUAL = "requeue"  # what stands for the mode of the slurm.conf
+_TYPES = ("preempt/none", "preempt/partition_prio", "preempt/qos")
+_MODES = ("off", "cancel", "gang", "requeue", "suspend", "within", "checkpoint")
+_UNLESS_SAID = "requeue"  # what stands for the mode of the slurm.conf
 _EXEMPT = "PreemptExemptTime"
-_NO_GRACE = ("00:00:00", "0")  # GraceTime of QOS unless somebody sets it
+_NO_GRACE = ("", "00:00:00", "0")  # GraceTime of QOS unless somebody sets it
 
 
 def preemption_of_slurm(conf: SlurmConf) -> Preemption | None:
@@ -36,13 +37,14 @@ def preemption_of_slurm(conf: SlurmConf) -> Preemption | None:
     Raises
     ------
     HpcgymError : ``PreemptMode=SUSPEND``, which Slurm does not start with: GANG lets suspended jobs
-        go on (the same; "PreemptMode=SUSPEND requires GANG too"); or an exempt time that is none.
+        go on (the same; "PreemptMode=SUSPEND requires GANG too"); a type or a mode that is none, or
+        an exempt time.
     """
-    said = conf.scheduling
-    if said.get("preemptmode", "").casefold() == "suspend":
-        raise HpcgymError("PreemptMode=SUSPEND: Slurm refuses it without GANG; write SUSPEND,GANG")
+    kind = conf.said("preempttype")
+    if kind not in _TYPES:
+        raise conf.wrong("preempttype", f"PreemptType={kind}: {nearest(kind, _TYPES)}")
+    _check_modes(conf)
     mode = mode_of_slurm(conf)
-    kind = said.get("preempttype", "preempt/none").casefold()
     if kind != "preempt/partition_prio" or mode not in MODES:
         return None
     safe = spared(conf)
@@ -54,9 +56,25 @@ def preemption_of_slurm(conf: SlurmConf) -> Preemption | None:
     return Preemption("partition", pairs, mode, _exempt([(b, seconds) for _, b in pairs], mode))
 
 
+def _check_modes(conf: SlurmConf) -> None:
+    """Refuse modes of the file, or of its partitions, that Slurm does not have."""
+    told = {"PreemptMode": conf.said("preemptmode")}
+    told |= {f"partition {name!r}: PreemptMode": v for name, v in conf.preempt_modes.items()}
+    for name, value in told.items():
+        for mode in (part.strip().casefold() for part in value.split(",")):
+            if mode not in _MODES:
+                setting = "preemptmode" if name == "PreemptMode" else ""
+                raise conf.wrong(setting, f"{name}={value}: {nearest(mode, _MODES)}")
+    if conf.said("preemptmode") == "suspend":
+        text = "PreemptMode=SUSPEND: Slurm refuses it without GANG; write SUSPEND,GANG"
+        raise conf.wrong("preemptmode", text)
+
+
 def exempt_of_slurm(conf: SlurmConf) -> int | None:
     """Return for how long runs are exempt [s] unless their QOS says otherwise; None: not at all."""
-    return minutes_text(conf.scheduling.get(_EXEMPT.casefold(), ""), _EXEMPT)
+    name = _EXEMPT.casefold()
+    place = f"{conf.where[name]}: " if name in conf.where else ""
+    return minutes_text(conf.scheduling.get(name, ""), f"{place}{_EXEMPT}")
 
 
 def _exempt(times: Iterable[tuple[str, int | None]], mode: str) -> tuple[tuple[str, int], ...]:
@@ -67,7 +85,7 @@ def _exempt(times: Iterable[tuple[str, int | None]], mode: str) -> tuple[tuple[s
 
 def mode_of_slurm(conf: SlurmConf) -> str:
     """Return PreemptMode as a mode, in lower case; it is none of MODES if no job stops another."""
-    return _mode_of(conf.scheduling.get("preemptmode", "off"))
+    return _mode_of(conf.said("preemptmode"))
 
 
 def _mode_of(value: str) -> str:
@@ -78,11 +96,7 @@ def _mode_of(value: str) -> str:
 
 def spared(conf: SlurmConf) -> set[str]:
     """Return the partitions whose jobs nobody stops."""
-    return {
-        one.name[: -len(_OF_PARTITION)]
-        for one in conf.unfollowed
-        if one.name.casefold().endswith(_OF_PARTITION) and one.value.casefold() == "off"
-    }
+    return {name for name, mode in conf.preempt_modes.items() if mode.casefold() == "off"}
 
 
 def preemption_of_qos(path: str | os.PathLike[str]) -> Preemption:
@@ -103,7 +117,7 @@ def preemption_of_qos(path: str | os.PathLike[str]) -> Preemption:
     HpcgymWarning : times for which jobs that are stopped run on; limits, which are quotas.
     """
     found = read_qos(path)
-    preemption, left = stopping_of(found, path, _USUAL)
+    preemption, left = stopping_of(found, path, _UNLESS_SAID)
     left += [f"{one.name}: {limit}" for one in found for limit in limits_of(one)]
     if left:
         warn_caller(f"{path}: not followed by preemption: {', '.join(left)}", HpcgymWarning)
@@ -122,11 +136,8 @@ def stopping_of(
     pairs = tuple((one.name, other) for one in known.values() for other in one.preempts)
     if not pairs:
         raise HpcgymError(f"{path}: no QOS may stop another, for the column Preempt is empty")
-    told: dict[str, list[tuple[str, str]]] = {}  # column -> QOS that may be stopped, and its value
-    for name in dict.fromkeys(other for _, other in pairs if other in known):
-        for column, value in known[name].others.items():
-            told.setdefault(column.casefold(), []).append((name, value))
-    how = {name: _mode_of(value) for name, value in told.get("preemptmode", [])}
+    told = [known[name] for name in dict.fromkeys(other for _, other in pairs if other in known)]
+    how = {one.name: _mode_of(one.preempt_mode) for one in told if one.preempt_mode}
     pairs = tuple(pair for pair in pairs if how.get(pair[1]) != "off")
     if not pairs:
         raise HpcgymError(f"{path}: no QOS may stop another, for the PreemptMode of all is OFF")
@@ -137,15 +148,13 @@ def stopping_of(
             f"{path}: QOS are stopped in several ways, {', '.join(sorted(modes))}: say who stops"
             " whom as 'qos:high>low,cancel'"
         )
-    left = [
-        f"{name}: gracetime" for name, value in told.get("gracetime", []) if value not in _NO_GRACE
-    ]
+    left = [f"{one.name}: GraceTime" for one in told if one.grace_time not in _NO_GRACE]
     mode = next(iter(modes), usual)
     stopped = {name for _, name in pairs}
     times = dict.fromkeys(sorted(stopped), exempt_s) | {
-        name: minutes_text(value, f"{path}: {name}: {_EXEMPT}")
-        for name, value in told.get(_EXEMPT.casefold(), [])
-        if name in stopped
+        one.name: minutes_text(one.preempt_exempt_time, f"{path}: {one.name}: {_EXEMPT}")
+        for one in told
+        if one.preempt_exempt_time and one.name in stopped
     }
     try:
         return Preemption("qos", pairs, mode, _exempt(times.items(), mode)), left

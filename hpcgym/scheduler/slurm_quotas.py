@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from pathlib import Path
+from typing import NamedTuple
 
 from hpcgym.cluster.slurm import Qos, read_qos
 from hpcgym.errors import HpcgymError, HpcgymWarning, warn_caller
@@ -13,7 +14,7 @@ from hpcgym.naming import ARRAY
 from hpcgym.scheduler.quotas import Quota
 from hpcgym.workload.io.sacct import is_sacct, throttles
 
-#: What no simulation follows, in the words of sacctmgr.
+#: What quotas do not follow, in the words of sacctmgr; preemption goes by the last.
 _LEFT = {
     "max_tres": "MaxTRES",
     "max_wall_s": "MaxWall",
@@ -27,8 +28,24 @@ _OF_JOBS = {
     "group_submitted": "GrpSubmit",
 }
 _TRES = {"max_tres_per_user": "MaxTRESPU", "group_tres": "GrpTRES"}
-#: What these columns have unless somebody sets them.
-_USUAL = {"gracetime": "00:00:00", "preemptmode": "cluster", "usagefactor": "1.000000"}
+#: What says how jobs are stopped, and what it says unless somebody sets it.
+_STOPPING = {
+    "grace_time": ("GraceTime", ("", "00:00:00")),
+    "preempt_mode": ("PreemptMode", ("", "cluster")),
+    "preempt_exempt_time": ("PreemptExemptTime", ("",)),
+}
+#: What other columns have unless somebody sets them.
+_UNLESS_SET = {"usagefactor": "1.000000"}
+
+
+class Left(NamedTuple):
+    """Something that a QOS says and no quota follows: its name, and which column, in words."""
+
+    qos: str
+    column: str
+
+    def __str__(self) -> str:
+        return f"{self.qos}: {self.column}"
 
 
 def quotas_of_slurm(path: str | os.PathLike[str]) -> list[Quota]:
@@ -52,13 +69,14 @@ def quotas_of_slurm(path: str | os.PathLike[str]) -> list[Quota]:
         return [Quota((), ((ARRAY, str(array)),), jobs=jobs) for array, jobs in most.items()]
     found, left = limits_as_quotas(read_qos(path))
     if left:
-        warn_caller(f"{path}: not followed by quotas: {', '.join(left)}", HpcgymWarning)
+        warn_caller(f"{path}: not followed by quotas: {', '.join(map(str, left))}", HpcgymWarning)
     return found
 
 
-def limits_as_quotas(known: Iterable[Qos]) -> tuple[list[Quota], list[str]]:
+def limits_as_quotas(known: Iterable[Qos]) -> tuple[list[Quota], list[Left]]:
     """Return the limits of QOS as :func:`quotas_of_slurm` does, and what is not followed."""
-    found, left = [], []
+    found: list[Quota] = []
+    left: list[Left] = []
     for qos in known:
         where = (("queue", qos.name),)
         of_users = (qos.max_jobs_per_user, qos.max_tres_per_user, qos.max_submitted_per_user)
@@ -80,8 +98,8 @@ def limits_of(qos: Qos) -> list[str]:
     ]
 
 
-def _not_followed(qos: Qos) -> list[str]:
-    """Return the limits of a QOS that are not followed."""
+def _not_followed(qos: Qos) -> list[Left]:
+    """Return what of a QOS no quota follows."""
     left = [name for field, name in _LEFT.items() if getattr(qos, field)]
     left += [
         f"{what} {name}"
@@ -91,5 +109,6 @@ def _not_followed(qos: Qos) -> list[str]:
     ]
     # a limit of 0 lets nothing run: no simulation of jobs that ran can follow it
     left += [f"{name}=0" for field, name in _OF_JOBS.items() if getattr(qos, field) == 0]
-    left += [name for name, text in qos.others.items() if _USUAL.get(name.casefold()) != text]
-    return [f"{qos.name}: {name}" for name in left]
+    left += [name for field, (name, usual) in _STOPPING.items() if getattr(qos, field) not in usual]
+    left += [name for name, text in qos.others.items() if _UNLESS_SET.get(name.casefold()) != text]
+    return [Left(qos.name, name) for name in left]

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from hpcgym.scheduler.rules import Scheduler
     from hpcgym.workload.model import Workload
 
+_SHOWN = 6  # jobs of a ring
 _BY_SUBMISSION = {"submit", "clock", "f1", "f2", "f3", "f4"}
 
 
@@ -243,7 +244,7 @@ def _following(slices: Sequence[Workload]) -> list[Following]:
             more = "" if len(never) == 1 else f". So it is with {len(never):,} jobs"
             raise WorkloadError(
                 f"{one.name}: {one.called(job)} follows a job that follows itself, and would"
-                f" never come{more}"
+                f" never come: {_ring(following, one, job, never)}{more}"
             )
     return made
 
@@ -264,6 +265,21 @@ def _never(following: Following, n: int) -> NDArray[np.int64]:
             if waiting[job] == 0:
                 come.append(job)
     return np.array([job for job, count in waiting.items() if count > 0], np.int64)
+
+
+def _ring(following: Following, workload: Workload, job: int, never: NDArray[np.int64]) -> str:
+    """Return which jobs follow one another in a ring, of a job that would never come."""
+    pairs = zip(following.job.tolist(), following.other.tolist(), strict=True)
+    stuck = set(never.tolist())
+    other = {one: before for one, before in pairs if before in stuck}
+    path = [job]
+    while other[path[-1]] not in path:
+        path.append(other[path[-1]])
+    ring = [*path[path.index(other[path[-1]]) :], other[path[-1]]]
+    names = [workload.called(one) for one in ring]
+    if len(names) > _SHOWN:
+        names = [*names[: _SHOWN - 1], "...", names[-1]]
+    return ", which follows ".join(names)
 
 
 def as_came(result: Result, jobs: NDArray[np.void]) -> Result:

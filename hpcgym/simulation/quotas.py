@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,12 +10,66 @@ from numpy.typing import NDArray
 
 from hpcgym.engine.passes.quotas import SCALARS, Quotas
 from hpcgym.errors import WorkloadError, WorkloadWarning, warn_caller
+from hpcgym.naming import so_many
+from hpcgym.workload.warm_start import decided
 
 if TYPE_CHECKING:
     from hpcgym.scheduler.quotas import Quota
     from hpcgym.workload.model import Workload
 
+#: The reason by which :func:`within_quotas` counts the jobs that it drops.
+OVER_QUOTA = "dropped: asks for more processors than a quota lets run"
 _NO_BOUND = 2**62
+_IN_PYTHON = ": hpcgym.simulation.quotas.within_quotas"
+
+
+def check_within(workload: Workload, quotas: Iterable[Quota]) -> None:
+    """Say so if a job exceeds a quota of processors by itself.
+
+    Raises
+    ------
+    WorkloadError : it names the first such job of a quota, and says how many there are.
+    """
+    for quota in quotas:
+        wide = _wide(workload, quota)
+        if wide.any():
+            job = int(wide.argmax())
+            count = so_many(int(np.count_nonzero(wide)), len(workload))
+            raise WorkloadError(
+                f"{workload.name}: {workload.called(job)} asks for"
+                f" {workload.requested_processors[job]} processors, more than the quota {quota}"
+                f" lets run: it would wait for ever{count}{_IN_PYTHON}(workload, quotas) drops them"
+            )
+
+
+def within_quotas(workload: Workload, quotas: Iterable[Quota]) -> Workload:
+    """Return the jobs that each quota lets run; the others are counted in ``cleaning``.
+
+    Such a job asks for more processors than a quota lets run together. Jobs that run at the
+    beginning of an extract stay.
+
+    Parameters
+    ----------
+    quotas : such as ``Scheduler.quotas``, of one scheduler or of all that are compared.
+
+    Raises
+    ------
+    WorkloadError : no job is left.
+    """
+    over = np.zeros(len(workload), np.bool_)
+    for quota in quotas:
+        over |= _wide(workload, quota)
+    if not over.any():
+        return workload
+    if over.all():
+        raise WorkloadError(f"{workload.name}: no job is within the quotas")
+    return workload.take(~over, cleaning={OVER_QUOTA: int(np.count_nonzero(over))})
+
+
+def _wide(workload: Workload, quota: Quota) -> NDArray[np.bool_]:
+    """Return which jobs exceed a quota by themselves, (n_jobs,), but for those that run already."""
+    wide: NDArray[np.bool_] = workload.requested_processors > _bound(quota.processors)
+    return wide & (quota.counted(workload) >= 0) & decided(workload)
 
 
 def make_quotas(workload: Workload, quotas: tuple[Quota, ...]) -> Quotas:
@@ -25,20 +79,9 @@ def make_quotas(workload: Workload, quotas: tuple[Quota, ...]) -> Quotas:
     ------
     WorkloadError : a job that exceeds a quota by itself, and would wait for ever.
     """
+    check_within(workload, quotas)
     width = np.array(workload.requested_processors)
     counted = [quota.counted(workload) for quota in quotas]
-    waits = (
-        np.ones(len(workload), np.bool_) if workload.initial is None else ~workload.initial.running
-    )
-    for quota, count in zip(quotas, counted, strict=True):
-        wide = waits & (count >= 0) & (width > _bound(quota.processors))
-        if wide.any():
-            job = int(wide.argmax())
-            raise WorkloadError(
-                f"{workload.name}: {workload.called(job)} asks for {width[job]} processors, more"
-                f" than the quota {quota} lets run: it would wait for ever. So it is with"
-                f" {np.count_nonzero(wide):,} of {len(workload):,} jobs"
-            )
     most = [(_bound(quota.jobs), _bound(quota.processors)) for quota in quotas]
     return _counting(width, counted, most)
 

@@ -1,4 +1,4 @@
-"""Arrays that nobody can change."""
+"""Arrays that nobody can change, and what messages call the jobs of their rows."""
 
 from __future__ import annotations
 
@@ -31,3 +31,16 @@ def rows_of(values: NDArray[Any], rows: NDArray[Any] | slice) -> NDArray[Any]:
     taken = values[rows]
     taken.flags.writeable = False
     return taken
+
+
+def called(numbers: NDArray[np.int64], row: int) -> str:
+    """Return what messages call the job of a row: its number, and the row if others have it too.
+
+    ``numbers``: of the jobs, (n_jobs,), -1 of those that have none.
+    """
+    number = int(numbers[row])
+    if number < 0:
+        return f"the job of row {row}"
+    return (
+        f"job {number} (row {row})" if np.count_nonzero(numbers == number) > 1 else f"job {number}"
+    )

@@ -96,8 +96,12 @@ def load_with_raw(
     errors: Errors = "raise",
     format: str | None = None,
     tz: str | None = None,
+    follows: bool = False,
 ) -> tuple[Workload, Workload]:
-    """Return the jobs of :func:`load_workload`, and all that the source has, before cleaning."""
+    """Return the jobs of :func:`load_workload`, and all that the source has, before cleaning.
+
+    ``follows`` : schedules heed which jobs follow others, and nothing needs to be said of them.
+    """
     check_errors(errors)
     filter_names(clean)  # a wrong recipe is said before a large file is read
     queues: tuple[str, ...] = ()
@@ -115,7 +119,7 @@ def load_with_raw(
     timed = with_default_times(loaded, partitions) if fills_times(clean) else loaded
     workload = clean_workload(timed, clean, processors)
     if loaded is not source:  # a workload has been warned of when it was loaded
-        warn_of_ignored(workload, bool(partitions))
+        warn_of_ignored(workload, bool(partitions), follows)
     return workload, loaded
 
 

@@ -27,7 +27,7 @@ from hpcgym.naming import (
     known_columns,
     resource_problem,
 )
-from hpcgym.workload.arrays import read_only, rows_of
+from hpcgym.workload.arrays import called, read_only, rows_of
 from hpcgym.workload.dependencies import listed, of_jobs, pairs_of
 
 if TYPE_CHECKING:
@@ -258,9 +258,8 @@ class Workload:
         return since
 
     def called(self, job: int) -> str:
-        """Return what messages call the job of a row: by its number too, if it has one."""
-        number = self.job_number[job]
-        return f"the job of row {job}" if number == MISSING else f"job {number} (row {job})"
+        """Return what messages call the job of a row: its number; its row if others have that."""
+        return called(self.job_number, job)
 
     def weeks(self, origin_s: int | None = None) -> list[Workload]:
         """Return the weeks of the trace; see :func:`hpcgym.workload.slicing.weeks`."""

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.errors import WorkloadError, WorkloadWarning
-from hpcgym.naming import CORE, MEMORY, PARTITION, near_name
+from hpcgym.naming import CORE, MEMORY, PARTITION, near_name, so_many
 from hpcgym.workload.model import MISSING, Workload
 from hpcgym.workload.names import names_of
 from hpcgym.workload.partitions import in_others, partitions_of
@@ -100,14 +100,18 @@ def check_fits(
         return
     job = int(too_large.argmax())
     names = resources or [f"resource {r}" for r in range(capacity.shape[1])]
-    asked = [(d, r) for d, r in zip(needs[job, 1:], names, strict=True) if d]
+    asked = [
+        (f"{d} MB" if r == MEMORY else d, r)
+        for d, r in zip(needs[job, 1:], names, strict=True)
+        if d
+    ]
     each = ", ".join(f"{d} {r}" for d, r in asked if not r.startswith(PARTITION))
     each += "".join(f", in {r}" for _, r in asked if r.startswith(PARTITION))
     units = "1 unit" if needs[job, 0] == 1 else f"{needs[job, 0]:,} units"
     raise WorkloadError(
         f"{workload.name}: {workload.called(job)} asks for {units} of {each}; the empty machine"
-        f" holds {held[job]:,}. So it is with {np.count_nonzero(too_large):,} of"
-        f" {len(workload):,} jobs: hpcgym.workload.fitting(workload, cluster.resources,"
+        f" holds {held[job]:,}{so_many(int(np.count_nonzero(too_large)), len(workload))}:"
+        " hpcgym.workload.fitting(workload, cluster.resources,"
         " cluster.capacity) drops them"
     )
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from hpcgym.cluster import Cluster, Partition
 from hpcgym.errors import WorkloadError
+from hpcgym.naming import so_many
 from hpcgym.workload.model import Workload
 from hpcgym.workload.needs import needs_of
 from hpcgym.workload.partitions import called_in, partitions_of
@@ -37,9 +38,9 @@ def check_limits(workload: Workload, cluster: Cluster) -> None:
     over = np.logical_or.reduce([mask for mask, _ in found])
     job = int(over.argmax())
     why = next(text for mask, text in found if mask[job])
+    many = so_many(int(np.count_nonzero(over)), len(workload))
     raise WorkloadError(
-        f"{workload.name}: {workload.called(job)} {why}: it would wait for ever. So it is with"
-        f" {np.count_nonzero(over):,} of {len(workload):,} jobs:"
+        f"{workload.name}: {workload.called(job)} {why}: it would wait for ever{many}:"
         " hpcgym.workload.within_limits(workload, cluster) drops them"
     )
 

@@ -49,7 +49,12 @@ def test_a_variant_is_the_scheduler_with_rules_changed(name: str, rules: dict[st
         ("saf:hold=2", "hold: share must be a number from 0 to 1"),
         ("sav:threshold=5", "unknown scheduler 'sav'; did you mean"),
         ("mine.toml:threshold=5", "no rules can stand behind a file"),
-        ("slurm.conf:threshold=5", "no rules can stand behind a file"),
+        ("slurm.conf:threshold=5", "behind a slurm.conf stands qos=FILE, .* no rules can"),
+        ("slurm.conf:qso=qos.txt", "behind a slurm.conf stands qos=FILE"),
+        (
+            "saf:treshold=5",
+            "scheduler 'saf:treshold=5': unknown rule 'treshold'; did you mean 'threshold'",
+        ),
     ],
 )
 def test_a_wrong_variant_is_one_line(name: str, told: str) -> None:

@@ -91,3 +91,26 @@ def test_slices_too_few_for_intervals_are_a_line(format: str) -> None:
     )  # fmt: skip
     assert (done.stdout + done.stderr).count(FEW) == 1
     assert (FEW in done.stdout) == (format == "table")
+
+
+def test_what_schedules_heed_is_not_told_as_ignored(tmp_path):
+    head = "JobID|JobIDRaw|State|Submit|Start|End|Timelimit|AllocCPUS|SubmitLine"
+    day = "2024-03-01T12:"
+    jobs = (
+        f"7_1|8|COMPLETED|{day}00:00|{day}00:00|{day}10:00|00:10:00|4|sbatch a.sh",
+        f"9|9|COMPLETED|{day}01:00|{day}10:00|{day}20:00|00:10:00|4|sbatch -d afterok:7 b.sh",
+        f"7_[2-9%1]|7|PENDING|{day}00:00|Unknown|Unknown|00:10:00|0|sbatch a.sh",
+    )
+    path = tmp_path / "jobs.txt"
+    path.write_text("\n".join([head, *jobs]) + "\n")
+    words = ("simulate", path, "--processors", "8")
+    throttle = "not used: how many tasks of an array may run at once"
+    plain = succeed(*words)
+    assert "1 job follows others" in plain.stderr
+    assert throttle in plain.stdout
+    heeded = succeed(*words, "--dependencies", "after", "--quota", path)
+    assert "follow" not in heeded.stderr
+    assert throttle not in heeded.stdout
+    # a row of a comparison that does not heed them
+    both = ("compare", *words[1:], "--scheduler", "easy", "--dependencies", "none,after")
+    assert "1 job follows others" in succeed(*both).stderr

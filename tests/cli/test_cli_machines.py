@@ -204,10 +204,32 @@ def test_jobs_over_the_limits_of_their_partition_are_dropped_on_demand(tmp_path)
     head = "submit_time,partition_name,requested_processors,run_time,requested_time\n"
     jobs.write_text(f"{head}0,batch,8,60,3600\n1,batch,8,60,3601\n")
     arguments = ("simulate", jobs, "--cluster", conf)
-    assert "job 2 (row 1) asks for more than 3600 s, MaxTime of 'batch'" in run(*arguments).stderr
+    assert "job 2 asks for more than 3600 s, MaxTime of 'batch'" in run(*arguments).stderr
     assert "--unfit drop drops such jobs, counted" in run(*arguments).stderr
     value = as_json(*arguments, "--unfit", "drop")
     assert value["cleaning"] == {"dropped: its partition does not let it run": 1}
+
+
+def test_jobs_that_no_quota_lets_run_are_dropped_on_demand(tmp_path):
+    """And of a comparison those of all rows, which have the same jobs."""
+    jobs = tmp_path / "jobs.csv"
+    head = "submit_time,queue_name,requested_processors,run_time,requested_time\n"
+    jobs.write_text(f"{head}0,low,8,60,3600\n1,low,2,60,3600\n2,high,8,60,3600\n3,low,9,9,60\n")
+    words = (jobs, "--processors", "16", "--quota", "qos=low:processors=4")
+    told = (
+        "hpcgym: jobs: job 1 asks for 8 processors, more than the quota"
+        " queue=low:processors=4 lets run: it would wait for ever. So it is with 2 of 4 jobs;"
+        " --unfit drop drops such jobs, counted\n"
+    )
+    assert run("simulate", *words).stderr.endswith(told.replace("queue=low", "qos=low"))
+    dropped = {"dropped: asks for more processors than a quota lets run": 2}
+    value = as_json("simulate", *words, "--unfit", "drop")
+    assert (value["jobs"], value["cleaning"]) == (2, dropped)
+    several = (*words, "--quota", "none", "--scheduler", "easy", "--unfit", "drop")
+    assert [int(row["jobs"]) for row in as_csv("compare", *several)] == [2, 2]
+    assert "2 jobs" in succeed("explain", *words, "--unfit", "drop").stdout
+    only = run("simulate", *words[:-1], "all:processors=1", "--unfit", "drop")
+    assert only.stderr.endswith("hpcgym: jobs: no job is within the quotas\n")
 
 
 SLURM_CONF = """\
@@ -253,16 +275,34 @@ def test_what_a_scheduler_follows_of_a_slurm_conf_is_not_called_unfollowed(tmp_p
     assert "bf_interval" not in followed
 
 
+def test_what_a_slurm_conf_follows_beside_qos_is_told(tmp_path):
+    conf = tmp_path / "slurm.conf"
+    text = SLURM_CONF.format(mode="REQUEUE").replace("partition_prio", "qos")
+    conf.write_text(
+        f"{text}PriorityWeightQOS=5\nPriorityWieghtAge=4\nPartitionName=c Nodes=n1 State=DOWN\n"
+    )
+    done = succeed("machines", conf)
+    hint = "unknown setting PriorityWieghtAge; did you mean PriorityWeightAge?"
+    assert done.stderr == f"hpcgym: {conf}, line 11: {hint}\n"
+    title = f"# Followed by --scheduler {conf}:qos=FILE, what sacctmgr -P show qos printed:"
+    with_qos, others = done.stdout.split(title)[1].split("# Followed by no simulation:")
+    names = [line.split(": ", 1)[1] for line in with_qos.splitlines() if ", line" in line]
+    assert names == ["PreemptType=preempt/qos", "PreemptMode=REQUEUE", "PriorityWeightQOS=5"]
+    assert "PriorityWieghtAge=4 (unknown; did you mean PriorityWeightAge?)\n" in others
+    assert "c: State=DOWN\n" in others
+    assert "# c: 1 node\n" in done.stdout
+
+
 def test_a_slurm_conf_that_slurm_refuses(tmp_path):
     conf = tmp_path / "slurm.conf"
     conf.write_text(SLURM_CONF.format(mode="suspend"))
-    told = "PreemptMode=SUSPEND: Slurm refuses it without GANG; write SUSPEND,GANG"
+    told = f"{conf}, line 6: PreemptMode=SUSPEND: Slurm refuses it without GANG; write SUSPEND,GANG"
     text = succeed("machines", conf).stdout
     assert f"# As a --scheduler the file is refused: {told}\n" in text
     assert "PreemptMode=suspend" in text.split("# Not of the machine:")[1]
     failed = run("simulate", "lublin:jobs=20,processors=8", "--scheduler", conf)
     assert failed.exit_code == 1
-    assert failed.stderr == f"hpcgym: {conf}: {told}\n"
+    assert failed.stderr == f"hpcgym: {told}\n"
 
 
 @pytest.mark.parametrize("machine", ["--processors", "--cluster"])

@@ -157,6 +157,16 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
         find_cluster(64)  # type: ignore[arg-type]
 
 
+def test_files_of_slurm_by_another_name(tmp_path: Path) -> None:
+    path = tmp_path / "slurm.cfg"
+    path.write_text("ClusterName=x\nNodeName=n[1-2] CPUs=4\n")
+    with pytest.raises(HpcgymError, match=r"cfg is not TOML: .*; .* of Slurm must end in \.conf$"):
+        find_cluster(path)
+    path.write_text("Name|Priority\nnormal|1\n")
+    with pytest.raises(HpcgymError, match=r"is not TOML: .*; it is a table, and no machine$"):
+        find_cluster(path)
+
+
 def test_eurora_and_forhlr_are_as_published() -> None:
     eurora = find_cluster("Eurora")
     assert eurora.resources == ("core", "mem", "gpu", "mic")

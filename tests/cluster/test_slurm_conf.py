@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -101,7 +102,7 @@ def test_a_simple_file(tmp_path: Path) -> None:
     assert found.cluster.name == "cluster"
     (debug,) = found.cluster.partitions
     assert (debug.default, debug.up, debug.max_time_s, len(debug.nodes)) == (True, True, None, 32)
-    assert found.unfollowed == ()
+    assert found.others == ()
 
 
 def test_gpus_and_partitions(tmp_path: Path) -> None:
@@ -128,19 +129,54 @@ def test_gpus_and_partitions(tmp_path: Path) -> None:
 
 def test_what_is_not_followed_is_named(tmp_path: Path) -> None:
     path = conf(tmp_path, GPUS + "Strange=1\n")
-    named = {one.name: one for one in read_slurm_conf(path).unfollowed}
+    named = {one.name: one for one in read_slurm_conf(path).others}
     assert {
         "SchedulerParameters", "PriorityType", "PriorityWeightAge", "PriorityMaxAge",
         "n[001-100]: Weight", "mixed: State", "debug: PriorityTier",
         "gpu: OverSubscribe", "gpu: QOS", "old: State", "Strange",
     } <= named.keys()  # fmt: skip
     assert named["Strange"].where == f"{path}, line 24"
-    assert named["Strange"].why == "not a known setting"
+    assert named["debug: PriorityTier"].of == "debug"
     of_partitions = {"debug: MaxNodes", "debug: AllowAccounts", "batch: DefaultTime"}
     assert not named.keys() & {"debug: MaxTime", *of_partitions}
     assert not named.keys() & {"GresTypes", "DEFAULT: State", "batch: Nodes", "gpu[1-4]: Gres"}
     with pytest.warns(HpcgymWarning, match="settings that are not of the machine: "):
         assert find_cluster(path).nodes == 105
+
+
+@pytest.mark.parametrize(
+    ("line", "hint"),
+    [
+        ("PriorityWieghtAge=5", "PriorityWieghtAge; did you mean PriorityWeightAge?"),
+        ("PartitonName=p Nodes=ALL MaxTime=30", "PartitonName; did you mean PartitionName?"),
+        ("PartitionName=p Nodes=ALL PriorityTeir=2", "PriorityTeir; did you mean PriorityTier?"),
+        ("NodeName=b CPUs=2 RealMemroy=5", "RealMemroy; did you mean RealMemory?"),
+        (
+            "SchedulerParameters=bf_continue,bf_intervall=30",
+            "SchedulerParameters bf_intervall; did you mean bf_interval?",
+        ),
+    ],
+)
+def test_names_that_are_mistyped(tmp_path: Path, line: str, hint: str) -> None:
+    path = conf(tmp_path, f"NodeName=a CPUs=2\n{line}\n")
+    with pytest.warns(HpcgymWarning) as told:
+        read_slurm_conf(path)
+    assert [str(one.message) for one in told] == [f"{path}, line 2: unknown setting {hint}"]
+
+
+def test_names_that_are_known_get_no_hint(tmp_path: Path) -> None:
+    text = "SchedulerParameters=bf_max_job_part=5,defer\nSlurmdPort=5\nStrange=1\n"
+    path = conf(tmp_path, f"NodeName=a CPUs=2 Weight=4\n{text}PartitionName=p Nodes=a DenyQos=x\n")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        read_slurm_conf(path)
+
+
+def test_partitions_have_modes_of_their_own(tmp_path: Path) -> None:
+    lines = ["NodeName=a", "PartitionName=p Nodes=a", "PartitionName=DEFAULT PreemptMode=OFF"]
+    lines += ["PartitionName=q Nodes=a", "PartitionName=r Nodes=a PreemptMode=CANCEL"]
+    found = read_slurm_conf(conf(tmp_path, "\n".join(lines)))
+    assert found.preempt_modes == {"q": "OFF", "r": "CANCEL"}
 
 
 def test_racks_in_two_files(tmp_path: Path) -> None:
@@ -163,14 +199,15 @@ def test_racks_in_two_files(tmp_path: Path) -> None:
         ("NodeName=n[4-1]", "[4-1] is no range of nodes"),
         ("NodeName=n[1-99999999]", "names more than 1,048,576 nodes"),
         ("NodeName=n[0-9][0-9][0-9][0-9][0-9][0-9][0-9]", "names more than 1,048,576 nodes"),
-        ("NodeName=a CPUs=two", "line 1, nodes 'a': cpus: 'two' is no whole number"),
+        ("NodeName=a CPUs=two", "line 1, nodes 'a': CPUs: 'two' is no whole number"),
         ("NodeName=a CPUs=0", "line 1, nodes 'a': group 'a': a node needs at least 1 core"),
-        ("NodeName=a\nNodeName=b,a", "node 'a' stands there twice"),
+        ("NodeName=a\nNodeName=b,a", "line 2: node 'a' stands there twice"),
         ("NodeName=a Gres=gpu:x:y:", "is no resource such as gpu:a100:4"),
-        ("NodeName=a Gres=core:4", "gres: core and mem are no generic resources"),
+        ("NodeName=a Gres=core:4", "Gres: core and mem are no generic resources"),
         ("NodeName=a\nPartitionName=p", "line 2, partition 'p': it has no nodes"),
+        ("NodeName=a\nPartitionName=p Nodes= MaxTime=3", "'p': Nodes is blank, before MaxTime=3"),
         ("NodeName=a\nPartitionName=p Nodes=b", "line 2, partition 'p': there is no node 'b'"),
-        ("NodeName=a\nPartitionName=p Nodes=a MaxTime=soon", "maxtime: 'soon' is no time"),
+        ("NodeName=a\nPartitionName=p Nodes=a MaxTime=soon", "MaxTime: 'soon' is no time"),
         ("NodeName=a\nPartitionName=p Nodes=a\nPartitionName=p Nodes=a", "line 3: partition 'p'"),
         ("NodeName=a\nwhat is this", "line 2: 'what is this' is no setting such as Name=value"),
         ("NodeName=a\nInclude other.conf", "line 2, included: "),
@@ -232,10 +269,21 @@ def test_qos(tmp_path: Path) -> None:
     assert (high.max_tres, high.max_tres_per_user) == ({"cpu": 64}, {"gres/gpu": 4})
     assert (high.max_jobs_per_user, high.max_submitted_per_user) == (10, 50)
     assert high.max_wall_s == 86_400
-    assert high.others == {"GraceTime": "00:00:00", "Flags": "DenyOnLimit"}
+    assert (high.grace_time, high.preempt_mode, high.others) == (
+        "00:00:00", "", {"Flags": "DenyOnLimit"}
+    )  # fmt: skip
     path.write_text("Name|Priority\nnormal\n")
     with pytest.raises(HpcgymError, match=re.escape("line 2: 1 columns; the header has 2")):
         read_qos(path)
+    path.write_text("Name|MaxJobsPU\nnormal|2\nhigh|\nnormal|3\n")
+    with pytest.raises(HpcgymError, match=r"qos\.txt, line 4: QOS: 'normal' is there twice"):
+        read_qos(path)
+    path.write_text("Name|MaxJobPU|Strange|MaxJobsPA\nnormal|2|1|4\n")
+    with pytest.warns(HpcgymWarning) as told:
+        read_qos(path)
+    assert [str(one.message) for one in told] == [
+        f"{path}, line 1: unknown column MaxJobPU; did you mean MaxJobsPU?"
+    ]
     path.write_text("what\n")
     with pytest.raises(HpcgymError, match="must begin with a header"):
         read_qos(path)

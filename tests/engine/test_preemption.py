@@ -668,7 +668,7 @@ def test_a_file_of_qos(tmp_path: Path) -> None:
     file = tmp_path / "qos.txt"
     rows = ["low|0|00:00:00||cluster", "high|9|00:00:00|low,free|cluster", "free|0|00:05:00||"]
     file.write_text("\n".join(["Name|Priority|GraceTime|Preempt|PreemptMode", *rows]) + "\n")
-    with pytest.warns(HpcgymWarning, match=r"not followed by preemption: free: gracetime$"):
+    with pytest.warns(HpcgymWarning, match=r"not followed by preemption: free: GraceTime$"):
         scheduler = hpcgym.Scheduler(preemption=str(file))
     assert scheduler.preemption == "qos:high>low;high>free"
     assert hpcgym.Scheduler(preemption=scheduler.preempts) == scheduler

@@ -277,7 +277,7 @@ def test_what_is_not_told_of_such_a_schedule() -> None:
     result = hpcgym.simulate(five(), quota="user:submitted=1")
     with pytest.raises(HpcgymError, match="a simulation with quotas of submitted jobs cannot be"):
         hpcgym.continued(result, 5)
-    with pytest.raises(HpcgymError, match="what all jobs waited for can be told"):
+    with pytest.raises(HpcgymError, match="what all jobs waited for is not told "):
         waits(result)
     told = hpcgym.explain(result, 3)
     assert told.passes.empty

@@ -113,6 +113,11 @@ def test_wrong_jobs() -> None:
     result = hpcgym.simulate(workload, "easy")
     with pytest.raises(HpcgymError, match="has no job 7; its jobs are 1 to 4"):
         hpcgym.explain(result, 7)
+    with pytest.raises(HpcgymError, match="job must be a whole number of at least 0, not '2'"):
+        hpcgym.explain(result, "2")  # type: ignore[arg-type]
+    tasks = workload.with_columns(array=np.array([7, -1, 7, -1]))
+    with pytest.raises(HpcgymError, match="job 7; 7 is an array, whose tasks are jobs 1 to 3"):
+        hpcgym.explain(hpcgym.simulate(tasks, "easy"), 7)
     twice = hpcgym.simulate(workload.with_columns(job_number=np.array([1, 2, 2, 3])), "easy")
     assert hpcgym.explain(twice, 2).sentences[1] == "It is the last of 2 runs of this job."
 

@@ -58,6 +58,14 @@ def in_partitions() -> Workload:
     return jobs.with_columns(partition=1 + short)
 
 
+def test_a_replay_has_no_qos(tmp_path: Path) -> None:
+    file, qos = written(tmp_path), tmp_path / "qos.txt"
+    qos.write_text("Name|Priority\nnormal|1\n")
+    jobs = hpcgym.load_workload("lublin:jobs=5,processors=4")
+    with pytest.raises(HpcgymError, match="a replay on Slurm has no database of QOS: leave :qos= "):
+        replay_on_slurm(jobs, f"{file}:qos={qos}")
+
+
 def test_slurm_is_given_what_the_file_says(tmp_path: Path) -> None:
     settings = settings_of(read_slurm_conf(written(tmp_path)))
     parameters = settings.pop("SchedulerParameters").split(",")

@@ -155,16 +155,43 @@ def test_what_is_not_followed_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("SchedulerType=sched/wiki\n", "sched/wiki"),
-        ("PriorityType=priority/mine\n", "priority/mine"),
-        ("PriorityWeightAge=much\n", "PriorityWeightAge must be a whole number"),
-        ("SchedulerParameters=bf_interval=often\n", "bf_interval must be a whole number"),
+        ("SchedulerType=sched/wiki\n", "line 3: SchedulerType=sched/wiki: known are"),
+        ("PriorityType=priority/mine\n", "line 3: PriorityType=priority/mine: known are"),
+        (
+            "PriorityWeightAge=much\n",
+            "line 3: PriorityWeightAge must be a whole number of at least",
+        ),
+        ("PriorityWeightAge=-10\n", "line 3: PriorityWeightAge must .* of at least 0, not '-10'"),
+        ("PriorityMaxAge=old\n", "line 3: PriorityMaxAge: 'old' is no time"),
+        (
+            "SchedulerParameters=bf_interval=often\n",
+            "line 3: SchedulerParameters: bf_interval must be a whole number",
+        ),
+        ("PreemptMode=REQUE\n", "line 3: PreemptMode=reque: did you mean 'requeue'"),
+        (
+            "PreemptType=preempt/partition\n",
+            "line 3: PreemptType=preempt/partition: did you mean 'preempt/partition_prio'",
+        ),
+        (
+            "PartitionName=p Nodes=n1 PreemptMode=of\n",
+            "slurm.conf: partition 'p': PreemptMode=of: did you mean 'off'",
+        ),
     ],
 )
 def test_what_is_wrong_names_the_file(tmp_path: Path, text: str, words: str) -> None:
     with pytest.raises(HpcgymError, match=words) as caught:
         find_scheduler(conf(tmp_path, text))
     assert "slurm.conf" in str(caught.value)
+
+
+def test_modes_of_partitions_count_only_where_partitions_stop_others(tmp_path: Path) -> None:
+    """With preempt/qos Slurm does not go by them (its page, of PreemptMode of a partition)."""
+    qos = tmp_path / "qos.txt"
+    qos.write_text("Name|Preempt\nhigh|low\nlow|\n")
+    text = "PreemptType=preempt/qos\nPreemptMode=CANCEL\n"
+    file = conf(tmp_path, text + "PartitionName=a Nodes=n1 PreemptMode=OFF\n")
+    with pytest.warns(HpcgymWarning, match="not followed: a: PreemptMode$"):
+        assert find_scheduler(f"{file}:qos={qos}").preemption == "qos:high>low,cancel"
 
 
 def test_a_file_that_is_not_there() -> None:
@@ -345,7 +372,9 @@ def test_files_of_qos_that_are_none(tmp_path: Path, qos: str | None, message: st
 
 def test_an_exempt_time_that_is_none(tmp_path: Path) -> None:
     text = PREEMPTS + "PreemptMode=REQUEUE\nPreemptExemptTime=soon\n" + PARTITIONS
-    with pytest.raises(HpcgymError, match=r"slurm\.conf: PreemptExemptTime: 'soon' is no time"):
+    with pytest.raises(
+        HpcgymError, match=r"slurm\.conf, line 5: PreemptExemptTime: 'soon' is no time"
+    ):
         find_scheduler(conf(tmp_path, text))
 
 

@@ -105,14 +105,14 @@ def test_a_workload_has_to_be_loaded(workload: Any) -> None:
         (
             {"run_time": [10, 0, 1]},
             "tiny: 1 of 3 jobs cannot be simulated: run_time must be from 1 to 9007199254740992, "
-            "and that of job 8 (row 1) is 0; "
+            "and that of job 8 is 0; "
             "load_workload(..., clean='default', processors=4), or with the machine as cluster=...",
         ),
         ({"run_time": [10, -1, -1]}, "2 of 3 jobs cannot be simulated: run_time"),
         ({"requested_time": [20, 60, 0]}, "requested_time must be from 1 to"),
         ({"requested_time": [-1, -1, -1]}, "3 of 3 jobs cannot be simulated: requested_time"),
         ({"requested_processors": [1, 0, 4]}, "requested_processors must be from 1 to 4"),
-        ({"requested_processors": [1, 2, 5]}, "that of job 9 (row 2) is 5"),
+        ({"requested_processors": [1, 2, 5]}, "that of job 9 is 5"),
         ({"submit_time": [-1, 0, 5]}, "submit_time must be from 0 to"),
     ],
 )

@@ -299,9 +299,7 @@ def test_what_is_wrong_is_said_of_the_slice() -> None:
     circle = slices[1].preceding_job.copy()
     circle[:2] = slices[1].job_number[[1, 0]]
     parts = [slices[0], slices[1].with_columns(preceding_job=circle)]
-    with pytest.raises(
-        WorkloadError, match=r"part 300: job 301 \(row 0\) follows a job that follows itself"
-    ):
+    with pytest.raises(WorkloadError, match=r"part 300: job 301 follows a job that follows itself"):
         BatchSimulator(parts, scheduler=Scheduler(dependencies="after"))
     with pytest.warns(WorkloadWarning, match="part 0 to part 600: preemption .* there is no job"):
         BatchSimulator(slices, scheduler=Scheduler(preemption="queue:2>3;2>7"))

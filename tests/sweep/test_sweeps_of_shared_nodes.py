@@ -321,7 +321,7 @@ def shared(text: str = "", scheduler: str = '"easy-co"', speedups: str = '"gener
         ),
         (
             shared('[[workloads]]\nworkload = "lublin:jobs=9,processors=4"\ncluster = "4x2x2"'),
-            "workloads[1]: lublin-4 seed 0: job 1 (row 0) has no code: no line 'Code' of the header"
+            "workloads[1]: lublin-4 seed 0: job 1 has no code: no line 'Code' of the header"
             " names its executable, -1; so it is with 9 of 9 jobs; codes = SEED gives all jobs",
         ),
         (

@@ -153,3 +153,11 @@ def test_the_first_submission_moves_with_the_jobs():
 )
 def test_an_unknown_submission_is_not_the_first(submit, first):
     assert Workload.from_columns({"submit_time": submit}, processors=4).first_submit_s == first
+
+
+def test_jobs_are_called_by_numbers_of_their_own() -> None:
+    workload = Workload.from_columns(
+        {"submit_time": [0, 1, 2, 3], "job_number": [7, 8, 7, -1]}, processors=1
+    )
+    names = [workload.called(row) for row in range(4)]
+    assert names == ["job 7 (row 0)", "job 8", "job 7 (row 2)", "the job of row 3"]

@@ -50,13 +50,9 @@ def test_jobs_that_ask_for_more_are_an_error_or_dropped(tmp_path: Path) -> None:
     with pytest.raises(WorkloadError) as error:
         hpcgym.simulate(workload, "easy", cluster=machine)
     message = str(error.value)
-    assert (
-        "job 2 (row 1) asks for more than 3600 s, MaxTime of 'batch': it would wait for" in message
-    )
+    assert "job 2 asks for more than 3600 s, MaxTime of 'batch': it would wait for" in message
     assert "So it is with 2 of 5 jobs: hpcgym.workload.within_limits(" in message
-    with pytest.raises(
-        WorkloadError, match=r"job 4 \(row 1\) needs more than 2 nodes, MaxNodes of"
-    ):
+    with pytest.raises(WorkloadError, match=r"job 4 needs more than 2 nodes, MaxNodes of"):
         hpcgym.simulate(workload.take([0, 3]), "easy", cluster=machine)
     found = hpcgym.cluster.find_cluster(machine)
     kept = within_limits(workload, found)
@@ -72,7 +68,7 @@ def test_small_jobs_are_an_error_where_a_partition_is_for_several_nodes(tmp_path
     Path(machine).write_text(f"{CONF}PartitionName=wide Nodes=a[1-4] MinNodes=3\n")
     workload = hpcgym.load_workload(jobs, cluster=machine)
     with pytest.raises(
-        WorkloadError, match=r"job 2 \(row 1\) cannot have 3 nodes, MinNodes of 'wide': it would"
+        WorkloadError, match=r"job 2 cannot have 3 nodes, MinNodes of 'wide': it would"
     ):
         hpcgym.simulate(workload, "easy", cluster=machine)
     kept = within_limits(workload, hpcgym.cluster.find_cluster(machine))
@@ -104,9 +100,10 @@ def test_accounts_and_qos(tmp_path: Path, limits: str, refused: list[int], why: 
         assert kept.cleaning[OVER_LIMITS] == len(refused)
         with pytest.raises(WorkloadError) as error:
             hpcgym.simulate(workload, "easy", cluster=machine)
-        first = f"job {refused[0]} (row {refused[0] - 1}) {why} of 'some': it would wait for ever"
+        first = f"job {refused[0]} {why} of 'some': it would wait for ever"
         assert first in str(error.value)
-        assert f"So it is with {len(refused)} of 5 jobs" in str(error.value)
+        many = f"So it is with {len(refused)} of 5 jobs"
+        assert (many in str(error.value)) == (len(refused) > 1)
 
 
 @pytest.mark.compiled

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from sacct_dumps import EPOCH, STATUS, dump
 
 from hpcgym import load_workload, simulate
-from hpcgym.errors import HpcgymError, WorkloadError
+from hpcgym.errors import HpcgymError, WorkloadError, WorkloadWarning
 from hpcgym.naming import SWF_COLUMNS
 from hpcgym.workload import Workload, write_swf, write_table
 from hpcgym.workload.io.formats import format_of
@@ -164,6 +164,8 @@ def text(*lines: str, head: str = HEAD) -> str:
         (text(JOB.replace("T12:01", "T11:01")), r"line 2: End is before Start; were clocks"),
         (text(JOB.replace("2024-03-01T12:00:00", "now")), "line 2: Submit is 'now', no date such"),
         (text(JOB.replace("2024-03-01T12:00:00", "")), "line 2: Submit is blank"),
+        (text(JOB.replace("2024-03-01T12:00:00", "1924-03-01T12:00:00")), "line 2: Submit is '19"),
+        (text(JOB).replace("|", ",").replace("alice", "a,b"), r"8 fields, .*; is ',' in a field"),
         (text(JOB.replace("COMPLETED", "PENDING")), "no job that ran and ended: 1 PENDING when"),
         ("JobID  User  State  Submit  Start\n------ ----- ----- ---- ----\n", "line 1: fields are"
          " separated by blanks, .* sacct -P"),
@@ -176,6 +178,16 @@ def test_dumps_that_are_wrong(tmp_path: Path, content: str, problem: str) -> Non
         read(tmp_path, content)
     assert "jobs.txt" in str(error.value)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.filterwarnings("default::hpcgym.errors.WorkloadWarning")
+def test_a_last_line_that_may_be_cut_is_told(tmp_path: Path) -> None:
+    whole = text(JOB, JOB.replace("7|", "8|").replace("|4", "|128"))
+    with pytest.warns(WorkloadWarning, match=r"jobs\.txt, line 3: this last line has no end"):
+        assert read(tmp_path, whole[:-2], processors=256).requested_processors.tolist() == [4, 12]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert len(read(tmp_path, whole, processors=256)) == 2
 
 
 def test_lines_that_are_wrong_are_skipped_and_counted_once(tmp_path: Path) -> None:
@@ -301,9 +313,49 @@ def test_durations_memory_and_resources(tmp_path: Path) -> None:
     assert workload.per_unit["mem"].tolist() == [16_384, 2000, 0, 512 * 1024, 350]
     assert workload.requested_memory.tolist()[:3] == [4_096_000, 1_000_000, -1]
     reason = (
-        "repaired: cores or GPUs that its nodes cannot share alike: fewer units, or larger ones"
+        "repaired: cores, GPUs or the like that its nodes cannot share alike: fewer units, or"
+        " larger ones"
     )
     assert workload.cleaning[reason] == 1
+
+
+def test_generic_resources_are_what_jobs_hold(tmp_path: Path) -> None:
+    head = "JobID|Submit|Start|Elapsed|AllocCPUS|ReqTRES|AllocTRES"
+    times = "2024-03-01T12:00:00|2024-03-01T12:00:00|00:10:00"
+    rows = [
+        f"1|{times}|2||cpu=2,node=1,gres/fpga=2",
+        f"2|{times}|4||cpu=4,node=2,gres/fpga:u280=2,gres/gpu=4,gres/gpumem=9G",
+        f"3|{times}|2||cpu=2,node=1,license/matlab=1",
+        f"4|{times}|2|cpu=2,node=1,gres/fpga=1|",
+        f"5|{times}|2||cpu=2,node=1,gres/users=1,gres/core=1",
+    ]
+    workload = read(tmp_path, text(*rows, head=head), processors=16)
+    assert workload.units is not None
+    assert workload.units.tolist() == [1, 2, 1, 1, 1]
+    assert {name: demand.tolist() for name, demand in workload.per_unit.items()} == {
+        "core": [2, 2, 2, 2, 2],
+        "gpu": [0, 2, 0, 0, 0],
+        "fpga": [2, 1, 0, 1, 0],
+    }
+    assert workload.cleaning == {
+        "not used: licenses or burst buffers": 1,
+        "not used: gres/core, which is no name of a resource here": 1,
+        "not used: gres/users, which is no name of a resource here": 1,
+    }
+    with pytest.raises(WorkloadError, match="of which gres/fpga is no whole number"):
+        read(tmp_path, text(rows[0].replace("fpga=2", "fpga=2x"), head=head))
+
+
+def test_jobs_wait_for_generic_resources(tmp_path: Path) -> None:
+    """Four cores and two FPGAs: two jobs have the cores, and yet wait for the FPGAs."""
+    head = "JobID|Submit|Start|Elapsed|AllocCPUS|AllocTRES"
+    times = "2024-03-01T12:00:00|2024-03-01T12:00:00|00:10:00"
+    rows = [f"{job}|{times}|1|cpu=1,node=1,gres/fpga={count}" for job, count in ((1, 2), (2, 1))]
+    conf = tmp_path / "slurm.conf"
+    conf.write_text("NodeName=n1 CPUs=4 Gres=fpga:2\n")
+    read(tmp_path, text(*rows, head=head), processors=4)
+    workload = load_workload(tmp_path / "jobs.txt", processors=4)
+    assert simulate(workload, "easy", cluster=str(conf)).wait.tolist() == [0, 600]
 
 
 def test_what_is_told_and_not_used_is_counted(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from hpcgym import load_workload, simulate, validate_schedule
+from hpcgym.workload.io.sacct_dependencies import dependency_of_line
 from hpcgym.workload.model import Workload
 
 HEAD = "JobID|JobIDRaw|User|JobName|State|Submit|Start|End|AllocCPUS|Dependency"
@@ -97,14 +98,54 @@ def test_tasks_follow_tasks(tmp_path: Path) -> None:
     assert workload.more_preceding is None
 
 
-def test_tasks_without_numbers_of_their_own(tmp_path: Path) -> None:
-    rows = [(told.replace("|", "~", 1).split("~")[0], "") for told, _ in ARRAY]
-    rows.append(("40", "afterok:20"))
+def test_tasks_without_numbers_of_their_own_are_numbered_anew(tmp_path: Path) -> None:
+    rows = [(told.partition("|")[0], "") for told, _ in ARRAY]
+    rows += [rows[1], ("40", "afterok:20"), ("41", "afterany:20_3")]  # 20_2 ran twice
     head = "JobID|Submit|Start|End|AllocCPUS|Dependency"
     workload = read(tmp_path, *rows, head=head)
-    assert others_of(workload, 40) == set()
-    reason = "not used: Dependency on an array, whose tasks have no numbers without JobIDRaw"
-    assert workload.cleaning[reason] == 1
+    assert workload.job_number.tolist() == [42, 43, 44, 43, 40, 41]
+    assert workload.array.tolist() == [20, 20, 20, 20, -1, -1]
+    assert others_of(workload, 40) == {42, 43, 44}
+    assert others_of(workload, 41) == {44}
+    reason = "repaired: task of an array numbered anew, for the dump has no JobIDRaw"
+    assert workload.cleaning[reason] == 4
+
+
+@pytest.mark.parametrize(
+    ("line", "dependency"),
+    [
+        ("sbatch --dependency=afterok:12:13 -p gpu run.sh", "afterok:12:13"),
+        ("sbatch --dependency afterok:12,afterany:13_4 run.sh", "afterok:12,afterany:13_4"),
+        ("/usr/bin/sbatch -d afterok:12 run.sh", "afterok:12"),
+        ("sbatch -dsingleton run.sh", "singleton"),
+        ("sbatch --depend=afterany:20_* run.sh", "afterany:20_*"),
+        ("sbatch --dependency='afterok:12?afterok:13' run.sh", "afterok:12?afterok:13"),
+        ("srun -d after:12+5 hostname", "after:12+5"),
+        ("sbatch -d afterok:12 -d afterok:13 run.sh", "afterok:13"),  # the last holds
+        ("sbatch --deadline=now+1hour run.sh -d 5", ""),
+        ("sbatch run.sh --dep=none --wrap-d after", ""),
+        ("", ""),
+    ],
+)
+def test_dependencies_of_commands(line: str, dependency: str) -> None:
+    assert dependency_of_line(line) == dependency
+
+
+@pytest.mark.parametrize("end", ["", "|"])  # of sacct -P, and of --parsable
+def test_a_dump_with_commands(tmp_path: Path, end: str) -> None:
+    head = HEAD.replace("Dependency", "SubmitLine") + end
+    line = f"sbatch -d afterok:12 --wrap 'a | b'{end}"
+    rows = [(told, f"sbatch a.sh{end}") for told, _ in (COMPLETED, FAILED)]
+    workload = read(tmp_path, *rows, ("40|40|ann|fit|COMPLETED", line), head=head)
+    assert others_of(workload, 40) == {12}
+    assert others_of(workload, 13) == set()
+
+
+def test_a_column_of_dependencies_holds_before_commands(tmp_path: Path) -> None:
+    head = HEAD.replace("Dependency", "SubmitLine|Dependency")
+    last = ("40|40|ann|fit|COMPLETED", "sbatch -d afterok:12 run.sh|afterany:13")
+    workload = read(tmp_path, *((told, "|") for told, _ in (COMPLETED, FAILED)), last, head=head)
+    assert others_of(workload, 40) == {13}
 
 
 def test_one_at_a_time(tmp_path: Path) -> None:

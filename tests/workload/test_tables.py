@@ -160,6 +160,11 @@ def test_later_changes_of_the_frame_do_not_matter():
 @pytest.mark.parametrize(
     ("columns", "problem"),
     [
+        ({"processors": [1, 2, 3]}, "'processors'; did you mean 'requested_processors'?"),
+        (
+            {name: [1, 2, 3] for name in ("submit", "start", "end", "wait", "bsld")},
+            "workload is a schedule that hpcgym wrote, not a log",
+        ),
         ({"run_tim": [1, 2, 3]}, "workload has an unknown column 'run_tim'; did you mean 'run_ti"),
         ({"zzz": [1, 2, 3]}, "workload has an unknown column 'zzz'; SWF has job_number"),
         ({"run_time": ["1", "2x", "3"]}, "row 1: column run_time is '2x', not a number$"),

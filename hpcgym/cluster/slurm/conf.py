@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,9 +12,17 @@ from hpcgym.cluster.pool import Cluster
 from hpcgym.cluster.slurm.lines import Setting, settings_of
 from hpcgym.cluster.slurm.machine import Nodes, node_sets, nodes_of
 from hpcgym.cluster.slurm.partitions import partition
-from hpcgym.cluster.slurm.settings import OF_SCHEDULING, Unfollowed, unfollowed
+from hpcgym.cluster.slurm.settings import OF_SCHEDULING, OtherSetting, other_settings
+from hpcgym.cluster.slurm.typos import warn_of_typos
 from hpcgym.errors import HpcgymError
 
+#: What general settings of scheduling are unless somebody sets them, in lower case.
+_UNLESS_SAID = {
+    "schedulertype": "sched/backfill",
+    "prioritytype": "priority/multifactor",
+    "preempttype": "preempt/none",
+    "preemptmode": "off",
+}
 _DEFAULT = "default"  # the name of nodes and partitions that others begin with
 
 
@@ -27,15 +35,27 @@ class SlurmConf:
     cluster : the machine: a group for each line of nodes, in order, and the partitions.
     node_names : what each node is called, by its number in the machine.
     scheduling : general settings of scheduling, lower case name -> value.
+    where : file and line of each of these.
     parameters : ``SchedulerParameters``, name -> value, "" of those that are only named.
-    unfollowed : settings that are not of the machine.
+    preempt_modes : ``PreemptMode`` of the partitions that have their own, by name.
+    others : settings that are not of the machine; a scheduler may go by them.
     """
 
     cluster: Cluster
     node_names: tuple[str, ...]
     scheduling: dict[str, str]
+    where: dict[str, str]
     parameters: dict[str, str]
-    unfollowed: tuple[Unfollowed, ...]
+    preempt_modes: dict[str, str]
+    others: tuple[OtherSetting, ...]
+
+    def said(self, name: str) -> str:
+        """Return a general setting in lower case, or what Slurm has unless somebody sets it."""
+        return self.scheduling.get(name, _UNLESS_SAID.get(name, "")).casefold()
+
+    def wrong(self, name: str, message: str) -> HpcgymError:
+        """Return the error that a general setting has a wrong value; it names file and line."""
+        return HpcgymError(f"{self.where[name]}: {message}" if name in self.where else message)
 
 
 def read_slurm_conf(path: str | os.PathLike[str]) -> SlurmConf:
@@ -48,27 +68,33 @@ def read_slurm_conf(path: str | os.PathLike[str]) -> SlurmConf:
     ------
     HpcgymError : a file that cannot be read, a line that is no setting, no nodes, a node or
         partition that stands twice, or a value that cannot be; the message names file and line.
+
+    Warns
+    -----
+    HpcgymWarning : settings that are none, and nearly one.
     """
     settings = settings_of(Path(path))
     general = {s.name.casefold(): s.value for s in settings if not s.others}
     groups = _groups(settings, "memory" in general.get("selecttypeparameters", "").casefold())
     if not groups:
         raise HpcgymError(f"{path}: it has no nodes, NodeName=...")
-    names = [name for nodes in groups for name in nodes.names]
-    twice = [name for name, times in Counter(names).items() if times > 1]
-    if twice:
-        raise HpcgymError(f"{path}: node {twice[0]!r} stands there twice")
+    names = _names(groups)
     cluster = Cluster(
         groups=tuple(nodes.group for nodes in groups),
         name=general.get("clustername") or Path(path).name,
         partitions=_partitions(settings, groups, names),
     )
+    others = other_settings(settings)
+    parameters = _parameters(general.get("schedulerparameters", ""))
+    warn_of_typos(others, parameters)
     return SlurmConf(
         cluster=cluster,
         node_names=tuple(names),
         scheduling={name: value for name, value in general.items() if name in OF_SCHEDULING},
-        parameters=_parameters(general.get("schedulerparameters", "")),
-        unfollowed=tuple(unfollowed(settings)),
+        where={s.name.casefold(): s.where for s in settings if not s.others},
+        parameters=parameters,
+        preempt_modes=_of_partitions(settings, "preemptmode"),
+        others=tuple(others),
     )
 
 
@@ -83,6 +109,30 @@ def _groups(settings: list[Setting], counts_memory: bool) -> list[Nodes]:
             defaults |= line.others
         elif nodes := nodes_of(line, defaults, counts_memory):
             found.append(nodes)
+    return found
+
+
+def _names(groups: Iterable[Nodes]) -> list[str]:
+    """Return what each node is called, in order."""
+    found: dict[str, None] = {}
+    for nodes in groups:
+        for name in nodes.names:
+            if name in found:
+                raise HpcgymError(f"{nodes.where}: node {name!r} stands there twice")
+            found[name] = None
+    return list(found)
+
+
+def _of_partitions(settings: Iterable[Setting], key: str) -> dict[str, str]:
+    """Return a key of the partitions that have it, also by lines ``PartitionName=DEFAULT``."""
+    usual, found = "", {}
+    for line in settings:
+        if line.name.casefold() == "partitionname":
+            value = line.others.get(key, ("", usual))[1]
+            if line.value.casefold() == _DEFAULT:
+                usual = value
+            elif value:
+                found[line.value] = value
     return found
 
 

@@ -15,6 +15,8 @@ from typing import NamedTuple
 from hpcgym.errors import HpcgymError
 from hpcgym.files import text_of
 
+#: How the names of these files end.
+ENDING = ".conf"
 _MOST = 1 << 24  # bytes of a file
 _MOST_INCLUDES = 8  # files within files
 _KIND = "a slurm.conf"

@@ -20,8 +20,9 @@ READ = (
 
 
 class Nodes(NamedTuple):
-    """Nodes of one line: a group of equal ones, what each is called, in its order, and features."""
+    """Nodes of one line: where it stands, a group of equal ones, their names in order, features."""
 
+    where: str
     group: NodeGroup
     names: list[str]
     features: set[str]
@@ -45,10 +46,12 @@ def nodes_of(
     HpcgymError : a value that cannot be; the message names file, line and nodes.
     """
     where = f"{line.where}, nodes {line.value!r}"
-    given = {key: value for key, (_, value) in {**defaults, **line.others}.items()}
+    told = {**defaults, **line.others}
+    given = {key: value for key, (_, value) in told.items()}
 
     def number(key: str, usual: int) -> int:
-        found = count(given.get(key, ""), f"{where}: {key}")
+        written, value = told.get(key, (key, ""))
+        found = count(value, f"{where}: {written}")
         return usual if found is None else found
 
     if given.get("state", "").casefold() == "future":
@@ -63,9 +66,9 @@ def nodes_of(
         memory = number("realmemory", 1)
         amounts[MEMORY] = max(memory - number("memspeclimit", 0), 0)
     if given.get("gres"):
-        generic = gres(given["gres"], f"{where}: gres")
+        generic = gres(given["gres"], f"{where}: {told['gres'][0]}")
         if generic.keys() & {CORE, MEMORY}:
-            raise HpcgymError(f"{where}: gres: {CORE} and {MEMORY} are no generic resources")
+            raise HpcgymError(f"{where}: Gres: {CORE} and {MEMORY} are no generic resources")
         amounts |= generic
     # only jobs that share nodes go by sockets, and these must divide the cores
     shared = sockets if sockets and cpus % sockets == 0 else 1
@@ -73,8 +76,9 @@ def nodes_of(
         group = NodeGroup(line.value, len(names), amounts, sockets=shared)
     except HpcgymError as error:
         raise HpcgymError(f"{where}: {error}") from None
-    told = f"{given.get('feature', '')},{given.get('features', '')}"
-    return Nodes(group, names, {feature for feature in told.split(",") if feature})
+    features = f"{given.get('feature', '')},{given.get('features', '')}"
+    named = {feature for feature in features.split(",") if feature}
+    return Nodes(line.where, group, names, named)
 
 
 def node_sets(settings: Iterable[Setting], groups: Iterable[Nodes]) -> dict[str, list[str]]:

@@ -33,14 +33,17 @@ def partition(
         cannot be; the message names file, line and partition.
     """
     where = f"{line.where}, partition {line.value!r}"
-    given = {key: value for key, (_, value) in {**defaults, **line.others}.items()}
+    told = {**defaults, **line.others}
+    given = {key: value for key, (_, value) in told.items()}
 
     def number(key: str, usual: int | None) -> Any:
-        found = count(given.get(key, ""), f"{where}: {key}")
+        written, value = told.get(key, (key, ""))
+        found = count(value, f"{where}: {written}")
         return usual if found is None else found
 
     def time(key: str) -> int | None:
-        return minutes_text(given.get(key, ""), f"{where}: {key}")
+        written, value = told.get(key, (key, ""))
+        return minutes_text(value, f"{where}: {written}")
 
     share = given.get("oversubscribe", given.get("shared", "no")).casefold()
     return Partition(
@@ -66,6 +69,8 @@ def _members(
     text: str, nodes: Mapping[str, int], sets: Mapping[str, Sequence[str]], where: str
 ) -> tuple[int, ...]:
     """Return the numbers of the nodes that a partition names."""
+    if "=" in text:  # Slurm, too, takes what comes behind the blanks for the value
+        raise HpcgymError(f"{where}: Nodes is blank, before {text[:40]}")
     names: list[str] = list(nodes) if text.casefold() == "all" else []
     if text and not names:
         names = [node for name in hosts(text, where) for node in sets.get(name, [name])]

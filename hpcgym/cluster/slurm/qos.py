@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from hpcgym.cluster.slurm.amounts import count, minutes_text
-from hpcgym.errors import HpcgymError
+from hpcgym.cluster.slurm.typos import meant
+from hpcgym.errors import HpcgymError, HpcgymWarning, check_each_once, warn_caller
 from hpcgym.files import text_of
 
 _MOST = 1 << 24  # bytes of a file
@@ -22,6 +23,21 @@ _LIMITS = {
     "grpsubmit": "group_submitted",
 }
 _TRES = {"maxtres": "max_tres", "maxtrespu": "max_tres_per_user", "grptres": "group_tres"}
+_TEXTS = {
+    "preemptmode": "preempt_mode",
+    "preemptexempttime": "preempt_exempt_time",
+    "gracetime": "grace_time",
+}
+#: All columns that sacctmgr has or had, read or not.
+_COLUMNS = (
+    "Name", "Priority", "GraceTime", "Preempt", "PreemptExemptTime", "PreemptMode", "Flags", "ID",
+    "UsageThres", "UsageFactor", "LimitFactor", "MinPrioThres", "Description", "GrpTRES",
+    "GrpTRESMins", "GrpTRESRunMins", "GrpJobs", "GrpJobsAccrue", "GrpSubmit", "GrpWall", "MaxTRES",
+    "MaxTRESPerNode", "MaxTRESMins", "MaxWall", "MaxTRESPU", "MaxJobsPU", "MaxJobsAccruePU",
+    "MaxSubmitPU", "MaxTRESPA", "MaxJobsPA", "MaxJobsAccruePA", "MaxSubmitPA", "MaxTRESRunMinsPU",
+    "MaxTRESRunMinsPA", "MinTRES", "GrpCPUs", "GrpMem", "GrpNodes", "GrpCPUMins", "GrpCPURunMins",
+    "MaxCPUs", "MaxCPUMins", "MaxNodes", "MaxCPUsPU", "MaxNodesPU", "MinCPUs",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -37,6 +53,8 @@ class Qos:
         ``{"cpu": 256, "gres/gpu": 4}``.
     max_wall_s : the longest that a job may ask for [s]; None: no limit.
     preempts : names of the QOS whose jobs it may preempt.
+    preempt_mode, preempt_exempt_time, grace_time : how its jobs are stopped, for how long they are
+        not, and how long they go on then; as they are written, "" where nothing is.
     others : other columns that hold something: name -> text; no simulation follows them.
     """
 
@@ -51,6 +69,9 @@ class Qos:
     group_tres: dict[str, int]
     max_wall_s: int | None
     preempts: tuple[str, ...]
+    preempt_mode: str
+    preempt_exempt_time: str
+    grace_time: str
     others: dict[str, str]
 
 
@@ -60,13 +81,22 @@ def read_qos(path: str | os.PathLike[str]) -> list[Qos]:
     Raises
     ------
     HpcgymError : a file that cannot be read, without a header of columns between ``|``, a row of
-        another length, or a value that cannot be; the message names file, line and column.
+        another length, a QOS that stands twice, or a value that cannot be; the message names file,
+        line and column.
+
+    Warns
+    -----
+    HpcgymWarning : columns that are none, and nearly one.
     """
     lines = text_of(path, _MOST, "a table of QOS").splitlines()
     header = lines[0].split("|") if lines else []
     columns = [name.strip().casefold() for name in header]
     if "name" not in columns or len(columns) < 2:
         raise HpcgymError(f"{path}: it must begin with a header such as Name|Priority|MaxJobsPU")
+    for name in map(str.strip, header):
+        if near := meant(name, _COLUMNS):
+            text = f"{path}, line 1: unknown column {name}; did you mean {near}?"
+            warn_caller(text, HpcgymWarning)
     found = []
     for number, line in enumerate(lines[1:], 2):
         values = line.split("|")
@@ -78,6 +108,7 @@ def read_qos(path: str | os.PathLike[str]) -> list[Qos]:
             )
         row = dict(zip(columns, values, strict=True))
         found.append(_qos(f"{path}, line {number}", row, header))
+        check_each_once(f"{path}, line {number}: QOS", [one.name for one in found])
     return found
 
 
@@ -101,6 +132,7 @@ def _qos(where: str, row: dict[str, str], header: list[str]) -> Qos:
     limits |= {field: tres(column) for column, field in _TRES.items()}
     limits["max_wall_s"] = minutes_text(take("maxwall"), f"{where}: MaxWall")
     preempts = tuple(one for one in take("preempt").split(",") if one)
+    limits |= {field: take(column) for column, field in _TEXTS.items()}
     others = {written[column]: text.strip() for column, text in row.items() if text.strip()}
     return Qos(name, priority or 0, **limits, preempts=preempts, others=others)
 

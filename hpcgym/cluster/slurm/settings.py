@@ -8,42 +8,59 @@ from typing import NamedTuple
 
 from hpcgym.cluster.slurm import machine
 from hpcgym.cluster.slurm.lines import Setting
+from hpcgym.cluster.slurm.typos import meant
 
 
-class Unfollowed(NamedTuple):
+class OtherSetting(NamedTuple):
     """A setting that is not of the machine; the scheduler of the file may go by it.
 
     Attributes
     ----------
     where : file and line.
-    name, value : as they are written, after the name of a node or partition: ``debug: MaxTime``.
-    why : it is not of the machine, in words.
+    of : the node or partition that it is of, "" of a general setting.
+    key, value : as they are written.
+    near : the setting that is probably meant by one that is not known; "" of all others.
     """
 
     where: str
-    name: str
+    of: str
+    key: str
     value: str
-    why: str
+    near: str = ""
+
+    @property
+    def name(self) -> str:
+        """What messages call it: ``debug: LLN``."""
+        return f"{self.of}: {self.key}" if self.of else self.key
+
+    def is_called(self, *keys: str) -> bool:
+        """Tell whether its key is one of some in lower case."""
+        return self.key.casefold() in keys
 
 
-#: General settings of which the machine is made, in lower case.
-OF_MACHINES = ("clustername", "selecttypeparameters", "grestypes", "nodeset")
-
-#: General settings that say how jobs are scheduled, which are kept by name.
-OF_SCHEDULING = (
-    "schedulertype", "schedulerparameters", "selecttype", "prioritytype", "priorityweightage",
-    "priorityweightassoc", "priorityweightfairshare", "priorityweightjobsize",
-    "priorityweightpartition", "priorityweightqos", "priorityweighttres", "prioritymaxage",
-    "prioritydecayhalflife", "prioritycalcperiod", "priorityfavorsmall", "priorityflags",
-    "priorityusageresetperiod", "prioritysitefactorparameters", "prioritysitefactorplugin",
-    "preempttype", "preemptmode", "preemptparameters", "preemptexempttime",
-    "enforcepartlimits", "accountingstorageenforce", "maxjobcount", "maxarraysize",
-    "firstjobid", "defmempercpu", "defmempernode", "defcpupergpu", "defmempergpu", "maxmempercpu",
-    "maxmempernode", "overtimelimit", "jobrequeue", "requeueexit", "requeueexithold", "licenses",
-    "suspendtime", "suspendtimeout", "resumetimeout", "suspendexcnodes", "suspendexcparts",
-    "suspendrate", "resumerate", "resvoverrun", "schedulertimeslice", "topologyplugin",
-    "topologyparam", "disablerootjobs", "fairsharedampeningfactor",
+#: Lines of things, and general settings of which the machine is made.
+_OF_MACHINES = (
+    "NodeName", "PartitionName", "NodeSet", "DownNodes", "ClusterName", "SelectTypeParameters",
+    "GresTypes",
 )  # fmt: skip
+
+#: General settings that say how jobs are scheduled.
+_OF_SCHEDULING = (
+    "SchedulerType", "SchedulerParameters", "SelectType", "PriorityType", "PriorityWeightAge",
+    "PriorityWeightAssoc", "PriorityWeightFairshare", "PriorityWeightJobSize",
+    "PriorityWeightPartition", "PriorityWeightQOS", "PriorityWeightTRES", "PriorityMaxAge",
+    "PriorityDecayHalfLife", "PriorityCalcPeriod", "PriorityFavorSmall", "PriorityFlags",
+    "PriorityUsageResetPeriod", "PrioritySiteFactorParameters", "PrioritySiteFactorPlugin",
+    "PreemptType", "PreemptMode", "PreemptParameters", "PreemptExemptTime",
+    "EnforcePartLimits", "AccountingStorageEnforce", "MaxJobCount", "MaxArraySize",
+    "FirstJobId", "DefMemPerCPU", "DefMemPerNode", "DefCpuPerGPU", "DefMemPerGPU", "MaxMemPerCPU",
+    "MaxMemPerNode", "OverTimeLimit", "JobRequeue", "RequeueExit", "RequeueExitHold", "Licenses",
+    "SuspendTime", "SuspendTimeout", "ResumeTimeout", "SuspendExcNodes", "SuspendExcParts",
+    "SuspendRate", "ResumeRate", "ResvOverRun", "SchedulerTimeSlice", "TopologyPlugin",
+    "TopologyParam", "DisableRootJobs", "FairShareDampeningFactor",
+)  # fmt: skip
+#: The same in lower case, by which they are kept.
+OF_SCHEDULING = tuple(name.casefold() for name in _OF_SCHEDULING)
 
 #: Beginnings and ends of those that say nothing of schedules: names of files, ports, time limits of
 #: messages, how jobs are watched and signed in.
@@ -95,11 +112,25 @@ _OF_PARTITIONS = (
     "nodes", "default", "maxtime", "defaulttime", "maxnodes", "minnodes", "allowaccounts",
     "denyaccounts", "allowqos",
 )  # fmt: skip
-_NOT_YET = "not of the machine"
-_UNKNOWN = "not a known setting"
+#: Keys of nodes and of partitions, by the line that they stand on, which may be meant by others.
+_KEYS = {
+    "nodename": (
+        "CPUs", "Boards", "Sockets", "SocketsPerBoard", "CoresPerSocket", "ThreadsPerCore",
+        "RealMemory", "MemSpecLimit", "Gres", "Feature", "Features", "State", "Weight", "Procs",
+        "CoreSpecCount", "CpuSpecList", "NodeAddr", "NodeHostname", "TmpDisk",
+    ),
+    "partitionname": (
+        "Nodes", "Default", "MaxTime", "DefaultTime", "MaxNodes", "MinNodes", "AllowAccounts",
+        "DenyAccounts", "AllowQos", "DenyQos", "AllowGroups", "PriorityTier", "PriorityJobFactor",
+        "PreemptMode", "OverSubscribe", "Shared", "State", "LLN", "QOS", "GraceTime",
+        "OverTimeLimit", "DefMemPerCPU", "DefMemPerNode", "MaxMemPerCPU", "MaxMemPerNode",
+        "MaxCPUsPerNode", "ExclusiveUser", "TRESBillingWeights", "ReqResv", "SelectTypeParameters",
+        "Priority", "DefCpuPerGPU", "DefMemPerGPU", "MaxCPUsPerSocket", "CpuBind", "ExclusiveTopo",
+    ),
+}  # fmt: skip
 
 
-def unfollowed(settings: Iterable[Setting]) -> list[Unfollowed]:
+def other_settings(settings: Iterable[Setting]) -> list[OtherSetting]:
     """Return the settings that say, or may say, how jobs are scheduled, beside the machine's own.
 
     Settings that say nothing of schedules, such as ports and log files, are left out.
@@ -113,18 +144,21 @@ def unfollowed(settings: Iterable[Setting]) -> list[Unfollowed]:
             found += _of_keys(setting, _OF_PARTITIONS)
         elif name in OF_SCHEDULING:
             if setting.value.casefold() not in _USUAL.get(name, ()):
-                found.append(Unfollowed(setting.where, setting.name, setting.value, _NOT_YET))
-        elif name not in OF_MACHINES and not _SILENT.fullmatch(name):
-            why = _NOT_YET if name == "downnodes" else _UNKNOWN
-            found.append(Unfollowed(setting.where, setting.name, setting.value, why))
+                found.append(OtherSetting(setting.where, "", setting.name, setting.value))
+        elif name not in map(str.casefold, _OF_MACHINES) and not _SILENT.fullmatch(name):
+            near = meant(setting.name, (*_OF_MACHINES, *_OF_SCHEDULING))
+            found.append(OtherSetting(setting.where, "", setting.name, setting.value, near))
+        elif name == "downnodes":
+            found.append(OtherSetting(setting.where, "", setting.name, setting.value))
     return found
 
 
-def _of_keys(line: Setting, followed: tuple[str, ...]) -> list[Unfollowed]:
+def _of_keys(line: Setting, followed: tuple[str, ...]) -> list[OtherSetting]:
     """Return what the line of a node or partition says that is not followed."""
     found = []
     for key, (name, value) in line.others.items():
         if key in followed or key in _SILENT_KEYS or value.casefold() in _USUAL_KEYS.get(key, ()):
             continue
-        found.append(Unfollowed(line.where, f"{line.value}: {name}", value, _NOT_YET))
+        near = meant(name, _KEYS[line.name.casefold()])
+        found.append(OtherSetting(line.where, line.value, name, value, near))
     return found

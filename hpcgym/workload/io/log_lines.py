@@ -11,12 +11,13 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.errors import WorkloadError
+from hpcgym.errors import WorkloadError, WorkloadWarning, warn_caller
 from hpcgym.naming import NAME_COLUMNS
 from hpcgym.workload.io.files import Reading, stem
 from hpcgym.workload.io.tables import from_pandas
@@ -29,7 +30,10 @@ MOVED = "repaired: submit_time moved to the start, which the log has before it"
 HELD = "repaired: submit_time moved to when the job became eligible"
 AGAIN = "repaired: run that was not the last of its job taken for a job of its own"
 RESUBMITTED = "repaired: submit_time moved to the end of the run before, of the same job"
-UNEVEN = "repaired: cores or GPUs that its nodes cannot share alike: fewer units, or larger ones"
+UNEVEN = (
+    "repaired: cores, GPUs or the like that its nodes cannot share alike: fewer units, or larger"
+    " ones"
+)
 
 
 @dataclass
@@ -167,6 +171,21 @@ def no_job(log: Log) -> WorkloadError:
     return WorkloadError(f"{log.path} holds no job that ran and ended{': ' + why if why else ''}")
 
 
+def warn_of_cut(path: Path, line: int, ended: bool) -> None:
+    """Say that a file stops within its last line, of which nobody can tell whether it is whole.
+
+    Warns
+    -----
+    WorkloadWarning : the line has no end.
+    """
+    if not ended:
+        warn_caller(
+            f"{path}, line {line}: this last line has no end: is the file truncated? Its last field"
+            " may be cut, and later lines lost",
+            WorkloadWarning,
+        )
+
+
 def with_submissions(log: Log, columns: dict[str, Any], eligible: Ints, key: list[str]) -> None:
     """Set when jobs were submitted, and how long they waited, in ``columns``.
 
@@ -202,7 +221,14 @@ def with_submissions(log: Log, columns: dict[str, Any], eligible: Ints, key: lis
     columns["submit_time"], columns["wait_time"] = submit, start - submit
 
 
-def with_units(log: Log, columns: dict[str, Any], nodes: Ints, gpus: Ints, memory_mb: Ints) -> None:
+def with_units(
+    log: Log,
+    columns: dict[str, Any],
+    nodes: Ints,
+    gpus: Ints,
+    memory_mb: Ints,
+    others: Mapping[str, Ints] = MappingProxyType({}),
+) -> None:
     """Set units of jobs and what each asks for, if any asks for GPUs; and memory, in ``columns``.
 
     A unit is a job's share of a node: its processors and GPUs over its nodes. Where these do not
@@ -214,21 +240,24 @@ def with_units(log: Log, columns: dict[str, Any], nodes: Ints, gpus: Ints, memor
     log : counts where that is so.
     columns : with ``requested_processors``, (n,) int64.
     nodes, gpus, memory_mb : of each job, (n,) int64; -1 where unknown.
+    others : more resources that nodes share as they do GPUs: name -> (n,) int64.
     """
     cores = columns["requested_processors"]
     known = (memory_mb > 0) & (cores > 0)
     kilobytes = -(-memory_mb * 1000 // np.maximum(cores, 1))
     columns["requested_memory"] = np.where(known, kilobytes, MISSING)
-    gpus = np.maximum(gpus, 0)
-    if not (gpus > 0).any():
+    held = {name: np.maximum(amount, 0) for name, amount in {"gpu": gpus, **others}.items()}
+    held = {name: amount for name, amount in held.items() if amount.any()}
+    if not held:
         return
     asked = np.maximum(nodes, 1)
-    units = np.gcd(asked, gpus)  # those of jobs without GPUs are their nodes
+    units = np.gcd.reduce([asked, *held.values()])  # those of jobs without any are their nodes
     log.count(UNEVEN, (units < asked) | (cores % units > 0))
     columns["units"] = units
     columns["core"] = -(-np.maximum(cores, 1) // units)
     columns["requested_processors"] = columns["core"] * units
-    columns["gpu"] = gpus // units
+    for name, amount in held.items():
+        columns[name] = amount // units
     if known.any():
         columns["mem"] = np.where(known, -(-memory_mb // units), 0)
 

@@ -24,6 +24,7 @@ from hpcgym.workload.io.log_lines import (
     Ints,
     Log,
     first_known,
+    warn_of_cut,
     with_submissions,
     with_units,
     workload_of,
@@ -72,7 +73,7 @@ def read_pbs(path: Path, how: Reading) -> Workload:
     _drop_no_jobs(log)
     log.drop_copies()
     columns = log.settled(_columns(log))
-    resources = {name: columns.pop(name) for name in ("nodes", "gpus", "memory_mb")}
+    resources: dict[str, Any] = {name: columns.pop(name) for name in ("nodes", "gpus", "memory_mb")}
     with_submissions(log, columns, columns.pop("eligible"), log.texts("id"))
     with_units(log, columns, **resources)
     return workload_of(log, columns, clock)
@@ -83,6 +84,7 @@ def _read(path: Path, how: Reading) -> Log:
     log = Log(path, how)
     rows: list[dict[str, str]] = []
     lines = lines_of(path, "an accounting log of PBS", WorkloadError)
+    line, ended = 1, True
     for line, (text, ended) in enumerate(lines, 1):
         found = _RECORD.fullmatch(text.strip())
         if found is None:
@@ -96,6 +98,7 @@ def _read(path: Path, how: Reading) -> Log:
             entries = {key: value.strip("\"'") for key, value in _ENTRY.findall(found[3])}
             rows.append(entries | {"id": found[2]})
             log.lines.append(line)
+    warn_of_cut(path, line, ended)
     log.fields = {name.casefold(): [row.get(name, "") for row in rows] for name in ("id", *_READ)}
     return log
 

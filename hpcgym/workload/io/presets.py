@@ -183,7 +183,7 @@ def _workload(
     columns |= {"requested_processors": size, "allocated_processors": cores}
     columns["power_w"] = np.where(columns["power_w"] >= 0, columns["power_w"] / size, -1.0)
     columns = log.settled(columns)
-    resources = {name: columns.pop(name) for name in ("nodes", "gpus", "memory_mb")}
+    resources: dict[str, Any] = {name: columns.pop(name) for name in ("nodes", "gpus", "memory_mb")}
     with_submissions(log, columns, columns.pop("eligible"), list(map(str, range(len(log)))))
     with_units(log, columns, **resources)
     return workload_of(log, columns, clock)

@@ -105,10 +105,10 @@ def size_by_jobs(columns: Columns, name: str, told: str = "") -> int:
     return max(busy, largest)
 
 
-def warn_of_ignored(workload: Workload, partitioned: bool = False) -> None:
+def warn_of_ignored(workload: Workload, partitioned: bool = False, follows: bool = False) -> None:
     """Say what a log tells of its jobs that simulations do not heed, a line for each.
 
-    ``partitioned``: the machine has partitions.
+    ``partitioned``: the machine has partitions; ``follows``: schedules heed who follows whom.
 
     Warns
     -----
@@ -124,7 +124,7 @@ def warn_of_ignored(workload: Workload, partitioned: bool = False) -> None:
         " its own": parts > 0,
         f"{follow:,} {'job follows' if follow == 1 else 'jobs follow'} others (preceding_job,"
         " think_time): submitted when the log says, unless dependencies is 'after' or"
-        " 'closed-loop'": follow > 0,
+        " 'closed-loop'": follow > 0 and not follows,
         f"its jobs ran in {partitions} partitions: unless the machine has them (--cluster), each"
         f" may have any of the {workload.processors:,} processors": partitions > 1
         and not partitioned,

@@ -24,32 +24,30 @@ from hpcgym.workload.io.files import Reading
 from hpcgym.workload.io.log_lines import (
     Ints,
     Log,
-    first_known,
+    warn_of_cut,
     with_submissions,
     with_units,
     workload_of,
 )
 from hpcgym.workload.io.sacct_dependencies import preceding
 from hpcgym.workload.io.sacct_fields import (
+    ANEW,
     ARRAY_TASKS,
-    NO_TRES,
     OPEN_STATES,
     PART,
     STATES,
     STEP,
-    THROTTLE,
     UNSAID,
+    UNUSED_THROTTLE,
     is_step,
-    memory_mb,
     minutes,
     parts_of_id,
-    per_what,
     state_of,
     task_of_id,
     throttle_of_id,
     time_limit,
-    tres,
 )
+from hpcgym.workload.io.sacct_resources import GENERIC, resources_of
 from hpcgym.workload.io.times import Clock, duration, nearest
 from hpcgym.workload.model import MISSING, Workload
 
@@ -74,7 +72,18 @@ _UNUSED = ("Priority", "Reason", "Reservation", "Constraints")
 _READ = {
     *(name.casefold() for names in (*_NEEDED, _UNUSED) for name in names),
     *("state", "eligible", "timelimit", "timelimitraw", "reqmem", "nnodes", "allocnodes"),
-    *("dependency", "jobname", "user", "uid", "account", "group", "gid", "qos", "partition"),
+    *(
+        "dependency",
+        "submitline",
+        "jobname",
+        "user",
+        "uid",
+        "account",
+        "group",
+        "gid",
+        "qos",
+        "partition",
+    ),
 }
 _NOTHING = ("", "None", "(null)", "N/A")
 
@@ -113,7 +122,9 @@ def read_sacct(path: Path, how: Reading) -> Workload:
     columns = log.settled(_columns(log, clock))
     resources = {name: columns.pop(name) for name in ("nodes", "gpus", "memory_mb")}
     with_submissions(log, columns, columns.pop("eligible"), log.texts(_id(log).casefold()))
-    with_units(log, columns, **resources)
+    generic = [name for name in columns if name.startswith(GENERIC)]
+    others = {name.removeprefix(GENERIC): columns.pop(name) for name in generic}
+    with_units(log, columns, **resources, others=others)
     for name in _UNUSED:
         given = [text not in _NOTHING for text in log.texts(name.casefold())]
         log.count(f"not used: {name}", np.array(given, np.bool_))
@@ -152,15 +163,19 @@ def _read(path: Path, how: Reading) -> Log:
             " sacct -P (--parsable2)"
         )
     names = [name.strip().casefold() for name in first.split(separator)]
-    if names[-1] == "":  # --parsable, with a separator behind the last field too
+    closed = names[-1] == ""  # --parsable, with a separator behind the last field too
+    if closed:
         names.pop()
+    # what a user typed may have separators: as the last field it has all that is left
+    splits = len(names) - 1 if names[-1] == "submitline" else -1
     _check_fields(path, names)
     log = Log(path, how)
     read = [place for place, name in enumerate(names) if name in _READ]
     columns: list[list[str]] = [[] for _ in read]
     named = names.index("jobid" if "jobid" in names else "jobidraw")
+    line, ended = 1, True
     for line, (text, ended) in enumerate(lines, 2):
-        fields = text.split(separator)
+        fields = text.removesuffix(separator if closed else "").split(separator, splits)
         if len(fields) == len(names) + 1 and fields[-1] == "":
             fields.pop()
         if len(fields) == len(names) and text != first:
@@ -171,7 +186,8 @@ def _read(path: Path, how: Reading) -> Log:
                 column.append(fields[place].strip())
             log.lines.append(line)
         elif text.strip():
-            _refuse(log, line, text == first, len(fields), len(names), ended)
+            _refuse(log, line, text == first, (len(fields), len(names)), separator, ended)
+    warn_of_cut(path, line, ended)
     log.fields = {names[place]: column for place, column in zip(read, columns, strict=True)}
     return log
 
@@ -190,14 +206,23 @@ def _check_fields(path: Path, names: list[str]) -> None:
         raise WorkloadError(f"{path}, line 1: the field {twice!r} stands there twice")
 
 
-def _refuse(log: Log, line: int, again: bool, found: int, wanted: int, ended: bool) -> None:
-    """Refuse a line that has not as many fields as line 1; one that repeats it is counted only."""
+def _refuse(
+    log: Log, line: int, again: bool, sizes: tuple[int, int], separator: str, ended: bool
+) -> None:
+    """Refuse a line that has not as many fields as line 1; one that repeats it is counted only.
+
+    ``sizes`` are how many fields were found, and how many there should be.
+    """
     if again:
         log.counts["dropped: line with the names of fields again"] += 1
         return
+    found, wanted = sizes
     many = found > wanted
-    if many:
-        hint = "; is the separator in a name? leave JobName and Comment out of -o"
+    if many and separator == "|":
+        hint = "; is the separator in a name? leave JobName and Comment out of -o, or put"
+        hint += " SubmitLine last"
+    elif many:
+        hint = f"; is {separator!r} in a field, as in AllocTRES? sacct -P puts | between fields"
     else:
         hint = "" if ended else "; it is the last line: is the file truncated?"
     problem = f"{found} fields, and line 1, their names, {wanted}{hint}"
@@ -208,7 +233,7 @@ def _drop_no_jobs(log: Log) -> None:
     """Drop tasks of arrays that did not start, and jobs that did not start or end."""
     kinds = log.parsed(_id(log), parts_of_id)
     throttled = [throttle_of_id(text) is not None for text in log.texts("jobid")]
-    log.count(f"not used: {THROTTLE}", np.array(throttled, np.bool_))
+    log.count(UNUSED_THROTTLE, np.array(throttled, np.bool_))
     log.drop({place: kind for place, kind in enumerate(kinds) if kind == ARRAY_TASKS})
     states = log.parsed("State", state_of, "")
     starts, ends = log.texts("start"), log.texts("end")
@@ -236,18 +261,15 @@ def _columns(log: Log, clock: Clock) -> dict[str, Any]:
     numbers = log.parsed(_id(log), parts_of_id)
     parts = [isinstance(one, tuple) and one[1] == PART for one in numbers]
     log.count(f"repaired: {PART} taken for a job of its own", np.array(parts, np.bool_))
-    raw = log.parsed("JobIDRaw", parts_of_id)
-    job_number = [
-        one[0] if isinstance(one, tuple) else other[0] if isinstance(other, tuple) else MISSING
-        for one, other in zip(raw, numbers, strict=True)
-    ]
+    tasks = [task_of_id(text) for text in log.texts("jobid")]
+    number = _job_numbers(log, numbers, tasks)
     start, submit = log.numbers("Start", clock.seconds), log.numbers("Submit", clock.seconds)
     for place in np.flatnonzero(submit < 0).tolist():
-        log.refuse(log.lines[place], "Submit is blank", "line with a wrong Submit")
+        told = log.texts("submit")[place]
+        problem = f"Submit is {told[:40]!r}, before 1970" if told else "Submit is blank"
+        log.refuse(log.lines[place], problem, "line with a wrong Submit")
     start = _after(log, "Start", start, submit, clock)
-    number = np.array(job_number, dtype=np.int64)
     status = log.numbers("State", lambda text: STATES.get(state_of(text), MISSING))
-    tasks = [task_of_id(text) for text in log.texts("jobid")]
     array = [MISSING if task is None else task[0] for task in tasks]
     return {
         "job_number": number,
@@ -259,12 +281,42 @@ def _columns(log: Log, clock: Clock) -> dict[str, Any]:
         "requested_time": _requested(log),
         "status": status,
         "preceding_job": preceding(log, number, status, submit),
-        **_resources(log),
+        **resources_of(log),
         "user": log.names("user", "uid"),
         "group": log.names("account", "group", "gid"),
         "queue_name": log.names("qos"),
         "partition_name": log.names("partition"),
     }
+
+
+def _job_numbers(
+    log: Log, numbers: list[str | tuple[int, str]], tasks: list[tuple[int, int] | None]
+) -> Ints:
+    """Return the numbers of jobs, (n,): JobIDRaw, else JobID.
+
+    Tasks of arrays have one JobID, that of the array. Without JobIDRaw they are numbered anew,
+    array by array, from the number behind the greatest of the dump on.
+
+    Parameters
+    ----------
+    numbers, tasks : what each JobID tells, and its array and task.
+    """
+    raw = log.parsed("JobIDRaw", parts_of_id)
+    known = [
+        one[0] if isinstance(one, tuple) else other[0] if isinstance(other, tuple) else MISSING
+        for one, other in zip(raw, numbers, strict=True)
+    ]
+    told = [task is None or isinstance(one, tuple) for one, task in zip(raw, tasks, strict=True)]
+    log.count(ANEW, ~np.array(told, np.bool_))
+    alike = {task for task, is_told in zip(tasks, told, strict=True) if task and not is_told}
+    new = {task: number for number, task in enumerate(sorted(alike), max(known, default=0) + 1)}
+    return np.array(
+        [
+            one if is_told or task is None else new[task]
+            for one, task, is_told in zip(known, tasks, told, strict=True)
+        ],
+        dtype=np.int64,
+    )
 
 
 def _known(parse: Any) -> Any:
@@ -295,54 +347,6 @@ def _requested(log: Log) -> Ints:
         at = np.array([text.casefold() == unsaid.casefold() for text in log.texts(name.casefold())])
         log.count(f"repaired: time limit {unsaid} taken for unknown", at)
     return log.numbers(name, parse)
-
-
-def _resources(log: Log) -> dict[str, Ints]:
-    """Return processors, nodes, GPUs and memory of jobs, as allocated, else as requested."""
-    tables = [
-        np.array(log.parsed(name, tres, NO_TRES), dtype=np.int64).reshape(-1, len(NO_TRES))
-        for name in ("AllocTRES", "ReqTRES")
-    ]
-    given, asked = (dict(zip(("cpu", "mem", "node", "gpu"), t.T, strict=True)) for t in tables)
-    allocated = first_known(_count(log, "AllocCPUS"), _count(log, "NCPUS"), given["cpu"])
-    requested = first_known(_count(log, "ReqCPUS"), asked["cpu"])
-    cores = first_known(allocated, requested)
-    log.count(
-        "repaired: requested_processors taken from AllocCPUS, not ReqCPUS",
-        (requested > 0) & (requested != cores),
-    )
-    for place in np.flatnonzero(cores <= 0).tolist():
-        log.refuse(log.lines[place], "no field tells its processors", "line without processors")
-    nodes = first_known(
-        given["node"], _count(log, "NNodes"), _count(log, "AllocNodes"), asked["node"]
-    )
-    memory = first_known(given["mem"], asked["mem"], _requested_memory(log, cores, nodes))
-    return {
-        "requested_processors": cores,
-        "allocated_processors": allocated,
-        "nodes": nodes,
-        "gpus": first_known(given["gpu"], asked["gpu"]),
-        "memory_mb": memory,
-    }
-
-
-def _requested_memory(log: Log, cores: Ints, nodes: Ints) -> Ints:
-    """Return the memory of jobs by ReqMem [MB], of which some is told for each core or node."""
-    amount = log.numbers("ReqMem", memory_mb)
-    per = log.parsed("ReqMem", per_what, "")
-    times = np.select([np.array(per) == "c", np.array(per) == "n"], [cores, nodes], 1)
-    return np.where(amount > 0, amount * np.maximum(times, 1), MISSING)
-
-
-def _count(log: Log, name: str) -> Ints:
-    """Return a field of whole numbers; 0 is unknown, as of a job that was allocated nothing."""
-
-    def whole(text: str) -> int:
-        if not text.isdecimal() or len(text) > 12:
-            raise ValueError("no whole number")
-        return int(text)
-
-    return log.numbers(name, whole)
 
 
 def _after(log: Log, name: str, times: Ints, before: Ints, clock: Clock) -> Ints:

@@ -1,6 +1,8 @@
-"""Which jobs a job of Slurm follows: the field ``Dependency``, as by ``afterok:12:13,afterany:14``.
+"""Which jobs a job of Slurm follows, as by ``afterok:12:13,afterany:14``.
 
-What it may hold: https://slurm.schedmd.com/sbatch.html#OPT_dependency
+It stands in a field ``Dependency``, which squeue has and sacct has not, or in ``SubmitLine`` of
+sacct, the command by which a job was submitted. What it may hold:
+https://slurm.schedmd.com/sbatch.html#OPT_dependency
 """
 
 from __future__ import annotations
@@ -22,7 +24,6 @@ _OTHER = "not used: Dependency that is no list such as afterok:12:13,afterany:14
 _UNNAMED = "not used: Dependency singleton, without the fields JobName and User"
 _UNKNOWN_TASK = "not used: Dependency on a task of an array that is not there"
 _ITSELF = "not used: Dependency of a job on itself"
-_NO_RAW = "not used: Dependency on an array, whose tasks have no numbers without JobIDRaw"
 _BROKEN = "repaired: Dependency that the other's end did not meet taken for afterany"
 
 #: Kind of a dependency on the end of a job -> whether the other must have completed.
@@ -37,6 +38,13 @@ _SINGLETON = "singleton"
 
 _REMARK = re.compile(r"\(\w*\)")  # how far it is, as squeue tells
 _PART = re.compile(r"(?P<kind>[a-z]+)(?P<jobs>(?::\d{1,18}(?:_(?:\d{1,9}|\*))?(?:\+\d+)?)+)")
+
+# the option of sbatch, salloc and srun: as getopt takes it, shortened too. What a script is given
+# behind its name may have the same letter, so the value must begin as one of a dependency does
+_OPTION = re.compile(
+    r"(?:^|\s)(?:--dep(?:e(?:n(?:d(?:e(?:n(?:cy?)?)?)?)?)?)?(?:=|\s+)|-d\s*)"
+    r"""["']?(?P<value>(?:after[a-z]*[:+]|expand:|singleton)[\w:,?+*]*)"""
+)
 
 
 class _Condition(NamedTuple):
@@ -54,7 +62,7 @@ def preceding(log: Log, number: Ints, status: Ints, submit: Ints) -> NDArray[Any
     log : counts what is not used, and what the log itself did not keep.
     number, status, submit : of each job, (n,).
     """
-    texts = log.texts("dependency")
+    texts = _dependencies(log)
     if not any(texts):
         return np.full(len(number), MISSING)
     known = {text: _conditions(text) for text in set(texts)}
@@ -81,6 +89,20 @@ def preceding(log: Log, number: Ints, status: Ints, submit: Ints) -> NDArray[Any
     if all(len(others) < 2 for others in found):
         return np.array([others[0] if others else MISSING for others in found], np.int64)
     return np.array([" ".join(map(str, others or [MISSING])) for others in found], dtype=object)
+
+
+def _dependencies(log: Log) -> list[str]:
+    """Return the dependency of each job as Slurm writes it, blank where there is none."""
+    if "dependency" in log.fields:
+        return log.texts("dependency")
+    known = {line: dependency_of_line(line) for line in set(log.texts("submitline"))}
+    return [known[line] for line in log.texts("submitline")]
+
+
+def dependency_of_line(line: str) -> str:
+    """Return the dependency in a command such as ``sbatch -d afterok:12 run.sh``; blank if none."""
+    found = [match["value"] for match in _OPTION.finditer(line)]
+    return found[-1] if found else ""
 
 
 def _conditions(text: str) -> tuple[_Condition | str, ...]:
@@ -117,7 +139,6 @@ class _Jobs:
         self.own = [task_of_id(text) for text in log.texts("jobid")]
         self.status = dict(zip(number.tolist(), status.tolist(), strict=True))  # the last counts
         self.tasks: dict[int, dict[int, int]] = {}
-        self.raw = "jobidraw" in log.fields
         for task, one in zip(self.own, number.tolist(), strict=True):
             if task is not None:
                 self.tasks.setdefault(task[0], {})[task[1]] = one
@@ -134,9 +155,7 @@ class _Jobs:
             tasks = self.tasks.get(int(job), {})
             if one.kind == "aftercorr" and own is not None and not task:
                 task = str(own[1])
-            if tasks and not self.raw:
-                odd.add(_NO_RAW)
-            elif task.isdigit() and int(task) not in tasks:
+            if task.isdigit() and int(task) not in tasks:
                 odd.add(_UNKNOWN_TASK)
             elif task.isdigit():
                 found.append(tasks[int(task)])

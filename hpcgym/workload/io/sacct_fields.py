@@ -14,7 +14,10 @@ STEP = "step of a job"
 ARRAY_TASKS = "tasks of an array that had not started"
 PART = "component of a heterogeneous job"
 #: What it may say of an array, as in ``7_[5-9%2]``.
-THROTTLE = "how many tasks of an array may run at once, %"
+UNUSED_THROTTLE = "not used: how many tasks of an array may run at once, %"
+
+#: What is done with tasks that have no numbers of their own.
+ANEW = "repaired: task of an array numbered anew, for the dump has no JobIDRaw"
 
 _ID = re.compile(r"(?P<number>\d{1,18})(?:_(?:(?P<task>\d+)|(?P<tasks>\[.*\]?)))?(?P<part>\+\d+)?")
 
@@ -47,8 +50,12 @@ _MEMORY = re.compile(r"(\d{1,15}(?:\.\d{1,6})?)([KMGTP]?)([cn]?)", re.IGNORECASE
 #: Megabytes, as Slurm counts them, of a unit of memory.
 _UNITS = {"K": 1 / 1024, "": 1, "M": 1, "G": 1024, "T": 1024**2, "P": 1024**3}
 
-#: Processors, memory [MB], nodes and GPUs, where a job tells none of them.
-NO_TRES = (MISSING, MISSING, MISSING, MISSING)
+#: What stands before the name of a generic resource.
+_GRES = "gres/"
+#: Amounts under that name which are no resources that a job holds: what it used of its GPUs.
+_OF_GPUS = ("gres/gpumem", "gres/gpuutil")
+#: Beginnings of what a job asks for beside resources of nodes, and no simulation goes by.
+_BESIDE = ("license/", "bb/")
 
 
 def is_step(text: str) -> bool:
@@ -135,16 +142,18 @@ def per_what(text: str) -> str:
     return text[-1].casefold() if text[-1:].casefold() in ("c", "n") else ""
 
 
-def tres(text: str) -> tuple[int, int, int, int]:
-    """Return processors, memory [MB], nodes and GPUs of ``cpu=4,mem=8G,node=2,gres/gpu:a100=2``.
+def tres(text: str) -> dict[str, int]:
+    """Return the resources of ``cpu=4,mem=8G,node=2,gres/gpu:a100=2``, by name, memory in MB.
 
-    Those that it does not tell are -1. GPUs of types count only where their sum is not told too.
+    A generic resource has its name alone: ``gpu``. Its types count, all together, only where their
+    sum is not told too.
 
     Raises
     ------
     ValueError : it is no list of resources.
     """
     amounts: dict[str, int] = {}
+    types: dict[str, int] = {}
     for entry in text.split(","):
         name, sign, amount = entry.partition("=")
         if not sign or not name:
@@ -152,15 +161,23 @@ def tres(text: str) -> tuple[int, int, int, int]:
         kind = name.casefold()
         if kind == "mem":
             amounts[kind] = memory_mb(amount)
-        elif kind in ("cpu", "node", "gres/gpu") or kind.startswith("gres/gpu:"):
-            if not amount.isdecimal() or len(amount) > 12:
-                raise ValueError(f"of which {name} is no whole number")
-            kind = "type" if ":" in kind else kind
-            amounts[kind] = int(amount) + (amounts.get(kind, 0) if kind == "type" else 0)
-    gpus = amounts.get("gres/gpu", amounts.get("type", MISSING))
-    return (
-        amounts.get("cpu", MISSING),
-        amounts.get("mem", MISSING),
-        amounts.get("node", MISSING),
-        gpus,
-    )
+        elif kind in ("cpu", "node"):
+            amounts[kind] = _amount(name, amount)
+        elif kind.startswith(_GRES) and not kind.startswith(_OF_GPUS):
+            generic, colon, _ = name[len(_GRES) :].partition(":")
+            generic = "gpu" if generic.casefold() == "gpu" else generic
+            told = types if colon else amounts
+            told[generic] = _amount(name, amount) + (types.get(generic, 0) if colon else 0)
+    return {**types, **amounts}
+
+
+def _amount(name: str, text: str) -> int:
+    """Return how many of a resource a text tells."""
+    if not text.isdecimal() or len(text) > 12:
+        raise ValueError(f"of which {name} is no whole number")
+    return int(text)
+
+
+def asks_beside(text: str) -> bool:
+    """Tell whether resources such as ``cpu=4,license/matlab=1`` hold some that are of no node."""
+    return any(entry.casefold().startswith(_BESIDE) for entry in text.split(","))

@@ -222,6 +222,10 @@ def write_table(workload: Workload, path: str | os.PathLike[str]) -> None:
 def _check_names(frame: pd.DataFrame, name: str) -> list[str]:
     """Say so if a column is unknown, double or needed and not there; return those of resources."""
     names = [str(column) for column in frame.columns]
+    if {"submit", "start", "end", "wait", "bsld"} <= {*names}:  # columns of Result.jobs
+        raise WorkloadError(
+            f"{name} is a schedule that hpcgym wrote, not a log: simulate the log that it is of"
+        )
     has_units = UNITS in names or CORE in names
     resources = []
     for column in names:
