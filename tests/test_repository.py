@@ -544,7 +544,10 @@ def test_the_folder_above_a_clone_does_not_hide_the_package(tmp_path: Path) -> N
         ((), "-n 2 --dist loadfile"),
         (("-k", "swf"), "-n 2 --dist loadfile -k swf"),
         (("--fast",), "-n 2 --dist loadfile --quick --hypothesis-profile=dev"),
-        (("-k", "swf", "--fast", "-x"), "-n 2 --dist loadfile --quick --hypothesis-profile=dev -k swf -x"),
+        (
+            ("-k", "swf", "--fast", "-x"),
+            "-n 2 --dist loadfile --quick --hypothesis-profile=dev -k swf -x",
+        ),
     ],
     ids=str,
 )
