@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import warnings
 from enum import StrEnum
@@ -220,10 +219,11 @@ def evaluate(
     learn from jobs that have ended. Their regret is how much worse they are than the best weights
     in hindsight.
     """
-    from hpcgym.scheduler.own_code import names_code
+    from hpcgym.evaluation.seeds import runs_own_code
+    from hpcgym.scheduler.own_code import look_here
 
-    if any(names_code(one) or one.endswith(".zip") for one in policies or []):
-        sys.path.insert(0, os.getcwd())  # as python -m has it
+    if any(map(runs_own_code, policies or [])):
+        look_here()
     one_pass = protocol.is_prequential()
     machine = reading.machine
     source = reading.load(workload)

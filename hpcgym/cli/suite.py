@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -115,10 +114,11 @@ def run_agent(
     ],
 ) -> None:
     """Let an agent play the test part of tasks, and write its submission."""
+    from hpcgym.scheduler.own_code import look_here
     from hpcgym.suite.submissions import run
     from hpcgym.suite.tasks import find_tasks
 
-    sys.path.insert(0, os.getcwd())  # as python -m has it
+    look_here()
     chosen = find_tasks(tasks)
     # of kinds and mini those that it can play, as without --tasks
     named = tasks is not None and {*tasks.split(",")} <= {task.name for task in chosen}

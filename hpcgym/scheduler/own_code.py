@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import os
 import re
 import sys
 from collections.abc import Iterator
@@ -59,6 +60,12 @@ def named_object(text: str, folder: Path | None = None) -> Any:
             raise HpcgymError(f"{text}: there is no {part!r} in it; {nearest(part, known)}")
         found = getattr(found, part)
     return found
+
+
+def look_here() -> None:
+    """Let modules of the current folder be found before others, as ``python -m`` does."""
+    if (here := os.getcwd()) not in sys.path:
+        sys.path.insert(0, here)
 
 
 def module_file(text: str, folder: Path) -> Path | None:

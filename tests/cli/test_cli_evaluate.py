@@ -262,17 +262,18 @@ def test_a_machine_or_its_processors() -> None:
 # --- What users bring, groups, metrics, LaTeX ----------------------------------------------------
 
 
+@pytest.mark.parametrize("given", ["cli_brought:First", "mine=cli_brought:First"])
 def test_modules_of_the_current_folder_are_found(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    given: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     code = "class First:\n    def act(self, observation, info):\n        return 0\n"
     (tmp_path / "cli_brought.py").write_text(code)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [one for one in sys.path if one])
     few = ("--env", "JobSelection", "--budget", "0", "--format", "json")
-    value = json.loads(succeed("cli_brought:First", *few).stdout)
+    value = json.loads(succeed(given, *few).stdout)
     rows = {row["name"]: row["mean_bsld"] for row in value["policies"]}
-    assert rows["cli_brought:First"] == rows["easy"]
+    assert rows[given.partition("=")[0]] == rows["easy"]
     assert "random (acting)" in rows
     del sys.modules["cli_brought"]
 
