@@ -177,7 +177,8 @@ def report_submissions(
     is EASY, 1 the best weights that do not change. Scores of tasks and trainings are summed up by
     their interquartile mean; the 95 % intervals are of resampled trainings and slices. ! marks who
     lets somebody wait over twice as long as the longest wait of EASY, or leaves more jobs waiting
-    at the end of slices than EASY does, by over 1 % of their jobs.
+    at the end of slices than EASY does, by over 1 % of their jobs. A submission whose proof fails in
+    some task has no score, and is not ranked; the exit code is then 1.
     """
     from hpcgym.suite.board import board_of
     from hpcgym.suite.submissions import read
@@ -194,6 +195,11 @@ def report_submissions(
         sys.stdout.write(board.to_latex())
     else:
         _print_board(board)
+    failed = [(agent, task) for agent in board.values for task in board.failed(agent)]
+    for agent, task in failed:
+        note(f"{agent}: {task} is not verified: {board.proofs[agent][task].text}")
+    if failed:
+        raise typer.Exit(1)
 
 
 def _draw_curves(submissions: Sequence[Submission], path: Path) -> None:
@@ -231,11 +237,12 @@ def _word(value: Any) -> str:
 
 def _print_board(board: Board) -> None:
     """Print scores for people: over all tasks, then task by task."""
+    from hpcgym.naming import counted
     from hpcgym.report.numbers import shown
     from hpcgym.suite.tasks import suite as name_of
 
     out = output.console()
-    out.print(f"{name_of()} · {len(board.tasks)} tasks", style="bold", markup=False)
+    out.print(f"{name_of()} · {counted(len(board.tasks), 'task')}", style="bold", markup=False)
     out.print()
     _print_table(*board.cells())
     out.print(
@@ -253,9 +260,6 @@ def _print_board(board: Board) -> None:
     }
     columns = [[marks[agent, task] for task in board.tasks] for agent in agents]
     _print_table(["score by task", *map(str, agents)], [board.tasks, *columns])
-    for row in rows:
-        if not row["verified"]:
-            note(f"{row['agent']}: {row['task']} is not verified: {row['proof']}")
 
 
 def _print_table(headings: Sequence[str], columns: Sequence[Sequence[str]]) -> None:
