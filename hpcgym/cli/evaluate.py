@@ -321,8 +321,12 @@ def _report_failures(board: Leaderboard) -> None:
     """Say which policies failed."""
     for policy, row in board.table.iterrows():
         if row["failed"]:
-            first = next(error for (name, _), error in board.failures.items() if name == policy)
-            note(f"{policy} failed on {row['failed']:.0f} of {row['slices']:.0f} slices: {first}")
+            where = f"on {row['failed']:.0f} of {row['slices']:.0f} slices"
+            errors = [error for (name, _), error in board.failures.items() if name == policy]
+            if errors:
+                note(f"{policy} failed {where}: {errors[0]}")
+            else:
+                note(f"{policy} has no {board.metric} {where}")
 
 
 def _print_setting(

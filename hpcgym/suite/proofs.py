@@ -107,7 +107,10 @@ def _proved(submission: Submission, ground: Ground) -> tuple[str, NDArray[np.flo
                 raise HpcgymError(f"{where}: {error}") from None
             _compare(metrics, told["metrics"], row, place, where)
             longest[row, place] = metrics[LONGEST]
-    return f"{counted(len(names), 'slice')} x {counted(len(seeds), 'seed')}; {', '.join(proofs)}", longest
+    return (
+        f"{counted(len(names), 'slice')} x {counted(len(seeds), 'seed')}; {', '.join(proofs)}",
+        longest,
+    )
 
 
 def _compare(metrics: dict[str, float], told: Any, row: int, place: int, where: str) -> None:

@@ -397,7 +397,9 @@ def test_a_board_ranks_by_score_and_says_who_was_verified(tmp_path: Path) -> Non
     assert table.seeds["random"] == 2
     assert table.score.iloc[:-1].is_monotonic_decreasing
     assert table.index[-1] == "fcfs"  # not ranked: nothing that it told counts
-    assert np.isnan([table.score["fcfs"], table.above_easy["fcfs"], table.utilization["fcfs"]]).all()
+    assert np.isnan(
+        [table.score["fcfs"], table.above_easy["fcfs"], table.utilization["fcfs"]]
+    ).all()
     assert np.isnan(board.better("fcfs", "easy"))
     by_task = board.by_task.set_index(["agent", "task"])
     wrong = by_task.loc["fcfs", "nodes-power"]
