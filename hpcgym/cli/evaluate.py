@@ -97,10 +97,10 @@ def evaluate(
             help="Files of saved agents (.pt, .json); models of Stable-Baselines3 (.zip, with"
             " model.env.json beside model.zip as hpcgym.agents.save_spec writes it, or with --env;"
             " reading one runs code that is in it); package.module:Class or :function of your own,"
-            " from this folder too; lookahead, schedulers, dispatchers and rules of the lists"
-            " below, learners with --protocol prequential; expressions such as '20 * wait - area',"
-            " as hpcgym simulate --policy takes them; or six weights such as 0.1,-0.2,0,0,0,0.7."
-            " Behind -- if the first has a minus."
+            " or a Scheduler(policy=function) there, from this folder too; lookahead, schedulers,"
+            " dispatchers and rules of the lists below, learners with --protocol prequential;"
+            " expressions such as '20 * wait - area', as hpcgym simulate --policy takes them;"
+            " or six weights such as 0.1,-0.2,0,0,0,0.7. Behind -- if the first has a minus."
             " NAME=FILE,FILE,... is one row of several trainings of one agent.",
             show_default=False,
             autocompletion=completion.schedulers,

@@ -177,8 +177,10 @@ def report_submissions(
     is EASY, 1 the best weights that do not change. Scores of tasks and trainings are summed up by
     their interquartile mean; the 95 % intervals are of resampled trainings and slices. ! marks who
     lets somebody wait over twice as long as the longest wait of EASY, or leaves more jobs waiting
-    at the end of slices than EASY does, by over 1 % of their jobs. A submission whose proof fails in
-    some task has no score, and is not ranked; the exit code is then 1.
+    at the end of slices than EASY does, by over 1 % of their jobs.
+
+    A submission whose proof fails in some task has no score, and is not ranked; the exit code is
+    then 1.
     """
     from hpcgym.suite.board import board_of
     from hpcgym.suite.submissions import read

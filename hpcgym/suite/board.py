@@ -73,7 +73,7 @@ class Board:
         }
 
     def better(self, agent: str, other: str) -> float:
-        """Return the probability that an agent is better than another; nan unless both are proved."""
+        """Return the probability that an agent is better than another; nan unless proved."""
         if self.failed(agent) or self.failed(other):
             return float("nan")
         one, two = self.scores(agent), self.scores(other)
@@ -146,8 +146,9 @@ class Board:
         """One row an agent and task: its score, metrics, EASY's waits, and what was proved.
 
         With the intervals of :func:`hpcgym.suite.scores.ends_of_task`.
-        All are nan where the proof failed. Metrics are means over slices and seeds, but for ``max_wait_s`` and ``longest_wait_s``, the
-        longest of all, and ``unserved_jobs``, a sum over slices.
+        All are nan where the proof failed. Metrics are means over slices and seeds, but for
+        ``max_wait_s`` and ``longest_wait_s``, the longest of all, and ``unserved_jobs``, a sum over
+        slices.
         """
         import pandas as pd
 
