@@ -28,6 +28,7 @@ EVERYWHERE = [
     for metric in METRICS
     if metric.better != NEITHER and metric.formula and not metric.of
 ]
+EVERYWHERE.remove("starved_share")  # it is of schedulers with a threshold
 
 
 @pytest.mark.parametrize("metric", EVERYWHERE)
@@ -61,6 +62,16 @@ def test_more_is_better_where_it_is() -> None:
     assert (a["win_rate"], b["win_rate"]) == (1.5 / 3, 1.5 / 3)
     assert (a["mean_regret"], b["mean_regret"]) == pytest.approx((1 / 3, 1 / 3))
     assert board.reference == "b"
+
+
+def test_starved_jobs_rank_where_a_threshold_is_given() -> None:
+    board = evaluate("wfp3", TRACE, metric="starved_share", threshold=3600, **FEW)
+    part = Episodes(TRACE, jobs=100, part="test")
+    jobs = [part.workload_of(one) for one in part.named(6, 0)]
+    shares = [simulate(one, "wfp3", threshold=3600).metrics["starved_share"] for one in jobs]
+    assert board.by_slice.iloc[:, 0].tolist() == shares
+    with pytest.raises(HpcgymError, match="metric 'starved_share': there is no value of it on any"):
+        evaluate("wfp3", TRACE, metric="starved_share", **FEW)
 
 
 def test_slices_whose_best_is_0_have_no_regret() -> None:
