@@ -341,7 +341,7 @@ def latex_means(means: Means) -> str:
         for row in means.rows
     ]
     columns = [[row[place] for row in texts] for place in range(len(heading))]
-    return tabular([escaped(text) for text in heading], columns)
+    return tabular([escaped(text) for text in heading], columns, len(means.keys))
 
 
 def word(value: Any) -> str:

@@ -292,6 +292,7 @@ def test_several_trainings_are_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "above reference: P99 of wait less that of saf (backfill fcfs); p: of no" in text
     assert "P99 of wait" in text
     assert " IQM " in text
+    assert "means of" not in succeed("ppo=0.pt").stdout  # of one
     value = json.loads(succeed(*options, "--format", "json").stdout)
     (told,) = (row for row in value["policies"] if row["name"] == "ppo")
     assert (told["seeds"], value["metric"]) == (3, "p99_wait_s")
@@ -312,6 +313,8 @@ def test_latex_is_the_board_alone() -> None:
         (["--metric", "p99_wait"], "unknown metric 'p99_wait'; did you mean 'p99_wait_s'"),
         (["--metric", "jobs"], "unknown metric 'jobs'"),
         (["--reference", "sav"], "unknown reference 'sav'; did you mean 'saf'"),
+        (["--reference", "easy", "--backfill", "none"], "or easy if it is among the policies, too"),
+        (["sfa"], "unknown policy 'sfa'; did you mean 'saf'"),
     ],
 )
 def test_errors_of_what_is_brought_are_one_line(arguments: list[str], message: str) -> None:

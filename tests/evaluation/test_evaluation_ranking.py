@@ -224,9 +224,15 @@ def test_boards_as_json_and_csv(tmp_path: Path) -> None:
 
 
 def test_minus_signs_of_latex() -> None:
-    columns = [["a-1", "b"], ["-1.5", "[-2.0, -1.0]"], ["-", "1e-05"]]
+    columns = [["a-1", "b"], ["-1.5", "-2.0 to -1.0"], ["-", "1e-05"]]
     lines = tabular(["policy", "x", "y"], columns).splitlines()
-    assert lines[4:6] == [r"a-1 & $-$1.5 & - \\", r"b & [$-$2.0, $-$1.0] & 1e-05 \\"]
+    assert lines[4:6] == [r"a-1 & $-$1.5 & - \\", r"b & $-$2.0 to $-$1.0 & 1e-05 \\"]
+
+
+def test_columns_of_words_are_to_the_left() -> None:
+    lines = tabular(["week", "policy", "x"], [["1"], ["a-1"], ["-2.0"]], 2).splitlines()
+    assert lines[0].startswith(r"\begin{tabular}{llr}")
+    assert lines[4] == r"1 & a-1 & $-$2.0 \\"
 
 
 def test_a_board_as_latex() -> None:
@@ -237,10 +243,11 @@ def test_a_board_as_latex() -> None:
     assert lines[0].startswith(r"\begin{tabular}{lrrrrrr}")
     assert lines[1:3] == [
         r"\toprule",
-        r"policy & mean BSLD & 95\,\% interval & median BSLD & wins (\%) & regret (\%) & p \\",
+        r"policy & mean BSLD & 95 \% interval & median BSLD & wins (\%) & regret (\%) & p \\",
     ]
-    assert lines[4].startswith(r"a\_b \& 50\% & \textbf{3.000} & [")
+    assert lines[4].startswith(r"a\_b \& 50\% & \textbf{3.000} & ")
     assert lines[4].endswith(r" & 0.06250 \\")  # 2 / 2^5
-    assert lines[5].startswith("easy & 4.000 & [")
+    assert lines[5].startswith("easy & 4.000 & ")
+    assert all(" to " in line for line in lines[4:6])
     assert lines[5].endswith(r" & - \\")
     assert lines[6:] == [r"\bottomrule", r"\end{tabular}"]
