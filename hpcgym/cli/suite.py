@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hpcgym.cli import files, options, output
-from hpcgym.cli.evaluate import BoardFormat
+from hpcgym.cli.means import TableFormat
 from hpcgym.cli.options import Format
 from hpcgym.cli.running import ExplainedCommand, note
 from hpcgym.progress import counting
@@ -156,9 +156,9 @@ def verify_submissions(folders: Folders) -> None:
 def report_submissions(
     folders: Folders,
     format: Annotated[
-        BoardFormat,
+        TableFormat,
         typer.Option(help="latex: a tabular for the package booktabs.", rich_help_panel="Output"),
-    ] = BoardFormat.table,
+    ] = TableFormat.table,
     curves: Annotated[
         Path | None,
         typer.Option(
@@ -189,11 +189,11 @@ def report_submissions(
     if curves is not None:
         _draw_curves(found, curves)
     board = board_of(found, progress=counting)
-    if format is BoardFormat.json:
+    if format is TableFormat.json:
         output.print_json(board.facts())
-    elif format is BoardFormat.csv:
+    elif format is TableFormat.csv:
         output.print_csv(board.rows())
-    elif format is BoardFormat.latex:
+    elif format is TableFormat.latex:
         sys.stdout.write(board.to_latex())
     else:
         _print_board(board)
