@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from hpcgym.cli import options
 from hpcgym.cli.own_rules import is_own_dispatcher, with_own_rules
 from hpcgym.errors import HpcgymError, check_each_once
+from hpcgym.progress import working
 
 if TYPE_CHECKING:
+    from hpcgym.cli import loading
     from hpcgym.cli.groups import Several
+    from hpcgym.schedule.result import Result
     from hpcgym.scheduler.rules import Scheduler
 
 
@@ -65,6 +68,28 @@ def _split(text: str) -> list[str]:
         else:
             found.append(part)
     return found
+
+
+def simulated_each(
+    names: Sequence[str],
+    workload: str,
+    rules: options.SimulatedRules,
+    reading: loading.PeriodReading,
+) -> dict[str, Result]:
+    """Return the schedules of schedulers under the same rules, on the same jobs, by their names.
+
+    Raises
+    ------
+    HpcgymError : an unknown name, or what rules, jobs or machine cannot be.
+    """
+    chosen = {name: options.rules(name, rules.given() | reading.given()) for name in names}
+    machine = reading.machine
+    jobs = reading.load(workload)
+
+    from hpcgym.simulation.run import simulate
+
+    with working(f"simulating {len(jobs):,} jobs"):
+        return {name: simulate(jobs, one, cluster=machine) for name, one in chosen.items()}
 
 
 def lineup(
