@@ -168,6 +168,8 @@ def contents_of(path: str | Path) -> dict[str, Any]:
 
 def _json_of(path: str | Path) -> dict[str, Any]:
     """Return what a file in JSON holds."""
+    if str(path).endswith(".zip"):
+        raise HpcgymError(f"{path} is no archive: it is damaged, or no model of Stable-Baselines3")
     content = bytes_of(path, MOST_JSON, HpcgymError)
     try:
         contents = json_of(content, "it", finite=False)

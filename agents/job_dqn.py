@@ -89,7 +89,7 @@ class JobDqn(JobActor):
         # the best of the known orders is where learning begins, and what it has to be better than
         self.network = JobNetwork(plan.width)
         least = self.choose_order(judge, spent)
-        best = copy.deepcopy(self.network)
+        self.best = copy.deepcopy(self.network)
         if log is not None:
             log(spent.done, {"validation/mean_bsld": least, "validation/least_mean_bsld": least})
         slow = copy.deepcopy(self.network)
@@ -141,7 +141,7 @@ class JobDqn(JobActor):
                 judged = spent.left
                 value = judge(self.actions)
                 if value < least:
-                    least, best = value, copy.deepcopy(self.network)
+                    least, self.best = value, copy.deepcopy(self.network)
                 if log is not None:
                     told = {
                         "train/loss": float(np.mean(losses)) if losses else 0.0,
@@ -152,7 +152,7 @@ class JobDqn(JobActor):
                     }
                     log(spent.done, told)
                 gained, over, losses = 0.0, 0, []
-        self.network = best
+        self.keep_best()
         env.close()
         return self
 

@@ -133,6 +133,7 @@ class JobActor:
     def __init__(self) -> None:
         self.kind, self.order = "", "saf"
         self.network = JobNetwork(1)
+        self.best: JobNetwork | None = None  # what a training has chosen so far
 
     def __repr__(self) -> str:
         return (
@@ -186,6 +187,12 @@ class JobActor:
         """Return the action: the place of a job, or a score for each place."""
         action = self.actions(job_view.one(observation))[0]
         return int(action) if self.kind == "selection" else action
+
+    def keep_best(self) -> bool:
+        """Be what a training that was interrupted had chosen; tell whether there was anything."""
+        if self.best is not None:
+            self.network = self.best
+        return self.best is not None
 
     def save(self, path: str | Path) -> None:
         """Write the agent, in such a way that a reader never sees half of it."""

@@ -89,7 +89,7 @@ class JobPpo(JobActor):
         # the best of the known orders is where learning begins, and what it has to be better than
         self.network = JobNetwork(plan.width)
         least = self.choose_order(judge, spent)
-        best = copy.deepcopy(self.network)
+        self.best = copy.deepcopy(self.network)
         if log is not None:
             log(spent.done, {"validation/mean_bsld": least, "validation/least_mean_bsld": least})
         optimizer = torch.optim.Adam(self.network.parameters(), lr=plan.learning_rate, eps=1e-5)
@@ -158,11 +158,11 @@ class JobPpo(JobActor):
                 judged = spent.left
                 value = judge(self.actions)
                 if value < least:
-                    least, best = value, copy.deepcopy(self.network)
+                    least, self.best = value, copy.deepcopy(self.network)
                 told |= {"validation/mean_bsld": value, "validation/least_mean_bsld": least}
             if log is not None:
                 log(spent.done, told)
-        self.network = best
+        self.keep_best()
         env.close()
         return self
 

@@ -67,8 +67,9 @@ def read(path: str | Path) -> dict[str, Any]:
         is stored of it.
     """
     wrong = f"{path} is not the file of an agent of this version"
-    with saying(path), Path(path).open("rb"):  # said as of other files
-        pass
+    with saying(path), Path(path).open("rb") as file:  # said as of other files
+        if file.read(1) == b"{":
+            raise HpcgymError(f"{path} holds no network, but JSON: an agent of another kind")
     try:
         check_archive(path)
         contents = torch.load(path, map_location="cpu", weights_only=True)

@@ -75,6 +75,7 @@ class RuleEs:
         self.plan = RuleEsSettings.of("RuleEs", settings)
         self.kind = ""
         self.theta, self.bonus = np.zeros((0, 1 + len(STATE))), np.zeros(_BONUS)
+        self._best: Numbers | None = None  # what a search has chosen so far
 
     def __repr__(self) -> str:
         return f"RuleEs({self.env_id!r})" if self.kind else "RuleEs()"
@@ -119,8 +120,8 @@ class RuleEs:
         for one in offered:
             if not values_of or spent.left > 0.5:
                 values_of.append(judge(self._acting(one[None])))
-        least, best = min(values_of), offered[int(np.argmin(values_of))]
-        center = best
+        least, center = min(values_of), offered[int(np.argmin(values_of))]
+        self._best = center
         if log is not None:
             log(spent.done, {"validation/mean_bsld": least, "validation/least_mean_bsld": least})
         first, second, judged = np.zeros_like(center), np.zeros_like(center), spent.left
@@ -142,13 +143,21 @@ class RuleEs:
                 judged = spent.left
                 value = judge(self._acting(center[None]))
                 if value < least:
-                    least, best = value, center
+                    least, self._best = value, center
                 told |= {"validation/mean_bsld": value, "validation/least_mean_bsld": least}
             if log is not None:
                 log(spent.done, told)
-        self.theta, self.bonus = self._cut(best[None])[0][0], self._cut(best[None])[1][0]
+        self.keep_best()
         env.close()
         return self
+
+    def keep_best(self) -> bool:
+        """Be what a search that was interrupted had chosen; tell whether there was anything."""
+        if self._best is None:
+            return False
+        theta, bonus = self._cut(self._best[None])
+        self.theta, self.bonus = theta[0], bonus[0]
+        return True
 
     def check(self, env: Any) -> Any:
         """Return an environment itself; raise an HpcgymError if no rule can act there."""

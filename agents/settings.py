@@ -213,7 +213,10 @@ class PracticeSettings(Settings):
     )
     jobs: int = setting(256, "Jobs of a slice.", "N")
     steps: int = whole(
-        500_000, "Steps of all environments together, including those for choosing.", 1
+        500_000,
+        "Steps of all environments together, including those for choosing. What goes on when they"
+        " are done is finished, so there are some more: with few steps several times as many.",
+        1,
     )
     seed: int = whole(0, "Seed of the agent, of exploration and of the episodes.", 0)
 

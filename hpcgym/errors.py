@@ -109,7 +109,9 @@ def nearest(name: object, known: Iterable[str]) -> str:
     Of many names the first are shown, and how many more there are.
     """
     names = list(known)
-    near = get_close_matches(str(name).casefold(), names, n=3)
+    written = str(name).casefold()
+    swapped = [one for one in names if sorted(one) == sorted(written)]
+    near = [*dict.fromkeys([*swapped, *get_close_matches(written, names, n=3)])][:3]
     hint = f"did you mean {' or '.join(map(repr, near))}? " if near else ""
     if len(names) <= _MOST_SHOWN:
         return f"{hint}known are {', '.join(names)}"

@@ -240,3 +240,12 @@ def duration(seconds: float) -> str:
                 text += f" {rest} {smaller_name}" if rest else ""
             return text
     return "0 s"
+
+
+def counted(number: int, word: str) -> str:
+    """Return how many there are of something, whose plural has an s.
+
+    >>> counted(1, "task"), counted(2_000, "job")
+    ('1 task', '2,000 jobs')
+    """
+    return f"{number:,} {word}{'' if number == 1 else 's'}"

@@ -321,6 +321,7 @@ def test_a_result_imports_the_rooms_of_its_methods_when_they_are_called() -> Non
 def test_no_machine_imports_from_another() -> None:
     begin = "hpcgym.engine.machines."
     machine = {name: name.removeprefix(begin).split(".")[0] for name in sources()}
+    assert {"pool", "nodes", "limited", "corun"} <= {*machine.values()}
     wrong = [
         f"{name} imports {target}"
         for name, file in sources().items()
@@ -333,9 +334,10 @@ def test_no_machine_imports_from_another() -> None:
 
 def test_what_proves_schedules_shares_no_code_with_what_makes_them() -> None:
     makes = {"compilation", "engine", "simulation"}
-    for name, file in sources().items():
-        if room(name) == "validation":
-            assert not makes & {room(target) for target in imports(file)}, name
+    files = {name: file for name, file in sources().items() if room(name) == "validation"}
+    assert files
+    for name, file in files.items():
+        assert not makes & {room(target) for target in imports(file)}, name
 
 
 # what parses files, and where it may stand: beside these, all goes through hpcgym.files

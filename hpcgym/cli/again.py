@@ -17,6 +17,7 @@ from hpcgym.cli.explore import explore, explored
 from hpcgym.cli.files import check_regular, digests_of_read
 from hpcgym.cli.groups import arguments_of
 from hpcgym.cli.output import Outcome
+from hpcgym.cli.own_rules import no_own_code
 from hpcgym.cli.simulate import simulate, simulated
 from hpcgym.errors import HpcgymError
 
@@ -76,7 +77,8 @@ def again(arguments: Sequence[str], workload: str | None = None, folder: Path = 
         check_regular(command, values)  # the command may be anybody's
         given = arguments_of(command, values)
         wanted = inspect.signature(compute).parameters
-        outcome = compute(**{key: given[key] for key in wanted})
+        with no_own_code():
+            outcome = compute(**{key: given[key] for key in wanted})
         found.append(Again(outcome, lambda: digests_of_read(command, values)))
 
     program = typer.Typer(add_completion=False, rich_markup_mode=None)

@@ -72,8 +72,9 @@ def notes_of(board: Leaderboard) -> list[str]:
         words += [f"p: of no difference from {board.labels[board.reference]}, slice by slice"]
         lines.append("; ".join(words))
     for group, members in board.members.get(board.metric, {}).items():
-        told = f"{group}: means of {len(members.columns)} trainings; intervals resample them too"
-        lines.append(told)
+        number = len(members.columns)
+        if number > 1:
+            lines.append(f"{group}: means of {number} trainings; intervals resample them too")
     if board.static_weights:
         weights = ", ".join(f"{w:.3g} {name}" for name, w in board.static_weights.items())
         lines.append(f"best-static: {weights}; chosen on the train part")

@@ -96,7 +96,8 @@ def compare(
         list[str] | None,
         typer.Option(
             metavar="NAME...",
-            help="Scheduler or dispatcher of the lists below. A scheduler may have other rules,"
+            help="Scheduler or dispatcher of the lists below, or a dispatcher of your own,"
+            " module:name. A scheduler may have other rules,"
             " as in saf:threshold=18000,hold=0.1.",
             show_default=f"{','.join(DEFAULT)}; with --policy EASY with each; with --speedups easy,"
             " fcfs, conservative and all co-schedulers",

@@ -2,51 +2,27 @@
 
 from __future__ import annotations
 
-import os
-import sys
 import warnings
-from enum import StrEnum
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
-from hpcgym.cli import completion, limits, loading, names, options, output, pages, prequential
-from hpcgym.cli.boards import (
-    SLICE,
-    no_intervals,
-    notes_of,
-    page_of,
-    rows_by,
-    save_figures,
-    setting_of,
-)
+from hpcgym.cli import completion, limits, loading, names, options, pages, prequential
+from hpcgym.cli.board_tables import Shown, print_board, print_grouped, report_failures
+from hpcgym.cli.boards import SLICE, page_of, save_figures
 from hpcgym.cli.evaluated_slices import Slices
 from hpcgym.cli.figures import FigureOptions
 from hpcgym.cli.groups import grouped
-from hpcgym.cli.means import Asked, TableFormat, means_of, print_means
+from hpcgym.cli.means import TableFormat
 from hpcgym.cli.options import Format
-from hpcgym.cli.running import ExplainedCommand, Lists, note
+from hpcgym.cli.running import ExplainedCommand, Lists
 from hpcgym.errors import HpcgymError, PolicyWarning, check_choice, unknown
-from hpcgym.files.recorded import KEY
 from hpcgym.progress import counting
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
-    from hpcgym.cluster import Cluster
     from hpcgym.evaluation import Leaderboard
     from hpcgym.workload import Workload
-
-
-class BoardFormat(StrEnum):
-    """How a leaderboard is printed."""
-
-    table = "table"
-    json = "json"
-    csv = "csv"
-    markdown = "markdown"
-    latex = "latex"
 
 
 _METRIC = "mean_bsld"
@@ -98,10 +74,10 @@ def evaluate(
             help="Files of saved agents (.pt, .json); models of Stable-Baselines3 (.zip, with"
             " model.env.json beside model.zip as hpcgym.agents.save_spec writes it, or with --env;"
             " reading one runs code that is in it); package.module:Class or :function of your own,"
-            " from this folder too; lookahead, schedulers, dispatchers and rules of the lists"
-            " below, learners with --protocol prequential; expressions such as '20 * wait - area',"
-            " as hpcgym simulate --policy takes them; or six weights such as 0.1,-0.2,0,0,0,0.7."
-            " Behind -- if the first has a minus."
+            " or a Scheduler(policy=function) there, from this folder too; lookahead, schedulers,"
+            " dispatchers and rules of the lists below, learners with --protocol prequential;"
+            " expressions such as '20 * wait - area', as hpcgym simulate --policy takes them;"
+            " or six weights such as 0.1,-0.2,0,0,0,0.7. Behind -- if the first has a minus."
             " NAME=FILE,FILE,... is one row of several trainings of one agent.",
             show_default=False,
             autocompletion=completion.schedulers,
@@ -198,9 +174,9 @@ def evaluate(
     rules: options.EvaluatedRules,
     reading: loading.MachineReading,
     format: Annotated[
-        BoardFormat,
+        TableFormat,
         typer.Option(help="latex: a tabular for the package booktabs.", rich_help_panel="Output"),
-    ] = BoardFormat.table,
+    ] = TableFormat.table,
     page: pages.PageOptions,
     paper: FigureOptions,
 ) -> None:
@@ -220,42 +196,51 @@ def evaluate(
     learn from jobs that have ended. Their regret is how much worse they are than the best weights
     in hindsight.
     """
-    from hpcgym.scheduler.own_code import names_code
+    from hpcgym.evaluation.seeds import runs_own_code
+    from hpcgym.scheduler.own_code import look_here
 
-    if any(names_code(one) or one.endswith(".zip") for one in policies or []):
-        sys.path.insert(0, os.getcwd())  # as python -m has it
-    one_pass = protocol.is_prequential()
+    if any(map(runs_own_code, policies or [])):
+        look_here()
     machine = reading.machine
     source = reading.load(workload)
-
-    from hpcgym.evaluation import evaluate as run
-    from hpcgym.evaluation.tables import lines_of, markdown
-    from hpcgym.schedule.groups import GROUPED_BY
-    from hpcgym.schedule.provenance import provenance_of_workloads
-
     given = rules.given() | options.given(allocation=reading.allocation)
-    if one_pass:
-        shared: dict[str, Any] = {"train_share": slices.train_share, "seed": seed, "budget": budget}
+    if protocol.is_prequential():
         others = {
             "--env": env, "--share": share, "--shutdown": shutdown, "--speedups": speedups,
             "--number": slices.number, **slices.changed(),
-        }  # fmt: skip
-        shared["part"] = slices.part or "all"
-        if format in (BoardFormat.latex, BoardFormat.markdown):
-            raise HpcgymError(
-                f"--format {format} is for leaderboards, not for --protocol prequential"
-            )
-        others |= {
-            "--html": page.html,
-            "--figures": paper.figures,
-            "--reference": reference,
-            "--by": by,
+            "--html": page.html, "--figures": paper.figures, "--reference": reference, "--by": by,
             "--metric": None if metric == _METRIC else metric,
-        }
-        text = Format(format.value)
+        }  # fmt: skip
+        shared: dict[str, Any] = {"train_share": slices.train_share, "seed": seed, "budget": budget}
+        shared |= {"part": slices.part or "all"}
+        text = _of_one_pass(format)
         prequential.run(policies or [], source, machine, protocol, shared, others, given, text)
         return
-    settings: dict[str, Any] = {
+    environment = _env(env)
+    of_environment = limits.of_environment(environment, share, shutdown)
+    of_environment |= options.given(speedups=speedups)
+    ranked = {"metric": metric, "reference": reference, "by": by}
+    settings = _settings(slices, seed, budget)
+    board = _board(
+        policies or [], source, **settings, **ranked, cluster=machine, env=environment,
+        env_options=of_environment, **given,
+    )  # fmt: skip
+    settings |= {"n": len(board.by_slice), **board.around}  # newer environments have their own
+    report_failures(board)
+    page.write(lambda: page_of(source, machine, board, settings))
+    shown = Shown(source, machine, board, settings, reading.clean)
+    if by is None:
+        print_board(shown, format)
+    else:
+        print_grouped(shown, by, reference, format)
+    paper.write(partial(save_figures, source, board))  # what it refuses takes no table away
+    if (board.table["failed"] == board.table["slices"]).any():
+        raise typer.Exit(1)
+
+
+def _settings(slices: Slices, seed: int, budget: int) -> dict[str, Any]:
+    """Return the slices of an evaluation and its seed, as :func:`hpcgym.evaluate` takes them."""
+    return {
         "slices": slices.part or "test",
         "episodes": slices.episodes,
         "jobs": slices.jobs,
@@ -265,44 +250,25 @@ def evaluate(
         "seed": seed,
         "budget": budget,
     }
-    name = _env(env)
+
+
+def _of_one_pass(format: TableFormat) -> Format:
+    """Return how the table of one pass over all jobs is printed."""
+    if format in (TableFormat.latex, TableFormat.markdown):
+        raise HpcgymError(f"--format {format} is for leaderboards, not for --protocol prequential")
+    return Format(format.value)
+
+
+def _board(policies: list[str], source: Workload, *, by: str | None, **given: Any) -> Leaderboard:
+    """Return the leaderboard; arguments as of :func:`hpcgym.evaluate`, ``by`` as of the option."""
+    from hpcgym.evaluation import evaluate as run
+    from hpcgym.schedule.groups import GROUPED_BY
+
     if by is not None:
         check_choice("--by", by, (SLICE, *GROUPED_BY))
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", PolicyWarning)  # they are said below
-        board = run(
-            policies or [], source, **settings, cluster=machine, env=name,
-            env_options=limits.of_environment(name, share, shutdown)
-            | options.given(speedups=speedups),
-            metric=metric, reference=reference, by=None if by == SLICE else by, **given,
-            progress=counting,
-        )  # fmt: skip
-    settings |= {"n": len(board.by_slice), **board.around}  # newer environments have their own
-    _report_failures(board)
-    page.write(lambda: page_of(source, machine, board, settings))
-    if by is not None:
-        _print_grouped(source, machine, board, settings, by, reference, format)
-    elif format is BoardFormat.json:
-        facts = output.workload_facts(source, reading.clean)
-        facts |= output.machine_facts(source, machine)
-        facts |= {KEY: provenance_of_workloads([source]), "evaluation": settings}
-        output.print_json({**facts, **board.facts()})
-    elif format is BoardFormat.csv:
-        begin = {"workload": source.name, **output.machine_columns(source, machine)}
-        output.print_csv({**begin, **row} for row in board.rows())
-    elif format is BoardFormat.latex:
-        sys.stdout.write(board.to_latex() or "")
-    elif format is BoardFormat.markdown:
-        heading, lines = lines_of(board)
-        sys.stdout.write(markdown([one.replace("\n", " ") for one in heading], lines, 1))
-    else:
-        _print_table(source, machine, board, settings)
-    told = by is not None or format is BoardFormat.table  # these tell it themselves
-    if not told and (why := no_intervals(board)):
-        note(why)
-    paper.write(partial(save_figures, source, board))  # what it refuses takes no table away
-    if (board.table["failed"] == board.table["slices"]).any():
-        raise typer.Exit(1)
+        warnings.simplefilter("ignore", PolicyWarning)  # they are said by report_failures
+        return run(policies, source, by=None if by == SLICE else by, progress=counting, **given)
 
 
 def _env(name: str | None) -> str | None:
@@ -315,81 +281,3 @@ def _env(name: str | None) -> str | None:
     if (whole := f"hpcgym/{name}-v0") in IDS:
         return whole
     raise HpcgymError(unknown("--env", name, [one[len("hpcgym/") : -len("-v0")] for one in IDS]))
-
-
-def _report_failures(board: Leaderboard) -> None:
-    """Say which policies failed."""
-    for policy, row in board.table.iterrows():
-        if row["failed"]:
-            first = next(error for (name, _), error in board.failures.items() if name == policy)
-            note(f"{policy} failed on {row['failed']:.0f} of {row['slices']:.0f} slices: {first}")
-
-
-def _print_setting(
-    workload: Workload, machine: Cluster | None, board: Leaderboard, settings: dict[str, Any]
-) -> None:
-    """Print on what policies were compared, above a table for people."""
-    out = output.console()
-    title, *around = setting_of(workload, machine, board, settings)
-    out.print(title, style="bold", markup=False)
-    for line in around:
-        out.print(line, markup=False, soft_wrap=True)
-
-
-def _print_grouped(
-    workload: Workload,
-    machine: Cluster | None,
-    board: Leaderboard,
-    settings: dict[str, Any],
-    by: str,
-    reference: str | None,
-    format: BoardFormat,
-) -> None:
-    """Print a row for each policy on each slice, class of jobs or user."""
-    rows = rows_by(workload, board, by)
-    paired = None if reference is None else board.labels.get(str(board.reference))
-    asked = Asked(metric=[board.metric], ci=by != SLICE, paired=paired, by=by)
-    if format is BoardFormat.table:
-        _print_setting(workload, machine, board, settings)
-        output.console().print()
-    print_means(rows, means_of(rows, "", asked), asked, TableFormat(format.value))
-
-
-def _print_table(
-    workload: Workload, machine: Cluster | None, board: Leaderboard, settings: dict[str, Any]
-) -> None:
-    """Print a leaderboard for people."""
-    out = output.console()
-    _print_setting(workload, machine, board, settings)
-    output.print_cleaning(out, workload)
-    out.print()
-    out.print(_rich_table(board))
-    for line in notes_of(board):
-        out.print(line, markup=False, soft_wrap=True)
-
-
-def _rich_table(board: Leaderboard) -> Table:
-    """Return the leaderboard for rich; ``*`` marks the best of a column."""
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-    from rich.text import Text
-
-    from hpcgym.evaluation.tables import lines_of
-
-    heading, rows = lines_of(board)
-    table = Table(
-        box=SIMPLE_HEAD,
-        show_edge=False,
-        pad_edge=False,
-        caption="* best of its column" if any(top for row in rows for _, top in row) else None,
-        caption_justify="left",
-    )
-    table.add_column("policy", overflow="fold")
-    for title in heading[1:]:
-        table.add_column(title.replace("\n", " \n") + " ", justify="right", no_wrap=True)
-    for (policy, _), *cells in rows:
-        values = (
-            Text(f"{text}*", "bold green") if top else Text(f"{text} ") for text, top in cells
-        )
-        table.add_row(Text(policy), *values)
-    return table

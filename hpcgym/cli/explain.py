@@ -12,12 +12,12 @@ from hpcgym.cli import completion, loading, names, options, output
 from hpcgym.cli.explained_waits import show
 from hpcgym.cli.files import ForceOption, Written
 from hpcgym.cli.groups import grouped
-from hpcgym.cli.lineup import scheduler_names
+from hpcgym.cli.lineup import scheduler_names, simulated_each
 from hpcgym.cli.options import Format
 from hpcgym.cli.running import ExplainedCommand, Lists
 from hpcgym.errors import HpcgymError, check_choice
 from hpcgym.files.recorded import KEY
-from hpcgym.progress import measuring, working
+from hpcgym.progress import measuring
 
 if TYPE_CHECKING:
     from hpcgym.explanation import Explanation
@@ -113,16 +113,11 @@ def explain(
     number = None if job is None else _number(job)
     called = scheduler_names(scheduler) or ["easy"]
     _check_all_or_one(number, by, picture, most, called)
-    chosen = {name: options.rules(name, rules.given() | reading.given()) for name in called}
-    machine = reading.machine
-    jobs = reading.load(workload, schedulers=chosen.values())
+    results = simulated_each(called, workload, rules, reading)
 
     from hpcgym.explanation import explain as explained
     from hpcgym.schedule.provenance import provenance_of
-    from hpcgym.simulation.run import simulate
 
-    with working(f"simulating {len(jobs):,} jobs"):
-        results = {name: simulate(jobs, one, cluster=machine) for name, one in chosen.items()}
     if number is None:
         show(results, by, format, picture)
         return
@@ -135,7 +130,7 @@ def explain(
     elif format is Format.csv:
         output.print_csv(found.to_dict()["others"])
     else:
-        _print(found, jobs.name, called[0], beside)
+        _print(found, results[called[0]].workload.name, called[0], beside)
 
 
 def _check_all_or_one(

@@ -12,7 +12,7 @@ import typer
 from hpcgym.cli import completion, loading, names, options, output
 from hpcgym.cli.files import ForceOption, Written
 from hpcgym.cli.groups import grouped
-from hpcgym.cli.lineup import scheduler_names
+from hpcgym.cli.lineup import scheduler_names, simulated_each
 from hpcgym.cli.running import ExplainedCommand, Lists, note
 from hpcgym.errors import HpcgymError
 from hpcgym.progress import working
@@ -114,15 +114,9 @@ def explored(
 ) -> output.Outcome:
     """Return what the command computes, which prints nothing; arguments as of :func:`explore`."""
     called = scheduler_names(scheduler) or ["easy"]
-    chosen = {name: options.rules(name, rules.given() | reading.given()) for name in called}
-    machine = reading.machine
-    jobs = reading.load(workload, schedulers=chosen.values())
-
-    from hpcgym.simulation.run import simulate
-
-    with working(f"simulating {len(jobs):,} jobs"):
-        results = {name: simulate(jobs, one, cluster=machine) for name, one in chosen.items()}
-    return output.Outcome(results, dict, list, report=False)
+    return output.Outcome(
+        simulated_each(called, workload, rules, reading), dict, list, report=False
+    )
 
 
 def _serve(results: Mapping[str, Result], command: list[str], port: int, browser: bool) -> None:

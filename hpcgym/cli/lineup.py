@@ -7,10 +7,14 @@ from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hpcgym.cli import options
+from hpcgym.cli.own_rules import is_own_dispatcher, with_own_rules
 from hpcgym.errors import HpcgymError, check_each_once
+from hpcgym.progress import working
 
 if TYPE_CHECKING:
+    from hpcgym.cli import loading
     from hpcgym.cli.groups import Several
+    from hpcgym.schedule.result import Result
     from hpcgym.scheduler.rules import Scheduler
 
 
@@ -66,6 +70,28 @@ def _split(text: str) -> list[str]:
     return found
 
 
+def simulated_each(
+    names: Sequence[str],
+    workload: str,
+    rules: options.SimulatedRules,
+    reading: loading.PeriodReading,
+) -> dict[str, Result]:
+    """Return the schedules of schedulers under the same rules, on the same jobs, by their names.
+
+    Raises
+    ------
+    HpcgymError : an unknown name, or what rules, jobs or machine cannot be.
+    """
+    chosen = {name: options.rules(name, rules.given() | reading.given()) for name in names}
+    machine = reading.machine
+    jobs = reading.load(workload, schedulers=chosen.values())
+
+    from hpcgym.simulation.run import simulate
+
+    with working(f"simulating {len(jobs):,} jobs"):
+        return {name: simulate(jobs, one, cluster=machine) for name, one in chosen.items()}
+
+
 def lineup(
     names: Sequence[str], choices: Sequence[Choice], *, sharing: bool
 ) -> dict[str, Scheduler]:
@@ -94,6 +120,8 @@ def lineup(
     heeded: set[str] = set()
     for name, begin in begins.items():
         for rules, told in choices:
+            if names and is_own_dispatcher(name):  # one row must leave nothing in it for the next
+                begin = options.rules(name, {})
             try:
                 scheduler, idle = _under(begin, rules, sharing)
             except HpcgymError as error:
@@ -127,7 +155,8 @@ def _of_policies(choices: Iterable[Choice]) -> dict[str, Scheduler]:
     policies = dict.fromkeys(choice.rules["policy"] for choice in choices)
     found = {}
     for policy in policies:
-        scheduler = named.get(policy) or Scheduler(policy=policy, backfill_order="spf")
+        order = with_own_rules({"policy": policy, "backfill_order": "spf"})
+        scheduler = named.get(policy) or Scheduler(**order)
         found["easy" if policy == "fcfs" else policy] = scheduler
     return found
 
@@ -136,6 +165,7 @@ def _under(begin: Scheduler, rules: Mapping[str, Any], sharing: bool) -> tuple[S
     """Return a scheduler under those rules that mean something to it, and the names of others."""
     from hpcgym.simulation.run import scheduler_of
 
+    rules = with_own_rules(rules)
     of_some = {*pair_rules(sharing), "fair_share", "dispatch_time"}
     of_all = {rule: value for rule, value in rules.items() if rule not in of_some}
     scheduler = scheduler_of(begin, of_all)

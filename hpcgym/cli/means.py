@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -24,6 +25,11 @@ if TYPE_CHECKING:
     from hpcgym.schedule.metrics import Metric
 
 _IMPROVEMENT = "makespan_improvement"
+
+_UNEQUAL = (
+    "rows over some of the simulations only, as 4 of 12, are means over other jobs than the other"
+    " rows: none of them is marked as the best"
+)
 
 
 class Means(NamedTuple):
@@ -163,24 +169,52 @@ def means_of(rows: pd.DataFrame, first: str, asked: Asked) -> Means:
     metrics = asked.metrics_of(rows)
     keys = [str(name) for name in table.columns[: list(table.columns).index("simulations")]]
     lines = table.to_dict("records")
-    columns = [_column(metric, asked, lines, keys) for metric in metrics]
+    wholes = _wholes(lines, rows, keys)
+    columns = [_column(metric, asked, lines, keys, wholes) for metric in metrics]
     heading = ["simulations", *(text for column in columns for text in column[0])]
     cells = [
         [
             *((word(line[key]), False) for key in keys),
-            (f"{line['simulations']:,}", False),
+            (_number(line["simulations"], whole), False),
             *(cell for _, rows_of in columns for cell in rows_of[place]),
         ]
-        for place, line in enumerate(lines)
+        for place, (line, whole) in enumerate(zip(lines, wholes, strict=True))
     ]
     few = _few(lines) if any(name.endswith("_low") for name in table.columns) else ""
-    return Means(keys, heading, cells, _notes(lines, metrics, first, asked, few), few)
+    notes = _notes(lines, metrics, first, asked, few)
+    if any(line["simulations"] < whole for line, whole in zip(lines, wholes, strict=True)):
+        notes.insert(0, _UNEQUAL)
+    return Means(keys, heading, cells, notes, few)
+
+
+def _wholes(lines: list[dict[Hashable, Any]], rows: pd.DataFrame, keys: list[str]) -> list[int]:
+    """Return for each line how many simulations a scheduler has that did all of its workload."""
+    jobs = [name for name in OF_JOBS if name in rows]
+    once = rows.drop_duplicates([*keys[:-1], *jobs]).to_dict("records")
+    known = Counter(_group(row, keys) for row in once)
+    return [known[_group(line, keys)] for line in lines]
+
+
+def _group(line: Mapping[Hashable, Any], keys: list[str]) -> tuple[str, ...]:
+    """Return what a line is of, but for its scheduler."""
+    return tuple(word(line[key]) for key in keys[:-1])
+
+
+def _number(simulations: int, whole: int) -> str:
+    return f"{simulations:,}" + (f" of {whole:,}" if simulations < whole else "")
 
 
 def _column(
-    metric: Metric, asked: Asked, lines: list[dict[Hashable, Any]], keys: list[str]
+    metric: Metric,
+    asked: Asked,
+    lines: list[dict[Hashable, Any]],
+    keys: list[str],
+    wholes: list[int],
 ) -> tuple[list[str], list[list[tuple[str, bool]]]]:
-    """Return the headings of what there is of a metric, and the cells of each line."""
+    """Return the headings of what there is of a metric, and the cells of each line.
+
+    Only lines over all jobs of their workload may be the best: ``wholes`` of :func:`_wholes`.
+    """
     from hpcgym.report.numbers import shown
     from hpcgym.report.tables import best, text_of
 
@@ -195,10 +229,13 @@ def _column(
     if asked.paired is not None:
         heading += [f"above {asked.paired}", "95 % interval", "effect", "p"]
     rows = []
-    for line in lines:
-        rivals = [other for other in lines if all(other[key] == line[key] for key in keys[:-1])]
-        shown_as = metric if asked.normalise is None else metric._replace(scale=1)
-        top = best(shown_as, [other[name] for other in rivals])[rivals.index(line)]
+    whole = [line["simulations"] == number for line, number in zip(lines, wholes, strict=True)]
+    shown_as = metric if asked.normalise is None else metric._replace(scale=1)
+    for place, line in enumerate(lines):
+        group = _group(line, keys)
+        rivals = [k for k, one in enumerate(lines) if whole[k] and _group(one, keys) == group]
+        tops = best(shown_as, [lines[k][name] for k in rivals])
+        top = whole[place] and tops[rivals.index(place)]
         cells = [(shows(line[name]), top)]
         cells += [(_ends(line, name, shows), False)] if with_ends else []
         if asked.paired is not None:
@@ -304,7 +341,7 @@ def latex_means(means: Means) -> str:
         for row in means.rows
     ]
     columns = [[row[place] for row in texts] for place in range(len(heading))]
-    return tabular([escaped(text) for text in heading], columns)
+    return tabular([escaped(text) for text in heading], columns, len(means.keys))
 
 
 def word(value: Any) -> str:

@@ -230,10 +230,11 @@ class _Order:
     policy: Annotated[
         str | None,
         typer.Option(
-            metavar="NAME|EXPRESSION|WEIGHTS",
+            metavar="NAME|EXPRESSION|WEIGHTS|MODULE:NAME",
             help="Order of the queue: a policy of the list below; an expression, highest value"
-            " first, such as '20 * wait - requested * processors'; or six weights such as"
-            " 0.1,-0.2,0,0,0,0.7 of processors, requested time, wait, ratio, expansion and area.",
+            " first, such as '20 * wait - requested * processors'; six weights such as"
+            " 0.1,-0.2,0,0,0,0.7 of processors, requested time, wait, ratio, expansion and area; or"
+            " module:function of your own, which scores the queue.",
             show_default=False,
             autocompletion=completion.policies,
         ),
@@ -349,6 +350,8 @@ class EvaluatedRules(_AllRules):
 def rules(name: str, overrides: Mapping[str, Any]) -> Scheduler:
     """Return the scheduler of a name, or the one that asks a dispatcher, with rules changed.
 
+    Dispatchers and policies may be the user's own, ``module:name``, of the current folder too.
+
     What is wrong is said before the work: an unknown name, a dispatcher that needs what is not
     installed, or a rule of the queue beside a dispatcher.
     """
@@ -356,17 +359,21 @@ def rules(name: str, overrides: Mapping[str, Any]) -> Scheduler:
     from hpcgym.baselines.coschedulers import COSCHEDULERS
     from hpcgym.baselines.dispatchers import DISPATCHERS, find_dispatcher
     from hpcgym.baselines.schedulers import is_scheduler, no_scheduler
+    from hpcgym.cli.own_rules import is_own_dispatcher, own_object, with_own_rules
     from hpcgym.scheduler.rule_values import not_beside_a_dispatcher
     from hpcgym.scheduler.rules import OF_THE_QUEUE, POWER
     from hpcgym.simulation.run import scheduler_of
 
-    if name in DISPATCHERS:
-        find_dispatcher(name)
+    overrides = with_own_rules(overrides)
+    own = is_own_dispatcher(name)
+    if own or name in DISPATCHERS:
+        found = own_object(name) if own else find_dispatcher(name)
         per_event = ["passes"] if overrides.get("passes") == "per-event" else []
         for rule in (*OF_THE_QUEUE, *per_event):
             if rule in overrides:
                 raise HpcgymError(not_beside_a_dispatcher(f"--{rule.replace('_', '-')}", name))
-    elif not is_scheduler(name):
+        return scheduler_of(found if own else name, overrides)
+    if not is_scheduler(name):
         known = [*SCHEDULERS, *DISPATCHERS, *COSCHEDULERS]
         if name in POWER:
             raise HpcgymError(

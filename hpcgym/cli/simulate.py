@@ -65,8 +65,9 @@ def simulate(
         str,
         typer.Option(
             metavar="NAME",
-            help="Scheduler to begin with, or a dispatcher; see the lists below. Or a file: TOML,"
-            " or a slurm.conf, with QOS as slurm.conf:qos=qos.txt.",
+            help="Scheduler to begin with, or a dispatcher; see the lists below. Or module:name, a"
+            " dispatcher of your own. Or a file: TOML, or a slurm.conf, with QOS as"
+            " slurm.conf:qos=qos.txt.",
             rich_help_panel="Scheduler",
             autocompletion=completion.schedulers,
         ),

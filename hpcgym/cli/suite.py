@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hpcgym.cli import files, options, output
-from hpcgym.cli.evaluate import BoardFormat
+from hpcgym.cli.means import TableFormat
 from hpcgym.cli.options import Format
 from hpcgym.cli.running import ExplainedCommand, note
 from hpcgym.progress import counting
@@ -115,10 +114,11 @@ def run_agent(
     ],
 ) -> None:
     """Let an agent play the test part of tasks, and write its submission."""
+    from hpcgym.scheduler.own_code import look_here
     from hpcgym.suite.submissions import run
     from hpcgym.suite.tasks import find_tasks
 
-    sys.path.insert(0, os.getcwd())  # as python -m has it
+    look_here()
     chosen = find_tasks(tasks)
     # of kinds and mini those that it can play, as without --tasks
     named = tasks is not None and {*tasks.split(",")} <= {task.name for task in chosen}
@@ -156,9 +156,9 @@ def verify_submissions(folders: Folders) -> None:
 def report_submissions(
     folders: Folders,
     format: Annotated[
-        BoardFormat,
+        TableFormat,
         typer.Option(help="latex: a tabular for the package booktabs.", rich_help_panel="Output"),
-    ] = BoardFormat.table,
+    ] = TableFormat.table,
     curves: Annotated[
         Path | None,
         typer.Option(
@@ -178,6 +178,9 @@ def report_submissions(
     their interquartile mean; the 95 % intervals are of resampled trainings and slices. ! marks who
     lets somebody wait over twice as long as the longest wait of EASY, or leaves more jobs waiting
     at the end of slices than EASY does, by over 1 % of their jobs.
+
+    A submission whose proof fails in some task has no score, and is not ranked; the exit code is
+    then 1.
     """
     from hpcgym.suite.board import board_of
     from hpcgym.suite.submissions import read
@@ -186,14 +189,19 @@ def report_submissions(
     if curves is not None:
         _draw_curves(found, curves)
     board = board_of(found, progress=counting)
-    if format is BoardFormat.json:
+    if format is TableFormat.json:
         output.print_json(board.facts())
-    elif format is BoardFormat.csv:
+    elif format is TableFormat.csv:
         output.print_csv(board.rows())
-    elif format is BoardFormat.latex:
+    elif format is TableFormat.latex:
         sys.stdout.write(board.to_latex())
     else:
         _print_board(board)
+    failed = [(agent, task) for agent in board.values for task in board.failed(agent)]
+    for agent, task in failed:
+        note(f"{agent}: {task} is not verified: {board.proofs[agent][task].text}")
+    if failed:
+        raise typer.Exit(1)
 
 
 def _draw_curves(submissions: Sequence[Submission], path: Path) -> None:
@@ -231,11 +239,12 @@ def _word(value: Any) -> str:
 
 def _print_board(board: Board) -> None:
     """Print scores for people: over all tasks, then task by task."""
+    from hpcgym.naming import counted
     from hpcgym.report.numbers import shown
     from hpcgym.suite.tasks import suite as name_of
 
     out = output.console()
-    out.print(f"{name_of()} · {len(board.tasks)} tasks", style="bold", markup=False)
+    out.print(f"{name_of()} · {counted(len(board.tasks), 'task')}", style="bold", markup=False)
     out.print()
     _print_table(*board.cells())
     out.print(
@@ -253,9 +262,6 @@ def _print_board(board: Board) -> None:
     }
     columns = [[marks[agent, task] for task in board.tasks] for agent in agents]
     _print_table(["score by task", *map(str, agents)], [board.tasks, *columns])
-    for row in rows:
-        if not row["verified"]:
-            note(f"{row['agent']}: {row['task']} is not verified: {row['proof']}")
 
 
 def _print_table(headings: Sequence[str], columns: Sequence[Sequence[str]]) -> None:

@@ -192,6 +192,14 @@ def _train(
     agent = getattr(import_agent(module), kind)(**settings)
     options = {"jobs": practice.jobs, **given}
     make = import_agent("practice").maker(jobs, f"hpcgym/{env}-v1", options, practice.train_share)
-    agent.train(make, practice.seed, practice.steps, logs.opened())
+    try:
+        agent.train(make, practice.seed, practice.steps, logs.opened())
+    except KeyboardInterrupt:
+        if agent.keep_best():
+            agent.save(output)
+            note(f"\nwrote {output}, the best so far; the training cannot go on from it")
+        else:
+            note("\nnothing is written: no agent was chosen yet")
+        raise
     agent.save(output)
     note(f"\nwrote {output}; hpcgym evaluate {output} --workload ... compares it")

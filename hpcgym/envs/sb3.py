@@ -13,6 +13,7 @@ import numpy as np
 from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
+from hpcgym.envs import any_version
 from hpcgym.envs.core.schedules import means_of
 from hpcgym.envs.vector import SchedulingVectorEnv
 from hpcgym.errors import HpcgymError, installing
@@ -159,8 +160,9 @@ def _make(env_id: str, num_envs: int, arguments: dict[str, Any]) -> Any:
     # one thread: the others are PyTorch's
     given = {"threads": 1, "autoreset_mode": AutoresetMode.SAME_STEP, **arguments}
     try:
-        return gymnasium.make_vec(
-            env_id, num_envs=num_envs, vectorization_mode="vector_entry_point", **given
-        )
+        with any_version():
+            return gymnasium.make_vec(
+                env_id, num_envs=num_envs, vectorization_mode="vector_entry_point", **given
+            )
     except gymnasium.error.Error as error:
         raise HpcgymError(f"env {env_id!r}: {error}") from None

@@ -161,7 +161,8 @@ class SchedulingEnv(gymnasium.Env[Any, Any]):
         """
         simulations = self.simulations
         if not self._begun or simulations.batch.episode_state["ended"][0] == 1:
-            raise gymnasium.error.ResetNeeded("the episode has ended: call reset()")
+            why = "the episode has ended" if self._begun else "no episode has begun"
+            raise gymnasium.error.ResetNeeded(f"{why}: call reset()")
         before = simulations.seconds(simulations.batch.episode_state["last_time"][0])
         self._set_action(action)
         simulations.step(0)

@@ -14,6 +14,7 @@ from typing import Any
 
 from hpcgym.errors import HpcgymError
 from hpcgym.scheduler.own_code import named_object
+from hpcgym.scheduler.rules import Scheduler
 
 #: Files of agents.
 ENDINGS = (".json", ".pt", ".zip")
@@ -61,7 +62,7 @@ def own_name(policy: Any) -> str:
 
 
 def imported(text: str) -> Any:
-    """Return the policy or dispatcher that ``package.module:name`` names.
+    """Return the policy, dispatcher or scheduler that ``package.module:name`` names.
 
     Modules are found as Python finds them; the command line looks in the current folder first.
 
@@ -71,6 +72,8 @@ def imported(text: str) -> Any:
         name is none, as of :func:`as_policy`.
     """
     found = named_object(text)
+    if isinstance(found, Scheduler):
+        return found
     if not (acts(found) or callable(found)):
         raise HpcgymError(
             f"{text} is no policy: it is of the type {type(found).__name__}, and has no act"

@@ -315,7 +315,7 @@ class Leaderboard:
     def to_latex(self, path: str | Path | None = None) -> str | None:
         """Return the table for people as LaTeX's ``tabular``, or write it into a file.
 
-        It needs the package booktabs. The best of a column is bold; intervals are in brackets.
+        It needs the package booktabs. The best of a column is bold.
         """
         from hpcgym.evaluation.tables import latex
 

@@ -29,7 +29,7 @@ from hpcgym.evaluation.brought import (
     load_agent,
     own_name,
 )
-from hpcgym.evaluation.seeds import Seeds, read_seeds, seeds_of
+from hpcgym.evaluation.seeds import Groups, Seeds, read_seeds, seeds_of
 from hpcgym.report.labels import labelled, scheduler_name
 from hpcgym.scheduler.own_code import names_code
 from hpcgym.scheduler.policies import POLICIES
@@ -345,6 +345,23 @@ def queue_order(policy: str) -> Scheduler:
         learned: Scheduler = found.scheduler()
         return learned
     return scheduler_of(found, {})
+
+
+def reference_row(
+    name: str, lineup: Iterable[str], row_of: Mapping[str, str], groups: Groups
+) -> str:
+    """Return the row that all are to be compared with.
+
+    Raises
+    ------
+    HpcgymError : no such row.
+    """
+    rows = [row for row in lineup if all(row not in members for members in groups.values())]
+    row, known = row_of.get(name, name), [*rows, *groups]
+    if row not in known:
+        also = f"{name} if it is among the policies, too" if _is_simulated(name) else ""
+        raise HpcgymError(unknown("reference", name, known, also))
+    return row
 
 
 def references_of(

@@ -8,7 +8,15 @@ import numpy as np
 
 from hpcgym.errors import HpcgymError
 from hpcgym.evaluation.intervals import Floats
-from hpcgym.report.canvas import axes_or_new, legend_above, line_style, plain, title
+from hpcgym.report.canvas import (
+    axes_or_new,
+    figure_of,
+    legend_above,
+    line_style,
+    plain,
+    shortened,
+    title,
+)
 from hpcgym.schedule.metrics import MORE, NEITHER, Metric
 
 if TYPE_CHECKING:
@@ -71,13 +79,20 @@ def draw_profiles(values: pd.DataFrame, metric: Metric, axes: Axes | None = None
     """
     ratios = ratios_to_best(values, metric)
     axes = axes_or_new(axes, 6, 4)
+    short = shortened(map(str, values.columns), figure_of(axes).get_figwidth())
     farthest = max(float(ratios.max()) * 1.05, 1.1)
     for place, (name, column) in enumerate(zip(values.columns, ratios.T, strict=True)):
         x = np.sort(column)
         share = 100 * np.arange(1, len(x) + 1) / len(x)
         best = f"best on {100 * float((column == 1).mean()):.0f} %"
         steps = np.concatenate(([1.0], x, [farthest])), np.concatenate(([0.0], share, [100.0]))
-        axes.step(*steps, where="post", label=f"{name}: {best}", linewidth=1.2, **line_style(place))
+        axes.step(
+            *steps,
+            where="post",
+            label=f"{short[str(name)]}: {best}",
+            linewidth=1.2,
+            **line_style(place),
+        )
     axes.set_xscale("log")
     axes.set_xlim(1, farthest)
     axes.set_ylim(0, 103)

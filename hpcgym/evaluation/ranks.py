@@ -14,7 +14,7 @@ import numpy as np
 from hpcgym.errors import HpcgymError
 from hpcgym.evaluation.intervals import FEWEST, Floats
 from hpcgym.evaluation.profiles import called
-from hpcgym.report.canvas import BLACK, DARK_GREY, axes_or_new, title
+from hpcgym.report.canvas import BLACK, DARK_GREY, axes_or_new, figure_of, shortened, title
 from hpcgym.schedule.metrics import MORE, NEITHER, Metric
 
 if TYPE_CHECKING:
@@ -153,6 +153,7 @@ def draw_ranks(values: pd.DataFrame, metric: Metric, axes: Axes | None = None) -
     """
     found = average_ranks(values, metric)
     axes = axes_or_new(axes, 6, inches_of(len(found.names)))
+    short = shortened(found.names, figure_of(axes).get_figwidth())
     _scale(axes, found, called(values.index))
     for place, (first, last) in enumerate(found.groups):
         ends = found.mean[first] - 0.04, found.mean[last] + 0.04
@@ -162,7 +163,7 @@ def draw_ranks(values: pd.DataFrame, metric: Metric, axes: Axes | None = None) -
     for place, (name, rank) in enumerate(zip(found.names, found.mean.tolist(), strict=True)):
         y = top - _STEP * place
         axes.plot((rank, rank, _LEFT), (0, y, y), color=DARK_GREY, linewidth=0.8)
-        words = f"{name}  {rank:.2f} "
+        words = f"{short[name]}  {rank:.2f} "
         axes.text(_LEFT, y, words, ha="right", va="center", fontsize=8).set_parse_math(False)
     axes.set_ylim(top - _STEP * (len(found.names) - 0.5), 1.6)
     title(axes, f"Average ranks by {metric.title}")

@@ -28,6 +28,7 @@ from hpcgym.evaluation.lineup import (
     find_policy,
     listed,
     other_scheduler,
+    reference_row,
     references_of,
     scheduler_of,
     under_limits,
@@ -271,7 +272,7 @@ def _on_stage(
     limited.check_rows(lineup, limits, [part.workload_of(episode) for episode in chosen])
     lineup |= _by_chance(stage, len(part.workload), seed)
     rows = [*lineup, *([STATIC] if training else [])]
-    asked = () if reference is None else (_reference(reference, rows, row_of, groups),)
+    asked = () if reference is None else (reference_row(reference, rows, row_of, groups),)
     metrics = (metric, *METRICS, *(limited.ENERGIES if limits is not None else ()))
     total = budget + (len(lineup) + (budget > 0)) * len(chosen)
     weights: dict[str, float] = {}
@@ -317,12 +318,6 @@ def _by_chance(stage: Stage, jobs: int, seed: int) -> dict[str, Any]:
         return {acting: RandomActions(seed)}
     scheduler = under_limits(scheduler_of("spf", stage.rules), stage.limits)
     return {RANDOM: random_order(without_idle_shares(scheduler), jobs, seed)}
-
-
-def _reference(name: str, lineup: list[str], row_of: Mapping[str, str], groups: Groups) -> str:
-    """Return the row that all are to be compared with."""
-    rows = [row for row in lineup if all(row not in members for members in groups.values())]
-    return check_choice("reference", row_of.get(name, name), [*rows, *groups])
 
 
 def _check_static(rules: Mapping[str, Any]) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hpcgym.errors import HpcgymError, check_each_once
+from hpcgym.scheduler.own_code import names_code
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -69,6 +70,18 @@ def read_seeds(policy: Any) -> Any:
     if match is None:
         return policy
     return seeds_of(match[1], [part.strip() for part in match[2].split(",")])
+
+
+def runs_own_code(policy: str) -> bool:
+    """Tell whether a text, or one of its trainings, is of a user's module, or a model with code.
+
+    Raises
+    ------
+    HpcgymError : as of :func:`seeds_of`.
+    """
+    given = read_seeds(policy)
+    texts = given.members if isinstance(given, Seeds) else [given]
+    return any(names_code(text) or text.endswith(".zip") for text in texts)
 
 
 def unfolded(policies: Mapping[str, Any]) -> tuple[dict[str, Any], Groups]:

@@ -112,9 +112,9 @@ def latex(board: Leaderboard) -> str:
             [rf"\textbf{{{text}}}" if top else text for text, top in cells_of(board, metric)]
         )
         if has_interval(board, metric):
-            heading.append(r"95\,\% interval")
+            heading.append(escaped("95 % interval"))
             ends = [interval_of(metric, row) for _, row in board.table.iterrows()]
-            columns.append(["--" if end is None else f"[{end[0]}, {end[1]}]" for end in ends])
+            columns.append(["-" if end is None else f"{end[0]} to {end[1]}" for end in ends])
     return tabular(heading, columns)
 
 
@@ -122,14 +122,19 @@ def latex(board: Leaderboard) -> str:
 _MINUS = re.compile(r"(?<![\w.,-])-(?=\d)")
 
 
-def tabular(heading: Sequence[str], columns: Sequence[Sequence[str]]) -> str:
-    """Return columns of LaTeX as a ``tabular`` with booktabs, the first one to the left."""
-    first, *others = columns
-    others = [[_MINUS.sub("$-$", text) for text in column] for column in others]
-    lines = [" & ".join(row) + r" \\" for row in zip(first, *others, strict=True)]
+def tabular(heading: Sequence[str], columns: Sequence[Sequence[str]], words: int = 1) -> str:
+    """Return columns of LaTeX as a ``tabular`` with booktabs.
+
+    The first ``words`` columns are to the left, the others, which are numbers, to the right.
+    """
+    others = [[_MINUS.sub("$-$", text) for text in column] for column in columns[words:]]
+    lines = [" & ".join(row) + r" \\" for row in zip(*columns[:words], *others, strict=True)]
     return "\n".join(
         [
-            r"\begin{tabular}{l" + "r" * (len(heading) - 1) + "}  % needs \\usepackage{booktabs}",
+            r"\begin{tabular}{"
+            + "l" * words
+            + "r" * (len(heading) - words)
+            + "}  % needs \\usepackage{booktabs}",
             r"\toprule",
             " & ".join(heading) + r" \\",
             r"\midrule",

@@ -45,7 +45,7 @@ def write_trace(results: Results, path: str | os.PathLike[str]) -> None:
     given = drawable(results)
     parts = {name: result.runs for name, result in given.items()}
     check_same_jobs(parts)
-    origin = json.dumps(provenance_of(given), ensure_ascii=True)
+    origin = json.dumps(provenance_of(given), ensure_ascii=True, allow_nan=False)
     with whole_text(path) as file:
         file.write(f'{{"displayTimeUnit": "ms", "otherData": {origin}, "traceEvents": [\n')
         gap = ""

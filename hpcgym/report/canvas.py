@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
 from importlib import import_module
@@ -32,6 +32,7 @@ ORANGE, SKY_BLUE, YELLOW, BLACK = "#E69F00", "#56B4E9", "#F0E442", "#000000"
 DARK_GREY, LIGHT_GREY = "#555555", "#DDDDDD"
 
 LETTERS_PER_INCH = 15  # of 8 points
+_LETTERS_OF_NAMES = 6.5  # for each inch of a figure: room is left for what stands beside a name
 
 #: Colours and dashes of lines: yellow is left out, which is too pale on white.
 LINE_COLOURS = (BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY_BLUE, BLACK)
@@ -133,6 +134,25 @@ def line_style(place: int) -> dict[str, Any]:
         "color": LINE_COLOURS[place % len(LINE_COLOURS)],
         "linestyle": LINE_DASHES[place % len(LINE_DASHES)],
     }
+
+
+def shortened(names: Iterable[str], width: float) -> dict[str, str]:
+    """Return what names are called in a figure so wide [inches]: long ones have their middle cut.
+
+    Different names stay different.
+    """
+    most = int(width * _LETTERS_OF_NAMES)
+    found: dict[str, str] = {}
+    for name in dict.fromkeys(names):
+        end, begin = most // 3, most - most // 3 - 1
+        short = name if len(name) <= most else f"{name[:begin]}…{name[-end:]}"
+        number = 1
+        free = short
+        while free in found.values():
+            number += 1
+            free = f"{short} ({number})"
+        found[name] = free
+    return found
 
 
 def title(axes: Axes, text: str, note: str = "", legend_rows: int = 0) -> None:

@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from hpcgym.errors import HpcgymError, check_choice
 from hpcgym.files.writing import writing
-from hpcgym.report.canvas import DARK_GREY, legend_above, new_figure, save_figure, time_axis
+from hpcgym.report.canvas import (
+    DARK_GREY,
+    legend_above,
+    new_figure,
+    save_figure,
+    shortened,
+    time_axis,
+)
 from hpcgym.report.class_waits import draw_class_waits
 from hpcgym.report.distribution import bsld_on
 from hpcgym.report.job_speedups import boxes_inches, draw_job_speedups, has_speedups
@@ -45,7 +52,8 @@ def save_figures(
     They are ``slowdown`` (:func:`~hpcgym.report.draw_bsld`), ``utilization``, ``queue``,
     ``waits-by-size`` and ``waits-by-length``; where jobs share nodes also ``throughput``,
     ``job-speedups`` and, if it is known who has which, ``nodes``. They have no title: papers have
-    captions. Fonts are TrueType, lines differ in grey too. Their metadata say where they are from.
+    captions. Long names of schedulers are cut in the middle. Fonts are TrueType, lines differ in
+    grey too. Their metadata say where they are from.
 
     Parameters
     ----------
@@ -74,7 +82,9 @@ def draw_figure(results: Results, name: str, width: float = COLUMN_INCHES) -> Fi
     ------
     HpcgymError : another name, or what that function raises.
     """
-    parts = drawable(results)
+    given = drawable(results)
+    short = shortened(given, width)
+    parts = {short[name]: result for name, result in given.items()}
     draws = _draws_of(parts)
     check_choice("figure", name, draws)
     inches = boxes_inches(parts) if name == "job-speedups" else _INCHES

@@ -168,9 +168,10 @@ HAVE: dict[str, Callable[[Facts], bool]] = {
 }
 
 
-def _starved(f: Facts) -> int:
+def _starved(f: Facts) -> float:
+    """Return the share of jobs that waited longer than the threshold; nan without one."""
     threshold = f.result.scheduler.threshold
-    return 0 if threshold is None else int((f.wait > threshold).sum())
+    return np.nan if threshold is None else int((f.wait > threshold).sum()) / max(f.n, 1)
 
 
 #: All metrics, in the order in which they are shown. n: jobs, m: processors, C: the makespan.
@@ -210,7 +211,7 @@ METRICS = (
     _share(  # started before a job that came earlier in the queue
         "backfilled_share", "backfilled", NEITHER, lambda f: int(f.result.backfilled[f.jobs].sum())
     ),
-    _share("starved_share", "starved", LESS, _starved),  # waited longer than the threshold
+    Metric("starved_share", "starved", "%", LESS, 100, _starved, of_jobs=True),
     # cut at their requested time, or killed for a cap
     Metric(
         "killed_jobs", "killed jobs",
@@ -332,7 +333,8 @@ def compute_metrics(result: Result) -> dict[str, float | int]:
     - ``mean_dispatch_s``, where a dispatcher takes time: how long it took for the answer that
       started the job; part of its wait.
     - ``backfilled_share``: of jobs that started before a job that came earlier in the queue;
-      ``starved_share``: of jobs that waited longer than the scheduler's threshold, 0 without one.
+      ``starved_share``: of jobs that waited longer than the scheduler's threshold, nan without
+      one.
     - where jobs share nodes, ``mean_job_speedup``, run time of compact jobs over that which it
       took (ELiSE); ``slowed_share``, of jobs for which it is below 1; ``compact_share``, of
       jobs that are compact, as the rules say or because they are too wide; ``throughput_per_h``,

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.files.origin import origin
+from hpcgym.files.plain import plain
 from hpcgym.schedule.metrics import told_metrics
 from hpcgym.version import __version__
 from hpcgym.workload.fingerprint import bytes_of_numbers, given_digest, workload_digest
@@ -79,7 +80,7 @@ def _schedule(result: Result) -> dict[str, Any]:
         "limits": [str(limit) for limit in result.limits or ()],
         **({} if coschedule is None else {"speedups": coschedule.speedups.digest}),
         **({} if result.given is None else {"given": given_digest(result.given)}),
-        "metrics": told_metrics(result),
+        "metrics": plain(told_metrics(result)),
         "sha256": schedule_digest(result),
     }
 

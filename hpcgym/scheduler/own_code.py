@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import os
 import re
 import sys
 from collections.abc import Iterator
@@ -55,10 +56,28 @@ def named_object(text: str, folder: Path | None = None) -> Any:
         raise HpcgymError(f"{text}: {found.__file__} was imported before {here}: rename one")
     for part in name.split("."):
         if not hasattr(found, part):
-            known = [one for one in vars(found) if not one.startswith("_")] or ["nothing"]
+            known = _names_in(found, module) or ["nothing"]
             raise HpcgymError(f"{text}: there is no {part!r} in it; {nearest(part, known)}")
         found = getattr(found, part)
     return found
+
+
+def _names_in(found: Any, module: str) -> list[str]:
+    """Return what a module, or a class of it, has itself: nothing that it imports."""
+    names = []
+    for name, one in vars(found).items():
+        imported = inspect.ismodule(one) or type(one).__module__ == "__future__"
+        if isinstance(one, type) or inspect.isroutine(one):
+            imported = one.__module__ != module
+        if not (imported or name.startswith("_")):
+            names.append(name)
+    return names
+
+
+def look_here() -> None:
+    """Let modules of the current folder be found before others, as ``python -m`` does."""
+    if (here := os.getcwd()) not in sys.path:
+        sys.path.insert(0, here)
 
 
 def module_file(text: str, folder: Path) -> Path | None:

@@ -329,24 +329,25 @@ class Scheduler:
         return known.get(name, 0)
 
     @property
+    def sweep_policy(self) -> PolicyLike | None:
+        """The policy that orders backfilling; None: it is by predicted run times, or is not."""
+        second = self.backfill_order
+        return None if not self.sweeps or (isinstance(second, str) and second == "sjbf") else second
+
+    @property
     def usage_orders(self) -> tuple[bool, bool]:
         """Whether ``policy``, and the order of backfilling, look at what users have used."""
-        second = self.backfill_order
-        sweeps = self.sweeps and not (isinstance(second, str) and second == "sjbf")
-        return looks_at_usage(self.policy), sweeps and looks_at_usage(second)
+        second = self.sweep_policy
+        return looks_at_usage(self.policy), second is not None and looks_at_usage(second)
 
     @property
     def anew(self) -> tuple[Expression | None, Expression | None]:
-        """The expressions in ``policy``, and in the order of backfilling, worked out at each pass.
-
-        They are general, or look at run times that are learned; None: it is another order.
-        """
-        second = self.backfill_order
-        sweeps = self.sweeps and not (isinstance(second, str) and second == "sjbf")
-        return self._anew(self.policy), self._anew(second) if sweeps else None
+        """The expressions of both orders that are worked out at each pass, see :meth:`_anew`."""
+        second = self.sweep_policy
+        return self._anew(self.policy), None if second is None else self._anew(second)
 
     def _anew(self, order: PolicyLike) -> Expression | None:
-        """Return the expression of an order if it is worked out at each pass."""
+        """Return the expression of an order if it is general, or looks at learned run times."""
         expression = parse_policy(order).expression
         if expression is None or expression.general:
             return expression

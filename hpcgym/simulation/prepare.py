@@ -272,8 +272,8 @@ def rankings(
     first = _ranking(scheduler.policy, columns, learned, shares, anew[0])
     second: Ranking | None = Ranking(None, None)  # by submission, unless it is said
     if scheduler.sweeps:
-        order = scheduler.backfill_order
-        second = None if order == "sjbf" else _ranking(order, columns, learned, shares, anew[1])
+        order = scheduler.sweep_policy
+        second = None if order is None else _ranking(order, columns, learned, shares, anew[1])
     return first, second
 
 

@@ -40,11 +40,11 @@ class Board:
 
     Attributes
     ----------
-    values : agent -> task -> metric -> (seeds, slices), as the submissions tell; the longest wait
-        as it was proved, and where nothing was, that of the jobs that count, as it is told.
+    values : agent -> task -> metric -> (seeds, slices), as they were proved; nan in a task whose
+        proof failed.
     easy, best : task -> metric -> (1, slices), of EASY and of the best static scheduler, played
         here.
-    proofs : agent -> task -> whether its schedules and metrics were proved.
+    proofs : agent -> task -> whether its schedules and metrics were proved; who is not there, was.
     resamples, seed : of the intervals.
     """
 
@@ -60,6 +60,10 @@ class Board:
         """The tasks, by their ids."""
         return list(self.easy)
 
+    def failed(self, agent: str) -> list[str]:
+        """Return the tasks in which the proof of an agent failed."""
+        return [name for name, one in self.proofs.get(agent, {}).items() if not one.equal]
+
     def scores(self, agent: str) -> dict[str, Floats]:
         """Return the scores of an agent in each task, (seeds,)."""
         name = METRICS[0]
@@ -69,13 +73,17 @@ class Board:
         }
 
     def better(self, agent: str, other: str) -> float:
-        """Return the probability that an agent is better than another."""
+        """Return the probability that an agent is better than another; nan unless proved."""
+        if self.failed(agent) or self.failed(other):
+            return float("nan")
         one, two = self.scores(agent), self.scores(other)
         return probability_of_improvement([*one.values()], [two[task] for task in one])
 
     @property
     def table(self) -> pd.DataFrame:
-        """One row an agent, the best first.
+        """One row an agent, the best first; behind them those that were not proved in all tasks.
+
+        These have no score and no figures, nan: they were told, and not found in schedules.
 
         - ``score``, ``score_low``, ``score_high``: see :func:`hpcgym.suite.scores.stratified`.
         - ``above_easy``: probability of improvement over EASY, whose scores are 0.
@@ -98,42 +106,49 @@ class Board:
         rows = {}
         for agent, told in self.values.items():
             mine = by_task[by_task.agent == agent]
-            name = METRICS[0]
-            score, low, high = stratified(
-                {task: one[name] for task, one in told.items()},
-                {task: one[name] for task, one in self.easy.items()},
-                {task: one[name] for task, one in self.best.items()},
-                self.resamples,
-                self.seed,
-            )
-            zero = [np.zeros(1)] * len(told)
-            ratios = mine.p99_wait_s.to_numpy() / mine.easy_p99_wait_s.replace(0, np.nan)
+            figures = self._figures(agent, mine)
             rows[agent] = {
-                "score": score,
-                "score_low": low,
-                "score_high": high,
-                "above_easy": probability_of_improvement([*self.scores(agent).values()], zero),
-                "p99_wait": float(np.exp(np.log(ratios.dropna()).mean())),
-                "longest_wait": float(
-                    (mine[LONGEST] / mine[f"easy_{LONGEST}"].replace(0, np.nan)).max()
-                ),
-                "unserved_jobs": float(mine.unserved_jobs.sum()),
-                "utilization": float(mine.utilization.mean()),
+                **(dict.fromkeys(figures, float("nan")) if self.failed(agent) else figures),
                 **{mark: int(mine[mark].sum()) for mark in ("starving", "leaving", "gated")},
-                "seeds": max(len(one[name]) for one in told.values()),
+                "seeds": max(len(one[METRICS[0]]) for one in told.values()),
                 "tasks": len(told),
                 "verified": int(mine.verified.sum()),
             }
         table = pd.DataFrame.from_dict(rows, orient="index")
         return table.rename_axis("agent").sort_values("score", ascending=False, kind="stable")
 
+    def _figures(self, agent: str, mine: pd.DataFrame) -> dict[str, float]:
+        """Return what the table has of an agent, of its rows of :attr:`by_task`."""
+        told, name = self.values[agent], METRICS[0]
+        score, low, high = stratified(
+            {task: one[name] for task, one in told.items()},
+            {task: one[name] for task, one in self.easy.items()},
+            {task: one[name] for task, one in self.best.items()},
+            self.resamples,
+            self.seed,
+        )
+        zero = [np.zeros(1)] * len(told)
+        ratios = mine.p99_wait_s.to_numpy() / mine.easy_p99_wait_s.replace(0, np.nan)
+        longest = mine[LONGEST] / mine[f"easy_{LONGEST}"].replace(0, np.nan)
+        return {
+            "score": score,
+            "score_low": low,
+            "score_high": high,
+            "above_easy": probability_of_improvement([*self.scores(agent).values()], zero),
+            "p99_wait": float(np.exp(np.log(ratios.dropna()).mean())),
+            "longest_wait": float(longest.max()),
+            "unserved_jobs": float(mine.unserved_jobs.sum()),
+            "utilization": float(mine.utilization.mean()),
+        }
+
     @property
     def by_task(self) -> pd.DataFrame:
         """One row an agent and task: its score, metrics, EASY's waits, and what was proved.
 
         With the intervals of :func:`hpcgym.suite.scores.ends_of_task`.
-        Metrics are means over slices and seeds, but for ``max_wait_s`` and ``longest_wait_s``, the
-        longest of all, and ``unserved_jobs``, a sum over slices.
+        All are nan where the proof failed. Metrics are means over slices and seeds, but for
+        ``max_wait_s`` and ``longest_wait_s``, the longest of all, and ``unserved_jobs``, a sum over
+        slices.
         """
         import pandas as pd
 
@@ -268,10 +283,8 @@ def board_of(
                 for agent, one in zip(agents, submissions, strict=True):
                     step(f"{agent}: {name}")
                     proof = prove(one, ground)
-                    told = {metric: one.values(name, metric) for metric in METRICS}
-                    told[LONGEST] = told["max_wait_s"] if proof.longest is None else proof.longest
-                    _check_size(one, name, told, len(ground.slices))
-                    board.values.setdefault(agent, {})[name] = told
+                    values = _proved(one, proof, len(ground.slices))
+                    board.values.setdefault(agent, {})[name] = values
                     board.proofs.setdefault(agent, {})[name] = proof
     return board
 
@@ -289,14 +302,13 @@ def _names(submissions: Sequence[Submission]) -> list[str]:
     return names
 
 
-def _check_size(one: Submission, task: str, told: dict[str, Floats], slices: int) -> None:
-    for metric, values in told.items():
-        wrong = values.shape[1] != slices or not (values >= 0).all()
-        if wrong or (metric == METRICS[0] and not (values >= 1).all()):
-            raise HpcgymError(
-                f"{one.folder}: {metric} of {task} must have values for {slices} slices, and none"
-                " below what there can be"
-            )
+def _proved(one: Submission, proof: Proof, slices: int) -> dict[str, Floats]:
+    """Return the metrics of a submission in a task, which are as told if they were proved."""
+    if proof.longest is None:
+        seeds = len(one.tasks[proof.task]["seeds"])
+        return {metric: np.full((seeds, slices), np.nan) for metric in (*METRICS, LONGEST)}
+    told = {metric: one.values(proof.task, metric) for metric in METRICS}
+    return {**told, LONGEST: proof.longest}
 
 
 def _played(ground: Ground, scheduler: Any) -> dict[str, Floats]:

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.errors import HpcgymError
+from hpcgym.naming import counted
 from hpcgym.schedule.result import Result
 from hpcgym.suite.ground import LONGEST, METRICS, Ground
 from hpcgym.suite.submissions import Submission
@@ -106,7 +107,10 @@ def _proved(submission: Submission, ground: Ground) -> tuple[str, NDArray[np.flo
                 raise HpcgymError(f"{where}: {error}") from None
             _compare(metrics, told["metrics"], row, place, where)
             longest[row, place] = metrics[LONGEST]
-    return f"{len(names)} slices x {len(seeds)} seeds; {', '.join(proofs)}", longest
+    return (
+        f"{counted(len(names), 'slice')} x {counted(len(seeds), 'seed')}; {', '.join(proofs)}",
+        longest,
+    )
 
 
 def _compare(metrics: dict[str, float], told: Any, row: int, place: int, where: str) -> None:

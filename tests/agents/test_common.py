@@ -86,9 +86,11 @@ def test_files_that_hold_no_agent(tmp_path):
     odd.write_text('{"agent": ["xnes"]}')
     listed.write_text("[]")
     network.write_text('{"agent": "ppo"}')
+    (archive := tmp_path / "bad.zip").write_text("nothing")
     for path, message in (
         (text, "is not the file of an agent of this version: it is not JSON"),
         (other, "is not the file of an agent"),
+        (archive, "bad.zip is no archive: it is damaged, or no model of Stable-Baselines3"),
         (unknown, "unknown.pt holds an agent that this version does not know: known are clone, "),
         (nameless, "nameless.json holds no agent: it names none"),
         (near, "does not know: did you mean 'pairs'"),
@@ -99,6 +101,13 @@ def test_files_that_hold_no_agent(tmp_path):
     ):
         with pytest.raises(hpcgym.HpcgymError, match=message):
             load(path)
+
+
+def test_a_training_does_not_go_on_from_weights_in_json(tmp_path):
+    path = tmp_path / "rule-es.json"
+    path.write_text('{"agent": "rule-es"}')
+    with pytest.raises(hpcgym.HpcgymError, match="holds no network, but JSON"):
+        network_files.read_before(path, "hpcgym/JobSelection-v0", "maskable-ppo")
 
 
 def test_loading_runs_no_code_from_the_file(tmp_path):

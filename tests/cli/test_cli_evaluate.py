@@ -262,17 +262,18 @@ def test_a_machine_or_its_processors() -> None:
 # --- What users bring, groups, metrics, LaTeX ----------------------------------------------------
 
 
+@pytest.mark.parametrize("given", ["cli_brought:First", "mine=cli_brought:First"])
 def test_modules_of_the_current_folder_are_found(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    given: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     code = "class First:\n    def act(self, observation, info):\n        return 0\n"
     (tmp_path / "cli_brought.py").write_text(code)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [one for one in sys.path if one])
     few = ("--env", "JobSelection", "--budget", "0", "--format", "json")
-    value = json.loads(succeed("cli_brought:First", *few).stdout)
+    value = json.loads(succeed(given, *few).stdout)
     rows = {row["name"]: row["mean_bsld"] for row in value["policies"]}
-    assert rows["cli_brought:First"] == rows["easy"]
+    assert rows[given.partition("=")[0]] == rows["easy"]
     assert "random (acting)" in rows
     del sys.modules["cli_brought"]
 
@@ -291,6 +292,7 @@ def test_several_trainings_are_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "above reference: P99 of wait less that of saf (backfill fcfs); p: of no" in text
     assert "P99 of wait" in text
     assert " IQM " in text
+    assert "means of" not in succeed("ppo=0.pt").stdout  # of one
     value = json.loads(succeed(*options, "--format", "json").stdout)
     (told,) = (row for row in value["policies"] if row["name"] == "ppo")
     assert (told["seeds"], value["metric"]) == (3, "p99_wait_s")
@@ -311,6 +313,8 @@ def test_latex_is_the_board_alone() -> None:
         (["--metric", "p99_wait"], "unknown metric 'p99_wait'; did you mean 'p99_wait_s'"),
         (["--metric", "jobs"], "unknown metric 'jobs'"),
         (["--reference", "sav"], "unknown reference 'sav'; did you mean 'saf'"),
+        (["--reference", "easy", "--backfill", "none"], "or easy if it is among the policies, too"),
+        (["sfa"], "unknown policy 'sfa'; did you mean 'saf'"),
     ],
 )
 def test_errors_of_what_is_brought_are_one_line(arguments: list[str], message: str) -> None:

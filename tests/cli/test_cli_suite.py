@@ -46,7 +46,7 @@ def test_a_run_says_the_mean_of_each_task(made):
 def test_verify_says_a_line_a_task(made, tmp_path):
     result = succeed("suite", "verify", made / "easy")
     assert [line.split("; ")[0] for line in result.stdout.splitlines()] == [
-        f"mini-{kind}: equal: 12 slices x 1 seeds" for kind in ("select", "order", "weights")
+        f"mini-{kind}: equal: 12 slices x 1 seed" for kind in ("select", "order", "weights")
     ]
     wrong = tmp_path / "wrong"
     shutil.copytree(made / "easy", wrong)
@@ -58,6 +58,11 @@ def test_verify_says_a_line_a_task(made, tmp_path):
     said = [line for line in result.stdout.splitlines() if "not equal" in line]
     assert len(said) == 1
     assert said[0].startswith(f"{wrong}: mini-order: not equal: window 0000, seed 0: ")
+    result = run("suite", "report", made / "saf", wrong)
+    assert result.exit_code == 1
+    assert "easy: mini-order is not verified: window 0000, seed 0: " in result.stderr
+    (row,) = (line for line in result.stdout.splitlines() if line.startswith("easy"))
+    assert row.split()[1] == "-"
 
 
 def test_reports_in_each_form(made):

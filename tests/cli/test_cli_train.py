@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from hpcgym.agents import load
+from hpcgym.agents import load, practice
 from hpcgym.agents.recorder import record
 from hpcgym.agents.recordings import load_recording
 from hpcgym.agents.xnes import Xnes
-from hpcgym.cli import app
+from hpcgym.cli import app, train_practice
 from hpcgym.cluster import find_cluster
 from hpcgym.envs.core.episodes import Episodes
 from hpcgym.scheduler.rules import Scheduler
@@ -99,6 +99,31 @@ def test_agents_of_one_file_are_trained_and_evaluated(
     few = ("--number", "2", "--budget", "5", "--format", "json")
     board = json.loads(succeed("evaluate", f"{name}.{ending}", *short, *around, *few).stdout)
     assert not board["failures"]
+
+
+@pytest.mark.parametrize(("name", "ending"), [("job-ppo", "pt"), ("rule-es", "json")])
+def test_ctrl_c_leaves_the_best_so_far(
+    name: str, ending: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(steps: int, values: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(train_practice, "_show", interrupt)  # it is told after a first choice
+    short = ("--workload", "lublin:jobs=900,processors=64,load=0.8,seed=2", "--jobs", "30")
+    done = train(name, *short, "--steps", "4000")
+    assert done.exit_code == 130
+    assert f"wrote {name}.{ending}, the best so far; the training cannot go on" in done.stderr
+    assert load(f"{name}.{ending}").env_id
+
+    def nothing(*arguments: Any) -> None:
+        raise KeyboardInterrupt
+
+    Path(f"{name}.{ending}").unlink()
+    monkeypatch.setattr(practice, "_played", nothing)
+    done = train(name, *short, "--steps", "4000")
+    assert done.exit_code == 130
+    assert "nothing is written: no agent was chosen yet" in done.stderr
+    assert not Path(f"{name}.{ending}").exists()
 
 
 def test_what_agents_of_one_file_cannot_do_is_said() -> None:

@@ -159,7 +159,8 @@ def test_a_threshold_is_that_of_simulate(
     assert env.scheduler_rules["threshold"] == threshold
     same = simulate(workload, policy=policy, **env.scheduler_rules)
     assert starts(env) == same.start.tolist()
-    assert env.result().metrics["starved_share"] == same.metrics["starved_share"]
+    starved = [one.metrics["starved_share"] for one in (env.result(), same)]
+    assert starved[0] == pytest.approx(starved[1], rel=0, nan_ok=True)
     slow = simulate_slowly(jobs_of(workload), workload.processors, policy=policy, **rules)
     assert starts(env) == [job.start for job in slow]
     validate_schedule(env.result())

@@ -14,7 +14,7 @@ from boards import TRACE
 from gymnasium import spaces
 
 import hpcgym
-from hpcgym.errors import HpcgymError
+from hpcgym.errors import HpcgymError, PolicyWarning
 from hpcgym.evaluation import evaluate
 from hpcgym.evaluation.brought import imported, misfit_of_spaces
 from hpcgym.scheduler.own_code import names_code
@@ -22,6 +22,10 @@ from hpcgym.scheduler.own_code import names_code
 FEW: dict[str, Any] = {"jobs": 100, "n": 2, "budget": 0, "env": "hpcgym/JobSelection-v0"}
 
 MODULE = """
+import os
+from collections import OrderedDict
+from hpcgym import Scheduler
+
 class First:
     def act(self, observation, info):
         return 0
@@ -59,6 +63,11 @@ def first(observation, info):
 def in_order(view):
     return view.in_order(range(len(view.job)))
 
+def scored(view):
+    return -view.requested * view.processors
+
+saf = Scheduler(policy=scored, backfill_order="spf")
+
 def three(one, two, three):
     pass
 
@@ -91,6 +100,25 @@ def test_policies_are_found_by_name(package: str, name: str) -> None:
     assert board.by_slice[text].tolist() == board.by_slice["easy"].tolist()
     mine = imported(text)
     assert mine.act(None, None) == 0
+
+
+def test_a_function_that_scores_is_a_policy(package: str) -> None:
+    text = f"{package}.deep:saf"
+    board = evaluate([text, "saf"], TRACE, jobs=100, n=2, budget=0)
+    assert board.by_slice[text].equals(board.by_slice["saf"])
+    with pytest.warns(PolicyWarning):
+        failed = evaluate(f"{package}.deep:scored", TRACE, jobs=100, n=2, budget=0)
+    (said, *_) = failed.failures.values()
+    assert "what scores jobs is no dispatcher, but a policy: Scheduler(policy=...)" in said
+    assert "np." not in said
+
+
+def test_only_names_of_the_module_itself_are_proposed(package: str) -> None:
+    with pytest.raises(HpcgymError) as caught:
+        evaluate(f"{package}.deep:zzz", TRACE, **FEW)
+    told = str(caught.value)
+    assert "known are First, Outer" in told
+    assert not [name for name in ("os", "OrderedDict", "Scheduler") if f" {name}," in told]
 
 
 @pytest.mark.parametrize("name", ["in_order", "Dispatcher"])

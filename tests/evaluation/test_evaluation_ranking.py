@@ -28,6 +28,7 @@ EVERYWHERE = [
     for metric in METRICS
     if metric.better != NEITHER and metric.formula and not metric.of
 ]
+EVERYWHERE.remove("starved_share")  # it is of schedulers with a threshold
 
 
 @pytest.mark.parametrize("metric", EVERYWHERE)
@@ -61,6 +62,16 @@ def test_more_is_better_where_it_is() -> None:
     assert (a["win_rate"], b["win_rate"]) == (1.5 / 3, 1.5 / 3)
     assert (a["mean_regret"], b["mean_regret"]) == pytest.approx((1 / 3, 1 / 3))
     assert board.reference == "b"
+
+
+def test_starved_jobs_rank_where_a_threshold_is_given() -> None:
+    board = evaluate("wfp3", TRACE, metric="starved_share", threshold=3600, **FEW)
+    part = Episodes(TRACE, jobs=100, part="test")
+    jobs = [part.workload_of(one) for one in part.named(6, 0)]
+    shares = [simulate(one, "wfp3", threshold=3600).metrics["starved_share"] for one in jobs]
+    assert board.by_slice.iloc[:, 0].tolist() == shares
+    with pytest.raises(HpcgymError, match="metric 'starved_share': there is no value of it on any"):
+        evaluate("wfp3", TRACE, metric="starved_share", **FEW)
 
 
 def test_slices_whose_best_is_0_have_no_regret() -> None:
@@ -213,9 +224,15 @@ def test_boards_as_json_and_csv(tmp_path: Path) -> None:
 
 
 def test_minus_signs_of_latex() -> None:
-    columns = [["a-1", "b"], ["-1.5", "[-2.0, -1.0]"], ["-", "1e-05"]]
+    columns = [["a-1", "b"], ["-1.5", "-2.0 to -1.0"], ["-", "1e-05"]]
     lines = tabular(["policy", "x", "y"], columns).splitlines()
-    assert lines[4:6] == [r"a-1 & $-$1.5 & - \\", r"b & [$-$2.0, $-$1.0] & 1e-05 \\"]
+    assert lines[4:6] == [r"a-1 & $-$1.5 & - \\", r"b & $-$2.0 to $-$1.0 & 1e-05 \\"]
+
+
+def test_columns_of_words_are_to_the_left() -> None:
+    lines = tabular(["week", "policy", "x"], [["1"], ["a-1"], ["-2.0"]], 2).splitlines()
+    assert lines[0].startswith(r"\begin{tabular}{llr}")
+    assert lines[4] == r"1 & a-1 & $-$2.0 \\"
 
 
 def test_a_board_as_latex() -> None:
@@ -226,10 +243,11 @@ def test_a_board_as_latex() -> None:
     assert lines[0].startswith(r"\begin{tabular}{lrrrrrr}")
     assert lines[1:3] == [
         r"\toprule",
-        r"policy & mean BSLD & 95\,\% interval & median BSLD & wins (\%) & regret (\%) & p \\",
+        r"policy & mean BSLD & 95 \% interval & median BSLD & wins (\%) & regret (\%) & p \\",
     ]
-    assert lines[4].startswith(r"a\_b \& 50\% & \textbf{3.000} & [")
+    assert lines[4].startswith(r"a\_b \& 50\% & \textbf{3.000} & ")
     assert lines[4].endswith(r" & 0.06250 \\")  # 2 / 2^5
-    assert lines[5].startswith("easy & 4.000 & [")
+    assert lines[5].startswith("easy & 4.000 & ")
+    assert all(" to " in line for line in lines[4:6])
     assert lines[5].endswith(r" & - \\")
     assert lines[6:] == [r"\bottomrule", r"\end{tabular}"]

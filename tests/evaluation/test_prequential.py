@@ -118,6 +118,7 @@ def test_every_job_is_told_once_when_it_has_ended(log: Workload) -> None:
 def test_what_it_knows_of_a_decision_has_no_run_times(log: Workload) -> None:
     saf = Saf()
     learn_through("saf", saf, log, {}, "week")
+    assert saf.asked
     assert all(set(info) == {"time", "window"} for info in saf.asked)
 
 

@@ -1,13 +1,14 @@
 """Figures for papers: their size, fonts and greys, and what the figures of waits show."""
 
 import re
+import warnings
 from itertools import combinations
 
 import pytest
 
 from hpcgym.errors import HpcgymError
 from hpcgym.report import draw_class_waits, save_figures
-from hpcgym.report.canvas import LINE_COLOURS, line_style
+from hpcgym.report.canvas import LINE_COLOURS, line_style, shortened
 from hpcgym.report.figures import draw_figure
 
 pytest.importorskip("matplotlib", reason="pictures need matplotlib")
@@ -101,3 +102,22 @@ def test_what_figures_cannot_be(two, tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(HpcgymError, match="file"):
         save_figures(two, tmp_path / "file")
+
+
+def test_long_names_leave_room_for_what_is_drawn(schedule):
+    """Different ones stay different, and matplotlib warns of nothing."""
+    long = "a very long name of a scheduler that goes on and on and does not end, threshold="
+    results = {f"{long}{hours}h": schedule() for hours in (1, 2)}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        figures = [draw_figure(results, name) for name in NAMES]
+    for figure in figures:
+        figure.draw_without_rendering()
+        assert figure.axes[0].get_window_extent().width > 0.5 * figure.bbox.width
+    short = shortened(results, 3.5)
+    assert list(short.values()) == [
+        "a very long na…hold=1h", "a very long na…hold=2h"
+    ]  # fmt: skip
+    alike = shortened([f"{'a' * 40}{k}{'b' * 40}" for k in range(3)] + ["saf"], 3.5)
+    assert len({*alike.values()}) == 4
+    assert alike["saf"] == "saf"

@@ -275,6 +275,7 @@ def test_an_agent_that_weighs_no_usage_does_not_look_at_shares() -> None:
 
 def test_a_scheduler_beside_it_keeps_its_own_shares() -> None:
     board = evaluate("fairshare", JOBS, jobs=10, n=1, budget=10, fair_share="damping=2")
+    assert any(name.startswith("fairshare") for name in board.schedulers)
     for name, scheduler in board.schedulers.items():
         assert scheduler is not None
         looks = name.startswith("fairshare")

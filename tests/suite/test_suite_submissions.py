@@ -395,14 +395,20 @@ def test_a_board_ranks_by_score_and_says_who_was_verified(tmp_path: Path) -> Non
     assert table.longest_wait["easy"] == table.p99_wait["easy"] == 1
     assert table.verified.to_dict() == {"fcfs": 1, "easy": 2, "best-static": 2, "random": 2}
     assert table.seeds["random"] == 2
-    assert table.score.is_monotonic_decreasing
+    assert table.score.iloc[:-1].is_monotonic_decreasing
+    assert table.index[-1] == "fcfs"  # not ranked: nothing that it told counts
+    assert np.isnan(
+        [table.score["fcfs"], table.above_easy["fcfs"], table.utilization["fcfs"]]
+    ).all()
+    assert np.isnan(board.better("fcfs", "easy"))
     by_task = board.by_task.set_index(["agent", "task"])
     wrong = by_task.loc["fcfs", "nodes-power"]
     assert "mean_bsld is told as 1" in wrong.proof
     longest = by_task.longest_wait_s / by_task.easy_longest_wait_s
     assert (by_task.starving == (longest > 2)).all()
     assert (by_task.gated == (by_task.starving | by_task.leaving)).all()
-    assert wrong.longest_wait_s == wrong.max_wait_s  # nothing was proved
+    assert np.isnan([wrong.score, wrong.mean_bsld, wrong.longest_wait_s]).all()
+    assert np.isfinite(by_task.loc["fcfs", "pool-order"].score)
     assert len(board.rows()) == 4 * 3
     assert json.dumps(board.facts(), default=float)
     assert board.to_latex().count(r"\\") >= 5

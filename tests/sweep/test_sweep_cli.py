@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -116,6 +117,44 @@ def test_simulations_too_few_for_intervals_are_a_line(reference: Path, format: s
     for asked, times in ((["--ci"], 1), (["--paired", "easy"], 1), (["--by", "seed"], 0)):
         done = succeed("table", reference, *asked, "--format", format)
         assert (done.stdout + done.stderr).count(told) == times
+
+
+@pytest.fixture
+def unequal(reference: Path, tmp_path: Path) -> Path:
+    """A sweep whose best scheduler has done one of two simulations of a workload."""
+    folder = tmp_path / "unequal"
+    shutil.copytree(reference, folder)
+    lines = (folder / "results.jsonl").read_text().splitlines()
+    table = read_table(reference)
+    rows = table[table["workload"] == "generated"].set_index(["scheduler", "seed"])["mean_bsld"]
+    seed = int(rows["easy"].idxmax())  # its mean over the other seed is the lowest of all
+    assert rows["easy"].min() < rows["saf-20h"].mean()
+    left = [line for line in lines if not _is_of(json.loads(line), "easy", seed)]
+    assert len(left) == len(lines) - 1
+    (folder / "results.jsonl").write_text("\n".join(left) + "\n")
+    return folder
+
+
+def _is_of(line: Any, scheduler: str, seed: int) -> bool:
+    task = line["task"]
+    return (task["scheduler"], task["workload"], task["seed"]) == (scheduler, "generated", seed)
+
+
+@pytest.mark.parametrize(("format", "mark"), [("table", "*"), ("markdown", "**"), ("latex", "bf")])
+def test_means_over_fewer_simulations_are_never_the_best(
+    unequal: Path, format: str, mark: str
+) -> None:
+    done = succeed("table", unequal, "--format", format)
+    lines = [line for line in done.stdout.splitlines() if "generated" in line]
+    (easy,) = (line for line in lines if "easy" in line)
+    (saf,) = (line for line in lines if "saf-20h" in line)
+    assert "1 of 2" in easy
+    assert " of " not in saf
+    assert mark not in easy + saf  # nothing can be compared with the other
+    others = "".join(line for line in done.stdout.splitlines() if "small" in line)
+    assert mark in others
+    told = " ".join((done.stdout + done.stderr).split())
+    assert "are means over other jobs than the other rows" in told
 
 
 def test_profiles_of_a_sweep_are_figures(reference: Path, tmp_path: Path) -> None:

@@ -38,6 +38,7 @@ def test_no_choice_looks_ahead() -> None:
     rng = np.random.default_rng(0)
     logs = rng.normal(size=(30, 20))
     before = _choices(logs)
+    assert before.keys() > {FIXED, BEST}
     for k in range(5, 20, 5):
         other = logs.copy()
         other[:, k:] = rng.normal(size=(30, 20 - k))

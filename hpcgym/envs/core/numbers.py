@@ -41,7 +41,9 @@ def read_index(action: Any, number: int) -> int:
     except (TypeError, ValueError):
         index = -1
     if not 0 <= index < number:
-        raise HpcgymError(f"action must be an index from 0 to {number - 1}, not {action!r}")
+        several = isinstance(action, np.ndarray) and action.size > 1
+        told = f"an array of shape {action.shape}" if several else repr(action)
+        raise HpcgymError(f"action must be an index from 0 to {number - 1}, not {told}")
     return index
 
 

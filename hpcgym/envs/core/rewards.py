@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from hpcgym.baselines.schedulers import find_scheduler
-from hpcgym.errors import HpcgymError, check_choice
+from hpcgym.errors import HpcgymError, check_choice, unknown
 from hpcgym.scheduler.rules import Scheduler
 
 #: Rewards by name, in the order of the terms of :mod:`hpcgym.envs.core.arrays`: where jobs have
@@ -99,7 +99,10 @@ def _mix(weights: Mapping[str, float], terms: Sequence[str]) -> tuple[float, ...
     """Return the weights of the terms, 0 where none is given."""
     known = [*(term for term in terms if term), *([TAIL] if "throughput" not in terms else [])]
     for name, weight in weights.items():
-        check_choice("reward", name, known)
+        if name not in known:
+            logs = [f"{_LOG}{one}" for one in _IN_LOGS if one in known]
+            also = "bsld/NAME of a scheduler" if "bsld" in known else ""
+            raise HpcgymError(unknown("reward", name, [*known, *logs], also))
         if not isinstance(weight, (int, float)) or not abs(weight) <= _MOST_WEIGHT:
             raise HpcgymError(
                 f"reward: the weight of {name!r} must be a number, of at most {_MOST_WEIGHT:g} in"

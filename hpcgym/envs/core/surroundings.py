@@ -122,7 +122,8 @@ def check_surroundable(workload: Workload, kind: str, around: Surroundings) -> N
         )
     if kind == "whole" and around.start is not None:
         raise HpcgymError(
-            "start: episodes='whole' begin where nothing comes before; use weeks or windows"
+            "start: episodes='whole' begin where nothing comes before; give start='empty', or use"
+            " weeks or windows"
         )
 
 

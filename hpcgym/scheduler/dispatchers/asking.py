@@ -232,8 +232,12 @@ def _place(dispatcher: Any, view: PassView, given: Any) -> int:
     except TypeError:
         place = -1
     if not 0 <= place < len(view.job):
+        told = given.item() if isinstance(given, np.generic) else given
         refuse(
-            dispatcher, view, f"starts {given!r}, which is no place from 0 to {len(view.job) - 1}"
+            dispatcher,
+            view,
+            f"starts {told!r}, which is no place from 0 to {len(view.job) - 1}; what scores jobs is"
+            " no dispatcher, but a policy: Scheduler(policy=...)",
         )
     return place
 

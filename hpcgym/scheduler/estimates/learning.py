@@ -187,9 +187,7 @@ def make_learner(
 
 def _orders(scheduler: Scheduler) -> tuple[PolicyLike | None, PolicyLike | None]:
     """Return the policies of the two orders, None for one that is by another estimate."""
-    second = scheduler.backfill_order
-    sjbf = isinstance(second, str) and second == "sjbf"
-    return scheduler.policy, second if scheduler.sweeps and not sjbf else None
+    return scheduler.policy, scheduler.sweep_policy
 
 
 def _specs(scheduler: Scheduler) -> list[_Spec]:
