@@ -138,8 +138,8 @@ def evaluate(
         each slice. The metric must be one of jobs, and not of whole schedules.
     progress : shows how far it is; :func:`hpcgym.progress.counting` does on a terminal.
     rules : ``backfill``, ``backfill_order``, ``estimate``, ``policy_estimate``, ``correction``,
-        ``passes``, ``allocation``, ``threshold``, ``fair_share``, ``quota``, ``maintenance`` and
-        ``dependencies`` of environments and of simulated policies, but for ``Scheduler`` objects
+        ``passes``, ``allocation``, ``threshold``, ``fair_share``, ``quota``, ``maintenance``,
+        ``preemption`` and ``dependencies`` of environments and of simulated policies, but for ``Scheduler`` objects
         and for what the names of the EASY family stand for. By default those of the environment;
         without one, the rules of ``SCHEDULERS``. The correction of dispatchers is "next-second"
         unless it is given here, or the environment has another than "requested".

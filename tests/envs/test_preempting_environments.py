@@ -135,7 +135,7 @@ def test_weights(
 def stopping(jobs: int = 300, load: float = 1.2) -> Workload:
     """Return jobs of three queues on 16 processors."""
     trace = hpcgym.load_workload(f"lublin:jobs={jobs},processors=16,seed=1,load={load}")
-    return trace.with_columns(queue=np.random.default_rng(0).integers(1, 4, len(trace)))
+    return trace.with_columns(queue=np.random.default_rng(0).integers(2, 5, len(trace)))
 
 
 def by_rank(number: int, observation: Any, info: dict[str, Any]) -> Any:
@@ -147,7 +147,7 @@ def by_rank(number: int, observation: Any, info: dict[str, Any]) -> Any:
 @pytest.mark.parametrize("cluster", [None, "4x2x2"])
 def test_a_baseline_makes_the_schedule_of_simulate(cluster: str | None, mode: str) -> None:
     """In windows of a log too: of many stopped runs, so that their log is made longer."""
-    rules = {"preemption": f"queue:1>2>3,{mode}", "backfill_order": "fcfs"}
+    rules = {"preemption": f"queue:2>3>4,{mode}", "backfill_order": "fcfs"}
     env = MixedPolicy(stopping(900, 1.6), jobs=500, cluster=cluster, interval="pass", **rules)
     longest = 0
     for seed, policy in enumerate(("saf", "fcfs")):
@@ -169,7 +169,7 @@ def test_a_baseline_makes_the_schedule_of_simulate(cluster: str | None, mode: st
 def test_many_in_one_are_as_single_ones(name: str) -> None:
     """Also where their logs are made longer in the middle of a step."""
     given = {
-        "workload": stopping(900, 1.6), "jobs": 400, "preemption": "queue:1>2>3,suspend",
+        "workload": stopping(900, 1.6), "jobs": 400, "preemption": "queue:2>3>4,suspend",
         **({"interval": "day"} if name == "MixedPolicy" else {"window": 6}),
     }  # fmt: skip
     many, single = VECTOR[name](num_envs=3, **given), SINGLE[name](**given)
@@ -188,11 +188,13 @@ def test_many_in_one_are_as_single_ones(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["QueueOrdering", "MixedPolicy"])
 @pytest.mark.parametrize("mode", MODES)
-def test_snapshots(name: str, mode: str) -> None:
-    more = {"interval": "hour"} if name == "MixedPolicy" else {"window": 6}
-    rules = {"preemption": f"queue:1>2>3,{mode}", "cluster": "4x2x2"}
+@settings(SLOW, max_examples=5)
+@given(seed=SEEDS)
+def test_snapshots(name: str, mode: str, seed: int) -> None:
+    more = {"interval": 2} if name == "MixedPolicy" else {"window": 6}
+    rules = {"preemption": f"queue:2>3>4,{mode}", "cluster": "4x2x2"}
     env = SINGLE[name](**whole(stopping(200, 1.6), **rules, **more))
-    again, first = follows_again(env, 3, 20)
+    again, first = follows_again(env, seed, 20)
     assert len(first.interrupted.job) > 0 or mode == "cancel"
     assert again.start.tolist() == first.start.tolist()
     assert again.metrics == pytest.approx(first.metrics, nan_ok=True)
@@ -200,7 +202,7 @@ def test_snapshots(name: str, mode: str) -> None:
 
 @pytest.mark.parametrize("name", ["QueueOrdering", "MixedPolicy"])
 def test_gymnasium_finds_nothing(name: str) -> None:
-    env = SINGLE[name](stopping(), jobs=60, preemption="queue:1>2>3")
+    env = SINGLE[name](stopping(), jobs=60, preemption="queue:2>3>4")
     check_env(env, skip_render_check=True)
 
 
@@ -270,11 +272,11 @@ def test_who_was_stopped_is_seen_again() -> None:
 @pytest.mark.filterwarnings("ignore:.*no job follows another")
 def test_what_is_refused(name: str, more: dict[str, Any], message: str) -> None:
     with pytest.raises(HpcgymError, match=message):
-        SINGLE[name](stopping(60), jobs=30, preemption="queue:1>2", **more)
+        SINGLE[name](stopping(60), jobs=30, preemption="queue:2>3", **more)
 
 
 def test_energy_of_nodes_is_no_reward() -> None:
     power = NodePower(idle_w=100, busy_w=200)
     nodes = Cluster(groups=(NodeGroup("thin", 8, {"core": 8}, power),))
     with pytest.raises(HpcgymError, match="nodes have powers and jobs may be stopped"):
-        QueueOrdering(stopping(), cluster=nodes, preemption="queue:1>2", reward="energy")
+        QueueOrdering(stopping(), cluster=nodes, preemption="queue:2>3", reward="energy")
