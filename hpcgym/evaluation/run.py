@@ -139,9 +139,9 @@ def evaluate(
     progress : shows how far it is; :func:`hpcgym.progress.counting` does on a terminal.
     rules : ``backfill``, ``backfill_order``, ``estimate``, ``policy_estimate``, ``correction``,
         ``passes``, ``allocation``, ``threshold``, ``fair_share``, ``quota``, ``maintenance``,
-        ``preemption`` and ``dependencies`` of environments and of simulated policies, but for ``Scheduler`` objects
-        and for what the names of the EASY family stand for. By default those of the environment;
-        without one, the rules of ``SCHEDULERS``. The correction of dispatchers is "next-second"
+        ``preemption`` and ``dependencies`` of environments and of simulated policies, but for
+        ``Scheduler`` objects and for what the names of the EASY family stand for. By default those
+        of the environment; without one, the rules of ``SCHEDULERS``. The correction of dispatchers is "next-second"
         unless it is given here, or the environment has another than "requested".
 
     Schedulers whose estimates learn begin each slice with what a simulation of the whole trace
