@@ -219,6 +219,29 @@ class _AllRules(WeighedRules):
         ),
         OWN_COMMAS,
     ] = None
+    preemption: Annotated[
+        str | None,
+        typer.Option(
+            metavar="partition:interactive>batch|...|FILE",
+            help="Which jobs may stop others to start at once: those of a partition, a queue or QOS"
+            " (qos:high>low), a user or a group. Put ';' between several. Stopped jobs wait again"
+            " and run from the beginning; add ',cancel', and they do not run again, or ',suspend',"
+            " and they go on later. With ',exempt=600' no run is stopped in its first 600 s."
+            " Or a file that sacctmgr -P show qos printed.",
+            show_default=False,
+        ),
+        OWN_COMMAS,
+    ] = None
+    dependencies: Annotated[
+        str | None,
+        typer.Option(
+            metavar="none|after|closed-loop",
+            help="When jobs that follow others (preceding_job, think_time) are submitted: when the"
+            " log says (none); then, but not before the others have ended and the user has thought"
+            " (after); or as soon as this is so, whatever the log says (closed-loop).",
+            show_default="none",
+        ),
+    ] = None
 
 
 @dataclass(frozen=True)
@@ -267,29 +290,6 @@ class SimulatedRules(_AllRules, _Order):
             autocompletion=completion.policies,
         ),
         OWN_COMMAS,
-    ] = None
-    preemption: Annotated[
-        str | None,
-        typer.Option(
-            metavar="partition:interactive>batch|...|FILE",
-            help="Which jobs may stop others to start at once: those of a partition, a queue or QOS"
-            " (qos:high>low), a user or a group. Put ';' between several. Stopped jobs wait again"
-            " and run from the beginning; add ',cancel', and they do not run again, or ',suspend',"
-            " and they go on later. With ',exempt=600' no run is stopped in its first 600 s."
-            " Or a file that sacctmgr -P show qos printed.",
-            show_default=False,
-        ),
-        OWN_COMMAS,
-    ] = None
-    dependencies: Annotated[
-        str | None,
-        typer.Option(
-            metavar="none|after|closed-loop",
-            help="When jobs that follow others (preceding_job, think_time) are submitted: when the"
-            " log says (none); then, but not before the others have ended and the user has thought"
-            " (after); or as soon as this is so, whatever the log says (closed-loop).",
-            show_default="none",
-        ),
     ] = None
     dispatch_time: Annotated[
         str | None,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 
 import numpy as np
@@ -10,7 +9,7 @@ from numpy.typing import NDArray
 
 from hpcgym.envs.core.cutting import PERIODS, Episode
 from hpcgym.envs.core.episodes import Episodes
-from hpcgym.errors import WorkloadWarning
+from hpcgym.errors import WorkloadWarning, warn_caller
 from hpcgym.naming import duration
 from hpcgym.workload import Workload
 
@@ -30,14 +29,12 @@ def left_out(whole: Workload, part: Episodes, chosen: Sequence[Episode]) -> int:
     return submitted - sum(episode.stop - episode.start for episode in chosen)
 
 
-def warn_of_short_period(
-    whole: Workload, part: Episodes, chosen: Sequence[Episode], stacklevel: int
-) -> None:
+def warn_of_short_period(whole: Workload, part: Episodes, chosen: Sequence[Episode]) -> None:
     """Say so if the log ends before half of the last of its weeks or months, and that is chosen.
 
     Warns
     -----
-    WorkloadWarning : once; ``stacklevel`` is as that of ``warnings.warn``, called here.
+    WorkloadWarning : once.
     """
     if part.kind not in PERIODS:
         return
@@ -45,12 +42,10 @@ def warn_of_short_period(
     last = int(_periods(whole, part.kind)[-1])
     told = int(whole.submit_time[-1]) - whole.first_submit_s - last * length
     if last in _numbers(chosen) and 2 * told < length:
-        warnings.warn(
-            WorkloadWarning(
-                f"{whole.name}: {label} {last} is the last, and has jobs of {duration(told)} only;"
-                f" it counts as much as a whole {label}"
-            ),
-            stacklevel=stacklevel,
+        warn_caller(
+            f"{whole.name}: {label} {last} is the last, and has jobs of {duration(told)} only;"
+            f" it counts as much as a whole {label}",
+            WorkloadWarning,
         )
 
 

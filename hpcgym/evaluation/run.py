@@ -141,8 +141,8 @@ def evaluate(
         ``passes``, ``allocation``, ``threshold``, ``fair_share``, ``quota``, ``maintenance``,
         ``preemption`` and ``dependencies`` of environments and of simulated policies, but for
         ``Scheduler`` objects and for what the names of the EASY family stand for. By default those
-        of the environment; without one, the rules of ``SCHEDULERS``. The correction of dispatchers is "next-second"
-        unless it is given here, or the environment has another than "requested".
+        of the environment; without one, the rules of ``SCHEDULERS``. The correction of dispatchers
+        is "next-second" unless it is given here, or the environment has another than "requested".
 
     Schedulers whose estimates learn begin each slice with what a simulation of the whole trace
     under them has learned before it, from the jobs that have ended by then. Policies that act in
@@ -216,7 +216,7 @@ def evaluate(
         rules={} if together else restrictions(rules, env, env_options, policies),
     )  # fmt: skip
     chosen = part.named(part.usual if n is None else n, seed)
-    warn_of_short_period(whole, part, chosen, stacklevel=3)
+    warn_of_short_period(whole, part, chosen)
     if together:
         board = shared.evaluate_shared(
             policies, whole, part, chosen, cluster, env_options, seed, resamples, progress,
@@ -235,7 +235,7 @@ def evaluate(
             )  # fmt: skip
         finally:
             stage.close()
-    warn_of_failures(board, stacklevel=3)
+    warn_of_failures(board)
     return replace(board, left_out=left_out(whole, part, chosen))
 
 

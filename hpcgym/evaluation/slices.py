@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from hpcgym.envs.core.cutting import Episode
-from hpcgym.errors import PolicyWarning
+from hpcgym.errors import PolicyWarning, warn_caller
 from hpcgym.evaluation.leaderboard import Leaderboard
 from hpcgym.evaluation.stage import MisfitError
 from hpcgym.scheduler.rules import Scheduler
@@ -57,21 +56,19 @@ def measured_on(
     return values
 
 
-def warn_of_failures(board: Leaderboard, stacklevel: int) -> None:
+def warn_of_failures(board: Leaderboard) -> None:
     """Say of each policy that failed on how many slices, and what went wrong on the first.
 
     Warns
     -----
-    PolicyWarning : for each of them; ``stacklevel`` is as that of ``warnings.warn``, called here.
+    PolicyWarning : for each of them.
     """
     for name in dict.fromkeys(policy for policy, _ in board.failures):
         at = [where for policy, where in board.failures if policy == name]
-        warnings.warn(
-            PolicyWarning(
-                f"{name} failed on {len(at)} of {len(board.by_slice)} slices, first on {at[0]}:"
-                f" {board.failures[name, at[0]]}; see Leaderboard.failures"
-            ),
-            stacklevel=stacklevel,
+        warn_caller(
+            f"{name} failed on {len(at)} of {len(board.by_slice)} slices, first on {at[0]}:"
+            f" {board.failures[name, at[0]]}; see Leaderboard.failures",
+            PolicyWarning,
         )
 
 

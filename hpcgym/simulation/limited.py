@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
@@ -15,7 +14,7 @@ from hpcgym.engine.machines.kinds import LIMITED
 from hpcgym.engine.machines.limited import state as limited_state
 from hpcgym.engine.machines.limited.changing import with_longer_log
 from hpcgym.engine.machines.limited.state import LimitedNodes
-from hpcgym.errors import HpcgymError, HpcgymWarning
+from hpcgym.errors import HpcgymError, HpcgymWarning, warn_caller
 from hpcgym.schedule.level_changes import LevelChanges
 from hpcgym.schedule.node_states import NodeStates
 from hpcgym.schedule.places import Allocation
@@ -128,19 +127,17 @@ def warn_of_own_nodes(
     cluster: Cluster,
     scheduler: Scheduler,
     hint: str = "",
-    stacklevel: int = 4,
 ) -> None:
     """Warn where jobs do not fill the nodes that they have only because nodes are switched off.
 
-    ``hint``: what to do about it; ``stacklevel``: whose line is warned of, from here.
+    ``hint``: what to do about it.
     """
     partly = int((needs[:, 0] % units_that_fit(needs, cluster) > 0).sum())
     if scheduler.allocation != "contiguous" and partly:
-        warnings.warn(
+        warn_caller(
             "shutdown_after_s: nodes are switched off whole, so each job has nodes of its own, also"
             f" the {partly:,} of {len(needs):,} jobs that do not fill theirs{hint}",
             HpcgymWarning,
-            stacklevel=stacklevel,
         )
 
 

@@ -16,13 +16,12 @@ import math
 import os
 import re
 import time
-import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from hpcgym.errors import HpcgymError, HpcgymWarning
+from hpcgym.errors import HpcgymError, HpcgymWarning, warn_caller
 from hpcgym.files import json_of, text_of
 from hpcgym.files.writing import whole, writing
 
@@ -218,7 +217,7 @@ def _by_id(path: Path) -> dict[str, Record]:
             found[record["id"]] = record
     if damaged:
         text = f"{path} has damaged lines: {damaged:,}; a run that goes on does their tasks again"
-        warnings.warn(text, HpcgymWarning, stacklevel=3)
+        warn_caller(text, HpcgymWarning)
     return found
 
 

@@ -7,14 +7,13 @@ with a row for each node, as :class:`hpcgym.cluster.Cluster` has them.
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.errors import WorkloadError, WorkloadWarning
+from hpcgym.errors import WorkloadError, WorkloadWarning, warn_caller
 from hpcgym.naming import CORE, MEMORY, PARTITION, near_name, so_many
 from hpcgym.workload.model import MISSING, Workload
 from hpcgym.workload.names import names_of
@@ -194,7 +193,7 @@ def expected_waits(workload: Workload, queues: Mapping[str, float]) -> NDArray[n
             strange &= ~at
     if strange.any():
         numbers = np.unique(workload.queue[strange]).tolist()
-        warnings.warn(_strange_queues(numbers, names, queues), WorkloadWarning, stacklevel=2)
+        warn_caller(_strange_queues(numbers, names, queues), WorkloadWarning)
     return waits
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.cluster import Cluster, NodeGroup, Partition
-from hpcgym.errors import WorkloadError, WorkloadWarning
+from hpcgym.errors import WorkloadError, WorkloadWarning, warn_caller
 from hpcgym.naming import CORE
 from hpcgym.workload.io.records import most_busy
 from hpcgym.workload.model import Workload
@@ -65,11 +64,10 @@ def check_partitions(workload: Workload, partitions: Sequence[str]) -> None:
     named = partitions_of(workload)
     if not np.isin(named, list(partitions)).any():
         said = ", ".join(sorted({*named} - {""})[:5])
-        warnings.warn(
+        warn_caller(
             f"{workload.name}: its jobs are in none of the machine's partitions"
             f" ({', '.join(partitions[:5])}){said and f', but in {said}'}; each may have any nodes",
             WorkloadWarning,
-            stacklevel=3,
         )
         return
     strange = in_others(named, partitions)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.errors import WorkloadWarning
+from hpcgym.errors import WorkloadWarning, warn_caller
 from hpcgym.files import header_number
 from hpcgym.workload.io.records import most_busy
 from hpcgym.workload.io.times import zone_of
@@ -110,7 +109,7 @@ def oddities(workload: Workload, raw: Workload) -> list[str]:
 def warn_of_doubts(workload: Workload, raw: Workload) -> None:
     """Warn of each of the :func:`doubts` about a log."""
     for text in doubts(workload, raw):
-        warnings.warn(f"{workload.name}: {text}", WorkloadWarning, stacklevel=2)
+        warn_caller(f"{workload.name}: {text}", WorkloadWarning)
 
 
 def doubts(workload: Workload, raw: Workload) -> list[str]:

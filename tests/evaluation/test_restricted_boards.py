@@ -54,6 +54,22 @@ def test_who_acts_keeps_them_too(env: str) -> None:
     assert (rows["mine"] != rows[easy]).any()
 
 
+def test_jobs_stop_others_in_all_rows() -> None:
+    """A baseline that acts does as well as the same policy simulated."""
+    rules = {"preemption": "queue:interactive>batch"}
+    board = evaluate(
+        {"mine": find_baseline("saf")}, TRACE, env="hpcgym/MixedPolicy-v0", jobs=60, budget=0,
+        env_options={"interval": "pass", "backfill_order": "fcfs"}, **rules,
+    )  # fmt: skip
+    rows = board.by_slice
+    saf = hpcgym.Scheduler("saf", backfill_order="fcfs")
+    same(rows["mine"], saf, rules, TRACE)
+    (name,) = [row for row in rows if row.startswith("saf (")]
+    np.testing.assert_allclose(rows["mine"], rows[name], rtol=1e-12)
+    plain = evaluate(saf, TRACE, jobs=60, budget=0).by_slice.to_numpy()
+    assert (rows["mine"].to_numpy() != plain[:, 0]).any()
+
+
 def test_the_best_fixed_weights_are_found_under_them() -> None:
     board = evaluate("spf", FITTING, jobs=60, n=8, budget=15, seed=2, **KEPT)
     rules = {"policy": dict(board.static_weights), "backfill_order": "spf", **KEPT}
@@ -111,6 +127,10 @@ def test_the_command_takes_both() -> None:
     result = CliRunner().invoke(app, [*words, "user:jobs=2", "--maintenance", "1/2"])
     assert result.exit_code == 0
     assert "easy (quota user:jobs=2, maintenance 1/2)" in result.stdout
+    stops = ["--preemption", "queue:interactive>batch"]
+    result = CliRunner().invoke(app, [*words[:-1], *stops, "--dependencies", "none"])
+    assert result.exit_code == 0
+    assert "saf (preemption queue:interactive>batch)" in result.stdout
     result = CliRunner().invoke(app, [*words, "user"])
     assert result.exit_code != 0
     assert "quota 'user' is neither a file nor a quota" in result.stderr

@@ -113,7 +113,7 @@ class LimitedMachines(Machines):
         self.needs = needs_on(workload, cluster)
         self.a_node = units_a_node(self.needs, cluster)
         if not has_limits:
-            warn_of_own_nodes(self.needs, cluster, scheduler, stacklevel=6)
+            warn_of_own_nodes(self.needs, cluster, scheduler)
         self.widths = -(-self.needs[:, 0] // self.a_node)
         self.model = model_of(
             workload, scheduler, cluster, self.power, self.widths, limited.switches

@@ -7,7 +7,6 @@ predicted run time in its place, never at the actual one.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -18,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.engine.orders import formulas
-from hpcgym.errors import HpcgymError, WorkloadWarning, check_choice
+from hpcgym.errors import HpcgymError, WorkloadWarning, check_choice, warn_caller
 from hpcgym.workload.names import names_of
 
 if TYPE_CHECKING:
@@ -73,11 +72,10 @@ class JobColumns:
         names = names_of(self._workload, column)
         near = get_close_matches(name, names.values(), 1)
         if near and name not in names.values():
-            warnings.warn(
+            warn_caller(
                 f"{self._workload.name}: nothing is called {name!r} in {column}; did you mean"
                 f" {near[0]!r}?",
                 WorkloadWarning,
-                stacklevel=2,
             )
         numbers = [number for number, called in names.items() if called == name]
         if name.isdecimal() and int(name) not in names and len(name) < 10:

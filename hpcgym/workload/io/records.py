@@ -8,7 +8,6 @@ https://www.cs.huji.ac.il/labs/parallel/workload/swf.html
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -97,10 +96,9 @@ def size_by_jobs(columns: Columns, name: str, told: str = "") -> int:
     else:
         taken = f"its largest job, {largest:,} processors"
     unknown = f": {told}" if told else " does not say how large its machine was"
-    warnings.warn(
+    warn_caller(
         f"{name}{unknown}: taken to be {taken}; processors=... or --processors says otherwise",
         WorkloadWarning,
-        stacklevel=2,
     )
     return max(busy, largest)
 

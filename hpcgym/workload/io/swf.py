@@ -8,7 +8,6 @@ https://www.cs.huji.ac.il/labs/parallel/workload/swf.html
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Iterator, Mapping
 from itertools import repeat
 from pathlib import Path
@@ -17,7 +16,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.errors import WorkloadError, WorkloadWarning
+from hpcgym.errors import WorkloadError, WorkloadWarning, warn_caller
 from hpcgym.files import open_bytes
 from hpcgym.files.writing import whole_text
 from hpcgym.naming import CORE, MEMORY, OWN_COLUMNS, SWF_COLUMNS
@@ -113,11 +112,10 @@ def write_swf(workload: Workload, path: str | os.PathLike[str]) -> None:
     if lost:
         jobs_lost = int(np.count_nonzero(np.logical_or.reduce(list(lost.values()))))
         each = ", ".join(f"{what} ({np.count_nonzero(at):,})" for what, at in lost.items())
-        warnings.warn(
+        warn_caller(
             f"{path}: SWF has no place for what {jobs_lost:,} of {len(workload):,} jobs have:"
             f" {each}; a workload in CSV, JSON or Parquet keeps it (write_table)",
             WorkloadWarning,
-            stacklevel=2,
         )
 
 
@@ -309,11 +307,10 @@ class _Reader:
         if size is None:
             return size_by_jobs(columns, str(self.path), odd)
         if odd:
-            warnings.warn(
+            warn_caller(
                 f"{self.path}: {odd}: taken to be {size:,} processors; processors=... or"
                 " --processors says otherwise",
                 WorkloadWarning,
-                stacklevel=4,
             )
         return size
 
@@ -322,6 +319,4 @@ class _Reader:
         try:
             self.header.number("UnixStartTime", str(self.path))
         except WorkloadError as error:
-            warnings.warn(
-                f"{error}: when the trace began counts as unknown", WorkloadWarning, stacklevel=4
-            )
+            warn_caller(f"{error}: when the trace began counts as unknown", WorkloadWarning)
