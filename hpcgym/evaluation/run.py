@@ -50,6 +50,7 @@ from hpcgym.scheduler.usage import check_fair_share, counts_usage, without_idle_
 from hpcgym.simulation.idle_shares import told_already, warn_of_schedulers, warn_of_weights
 from hpcgym.simulation.nodes import needs_on
 from hpcgym.simulation.prepare import check_allocation, check_jobs, machine_of
+from hpcgym.simulation.restricted import warn_of_unused
 from hpcgym.simulation.run import learn_at, simulate
 from hpcgym.workload import Workload, load_workload
 
@@ -262,14 +263,16 @@ def _on_stage(
     if budget > 0:
         training = _training(Episodes(whole, part.kind, part.jobs, "train", part.train_share), seed)
         _check_static(stage.rules)
-    always = limited.references(limits, [part.workload_of(episode) for episode in chosen])
+    slices = [part.workload_of(episode) for episode in chosen]
+    always = limited.references(limits, slices)
     lineup, row_of = with_references(policies, stage.rules, limits, always)
     orders = [one.usage_orders for one in lineup.values() if isinstance(one, Scheduler)]
     check_fair_share(stage.rules.get("fair_share"), stage.counts_usage or any(map(any, orders)))
     if stage.counts_usage:
         warn_of_weights([whole], Scheduler().but(**stage.rules), stage.features)
     warn_of_schedulers(whole, [one for one in lineup.values() if isinstance(one, Scheduler)])
-    limited.check_rows(lineup, limits, [part.workload_of(episode) for episode in chosen])
+    warn_of_unused(slices, Scheduler().but(**stage.rules), machine)
+    limited.check_rows(lineup, limits, slices)
     lineup |= _by_chance(stage, len(part.workload), seed)
     rows = [*lineup, *([STATIC] if training else [])]
     asked = () if reference is None else (reference_row(reference, rows, row_of, groups),)

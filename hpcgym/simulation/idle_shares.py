@@ -1,4 +1,4 @@
-"""Warnings where fair share has no effect, given once for a whole workload."""
+"""Warnings of what has no effect in schedules, given once for a whole workload."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from hpcgym.errors import HpcgymWarning, WorkloadWarning, warn_caller
 from hpcgym.scheduler.policies.fair_share import BY_GROUP, FairShare
 from hpcgym.scheduler.policies.features import USER_FEATURES
 from hpcgym.simulation.fair_share import usage_order
+from hpcgym.simulation.restricted import UNUSED
 from hpcgym.simulation.warm_start import past_jobs
 from hpcgym.workload.model import MISSING
 
@@ -27,6 +28,7 @@ def told_already() -> Iterator[None]:
     """Silence these warnings while parts of a workload are simulated: they were given for all."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "fair share: ", HpcgymWarning)
+        warnings.filterwarnings("ignore", f".*: ({UNUSED})", WorkloadWarning)
         yield
 
 

@@ -75,8 +75,7 @@ def preempting_rows(
     rule = scheduler.preempts
     if rule is None:
         return None
-    groups = [rule.groups(one) for one in slices]
-    _warn_of_absent(slices, groups, rule)
+    groups = warn_of_absent(slices, rule)
     begin = np.zeros(1, SCALARS)
     begin["highest"] = max(rule.levels.values())
     begin["mode"] = _MODES[rule.mode]
@@ -100,24 +99,26 @@ def preempting_rows(
     )
 
 
-def _warn_of_absent(
-    slices: Sequence[Workload], groups: Sequence[NDArray[np.int64]], rule: Preemption
-) -> None:
-    """Warn where no job of any slice may stop another, or names are of no job.
+def warn_of_absent(slices: Sequence[Workload], rule: Preemption) -> list[NDArray[np.int64]]:
+    """Return the group of each job of slices, by who may stop whom; -1: of none.
 
-    ``groups``: of the jobs of each slice.
+    Warns
+    -----
+    WorkloadWarning : no job of any slice may stop another, or names are of no job.
     """
+    groups = [rule.groups(one) for one in slices]
     name, may = called_together(slices), rule.may
     rows = [np.bincount(group[group >= 0], minlength=len(may)) > 0 for group in groups]
     there: NDArray[np.bool_] = np.array(rows)
     if not (may & there[:, :, np.newaxis] & there[:, np.newaxis, :]).any():
         warn_caller(f"{name}: preemption {rule}: no job may stop another", WorkloadWarning)
-        return
+        return groups
     present = np.flatnonzero(np.count_nonzero(there, axis=0)).tolist()
     absent = [called for place, called in enumerate(rule.levels) if place not in present]
     if absent:
         text = f"{name}: preemption {rule}: there is no job of {', '.join(absent)}"
         warn_caller(text, WorkloadWarning)
+    return groups
 
 
 class StoppedRuns(NamedTuple):

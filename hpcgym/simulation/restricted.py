@@ -25,7 +25,7 @@ from hpcgym.simulation.dependencies import (
     orders_of_arrival,
     submit_none,
 )
-from hpcgym.simulation.preempting import preempting_rows
+from hpcgym.simulation.preempting import preempting_rows, warn_of_absent
 from hpcgym.simulation.quotas import make_places, make_quotas, use_up, warn_of_none
 from hpcgym.simulation.windows import closings, make_windows, warn_of_unmet
 
@@ -86,6 +86,28 @@ def _check_planned(workload: Workload, scheduler: Scheduler, on_nodes: bool) -> 
             " compare with a quota that bounds nothing, such as all:jobs=1000000",
             HpcgymWarning,
         )
+
+
+#: How the warnings of :func:`warn_of_unused` go on behind the name of a workload.
+UNUSED = "quotas of no job|no window is between|preemption .*(no job may stop|there is no job of)"
+
+
+def warn_of_unused(slices: Sequence[Workload], scheduler: Scheduler, cluster: Cluster) -> None:
+    """Warn of what restricts no job of any slice.
+
+    Warns
+    -----
+    WorkloadWarning : quotas that are of no job, windows that none meets, preemption of nobody.
+    """
+    if scheduler.quotas:
+        made = [make_quotas(one, scheduler.quotas) for one in slices]
+        warn_of_none(slices, scheduler.quotas, made)
+    if scheduler.windows:
+        on_nodes = bool(cluster.groups)
+        closed = [closings(one, scheduler, cluster) for one in slices]
+        warn_of_unmet(slices, [make_windows(some, on_nodes) for some in closed])
+    if scheduler.preempts is not None:
+        warn_of_absent(slices, scheduler.preempts)
 
 
 def profile_for(scheduler: Scheduler, profile: NDArray[np.void]) -> NDArray[np.void]:
