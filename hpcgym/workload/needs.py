@@ -31,7 +31,8 @@ def needs_of(workload: Workload, resources: Sequence[str]) -> NDArray[np.int64]:
 
     A workload without units asks for ``requested_processors`` units of one core each; each asks
     for its ``requested_memory`` too, kilobytes rounded up to megabytes, if that is known and the
-    machine has ``mem``. Where a partition is a resource, each unit of its jobs asks for one of it.
+    machine has ``mem``; a machine without it, such as one of Slurm with CR_Core, does not count
+    memory. Where a partition is a resource, each unit of its jobs asks for one of it.
 
     Parameters
     ----------
@@ -54,6 +55,11 @@ def needs_of(workload: Workload, resources: Sequence[str]) -> NDArray[np.int64]:
     return needs
 
 
+def _lacks(resources: Sequence[str], resource: str) -> bool:
+    """Tell whether jobs that ask for a resource find none on a machine, memory aside."""
+    return resource not in resources and resource != MEMORY
+
+
 def _needs_of_units(workload: Workload, resources: Sequence[str]) -> NDArray[np.int64]:
     """Return what each job asks for, but for its partition."""
     if workload.units is None:
@@ -63,7 +69,7 @@ def _needs_of_units(workload: Workload, resources: Sequence[str]) -> NDArray[np.
     for resource, demand in workload.per_unit.items():
         if resource in resources:
             needs[:, 1 + resources.index(resource)] = demand
-        elif (demand > 0).any():
+        elif _lacks(resources, resource) and (demand > 0).any():
             job = int((demand > 0).argmax())
             near = near_name(resource, resources)
             raise WorkloadError(
@@ -135,7 +141,7 @@ def fitting(
     """
     fits = np.ones(len(workload), dtype=np.bool_)
     for resource, demand in workload.per_unit.items():
-        if resource not in resources:
+        if _lacks(resources, resource):
             fits &= demand == 0
     if partitions:
         fits &= ~in_others(partitions_of(workload), partitions)

@@ -125,7 +125,10 @@ def of_one_kind(**resources: int) -> Cluster:
         ({"processors": 1024}, "either cluster or processors, not both"),
         ({"correction": "kill"}, "correction='kill' and environments do not"),
         ({"correction": "next-second"}, "'next-second' is for dispatchers only"),
-        ({"cluster": of_one_kind(core=16)}, r"asks for \d+ 'mem' a unit, which the machine lacks"),
+        (
+            {"cluster": of_one_kind(core=16)},
+            r"asks for \d+ '(gpu|mic)' a unit, which the machine lacks",
+        ),
         (
             {"cluster": of_one_kind(core=8, mem=16_000, gpu=2, mic=2)},
             r"asks for \d+ units? of 16 core, .*; the empty machine holds 0\. So it is with \d+ of",

@@ -42,6 +42,15 @@ def test_a_resource_that_the_machine_lacks():
     assert needs_of(workload.take(slice(0, 2)), RESOURCES).tolist() == [[1, 1, 0, 0]] * 2
 
 
+def test_a_machine_without_memory_does_not_count_it():
+    """As one of Slurm with CR_Core; its jobs have memory in dumps all the same."""
+    workload = make(units=[1, 2, 1], per_unit={"mem": [500, 0, 700]})
+    assert needs_of(workload, ("core",)).tolist() == [[1, 1], [2, 1], [1, 1]]
+    kept = fitting(workload, ("core",), np.full((2, 1), 4))
+    assert len(kept) == 3
+    assert needs_of(workload, ("core", "mem"))[:, 2].tolist() == [500, 0, 700]
+
+
 def test_units_that_the_empty_machine_holds():
     needs = np.array([[1, 1, 0, 0], [1, 3, 0, 0], [1, 1, 600, 0], [1, 1, 0, 1], [1, 9, 0, 0]])
     assert units_held(needs, CAPACITY).tolist() == [20, 3 + 2, 3 + 6, 2, 0]
