@@ -202,8 +202,9 @@ def evaluate(
     if any(map(runs_own_code, policies or [])):
         look_here()
     machine = reading.machine
-    source = reading.load(workload)
     given = rules.given() | options.given(allocation=reading.allocation)
+    kept: dict[str, Any] = {r: given[r] for r in ("quota", "dependencies") if r in given}
+    source = reading.load_for(workload, [options.rules("easy", kept)])
     if protocol.is_prequential():
         others = {
             "--env": env, "--share": share, "--shutdown": shutdown, "--speedups": speedups,

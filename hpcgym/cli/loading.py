@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, cast
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, cast
 import typer
 
 from hpcgym.cli import completion, coscheduling
+from hpcgym.cli.unfit import allowed, fitting_on, follow, heeded
 from hpcgym.errors import HpcgymError
 
 if TYPE_CHECKING:
@@ -194,11 +195,24 @@ class MachineReading(PoolReading):
             machine = str(Path(machine).resolve())
         return source, machine
 
+    def load_for(self, source: str, schedulers: Iterable[Scheduler]) -> Workload:
+        """Return the workload that a command is about, for the schedulers of its rows.
+
+        What they heed is not told as ignored, and what their quotas never let run is refused, or
+        dropped with ``--unfit drop``.
+        """
+        from hpcgym.progress import working
+
+        chosen = tuple(schedulers)
+        with working(f"reading {source}"):
+            workload = self._read(source, follows=follow(chosen))
+        return allowed(heeded(workload, chosen), chosen, self.unfit == "drop")
+
     def _read(self, source: str, **where: Any) -> Workload:
         if self.unfit not in ("raise", "drop"):
             raise HpcgymError(f"--unfit must be 'raise' or 'drop', not {self.unfit!r}")
         workload = super()._read(source, cluster=self.machine, **where)
-        return _fitting(workload, self.machine, self.unfit == "drop")
+        return fitting_on(workload, self.machine, self.unfit == "drop")
 
 
 def whole_seconds(text: str) -> int:
@@ -285,9 +299,8 @@ class PeriodReading(MachineReading):
                 "an extract, a week or a month", param_hint="'--from' / '--week' / '--month'"
             )
         chosen = tuple(schedulers)
-        follows = bool(chosen) and all(one.dependencies != "none" for one in chosen)
         with working(f"reading {source}"):
-            workload = self._read(source, follows=follows)
+            workload = self._read(source, follows=follow(chosen))
             if change is not None:
                 workload = change(workload)
             for label, number in (("week", self.week), ("month", self.month)):
@@ -295,64 +308,7 @@ class PeriodReading(MachineReading):
                     workload = _period(workload, label, number)
             if self.begin is not None:
                 workload = _of_whole(workload.extract(self.begin, self.end), workload)
-        return self._allowed(_heeded(workload, chosen), chosen)
-
-    def _allowed(self, workload: Workload, schedulers: Iterable[Scheduler]) -> Workload:
-        """Return the jobs that each quota lets run by itself; with ``--unfit drop`` those alone."""
-        from hpcgym.simulation.quotas import check_within, within_quotas
-
-        quotas = [quota for one in schedulers for quota in one.quotas]
-        if self.unfit == "drop":
-            return within_quotas(workload, quotas)
-        try:
-            check_within(workload, quotas)
-        except HpcgymError as error:
-            raise _to_drop(error) from None
-        return workload
-
-
-def _heeded(workload: Workload, schedulers: Iterable[Scheduler]) -> Workload:
-    """Return jobs of which throttles of arrays are not counted as not used, if all heed them."""
-    from hpcgym.naming import ARRAY
-    from hpcgym.workload.io.sacct_fields import UNUSED_THROTTLE
-
-    quotas = [[ARRAY in dict(quota.where) for quota in one.quotas] for one in schedulers]
-    if not quotas or not all(map(any, quotas)):
-        return workload
-    left = {k: n for k, n in workload.cleaning.items() if k != UNUSED_THROTTLE}
-    return replace(workload, cleaning=left)
-
-
-def _fitting(workload: Workload, cluster: Cluster | None, drop: bool) -> Workload:
-    """Return the jobs that the empty machine holds: all, unless the others are to be dropped."""
-    from hpcgym.workload import check_fits, fitting, needs_of, within_limits
-    from hpcgym.workload.cleaning import clean
-    from hpcgym.workload.partition_limits import check_limits
-    from hpcgym.workload.partitions import check_partitions
-
-    if cluster is None or not cluster.groups:
-        processors = None if cluster is None else cluster.processors
-        return clean(workload, "drop-larger-than-machine", processors) if drop else workload
-    partitions = [one.name for one in cluster.partitions]
-    if drop:
-        kept = fitting(workload, cluster.resources, cluster.capacity, partitions)
-        return within_limits(kept, cluster)
-    try:
-        check_partitions(workload, partitions)
-        needs = needs_of(workload, cluster.resources)
-        check_fits(workload, needs, cluster.capacity, cluster.resources)
-        check_limits(workload, cluster)
-    except HpcgymError as error:
-        if workload.units is None and (workload.requested_processors < 1).any():
-            raise  # those are for --clean
-        raise _to_drop(error) from None
-    return workload
-
-
-def _to_drop(error: HpcgymError) -> HpcgymError:
-    """Return an error of jobs that do not fit, with the option that drops them."""
-    told = str(error).partition(": hpcgym.")[0]  # how Python does
-    return HpcgymError(f"{told}; --unfit drop drops such jobs, counted")
+        return allowed(heeded(workload, chosen), chosen, self.unfit == "drop")
 
 
 def _period(workload: Workload, label: str, number: int) -> Workload:

@@ -236,12 +236,15 @@ class SchedulingEnv(gymnasium.Env[Any, Any]):
     def running(self) -> NDArray[np.int64]:
         """Return the rows of the episode's jobs that run, in order of submission.
 
-        With nodes of their own also those that have them, and wait until these are on.
+        With nodes of their own also those that have them, and wait until these are on. Not those
+        that others have suspended.
         """
         jobs = self.simulations.jobs(0)
         start = self.simulations.batch.progress[0, : len(jobs)]["start"]
         end = start + jobs["run"]
-        return np.flatnonzero((start >= 0) & (end > self.time))
+        runs = (start >= 0) & (end > self.time)
+        runs[self.simulations.machines.suspended(0)] = False
+        return np.flatnonzero(runs)
 
     def pass_view(self, rows: NDArray[np.int64] | None = None) -> PassView:
         """Return what a dispatcher may know of the present state.

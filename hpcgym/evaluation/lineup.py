@@ -267,7 +267,7 @@ def with_references(
     """
     lineup: dict[str, Any] = {}
     row_of: dict[str, str] = {}
-    names = (*REFERENCES[rules.get("backfill", "easy")], *always)
+    names = (*_references(rules), *always)
     for name, policy in {**dict(zip(names, names, strict=True)), **policies}.items():
         row, one = name, policy
         if not isinstance(policy, Scheduler) and not acts(policy):
@@ -280,6 +280,18 @@ def with_references(
     # the user's policies first
     order = dict.fromkeys(row_of[name] for name in (*policies, *names))
     return {row: lineup[row] for row in order}, row_of
+
+
+def _references(rules: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the references under these rules.
+
+    F1 is none where the schedule says when jobs are submitted: it looks at when the log says it.
+    """
+    names = REFERENCES[rules.get("backfill", "easy")]
+    known = {rule: rules[rule] for rule in ("quota", "dependencies") if rule in rules}
+    if Scheduler().but(**known).moves_submissions:
+        return tuple(name for name in names if name != "f1")
+    return names
 
 
 def _ruled(policy: Any, rules: Mapping[str, Any], limits: limited.Limits | None) -> Scheduler:
@@ -373,6 +385,6 @@ def references_of(
     }
     if not any(isinstance(one, str) and one in CP_DISPATCHERS for one in dispatchers.values()):
         return ()
-    names = REFERENCES[rules.get("backfill", "easy")]
+    names = _references(rules)
     references = {*(row_of[name] for name in names), STATIC}
     return tuple(row for row, one in dispatchers.items() if one is not None or row in references)

@@ -96,6 +96,16 @@ def of_jobs(lost: LostRuns | None, order: Ints) -> LostRuns | None:
     return LostRuns(lost.failures, job[by_job], lost.start[by_job], lost.end[by_job], *held)
 
 
+def of_some(lost: LostRuns | None, kept: NDArray[np.bool_]) -> LostRuns | None:
+    """Return the runs of the jobs that are kept, (n_jobs,), by their rows among these."""
+    if lost is None:
+        return None
+    of_kept = np.flatnonzero(kept[lost.job])
+    held = Allocation(lost.first, lost.node, lost.units).rows(of_kept)
+    job = (np.cumsum(kept) - 1)[lost.job[of_kept]]
+    return LostRuns(lost.failures, job, lost.start[of_kept], lost.end[of_kept], *held)
+
+
 def down(failures: Failures) -> NodeStates | None:
     """Return when nodes are down, as the books know it: then they are off. None if never."""
     if not len(failures):

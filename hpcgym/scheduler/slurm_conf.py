@@ -131,23 +131,38 @@ def followed_and_not(conf: SlurmConf) -> Followed:
             else:
                 (found.with_qos if _needs_qos(one, conf) else found.by_none).append(one)
             continue
-        for settings, is_left in ((found.by_scheduler, False), (found.by_none, True)):
-            parts = [
-                f"{name}={value}" if value else name
-                for name, value in conf.parameters.items()
-                if (f"SchedulerParameters {name}" in left) == is_left
-            ]
+        for settings, names in _by_who_goes_by(conf, left, found):
+            parts = [f"{name}={conf.parameters[name]}".rstrip("=") for name in names]
             settings += [one._replace(value=",".join(parts))] if parts else []
     return found
+
+
+def _by_who_goes_by(
+    conf: SlurmConf, left: list[str], found: Followed
+) -> list[tuple[list[OtherSetting], list[str]]]:
+    """Return the names of SchedulerParameters by who goes by them, each with its list."""
+    names = list(conf.parameters)
+    by_none = [name for name in names if f"SchedulerParameters {name}" in left]
+    with_qos = [name for name in by_none if name in YOUNGEST_FIRST and _stops_with_qos(conf)]
+    return [
+        (found.by_scheduler, [name for name in names if name not in by_none]),
+        (found.with_qos, with_qos),
+        (found.by_none, [name for name in by_none if name not in with_qos]),
+    ]
+
+
+def _stops_with_qos(conf: SlurmConf) -> bool:
+    """Tell whether jobs stop others once their QOS are given."""
+    return _stops_by_qos(conf) and mode_of_slurm(conf) in MODES
 
 
 def _needs_qos(one: OtherSetting, conf: SlurmConf) -> bool:
     """Tell whether a setting is followed if a file of QOS is given beside the slurm.conf."""
     if one.of:
         return False
-    stops = _stops_by_qos(conf) and mode_of_slurm(conf) in MODES
+    stops = _stops_with_qos(conf)
     by_priority = one.is_called("priorityweightqos") and _priority_type(conf) != _BASIC
-    return by_priority or (stops and one.is_called(*FOLLOWED))
+    return by_priority or (stops and _of_preemption(one, conf))
 
 
 def _rules(conf: SlurmConf, known: Sequence[Qos] = (), of: str | Path | None = None) -> Scheduler:

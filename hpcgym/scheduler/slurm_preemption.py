@@ -20,7 +20,11 @@ FOLLOWED = ("preempttype", "preemptmode", "preemptexempttime")
 #: Values of them, and of SchedulerParameters, that are: within a tier the youngest go first.
 YOUNGEST_FIRST = ("youngest_first", "preempt_youngest_first")
 _TYPES = ("preempt/none", "preempt/partition_prio", "preempt/qos")
-_MODES = ("off", "cancel", "gang", "requeue", "suspend", "within", "checkpoint")
+# All that Slurm takes; "on" is "suspend". WITHIN and PRIORITY, beside another, are not simulated.
+_MODES = (
+    "off", "cancel", "gang", "requeue", "suspend", "on", "within", "priority", "cluster",
+    "checkpoint",
+)  # fmt: skip
 _UNLESS_SAID = "requeue"  # what stands for the mode of the slurm.conf
 _EXEMPT = "PreemptExemptTime"
 _NO_GRACE = ("", "00:00:00", "0")  # GraceTime of QOS unless somebody sets it
@@ -65,7 +69,7 @@ def _check_modes(conf: SlurmConf) -> None:
             if mode not in _MODES:
                 setting = "preemptmode" if name == "PreemptMode" else ""
                 raise conf.wrong(setting, f"{name}={value}: {nearest(mode, _MODES)}")
-    if conf.said("preemptmode") == "suspend":
+    if mode_of_slurm(conf) == "suspend" and "gang" not in conf.said("preemptmode"):
         text = "PreemptMode=SUSPEND: Slurm refuses it without GANG; write SUSPEND,GANG"
         raise conf.wrong("preemptmode", text)
 
@@ -91,6 +95,7 @@ def mode_of_slurm(conf: SlurmConf) -> str:
 def _mode_of(value: str) -> str:
     """Return the mode of a PreemptMode; beside SUSPEND, GANG only lets such jobs go on."""
     modes = [mode.strip() for mode in value.casefold().split(",")]
+    modes = ["suspend" if mode == "on" else mode for mode in modes]
     return ",".join(mode for mode in modes if mode != "gang" or "suspend" not in modes)
 
 

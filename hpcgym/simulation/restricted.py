@@ -89,7 +89,11 @@ def _check_planned(workload: Workload, scheduler: Scheduler, on_nodes: bool) -> 
 
 
 #: How the warnings of :func:`warn_of_unused` go on behind the name of a workload.
-UNUSED = "quotas of no job|no window is between|preemption .*(no job may stop|there is no job of)"
+UNUSED = (
+    "quotas of no job|no window is between|preemption .*(no job may stop|there is no job of)"
+    "|(1 job|[0-9,]+ jobs) follows? jobs that are not there|no job follows another"
+    "|(1 job|[0-9,]+ jobs) ha(s|ve) a think time below"
+)
 
 
 def warn_of_unused(slices: Sequence[Workload], scheduler: Scheduler, cluster: Cluster) -> None:
@@ -97,7 +101,8 @@ def warn_of_unused(slices: Sequence[Workload], scheduler: Scheduler, cluster: Cl
 
     Warns
     -----
-    WorkloadWarning : quotas that are of no job, windows that none meets, preemption of nobody.
+    WorkloadWarning : quotas that are of no job, windows that none meets, preemption of nobody, jobs
+        that follow jobs that are not there.
     """
     if scheduler.quotas:
         made = [make_quotas(one, scheduler.quotas) for one in slices]
@@ -108,6 +113,8 @@ def warn_of_unused(slices: Sequence[Workload], scheduler: Scheduler, cluster: Cl
         warn_of_unmet(slices, [make_windows(some, on_nodes) for some in closed])
     if scheduler.preempts is not None:
         warn_of_absent(slices, scheduler.preempts)
+    if scheduler.dependencies != "none":
+        links_of(slices, scheduler)
 
 
 def profile_for(scheduler: Scheduler, profile: NDArray[np.void]) -> NDArray[np.void]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 import pytest
@@ -116,7 +117,7 @@ def test_weights(
     data: st.DataObject, workload: Workload, rules: dict[str, Any], vector: Any, queues: Any,
     interval: Any,
 ) -> None:  # fmt: skip
-    """A job that is stopped has the scores of the weights that hold."""
+    """All jobs have the scores of the weights that hold."""
     workload = crowded(with_queues(workload, queues), data.draw(CLOSE))
     text, slow = data.draw(preemptions(workload))
     env = MixedPolicy(**whole(workload, interval=interval, preemption=text, **rules))
@@ -129,6 +130,34 @@ def test_weights(
         policy=tuple((weights / np.abs(weights).sum()).tolist()), preemption=slow, lost=lost,
         **rules,
     )  # fmt: skip
+    assert_same(env, steps, expected, lost)
+
+
+@settings(SLOW, max_examples=100)
+@given(st.data(), workloads(), RULES, SEEDS, QUEUES)
+def test_other_weights_at_each_pass(
+    data: st.DataObject, workload: Workload, rules: dict[str, Any], seed: int, queues: Any
+) -> None:
+    """A job that is stopped has the scores of the weights of that pass, and waits in it again."""
+    workload = crowded(with_queues(workload, queues), data.draw(CLOSE))
+    text, slow = data.draw(preemptions(workload))
+    env = MixedPolicy(**whole(workload, interval="pass", preemption=text, **rules))
+    kinds = (-1.0, 1.0, -0.5, 0.5)
+
+    def weight(now: int) -> float:
+        return kinds[crc32(f"{seed} {now}".encode()) % len(kinds)]
+
+    def weights(_: int, __: Any, info: dict[str, Any]) -> Any:
+        return np.array([weight(info["time"]), 0, 0, 0, 0, 0])
+
+    def order(job: Any, now: int) -> float:
+        return np.sign(weight(now)) * job.processors
+
+    steps = play(env, weights)
+    lost: list[Any] = []
+    expected = simulate_slowly(
+        jobs_of(workload), workload.processors, policy=order, preemption=slow, lost=lost, **rules
+    )
     assert_same(env, steps, expected, lost)
 
 
@@ -273,6 +302,53 @@ def test_who_was_stopped_is_seen_again() -> None:
 def test_what_is_refused(name: str, more: dict[str, Any], message: str) -> None:
     with pytest.raises(HpcgymError, match=message):
         SINGLE[name](stopping(60), jobs=30, preemption="queue:2>3", **more)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("cluster", [None, "4x2x2"])
+def test_each_step_can_be_looked_at(mode: str, cluster: str | None) -> None:
+    given = whole(stopping(80, 1.6), window=8, preemption=f"queue:2>3>4,{mode}", cluster=cluster)
+    texts, pictures = (QueueOrdering(**given, render_mode=kind) for kind in ("ansi", "rgb_array"))
+    number = 0
+
+    def act(step: int, _: Any, __: Any) -> Any:
+        nonlocal number
+        number = step
+        assert texts.render()
+        return np.zeros(8, np.float32)
+
+    play(texts, act)
+    assert texts.render()
+    play(pictures, lambda *_: np.zeros(8, np.float32), most=number - 5)
+    for _ in range(5):
+        assert pictures.render().shape[2] == 3
+        pictures.step(np.zeros(8, np.float32))
+
+
+def test_who_is_suspended_does_not_run() -> None:
+    """Job 0 is suspended at 10 s by job 1, which runs for 20 s; job 2 comes at 15 s."""
+    columns = {
+        "submit_time": [0, 10, 15],
+        "run_time": [100, 20, 5],
+        "requested_time": [100, 20, 5],
+        "requested_processors": [2, 2, 2],
+        "queue": [2, 1, 1],
+    }
+    jobs = Workload.from_columns(columns, processors=2)
+    env = QueueOrdering(**whole(jobs, window=2, preemption="queue:1>2,suspend"))
+    env.reset()
+    seen = []
+    terminated = False
+    while not terminated:
+        seen.append((env.time, env.running().tolist(), env.queued().tolist()))
+        *_, terminated, _, _ = env.step(np.zeros(2, np.float32))
+    assert seen[:3] == [(0, [], [0]), (10, [0], [1]), (15, [1], [2])]
+    assert env.result().end.tolist() == [125, 30, 35]
+
+
+def test_a_reward_of_ones_own_is_refused() -> None:
+    with pytest.raises(HpcgymError, match="no start is final"):
+        QueueOrdering(stopping(), preemption="queue:2>3", reward=lambda view: 0.0)
 
 
 def test_energy_of_nodes_is_no_reward() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from hpcgym.baselines import find_baseline
 from hpcgym.cli import app
 from hpcgym.errors import HpcgymError
 from hpcgym.evaluation import evaluate
-from hpcgym.workload import Workload, load_workload
+from hpcgym.workload import Workload, load_workload, write_table
 
 pytestmark = pytest.mark.compiled
 
@@ -128,9 +129,43 @@ def test_the_command_takes_both() -> None:
     assert result.exit_code == 0
     assert "easy (quota user:jobs=2, maintenance 1/2)" in result.stdout
     stops = ["--preemption", "queue:interactive>batch"]
-    result = CliRunner().invoke(app, [*words[:-1], *stops, "--dependencies", "none"])
+    result = CliRunner().invoke(app, [*words[:-1], *stops])
     assert result.exit_code == 0
     assert "saf (preemption queue:interactive>batch)" in result.stdout
     result = CliRunner().invoke(app, [*words, "user"])
     assert result.exit_code != 0
     assert "quota 'user' is neither a file nor a quota" in result.stderr
+
+
+def followers() -> Workload:
+    """Return jobs of which every third follows the one before."""
+    n = len(TRACE)
+    numbers = np.arange(n) + 1
+    return TRACE.with_columns(
+        job_number=numbers,
+        preceding_job=np.where(numbers % 3 == 0, numbers - 1, -1),
+        think_time=np.zeros(n, np.int64),
+    )
+
+
+@pytest.mark.cli
+def test_the_command_lets_jobs_follow_others(tmp_path: Path) -> None:
+    """F1 is no reference then; what is said of a log that nobody heeds is left out."""
+    write_table(followers(), tmp_path / "jobs.csv")
+    words = ["evaluate", "saf", "--workload", str(tmp_path / "jobs.csv"), "--processors", "64"]
+    words += ["--jobs", "60", "--budget", "0", "--format", "json", "--dependencies", "after"]
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code == 0
+    assert '"saf (dependencies after)"' in result.stdout
+    assert '"f1' not in result.stdout
+    assert "when the log says, unless" not in result.stderr
+
+
+@pytest.mark.cli
+def test_jobs_that_a_quota_never_lets_run_are_dropped() -> None:
+    words = ["evaluate", "saf", "--workload", "lublin:jobs=300,processors=64,seed=4"]
+    words += ["--jobs", "60", "--budget", "0", "--quota", "user:processors=5"]
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code == 1
+    assert "--unfit drop drops such jobs" in result.stderr
+    assert CliRunner().invoke(app, [*words, "--unfit", "drop"]).exit_code == 0

@@ -252,6 +252,7 @@ PREEMPTS = "PreemptType=preempt/partition_prio\n"
         ("PreemptMode=REQUEUE\n", "partition:debug>batch;debug>low;batch>low"),
         ("PreemptMode=CANCEL\n", "partition:debug>batch;debug>low;batch>low,cancel"),
         ("PreemptMode=SUSPEND,GANG\n", "partition:debug>batch;debug>low;batch>low,suspend"),
+        ("PreemptMode=ON,GANG\n", "partition:debug>batch;debug>low;batch>low,suspend"),
         (
             "PreemptMode=Requeue\nSchedulerParameters=preempt_youngest_first\n"
             "PartitionName=safe Nodes=n1 PreemptMode=OFF\nPreemptExemptTime=-1\n",
@@ -283,6 +284,8 @@ def test_who_stops_whom(tmp_path: Path, text: str, preemption: str) -> None:
     ("text", "named"),
     [
         (PREEMPTS + "PreemptMode=GANG\n", ["PreemptMode", "PreemptType"]),
+        (PREEMPTS + "PreemptMode=REQUEUE,PRIORITY\n", ["PreemptMode", "PreemptType"]),
+        ("PreemptMode=CLUSTER\n", ["PreemptMode"]),
         (PREEMPTS, ["PreemptType"]),
         ("PreemptType=preempt/qos\nPreemptMode=REQUEUE\n", ["PreemptMode", "PreemptType"]),
     ],

@@ -213,6 +213,14 @@ class Machines:
         """Return copies of the ``n`` jobs of simulation ``e``; None: those of the table."""
         return None if self._own is None else self._own[e, :n].copy()
 
+    def suspended(self, e: int) -> NDArray[np.int64]:
+        """Return the rows of the jobs of simulation ``e`` that others have suspended."""
+        if self._stops is None:
+            return np.zeros(0, np.int64)
+        own: Any = self._stops.scalars[e, 0]
+        rows: NDArray[np.int64] = self._stops.suspended[e, : own.count]["job"].copy()
+        return rows
+
     def stopped(self, e: int) -> StoppedRuns | None:
         """Return a copy of the log of stopped runs of simulation ``e``; None: nobody stops any."""
         return None if self._stops is None else stopped_runs(self._stops, e)

@@ -74,6 +74,11 @@ def check_episodes(
             f"{_AROUND} preemption={options.scheduler.preemption!r}: not built yet, for they go by"
             " starts that are final"
         )
+    if options.rewards.function is not None and options.scheduler.preemption is not None:
+        raise HpcgymError(
+            "reward: a function of one's own sees the jobs that started, and with preemption no"
+            " start is final: not built yet; take a name, or weights by name"
+        )
     places = ["whole nodes"] * (limited is not None) + ["shared nodes"] * (corun is not None)
     check_extract(workload, *places)
     if limited is not None or corun is not None:

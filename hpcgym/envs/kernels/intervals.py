@@ -13,9 +13,9 @@ from hpcgym.engine.many.beginnings import set_weights
 from hpcgym.engine.ordered import BLOCK, block_at
 from hpcgym.engine.orders.mixing import mix
 from hpcgym.engine.orders.scores import forget_bounds
-from hpcgym.engine.passes.restricted_rows import in_log_order, moves
+from hpcgym.engine.passes.restricted_rows import in_log_order, moves, some_stop
 from hpcgym.engine.rows import learner_of
-from hpcgym.engine.state import FOREVER, QUEUE, SCORED
+from hpcgym.engine.state import FOREVER, QUEUE, RUNNING, SCORED
 from hpcgym.envs.core.arrays import PASSES_INTERVAL, SECONDS_INTERVAL, SUBMISSIONS_INTERVAL
 from hpcgym.envs.kernels.moving import all_started, next_event, queued
 
@@ -83,6 +83,11 @@ def weigh(e, table, batch, kept, fair, weights, stop):
         block = block_at(blocks, QUEUE, k)
         for i in range(block * BLOCK, block * BLOCK + blocks[block].count):
             score_by(e, table, batch, scores, weights, total, entries[i].job)
+    if some_stop(kept):  # who runs may wait again in this pass
+        for k in range(blocks[RUNNING].in_use):
+            block = block_at(blocks, RUNNING, k)
+            for i in range(block * BLOCK, block * BLOCK + blocks[block].count):
+                score_by(e, table, batch, scores, weights, total, entries[i].job)
     n = batch.episode_state[e].jobs
     # where asked at each pass, jobs to come are weighed when they are in the queue
     if table.settings[0].interval != PASSES_INTERVAL:

@@ -44,8 +44,9 @@ def draw_machine(axes: Axes, view: View, left: int, right: int) -> list[Artist]:
     _set_time_axis(axes, view.first, left, right)
     rows = int(rows_of(view.schedule)[-1])  # processors or, where jobs share nodes, parts of nodes
     axes.set_ylim(0, rows)
-    rectangles = _within(place_jobs(view.with_predicted_ends()), left, right)
-    jobs = np.flatnonzero(view.started)[rectangles.job]
+    runs, of_job = view.drawn()
+    rectangles = _within(place_jobs(runs), left, right)
+    jobs = of_job[rectangles.job]
     colours = _colours()[jobs % len(JOB_COLOURS)]
     first, now = view.first, view.now
     past = _boxes(rectangles, left, now, first)

@@ -15,6 +15,7 @@ from hpcgym.envs.core import arrays
 from hpcgym.envs.core.options import Options
 from hpcgym.envs.core.simulations import Simulations
 from hpcgym.report.numbers import shown
+from hpcgym.schedule.lost_runs import of_some, ran_before, runs_of
 from hpcgym.schedule.places import Coschedule
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.dispatchers import PassView
@@ -94,8 +95,10 @@ class View:
     def with_predicted_ends(self) -> Result:
         """Return the schedule of the jobs that have started, running ones to predicted ends."""
         run_time = self.schedule.run_time.copy()
-        run_time[self.running] = self.until - self.schedule.start[self.running]
         part, started = self.schedule, self.started
+        run_time[self.running] = self.until - part.start[self.running]
+        if part.suspended is not None:
+            run_time[self.running] -= part.suspended[self.running]
         sharing = _in_ticks(part.coschedule, part.start, run_time)
         return replace(
             part,
@@ -103,8 +106,29 @@ class View:
             start=part.start[started],
             run_time=run_time[started],
             allocation=None if part.allocation is None else part.allocation.take(started),
+            predicted_run_time=part.predicted_run_time[started],
+            reserved_start=part.reserved_start[started],
+            backfilled=part.backfilled[started],
+            lost=of_some(part.lost, started),
+            pieces=of_some(part.pieces, started),
+            suspended=None if part.suspended is None else part.suspended[started],
             coschedule=None if sharing is None else sharing.take(started),
         )
+
+    def drawn(self) -> tuple[Result, NDArray[np.int64]]:
+        """Return the runs of the jobs that have started, to predicted ends, and the job of each."""
+        schedule, rows = self.with_predicted_ends(), np.flatnonzero(self.started)
+        if schedule.interrupted is None:
+            return schedule, rows
+        runs, job = runs_of(schedule)
+        some = runs.run_time > 0  # a suspended job has run in its pieces alone
+        return replace(
+            runs,
+            workload=runs.workload.take(some),
+            start=runs.start[some],
+            run_time=runs.run_time[some],
+            allocation=None if runs.allocation is None else runs.allocation.take(some),
+        ), rows[job[some]]
 
 
 def look(env: Drawn) -> View:
@@ -136,6 +160,11 @@ def look(env: Drawn) -> View:
     run_time[running] = now - start[running]
     seen = np.zeros(len(result.start), np.bool_)
     seen[rows] = True
+    paused = None if result.suspended is None else result.suspended[rows]
+    if paused is not None:
+        run_time[running] -= paused[running]
+        suspended = place[env.simulations.machines.suspended(0)]
+        run_time[suspended] = ran_before(result)[rows][suspended]
     known = result.allocation
     sharing = None if result.coschedule is None else result.coschedule.take(seen)
     return View(
@@ -150,6 +179,11 @@ def look(env: Drawn) -> View:
             start=start,
             run_time=run_time,
             predicted_run_time=result.predicted_run_time[rows],
+            reserved_start=result.reserved_start[rows],
+            backfilled=result.backfilled[rows],
+            lost=of_some(result.lost, seen),
+            pieces=of_some(result.pieces, seen),
+            suspended=paused,
             frequency=None if result.frequency is None else result.frequency[rows],
             allocation=None if known is None else known.take(seen),
             coschedule=_in_ticks(sharing, start, run_time),
