@@ -15,6 +15,7 @@ from hpcgym.envs.pages.page import page
 from hpcgym.envs.single import SchedulingEnv
 from hpcgym.envs.vector import SchedulingVectorEnv
 from hpcgym.errors import HpcgymError, check_choice
+from hpcgym.scheduler.capabilities import check_scheduler
 
 RESERVATIONS = ("revised", "kept")
 
@@ -34,6 +35,7 @@ def read_job_selection(
     if not isinstance(skip_forced, bool):
         raise HpcgymError(f"skip_forced must be True or False, not {skip_forced!r}")
     options = read_options(workload, **arguments)
+    check_scheduler(options.scheduler, "job selection")
     if keeps and options.scheduler.restricts:
         raise HpcgymError(
             "reservation='kept' does not go with quota, maintenance or dependencies: not built yet,"
@@ -86,8 +88,10 @@ class JobSelection(SchedulingEnv):
 
     ### Quotas and windows
 
-    {restricted} Both need `reservation="revised"`, which version 1 of this environment has only if
-    told so.
+    {restricted}
+
+    All of these need `reservation="revised"`, which version 1 of this environment has only if told
+    so. `preemption` is for QueueOrdering and MixedPolicy.
 
     ## Action Space
 

@@ -100,6 +100,8 @@ class MixedPolicy(SchedulingEnv):
 
     {restricted}
 
+    {stopping}
+
     ## Action Space
 
     `Box(-1, 1, (n_features,), float32)`: a weight for each of `policy_features`. Weights are

@@ -53,6 +53,8 @@ class QueueOrdering(SchedulingEnv):
 
     {restricted}
 
+    {stopping}
+
     ## Action Space
 
     `Box(-1, 1, (window,), float32)`: entry i is the score of visible job i. The highest comes

@@ -278,6 +278,15 @@ def test_a_stop_takes_a_reward_back(mode: str, rewards: list[float]) -> None:
     }[mode]
 
 
+@pytest.mark.parametrize("mode", MODES)
+def test_the_reference_of_a_reward_keeps_the_rule_too(mode: str) -> None:
+    """The agent serves jobs as they come, which is what EASY does here."""
+    rules = {"preemption": f"queue:1>2,{mode}", "reward": "bsld/easy"}
+    env = QueueOrdering(**whole(two(), window=2, **rules))
+    steps = play(env, lambda *_: np.zeros(2, np.float32))
+    assert sum(step.reward for step in steps[1:]) == pytest.approx(-1)
+
+
 def test_who_was_stopped_is_seen_again() -> None:
     env = QueueOrdering(**whole(two(), window=2, preemption="queue:1>2"))
     env.reset()

@@ -10,19 +10,23 @@ from hpcgym.schedule.within import metrics_within
 from hpcgym.simulation.run import simulate
 from hpcgym.workload.warm_start import decided
 
+_OF_SITE = ("quota", "maintenance", "preemption", "dependencies")
+
 
 def scales_of(options: Options, episodes: Episodes, episode: Episode) -> list[float]:
     """Return what each reward of an episode is multiplied by, 1 without a reference.
 
     With one, it is jobs of the slice / sum of bounded slowdowns: the return is then minus the
-    agent's sum over the reference's, both of the same jobs from the same beginning.
+    agent's sum over the reference's, both of the same jobs from the same beginning, under the same
+    rules of the site.
     """
     jobs, scales = episodes.workload_of(episode), []
+    rules = {name: getattr(options.scheduler, name) for name in _OF_SITE}
     for reference in options.rewards.references:
         if reference is None:
             scales.append(1.0)
             continue
-        result = simulate(jobs, reference, cluster=options.cluster)
+        result = simulate(jobs, reference.but(**rules), cluster=options.cluster)
         metrics = metrics_within(result, *counted(episode))
         n = int(decided(jobs).sum()) if episode.last < 0 else episode.last - episode.first
         total = metrics["jobs"] * metrics["mean_bsld"]

@@ -18,7 +18,6 @@ from hpcgym.envs.core.machines import Machines
 from hpcgym.envs.core.options import Options
 from hpcgym.envs.kernels.limited import POWER_SIZE
 from hpcgym.errors import HpcgymError
-from hpcgym.scheduler.capabilities import check_scheduler
 from hpcgym.simulation.dependencies import check_moved, what_moves
 from hpcgym.simulation.prepare import check_jobs
 from hpcgym.simulation.warm_start import check_extract
@@ -85,8 +84,6 @@ def check_episodes(
         check_plain(options)
     if shutdown_action:
         check_extract(workload, shutdown="shutdown_action")
-    if kind == arrays.SELECTION_KIND:
-        check_scheduler(options.scheduler, "job selection")
     if shutdown_action and options.cluster.groups:
         raise HpcgymError("shutdown_action is for pools of processors, not for nodes")
 

@@ -24,7 +24,7 @@ from hpcgym.envs.pages import episodes as episode_page
 from hpcgym.envs.pages import limited as power_page
 from hpcgym.envs.pages import rewards as reward_page
 from hpcgym.envs.pages.reference import SCORES
-from hpcgym.envs.pages.restricted import RESTRICTED
+from hpcgym.envs.pages.restricted import RESTRICTED, STOPPING
 from hpcgym.schedule.bounded_slowdown import TAU_S
 from hpcgym.scheduler.policies.features import FEATURES, USER_FEATURES
 
@@ -351,6 +351,7 @@ def _filled(text: str, **parts: object) -> str:
 PARTS: dict[str, Callable[[type], str]] = {
     "description": _description,
     "restricted": lambda cls: RESTRICTED,
+    "stopping": lambda cls: STOPPING,
     "observation": _observation,
     "policy_features": _policy_features,
     "rewards": _rewards,

@@ -21,12 +21,13 @@ order in which they came, those of one second in that of the log. Equal jobs are
 but in MixedPolicy in that of the log, by their weights.
 Episodes have nothing around their jobs then: `start`, `warmup`, `arrivals`, `horizon` and
 `episodes="stream"` are refused, also where they are the default; so are weights for some
-submissions.
+submissions."""
 
+#: Behind it where environments have it: JobSelection has not.
+STOPPING = """\
 With `preemption` some jobs stop others, by rule and not by the agent's will: a pass begins with the
-jobs that may, in the agent's order. JobSelection does not have it. A pass asks, too, if a waiting
-job may stop one that runs, whether or not that gives it room. A job that was stopped is in the
-queue again, and in the window at the next decision; in the pass that stops it, QueueOrdering serves
+jobs that may, in the agent's order. A pass asks, too, if a waiting job may stop one that runs,
+whether or not that gives it room. A job that was stopped is in the queue again, and in the window at the next decision; in the pass that stops it, QueueOrdering serves
 it last. A suspended job is not in the queue. Since no start is final, a step is rewarded with what
 it changes: slowdowns, waits and energy as they are if no job that runs is stopped, minus the same
 one step before. So a step that stops a job takes back what its start was rewarded with, and the

@@ -21,7 +21,8 @@ _MORE = """\
 -`metrics["p99_wait_s"]` / 3600 |
 | `"log_bsld"`, `"log_wait"` | minus the growth of ln(1 + the sum so far) | -ln(1 + the mean) |
 | `"bsld/easy"` | `"bsld"`, divided by the mean bounded slowdown of the scheduler of this name, \
-on the same jobs from the same beginning | minus the ratio |"""
+on the same jobs from the same beginning, under the same quotas, windows, dependencies and \
+preemption | minus the ratio |"""
 
 _PAID = """\
 `paid` says when slowdowns and waits count. With `"start"` they count in the step in which a job
