@@ -301,11 +301,13 @@ def _restricted_many() -> None:
 
 
 def _preemption_many() -> None:
-    rules = find_scheduler("spf").but(preemption="queue:interactive>batch", backfill="none")
+    stops = {"preemption": "queue:interactive>batch"}
+    rules = find_scheduler("spf").but(**stops, backfill="none")
     for given in ({"slices": [_jobs()]}, {"slices": [_units()], "cluster": _nodes()}):
         batch = BatchSimulator(features=["area", "wait"], scheduler=rules, **given)
         for threads in (1, _threads()):
             batch.run([[-1.0, 0.0]], threads=threads)
+    _steps("QueueOrdering", workload=_jobs(), **stops)
 
 
 # --- Environments ---------------------------------------------------------------------------------

@@ -240,7 +240,7 @@ def evaluate(
 
 
 def _settings(slices: Slices, seed: int, budget: int) -> dict[str, Any]:
-    """Return the slices of an evaluation and its seed, as :func:`hpcgym.evaluate` takes them."""
+    """Return the slices of an evaluation and its seed, as ``hpcgym.evaluate`` takes them."""
     return {
         "slices": slices.part or "test",
         "episodes": slices.episodes,
@@ -261,7 +261,7 @@ def _of_one_pass(format: TableFormat) -> Format:
 
 
 def _board(policies: list[str], source: Workload, *, by: str | None, **given: Any) -> Leaderboard:
-    """Return the leaderboard; arguments as of :func:`hpcgym.evaluate`, ``by`` as of the option."""
+    """Return the leaderboard; arguments as of ``hpcgym.evaluate``, ``by`` as of the option."""
     from hpcgym.evaluation import evaluate as run
     from hpcgym.schedule.groups import GROUPED_BY
 

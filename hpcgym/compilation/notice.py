@@ -66,7 +66,10 @@ PARTS = {
     ),
     "preemption": Part("the simulator of preemption", 30, (f"{_ENGINE}.passes.preempting",)),
     "preemption-many": Part(
-        "batches with preemption", 60, (_MANY,), f"{_ENGINE}.passes.preempting_rows"
+        "environments and batches with preemption",
+        120,
+        (_MANY, *_STEPS),
+        f"{_ENGINE}.passes.preempting_rows",
     ),
     "learning": Part(
         "run times that are learned", 40, (_ANSWERS, f"{_ENGINE}.warm_start.list_running")
@@ -92,7 +95,7 @@ PARTS = {
 def part_of(functions: Sequence[str], signature: Any = ()) -> str | None:
     """Return the name of the part that functions belong to, None of those that are not hpcgym's.
 
-    What fits best counts.
+    What fits best counts, of several the last.
 
     Parameters
     ----------
@@ -105,13 +108,13 @@ def part_of(functions: Sequence[str], signature: Any = ()) -> str | None:
     homes = [getattr(kind, "instance_class", object).__module__ for kind in types]
     homes.append(functions[0])
     fit = [
-        (len(begin) + len(part.given), name)
-        for name, part in PARTS.items()
+        (len(begin) + len(part.given), place, name)
+        for place, (name, part) in enumerate(PARTS.items())
         for begin, function in product(part.where, functions)
         if f"{function}.".startswith(f"{begin}.")
         and (not part.given or any(f"{home}.".startswith(f"{part.given}.") for home in homes))
     ]
-    return max(fit, default=(0, None))[1]
+    return max(fit, default=(0, 0, None))[2]
 
 
 def text_of(name: str) -> str:

@@ -89,13 +89,13 @@ def evaluate(
     """Compare policies on the same slices of a workload, each from an empty machine or a full one.
 
     References are always there: EASY, EASY-SJBF, SAF and F1, or with ``backfill="none"`` FCFS, SJF,
-    SAF and F1; "random", a random order of the queue, or where policies act in JobSelection,
-    QueueOrdering or MixedPolicy "random (acting)", random actions there (see
-    :mod:`hpcgym.baselines.chance`); and "best-static", the best weights that do not change, over
-    the features of Legrand 2018 (or of MixedPolicy, if policies act in it). These weights are
-    chosen on the training part only: of the pure policies and random vectors, 200 (``budget``) in
-    all, those with the least mean BSLD over 100 training windows, or all training weeks or months,
-    whatever the ``metric``.
+    SAF and F1 (no F1 where the schedule says when jobs are submitted); "random", a random order of
+    the queue, or where policies act in JobSelection, QueueOrdering or MixedPolicy "random
+    (acting)", random actions there (see :mod:`hpcgym.baselines.chance`); and "best-static", the
+    best weights that do not change, over the features of Legrand 2018 (or of MixedPolicy, if
+    policies act in it). These weights are chosen on the training part only: of the pure policies
+    and random vectors, 200 (``budget``) in all, those with the least mean BSLD over 100 training
+    windows, or all training weeks or months, whatever the ``metric``.
 
     Parameters
     ----------
@@ -271,7 +271,7 @@ def _on_stage(
     if stage.counts_usage:
         warn_of_weights([whole], Scheduler().but(**stage.rules), stage.features)
     warn_of_schedulers(whole, [one for one in lineup.values() if isinstance(one, Scheduler)])
-    warn_of_unused(slices, Scheduler().but(**stage.rules), machine)
+    warn_of_unused(slices, [one for one in lineup.values() if isinstance(one, Scheduler)], machine)
     limited.check_rows(lineup, limits, slices)
     lineup |= _by_chance(stage, len(part.workload), seed)
     rows = [*lineup, *([STATIC] if training else [])]

@@ -233,14 +233,13 @@ class Scheduler:
         """Let a correction that is not given be the usual one, and note that it was not given."""
         vars(self)["_usual_correction"] = self.correction is None
         if self.correction is None:
-            usual = "requested" if self.dispatcher is None else "next-second"
-            object.__setattr__(self, "correction", usual)
+            vars(self)["correction"] = "requested" if self.dispatcher is None else "next-second"
 
     def _check_dispatcher(self) -> None:
         """Raise unless the other rules go together with the dispatcher, or with none."""
+        if self.dispatcher is None and self.correction == "next-second":
+            raise HpcgymError("correction 'next-second' is for dispatchers only")
         if self.dispatcher is None:
-            if self.correction == "next-second":
-                raise HpcgymError("correction 'next-second' is for dispatchers only")
             if self.dispatch_time is not None:
                 raise HpcgymError("dispatch_time is for dispatchers only")
             return
@@ -330,9 +329,9 @@ class Scheduler:
 
     @property
     def sweep_policy(self) -> PolicyLike | None:
-        """The policy that orders backfilling; None: it is by predicted run times, or is not."""
-        second = self.backfill_order
-        return None if not self.sweeps or (isinstance(second, str) and second == "sjbf") else second
+        """The policy that orders backfilling; None where predicted run times or nobody does."""
+        by_run_time = isinstance(self.backfill_order, str) and self.backfill_order == "sjbf"
+        return None if by_run_time or not self.sweeps else self.backfill_order
 
     @property
     def usage_orders(self) -> tuple[bool, bool]:

@@ -96,24 +96,26 @@ UNUSED = (
 )
 
 
-def warn_of_unused(slices: Sequence[Workload], scheduler: Scheduler, cluster: Cluster) -> None:
-    """Warn of what restricts no job of any slice.
+def warn_of_unused(
+    slices: Sequence[Workload], schedulers: Sequence[Scheduler], cluster: Cluster
+) -> None:
+    """Warn of what restricts no job of any slice, once for the same rules.
 
     Warns
     -----
     WorkloadWarning : quotas that are of no job, windows that none meets, preemption of nobody, jobs
         that follow jobs that are not there.
     """
-    if scheduler.quotas:
-        made = [make_quotas(one, scheduler.quotas) for one in slices]
-        warn_of_none(slices, scheduler.quotas, made)
-    if scheduler.windows:
-        on_nodes = bool(cluster.groups)
+    for quotas in {one.quotas: None for one in schedulers if one.quotas}:
+        warn_of_none(slices, quotas, [make_quotas(one, quotas) for one in slices])
+    for scheduler in {one.maintenance: one for one in schedulers if one.windows}.values():
         closed = [closings(one, scheduler, cluster) for one in slices]
-        warn_of_unmet(slices, [make_windows(some, on_nodes) for some in closed])
-    if scheduler.preempts is not None:
-        warn_of_absent(slices, scheduler.preempts)
-    if scheduler.dependencies != "none":
+        warn_of_unmet(slices, [make_windows(some, bool(cluster.groups)) for some in closed])
+    for rule in {str(one.preempts): one.preempts for one in schedulers}.values():
+        if rule is not None:
+            warn_of_absent(slices, rule)
+    follows = {one.dependencies: one for one in schedulers if one.dependencies != "none"}
+    for scheduler in list(follows.values())[:1]:
         links_of(slices, scheduler)
 
 

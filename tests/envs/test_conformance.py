@@ -301,6 +301,7 @@ def test_the_state_in_plain_terms() -> None:
         "fair_share": None,
         "quota": None,
         "maintenance": None,
+        "preemption": None,
         "dependencies": "none",
     }
     assert (

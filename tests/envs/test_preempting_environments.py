@@ -17,7 +17,7 @@ from oracle import jobs_of, simulate_slowly
 from preemption_strategies import crowded, preemptions
 from quota_strategies import quotas, with_queues
 from strategies import WEIGHTS, workloads
-from test_restricted_environments import RULES, SEEDS, chosen_by, scores
+from test_restricted_environments import RULES, SEEDS, chosen_by, scores, windows_of
 
 import hpcgym
 from hpcgym.baselines import find_baseline
@@ -32,6 +32,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:.*no job may stop another"),
     pytest.mark.filterwarnings("ignore:.*there is no job of"),
     pytest.mark.filterwarnings("ignore:.*quotas of no job"),
+    pytest.mark.filterwarnings("ignore:.*no window is between"),
     pytest.mark.filterwarnings("ignore:.*EASY's reservation is of nodes by name"),
 ]
 CLOSE = st.sampled_from([0, 1, 2, 4])
@@ -81,13 +82,17 @@ def test_any_order_of_the_queue(
     workload = crowded(with_queues(workload, queues), data.draw(CLOSE))
     text, slow = data.draw(preemptions(workload))
     quota, quotas_slow = data.draw(st.one_of(st.just((None, [])), quotas(workload)))
-    given = whole(workload, window=40, preemption=text, quota=quota, paid=paid, **rules)
-    env = QueueOrdering(**given)
+    windows, closed = [], None
+    if slow[2] != "suspend":
+        windows, closed = windows_of(data, workload.processors)
+        rules |= {"estimate": "requested"} if closed else {}
+    kept = {"preemption": text, "quota": quota, "maintenance": closed}
+    env = QueueOrdering(**whole(workload, window=40, paid=paid, **kept, **rules))
     steps = play(env, chosen_by("QueueOrdering", seed, 40))
     lost: list[Any] = []
     expected = simulate_slowly(
         jobs_of(workload), workload.processors, policy=order_of(seed, lost), preemption=slow,
-        lost=lost, quotas=quotas_slow, **rules,
+        lost=lost, quotas=quotas_slow, windows=windows, **rules,
     )  # fmt: skip
     assert_same(env, steps, expected, lost)
 
@@ -190,6 +195,7 @@ def test_a_baseline_makes_the_schedule_of_simulate(cluster: str | None, mode: st
         assert found.start.tolist() == expected.start.tolist()
         assert found.metrics == pytest.approx(expected.metrics, nan_ok=True)
         longest = max(longest, len(found.interrupted.job))
+        assert mode != "cancel" or found.cancelled.any()
         hpcgym.validate_schedule(found)
     assert mode == "cancel" or longest > 2 * 16  # the room at first
 

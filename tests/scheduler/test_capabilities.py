@@ -141,7 +141,7 @@ OTHERWISE: dict[tuple[str, str], str] = {
     **{
         (place, feature): "unexpected keyword argument"
         for place in PLACES
-        for feature in ("dispatcher", "dispatch time", "function", "preemption")
+        for feature in ("dispatcher", "dispatch time", "function")
         if "env" in place
     },
     ("shared nodes", "contiguous"): "^allocation: with speedups",
@@ -158,7 +158,6 @@ for feature, words in (
     ("changing levels", "unexpected keyword"),
     ("conservative", "unknown backfill"),
     ("slurm", "unknown backfill"),
-    ("preemption", "unexpected keyword"),
     ("dispatcher", "unexpected keyword"),
     ("dispatch time", "unexpected keyword"),
     ("function", "unexpected keyword"),

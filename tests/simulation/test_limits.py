@@ -310,7 +310,7 @@ def test_a_job_that_never_fits() -> None:
     given = jobs((0, 1, 10), (0, 3, 10), job_number=[7, 8])
     with pytest.raises(
         HpcgymError,
-        match=r"job 8 .*, of 3 nodes, can never start under the cap of 650 .*: with 1 idle nodes"
+        match=r"job 8, of 3 nodes, can never start under the cap of 650 .*: with 1 idle nodes"
         r' beside it the machine draws 700 W; give a higher cap or an end, or power="shut"',
     ):
         simulate(given, cluster=machine(), limits=PowerCap(650, 5))

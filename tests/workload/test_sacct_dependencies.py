@@ -125,6 +125,9 @@ def test_tasks_without_numbers_of_their_own_are_numbered_anew(tmp_path: Path) ->
         ("sbatch --deadline=now+1hour run.sh -d 5", ""),
         ("sbatch run.sh --dep=none --wrap-d after", ""),
         ("", ""),
+        ("sbatch --dependency=12 run.sh", "12"),
+        ("sbatch --dependency=AFTEROK:12:13 run.sh", "AFTEROK:12:13"),
+        ("sbatch run.sh -d 12", ""),
     ],
 )
 def test_dependencies_of_commands(line: str, dependency: str) -> None:
@@ -139,6 +142,12 @@ def test_a_dump_with_commands(tmp_path: Path, end: str) -> None:
     workload = read(tmp_path, *rows, ("40|40|ann|fit|COMPLETED", line), head=head)
     assert others_of(workload, 40) == {12}
     assert others_of(workload, 13) == set()
+
+
+@pytest.mark.parametrize("text", ["12", "AfterOK:12", "12,singleton"])
+def test_ids_alone_and_capitals(tmp_path: Path, text: str) -> None:
+    workload = read(tmp_path, COMPLETED, ("40|40|ann|fit|COMPLETED", text))
+    assert others_of(workload, 40) == {12}
 
 
 def test_a_column_of_dependencies_holds_before_commands(tmp_path: Path) -> None:

@@ -6,6 +6,8 @@ from hpcgym.envs.core.cutting import Episode
 from hpcgym.envs.core.episodes import Episodes
 from hpcgym.envs.core.options import Options
 from hpcgym.envs.core.surroundings import counted
+from hpcgym.errors import HpcgymError
+from hpcgym.report.labels import scheduler_name
 from hpcgym.schedule.within import metrics_within
 from hpcgym.simulation.run import simulate
 from hpcgym.workload.warm_start import decided
@@ -21,12 +23,16 @@ def scales_of(options: Options, episodes: Episodes, episode: Episode) -> list[fl
     rules of the site.
     """
     jobs, scales = episodes.workload_of(episode), []
-    rules = {name: getattr(options.scheduler, name) for name in _OF_SITE}
+    told = {name: getattr(options.scheduler, name) for name in _OF_SITE}
+    rules = {name: value for name, value in told.items() if value not in (None, "none")}
     for reference in options.rewards.references:
         if reference is None:
             scales.append(1.0)
             continue
-        result = simulate(jobs, reference.but(**rules), cluster=options.cluster)
+        try:
+            result = simulate(jobs, reference.but(**rules), cluster=options.cluster)
+        except HpcgymError as error:
+            raise HpcgymError(f"reward bsld/{scheduler_name(reference)}: {error}") from None
         metrics = metrics_within(result, *counted(episode))
         n = int(decided(jobs).sum()) if episode.last < 0 else episode.last - episode.first
         total = metrics["jobs"] * metrics["mean_bsld"]

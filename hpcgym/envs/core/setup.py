@@ -65,13 +65,13 @@ def check_episodes(
     check_moved(options.scheduler, "environments", by_usage=False)
     if not episodes.alone and options.scheduler.moves_submissions:
         raise HpcgymError(
-            f"{_AROUND} {what_moves(options.scheduler)}: not built yet, for they go by submissions"
-            " that are known before"
+            f"{_around(episodes)} do not go with {what_moves(options.scheduler)}: not built yet,"
+            f" for they go by submissions that are known before; {_ALONE}"
         )
     if not episodes.alone and options.scheduler.preemption is not None:
         raise HpcgymError(
-            f"{_AROUND} preemption={options.scheduler.preemption!r}: not built yet, for they go by"
-            " starts that are final"
+            f"{_around(episodes)} do not go with preemption={options.scheduler.preemption!r}: not"
+            f" built yet, for they go by starts that are final; {_ALONE}"
         )
     if options.rewards.function is not None and options.scheduler.preemption is not None:
         raise HpcgymError(
@@ -88,7 +88,15 @@ def check_episodes(
         raise HpcgymError("shutdown_action is for pools of processors, not for nodes")
 
 
-_AROUND = "start, warmup, arrivals, horizon and episodes='stream' do not go with"
+_ALONE = "version 0 has none of these, and start='empty', warmup=None, arrivals='stop' neither"
+
+
+def _around(episodes: Episodes) -> str:
+    """Return what episodes have around their jobs, as it was given or is the default."""
+    usual = {"start": "empty", "warmup": None, "arrivals": "stop", "horizon": None}
+    found = {name: episodes.around[name] for name in usual}
+    told = [f"{name}={value!r}" for name, value in found.items() if value != usual[name]]
+    return ", ".join([*told, *(["episodes='stream'"] if episodes.kind == "stream" else [])])
 
 
 def check_plain(options: Options) -> None:

@@ -136,7 +136,10 @@ def hidden(snapshot: Snapshot) -> Snapshot:
     submitted are no more: rewards are scaled as for an episode of the known jobs.
     """
     if len(snapshot.rows) > snapshot.n_rows_before_machine:
-        raise HpcgymError("snapshot: the future can be hidden on pools of processors only")
+        raise HpcgymError(
+            "snapshot: the future can be hidden on pools of processors only, without quotas,"
+            " windows, dependencies and preemption"
+        )
     copies, kinds = [row.copy() for row in snapshot.rows], len(arrays.Batch._fields)
     rows, accounts = arrays.Batch(*copies[:kinds]), copies[kinds:]
     first, n = int(rows.episode_state["start"]), int(rows.episode_state["jobs"])

@@ -8,7 +8,7 @@ from hpcgym.compilation import jit_inline, jit_part
 from hpcgym.engine.answers.histories import asked_by
 from hpcgym.engine.answers.online import FOR_ORDERING, KNOWN, rank
 from hpcgym.engine.answers.share_rows import shares_of, weigh_usage
-from hpcgym.engine.answers.shares import write_all
+from hpcgym.engine.answers.shares import write_all, write_list
 from hpcgym.engine.many.beginnings import set_weights
 from hpcgym.engine.ordered import BLOCK, block_at
 from hpcgym.engine.orders.mixing import mix
@@ -102,7 +102,10 @@ def weigh(e, table, batch, kept, fair, weights, stop):
             job += 1
     if fair is not None:
         weigh_usage(fair, e, weights, n_weights, total)
-        write_all(batch.scores[e], batch.sim[e], blocks, entries, shares_of(fair, e, n))
+        shares = shares_of(fair, e, n)
+        write_all(batch.scores[e], batch.sim[e], blocks, entries, shares)
+        if some_stop(kept):
+            write_list(batch.scores[e], batch.sim[e], blocks, entries, shares, np.int64(RUNNING))
 
 
 @jit_part

@@ -27,9 +27,11 @@ submissions."""
 STOPPING = """\
 With `preemption` some jobs stop others, by rule and not by the agent's will: a pass begins with the
 jobs that may, in the agent's order. A pass asks, too, if a waiting job may stop one that runs,
-whether or not that gives it room. A job that was stopped is in the queue again, and in the window at the next decision; in the pass that stops it, QueueOrdering serves
-it last. A suspended job is not in the queue. Since no start is final, a step is rewarded with what
-it changes: slowdowns, waits and energy as they are if no job that runs is stopped, minus the same
-one step before. So a step that stops a job takes back what its start was rewarded with, and the
-rewards of an episode add up to the same as ever. The episode ends once no job can be stopped any
-more. `start`, `warmup`, `arrivals`, `horizon` and `episodes="stream"` are refused, as above."""
+whether or not that gives it room. A job that was stopped is in the queue again, and in the window
+at the next decision; in the pass that stops it, QueueOrdering serves it last. A suspended job is
+not in the queue. No start is final. So slowdowns, waits and energy are worked out anew at each
+step, as if no job that runs now were stopped, and the step is rewarded with the difference to the
+step before. A step that stops a job takes back what its start was rewarded with. The rewards of an
+episode add up to what the metrics of its schedule say. The episode ends once no job can be stopped
+any more. `start`, `warmup`, `arrivals`, `horizon` and `episodes="stream"` are refused, as
+above, and so is a reward that is a function of your own."""

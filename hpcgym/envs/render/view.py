@@ -60,6 +60,7 @@ class View:
     running : (n_running,) rows of the jobs that run, first predicted end first.
     fits : (n_queued,) which of those that wait would fit now.
     until : (n_running,) [s] their predicted ends, later than now.
+    suspended : (n_suspended,) rows of the jobs that others have suspended.
     """
 
     heading: str
@@ -72,6 +73,7 @@ class View:
     fits: NDArray[np.bool_]
     running: NDArray[np.int64]
     until: NDArray[np.int64]
+    suspended: NDArray[np.int64]
 
     @property
     def elapsed(self) -> int:
@@ -89,7 +91,7 @@ class View:
     def ended(self) -> NDArray[np.bool_]:
         """Which jobs have ended, (n_submitted,)."""
         ended = self.started
-        ended[self.running] = False
+        ended[self.running] = ended[self.suspended] = False
         return ended
 
     def with_predicted_ends(self) -> Result:
@@ -161,9 +163,9 @@ def look(env: Drawn) -> View:
     seen = np.zeros(len(result.start), np.bool_)
     seen[rows] = True
     paused = None if result.suspended is None else result.suspended[rows]
+    suspended = place[env.simulations.machines.suspended(0)]
     if paused is not None:
         run_time[running] -= paused[running]
-        suspended = place[env.simulations.machines.suspended(0)]
         run_time[suspended] = ran_before(result)[rows][suspended]
     known = result.allocation
     sharing = None if result.coschedule is None else result.coschedule.take(seen)
@@ -192,6 +194,7 @@ def look(env: Drawn) -> View:
         fits=_fits(env, those[queued]),
         running=running,
         until=np.maximum(until, now + 1),
+        suspended=suspended,
     )
 
 

@@ -40,10 +40,12 @@ _REMARK = re.compile(r"\(\w*\)")  # how far it is, as squeue tells
 _PART = re.compile(r"(?P<kind>[a-z]+)(?P<jobs>(?::\d{1,18}(?:_(?:\d{1,9}|\*))?(?:\+\d+)?)+)")
 
 # the option of sbatch, salloc and srun: as getopt takes it, shortened too. What a script is given
-# behind its name may have the same letter, so the value must begin as one of a dependency does
+# behind its name may have the same letter, so behind -d stands a kind of dependency
 _OPTION = re.compile(
-    r"(?:^|\s)(?:--dep(?:e(?:n(?:d(?:e(?:n(?:cy?)?)?)?)?)?)?(?:=|\s+)|-d\s*)"
-    r"""["']?(?P<value>(?:after[a-z]*[:+]|expand:|singleton)[\w:,?+*]*)"""
+    r"(?:^|\s)(?:--dep(?:e(?:n(?:d(?:e(?:n(?:cy?)?)?)?)?)?)?(?:=|\s+)"
+    r"""["']?(?P<value>(?:after[a-z]*[:+]|expand:|singleton|\d)[\w:,?+*]*)"""
+    r"""|-d\s*["']?(?P<short>(?:after[a-z]*[:+]|expand:|singleton)[\w:,?+*]*))""",
+    re.IGNORECASE,
 )
 
 
@@ -101,7 +103,7 @@ def _dependencies(log: Log) -> list[str]:
 
 def dependency_of_line(line: str) -> str:
     """Return the dependency in a command such as ``sbatch -d afterok:12 run.sh``; blank if none."""
-    found = [match["value"] for match in _OPTION.finditer(line)]
+    found = [match["value"] or match["short"] for match in _OPTION.finditer(line)]
     return found[-1] if found else ""
 
 
@@ -116,7 +118,13 @@ def _conditions(text: str) -> tuple[_Condition | str, ...]:
 
 
 def _condition(part: str) -> _Condition | str:
-    """Return a part of a dependency, or the reason why it is not used."""
+    """Return a part of a dependency, or the reason why it is not used.
+
+    Slurm takes both cases, and ids alone for ``afterany``.
+    """
+    part = part.casefold()
+    if part[:1].isdigit():
+        part = f"afterany:{part}"
     if part == _SINGLETON:
         return _Condition(_SINGLETON, ())
     found = _PART.fullmatch(part)
