@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hpcgym.cli.means import Asked, Means, word
+from hpcgym.errors import HpcgymWarning, warn_caller
 from hpcgym.sweep.source import OF_GROUPS, OF_JOBS
 
 if TYPE_CHECKING:
@@ -76,6 +77,12 @@ def save_of_slices(folder: Path, asked: Asked, where: Path, width: float) -> lis
         grid = rows.assign(unit=unit).pivot(index="unit", columns="scheduler", values=metric.name)
         grid = grid[rows["scheduler"].unique()]  # in the order of the experiment
         grids[metric.name] = grid.set_axis(names) if whole else grid
+        if left := int(grid.isna().any(axis=1).sum()):
+            warn_caller(
+                f"figures of {metric.name} are of {len(grid) - left} of {len(grid)} slices: on the"
+                " others not all schedulers have a value",
+                HpcgymWarning,
+            )
     record = _record(folder)
     drawn = slice_figures(grids, {one.name: one for one in chosen}, width)
     return write_figures(drawn, where, lambda _: record)

@@ -145,6 +145,19 @@ def test_figures_call_weeks_weeks(
     assert drawn == [f"% of {weeks} weeks", "% of 4 instances"]
 
 
+def test_figures_tell_what_is_left_out(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("matplotlib")
+    rows = read_table(folder)
+    first = (rows["slice"] == rows["slice"].iloc[0]) & (rows["scheduler"] == "saf")
+    rows.loc[first, "mean_bsld"] = np.nan
+    monkeypatch.setattr("hpcgym.sweep.read_table", lambda _: rows)
+    done = table(folder, "--metric", "mean_bsld", "--figures", str(tmp_path / "figures"))
+    weeks = len(rows) // 2
+    assert f"figures of mean_bsld are of {weeks - 1} of {weeks} slices" in done.stderr
+
+
 def test_what_is_no_metric_of_groups_is_told(folder: Path) -> None:
     result = table(folder, "--by", "class", "--metric", "utilization")
     assert "unknown --metric 'utilization'; known are jobs, mean_bsld, mean_wait_s" in result.stderr
