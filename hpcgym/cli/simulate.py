@@ -175,7 +175,8 @@ def _print_table(name: str, result: Result) -> None:
 
     out = output.console()
     out.print(subtitle({name: result}), style="bold", markup=False)
-    out.print(describe(result.scheduler), markup=False)
+    if (rules := describe(result.scheduler)) != name:
+        out.print(rules, markup=False)
     if limits_kept := limits_in_words(result):
         out.print(f"limits: {limits_kept}", markup=False)
     output.print_cleaning(out, result.workload)

@@ -43,7 +43,7 @@ CALLED = {
 #: By what right a job may have started before another.
 RIGHTS = {
     "ran": "ran when it came",
-    "order": "started in their turn, as the first of the queue",
+    "order": "started in turn, first of the queue",
     "shadow": "were to end before the first job of the queue could start",
     "extra": "fitted on processors that the first job of the queue leaves free",
     "gap": "fitted in before what was reserved",
