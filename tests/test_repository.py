@@ -543,12 +543,12 @@ def test_the_folder_above_a_clone_does_not_hide_the_package(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        ((), "-n 2 --dist loadfile"),
-        (("-k", "swf"), "-n 2 --dist loadfile -k swf"),
-        (("--fast",), "-n 2 --dist loadfile --quick --hypothesis-profile=dev"),
+        ((), "-n 2"),
+        (("-k", "swf"), "-n 2 -k swf"),
+        (("--fast",), "-n 2 --quick --hypothesis-profile=dev"),
         (
             ("-k", "swf", "--fast", "-x"),
-            "-n 2 --dist loadfile --quick --hypothesis-profile=dev -k swf -x",
+            "-n 2 --quick --hypothesis-profile=dev -k swf -x",
         ),
     ],
     ids=str,

@@ -326,9 +326,9 @@ def test_they_can_be_checked_and_drawn(name: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"start": "warm"}, "start, warmup, arrivals, horizon and episodes='stream' do not go"),
-        ({"warmup": "1h"}, "do not go with dependencies='after': not built yet"),
-        ({"episodes": "stream"}, "do not go with dependencies='after': not built yet"),
+        ({"start": "warm"}, "start='warm' does not go with dependencies='after'"),
+        ({"warmup": "1h"}, "not go with dependencies='after': not built yet"),
+        ({"episodes": "stream"}, "not go with dependencies='after': not built yet"),
         ({"reservation": "kept"}, "reservation='kept' does not go with quota, maintenance or dep"),
         ({"estimate": "ave2"}, "estimate='ave2' and dependencies='after' do not go together"),
         ({"threshold": 5}, "threshold and dependencies='after' do not go together"),

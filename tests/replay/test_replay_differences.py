@@ -107,7 +107,7 @@ def test_nodes_are_those_that_slurm_names() -> None:
         ({"state": "TIMEOUT"}, "Slurm says TIMEOUT"),
         ({"submit": -5}, "Slurm says COMPLETED, -5 s"),
         ({"end": 10**6}, "should be COMPLETED"),
-        ({"name": "another"}, "Slurm tells nothing of job 8 "),
+        ({"name": "another"}, "Slurm tells nothing of job 8"),
     ],
 )
 def test_a_job_that_went_otherwise_is_told(

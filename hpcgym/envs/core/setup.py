@@ -65,12 +65,12 @@ def check_episodes(
     check_moved(options.scheduler, "environments", by_usage=False)
     if not episodes.alone and options.scheduler.moves_submissions:
         raise HpcgymError(
-            f"{_around(episodes)} do not go with {what_moves(options.scheduler)}: not built yet,"
+            f"{_around(episodes)} not go with {what_moves(options.scheduler)}: not built yet,"
             f" for they go by submissions that are known before; {_ALONE}"
         )
     if not episodes.alone and options.scheduler.preemption is not None:
         raise HpcgymError(
-            f"{_around(episodes)} do not go with preemption={options.scheduler.preemption!r}: not"
+            f"{_around(episodes)} not go with preemption={options.scheduler.preemption!r}: not"
             f" built yet, for they go by starts that are final; {_ALONE}"
         )
     if options.rewards.function is not None and options.scheduler.preemption is not None:
@@ -92,11 +92,12 @@ _ALONE = "version 0 has none of these, and start='empty', warmup=None, arrivals=
 
 
 def _around(episodes: Episodes) -> str:
-    """Return what episodes have around their jobs, as it was given or is the default."""
+    """Return what episodes have around their jobs, given or by default, and "does" or "do"."""
     usual = {"start": "empty", "warmup": None, "arrivals": "stop", "horizon": None}
     found = {name: episodes.around[name] for name in usual}
     told = [f"{name}={value!r}" for name, value in found.items() if value != usual[name]]
-    return ", ".join([*told, *(["episodes='stream'"] if episodes.kind == "stream" else [])])
+    told += ["episodes='stream'"] if episodes.kind == "stream" else []
+    return f"{', '.join(told)} {'does' if len(told) == 1 else 'do'}"
 
 
 def check_plain(options: Options) -> None:
