@@ -85,7 +85,7 @@ def find_started(e, jobs, batch, started_as):
 
 @jit
 def put_behind(blocks, entries, scores):
-    """Give running jobs the scores of jobs that nobody has seen."""
+    """Put running jobs behind all that wait: they have the lowest of all scores."""
     for k in range(blocks[RUNNING].in_use):
         block = block_at(blocks, RUNNING, k)
         for i in range(block * BLOCK, block * BLOCK + blocks[block].count):

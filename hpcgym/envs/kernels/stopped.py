@@ -98,8 +98,8 @@ def sums_now(e, table, batch, stops, jobs):
             begun = now
         else:
             longest = max(longest, np.float64(begun - row.submit))
-            runs = episode.ended == 0 and not has_ended(e, batch, stops, jobs, job)
-            if paid == PAID_AT_END and runs:
+            to_ask = paid == PAID_AT_END and episode.ended == 0
+            if to_ask and not has_ended(e, batch, stops, jobs, job):
                 continue
         bsld += bsld_of(row.submit, row.run, begun, row.run)
         wait += begun - row.submit
