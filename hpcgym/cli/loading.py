@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, cast
 import typer
 
 from hpcgym.cli import completion, coscheduling
-from hpcgym.cli.unfit import allowed, fitting_on, follow, heeded
+from hpcgym.cli.unfit import fitting_on, follow, for_schedulers
 from hpcgym.errors import HpcgymError
 
 if TYPE_CHECKING:
@@ -206,7 +206,7 @@ class MachineReading(PoolReading):
         chosen = tuple(schedulers)
         with working(f"reading {source}"):
             workload = self._read(source, follows=follow(chosen))
-        return allowed(heeded(workload, chosen), chosen, self.unfit == "drop")
+        return for_schedulers(workload, chosen, self.unfit == "drop")
 
     def _read(self, source: str, **where: Any) -> Workload:
         if self.unfit not in ("raise", "drop"):
@@ -308,7 +308,7 @@ class PeriodReading(MachineReading):
                     workload = _period(workload, label, number)
             if self.begin is not None:
                 workload = _of_whole(workload.extract(self.begin, self.end), workload)
-        return allowed(heeded(workload, chosen), chosen, self.unfit == "drop")
+        return for_schedulers(workload, chosen, self.unfit == "drop")
 
 
 def _period(workload: Workload, label: str, number: int) -> Workload:

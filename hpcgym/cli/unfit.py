@@ -19,7 +19,16 @@ def follow(schedulers: Sequence[Scheduler]) -> bool:
     return bool(schedulers) and all(one.dependencies != "none" for one in schedulers)
 
 
-def heeded(workload: Workload, schedulers: Sequence[Scheduler]) -> Workload:
+def for_schedulers(workload: Workload, schedulers: Sequence[Scheduler], drop: bool) -> Workload:
+    """Return the jobs for the schedulers of a command.
+
+    What all of them heed is not told as ignored, and jobs that a quota never lets run are refused,
+    or dropped.
+    """
+    return _allowed(_heeded(workload, schedulers), schedulers, drop)
+
+
+def _heeded(workload: Workload, schedulers: Sequence[Scheduler]) -> Workload:
     """Return jobs of which throttles of arrays are not counted as not used, if all heed them."""
     from hpcgym.naming import ARRAY
     from hpcgym.workload.io.sacct_fields import UNUSED_THROTTLE
@@ -31,7 +40,7 @@ def heeded(workload: Workload, schedulers: Sequence[Scheduler]) -> Workload:
     return replace(workload, cleaning=left)
 
 
-def allowed(workload: Workload, schedulers: Sequence[Scheduler], drop: bool) -> Workload:
+def _allowed(workload: Workload, schedulers: Sequence[Scheduler], drop: bool) -> Workload:
     """Return the jobs that each quota lets run by itself: all, unless others are to be dropped."""
     from hpcgym.simulation.quotas import check_within, within_quotas
 

@@ -266,12 +266,13 @@ def _on_stage(
     slices = [part.workload_of(episode) for episode in chosen]
     always = limited.references(limits, slices)
     lineup, row_of = with_references(policies, stage.rules, limits, always)
-    orders = [one.usage_orders for one in lineup.values() if isinstance(one, Scheduler)]
+    known = [one for one in lineup.values() if isinstance(one, Scheduler)]
+    orders = [one.usage_orders for one in known]
     check_fair_share(stage.rules.get("fair_share"), stage.counts_usage or any(map(any, orders)))
     if stage.counts_usage:
         warn_of_weights([whole], Scheduler().but(**stage.rules), stage.features)
-    warn_of_schedulers(whole, [one for one in lineup.values() if isinstance(one, Scheduler)])
-    warn_of_unused(slices, [one for one in lineup.values() if isinstance(one, Scheduler)], machine)
+    warn_of_schedulers(whole, known)
+    warn_of_unused(slices, known, machine)
     limited.check_rows(lineup, limits, slices)
     lineup |= _by_chance(stage, len(part.workload), seed)
     rows = [*lineup, *([STATIC] if training else [])]
