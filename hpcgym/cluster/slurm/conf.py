@@ -71,7 +71,7 @@ def read_slurm_conf(path: str | os.PathLike[str]) -> SlurmConf:
 
     Warns
     -----
-    HpcgymWarning : settings that are none, and nearly one.
+    HpcgymWarning : unknown settings whose names are close to a known one.
     """
     settings = settings_of(Path(path))
     general = {s.name.casefold(): s.value for s in settings if not s.others}

@@ -86,7 +86,7 @@ def read_qos(path: str | os.PathLike[str]) -> list[Qos]:
 
     Warns
     -----
-    HpcgymWarning : columns that are none, and nearly one.
+    HpcgymWarning : unknown columns whose names are close to a known one.
     """
     lines = text_of(path, _MOST, "a table of QOS").splitlines()
     header = lines[0].split("|") if lines else []

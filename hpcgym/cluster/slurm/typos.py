@@ -1,4 +1,4 @@
-"""Names in files of Slurm that are none, and nearly one: probably typing errors."""
+"""Unknown names in files of Slurm that are close to a known one: probably typing errors."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _PARAMETERS = (
 
 
 def meant(name: str, known: Iterable[str]) -> str:
-    """Return which of some names is meant by one that is none of them; "" if none comes near."""
+    """Return the known name closest to an unknown one; "" if it is known, or none is close."""
     names = {one.casefold(): one for one in known}
     if name.casefold() in names:
         return ""
