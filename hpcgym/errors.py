@@ -42,6 +42,10 @@ class WorkloadWarning(HpcgymWarning):
     """A workload that can be simulated, but perhaps not as it was meant."""
 
 
+class RuleWarning(WorkloadWarning):
+    """A rule that means nothing to the jobs of a workload, or not to all of them."""
+
+
 class CompilationWarning(HpcgymWarning):
     """Compiled code that cannot be kept: results are the same, but each process compiles."""
 

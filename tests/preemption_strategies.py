@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from hpcgym.workload.model import Workload
 
 Slow = tuple[list[Any], set[tuple[Any, Any]], str, dict[Any, int]]
+CLOSE = st.sampled_from([0, 1, 2, 4])  # shares, as of :func:`crowded`
 #: Who may stop whom: chains and others, of three queues.
 WHO = ("1>2", "2>1", "1>2>3", "3>1;2>1", "2>1;2>3", "1>2;2>3", "3>2")
 

@@ -225,7 +225,9 @@ def _simulate(
     found = []
     loaded = [
         one.reading.load(
-            workload, None if one.sharing is None else one.sharing.with_codes, chosen.values()
+            workload,
+            schedulers=chosen.values(),
+            change=None if one.sharing is None else one.sharing.with_codes,
         )
         for one in settings
     ]

@@ -204,7 +204,7 @@ def evaluate(
     machine = reading.machine
     given = rules.given() | options.given(allocation=reading.allocation)
     kept: dict[str, Any] = {r: given[r] for r in ("quota", "dependencies") if r in given}
-    source = reading.load_for(workload, [options.rules("easy", kept)])
+    source = reading.load(workload, schedulers=[options.rules("easy", kept)])
     if protocol.is_prequential():
         others = {
             "--env": env, "--share": share, "--shutdown": shutdown, "--speedups": speedups,

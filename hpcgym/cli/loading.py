@@ -195,18 +195,30 @@ class MachineReading(PoolReading):
             machine = str(Path(machine).resolve())
         return source, machine
 
-    def load_for(self, source: str, schedulers: Iterable[Scheduler]) -> Workload:
-        """Return the workload that a command is about, for the schedulers of its rows.
+    def load(
+        self,
+        source: str,
+        *,
+        schedulers: Iterable[Scheduler] = (),
+        change: Callable[[Workload], Workload] | None = None,
+    ) -> Workload:
+        """Return the workload that a command is about, or the part of it.
 
-        What they heed is not told as ignored, and what their quotas never let run is refused, or
-        dropped with ``--unfit drop``.
+        ``schedulers`` are those that it is for: what they heed is not told as ignored, and what
+        their quotas never let run is refused, or dropped with ``--unfit drop``. ``change`` is
+        applied to the whole of it, before a part is taken.
         """
         from hpcgym.progress import working
 
         chosen = tuple(schedulers)
         with working(f"reading {source}"):
             workload = self._read(source, follows=follow(chosen))
+            workload = self._part(workload if change is None else change(workload))
         return for_schedulers(workload, chosen, self.unfit == "drop")
+
+    def _part(self, workload: Workload) -> Workload:
+        """Return the part that was asked for: all of it."""
+        return workload
 
     def _read(self, source: str, **where: Any) -> Workload:
         if self.unfit not in ("raise", "drop"):
@@ -274,20 +286,7 @@ class PeriodReading(MachineReading):
         ),
     ] = None
 
-    def load(
-        self,
-        source: str,
-        change: Callable[[Workload], Workload] | None = None,
-        schedulers: Iterable[Scheduler] = (),
-    ) -> Workload:
-        """Return the workload that a command is about, or the part of it.
-
-        ``change`` is applied to the whole of it, before a period is taken. ``schedulers`` are those
-        that it is for: what they heed is not told as ignored, and what their quotas never let run
-        is refused, or dropped with ``--unfit drop``.
-        """
-        from hpcgym.progress import working
-
+    def _read(self, source: str, **where: Any) -> Workload:
         if self.week is not None and self.month is not None:
             raise typer.BadParameter(
                 "a week or a month, not both", param_hint="'--week' / '--month'"
@@ -298,17 +297,16 @@ class PeriodReading(MachineReading):
             raise typer.BadParameter(
                 "an extract, a week or a month", param_hint="'--from' / '--week' / '--month'"
             )
-        chosen = tuple(schedulers)
-        with working(f"reading {source}"):
-            workload = self._read(source, follows=follow(chosen))
-            if change is not None:
-                workload = change(workload)
-            for label, number in (("week", self.week), ("month", self.month)):
-                if number is not None:
-                    workload = _period(workload, label, number)
-            if self.begin is not None:
-                workload = _of_whole(workload.extract(self.begin, self.end), workload)
-        return for_schedulers(workload, chosen, self.unfit == "drop")
+        return super()._read(source, **where)
+
+    def _part(self, workload: Workload) -> Workload:
+        """Return the week, the month or the extract that was asked for; all without one."""
+        for label, number in (("week", self.week), ("month", self.month)):
+            if number is not None:
+                workload = _period(workload, label, number)
+        if self.begin is not None:
+            workload = _of_whole(workload.extract(self.begin, self.end), workload)
+        return workload
 
 
 def _period(workload: Workload, label: str, number: int) -> Workload:

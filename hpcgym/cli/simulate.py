@@ -142,7 +142,8 @@ def simulated(
     asked = under.read(machine)
     sharing = shared.read(machine, limited=asked is not None)
     coscheduling.check(sharing, {scheduler: chosen}, shared_rules)
-    jobs = reading.load(workload, None if sharing is None else sharing.with_codes, [chosen])
+    change = None if sharing is None else sharing.with_codes
+    jobs = reading.load(workload, schedulers=[chosen], change=change)
     grid = signal.read(jobs, machine)
     kept = limits.following(asked, grid, machine)
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from hpcgym.engine import state
 from hpcgym.engine.passes.dependencies import COMING, SCALARS, Dependencies
-from hpcgym.errors import HpcgymError, WorkloadError, WorkloadWarning, warn_caller
+from hpcgym.errors import HpcgymError, RuleWarning, WorkloadError, warn_caller
 from hpcgym.schedule.lost_runs import of_jobs
 from hpcgym.scheduler.policies.index import parse_policy
 from hpcgym.simulation.prepare import rankings
@@ -40,7 +40,7 @@ def make_dependencies(workload: Workload, scheduler: Scheduler) -> Dependencies:
 
     Warns
     -----
-    WorkloadWarning : jobs that follow jobs that are not there, or no jobs that follow others.
+    RuleWarning : jobs that follow jobs that are not there, or no jobs that follow others.
     """
     n = len(workload)
     if not scheduler.moves_submissions:
@@ -101,7 +101,7 @@ def links_of(slices: Sequence[Workload], scheduler: Scheduler) -> Links:
 
     Warns
     -----
-    WorkloadWarning : as :func:`make_dependencies`.
+    RuleWarning : as :func:`make_dependencies`.
     """
     none = np.zeros(0, np.int64)
     if not scheduler.moves_submissions:
@@ -224,19 +224,17 @@ def _following(slices: Sequence[Workload]) -> list[Following]:
     if number := sum(int(np.count_nonzero(one)) for one in odd):
         who = "1 job has" if number == 1 else f"{number:,} jobs have"
         warn_caller(
-            f"{name}: {who} a think time below {MISSING}: it is taken for unknown", WorkloadWarning
+            f"{name}: {who} a think time below {MISSING}: it is taken for unknown", RuleWarning
         )
     if number := sum(int(np.count_nonzero(following.missing)) for following in made):
         who = "1 job follows" if number == 1 else f"{number:,} jobs follow"
         warn_caller(
             f"{name}: {who} jobs that are not there. A job is submitted when the log"
             " says if none of those that it follows is there",
-            WorkloadWarning,
+            RuleWarning,
         )
     elif not any(len(following.job) for following in made):
-        warn_caller(
-            f"{name}: no job follows another: the log has no preceding_job", WorkloadWarning
-        )
+        warn_caller(f"{name}: no job follows another: the log has no preceding_job", RuleWarning)
     for one, following in pairs:
         never = _never(following, len(one))
         if len(never):

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hpcgym.engine.answers import shares as engine
-from hpcgym.errors import HpcgymWarning, WorkloadWarning, warn_caller
+from hpcgym.errors import RuleWarning, warn_caller
 from hpcgym.scheduler.policies.fair_share import BY_GROUP, FairShare
 from hpcgym.scheduler.policies.features import USER_FEATURES
 from hpcgym.simulation.fair_share import usage_order
-from hpcgym.simulation.restricted import UNUSED
 from hpcgym.simulation.warm_start import past_jobs
 from hpcgym.workload.model import MISSING
 
@@ -27,8 +26,7 @@ if TYPE_CHECKING:
 def told_already() -> Iterator[None]:
     """Silence these warnings while parts of a workload are simulated: they were given for all."""
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "fair share: ", HpcgymWarning)
-        warnings.filterwarnings("ignore", f".*: ({UNUSED})", WorkloadWarning)
+        warnings.simplefilter("ignore", RuleWarning)
         yield
 
 
@@ -65,8 +63,8 @@ def warn_of_shares(parts: Sequence[Workload], fair: Any, mixed: bool) -> None:
 
     Warns
     -----
-    WorkloadWarning : no job tells its user, or a user or account with a share has no job.
-    HpcgymWarning : a damping that changes nothing.
+    RuleWarning : no job tells its user, a user or account with a share has no job, or a damping
+        changes nothing.
     """
     rules = fair or FairShare()
     every = [one for part in parts for one in (past_jobs(part)[0], part) if one is not None]
@@ -77,7 +75,7 @@ def warn_of_shares(parts: Sequence[Workload], fair: Any, mixed: bool) -> None:
         warn_caller(
             f"fair share: damping={rules.damping:g} changes nothing here; damping matters only"
             " where fairshare is a weighed feature, beside others",
-            HpcgymWarning,
+            RuleWarning,
         )
     if not len(user):
         return
@@ -85,17 +83,17 @@ def warn_of_shares(parts: Sequence[Workload], fair: Any, mixed: bool) -> None:
     for name, column in {"user_id": user, **({"group_id": group} if by_group else {})}.items():
         if (column == MISSING).all():
             text = f"fair share: no job tells its {name}, so that all count as those of one"
-            warn_caller(text, WorkloadWarning)
+            warn_caller(text, RuleWarning)
     there = {*map(str, np.unique(user)), *(f"{BY_GROUP}:{number}" for number in np.unique(group))}
     named = [str(name) for name in rules.users]
     if by_group:
         named += [name for name in rules.shares if isinstance(name, str)]
     if named and there.isdisjoint(named):
         text = f"fair share: none of those that it names has a job: {', '.join(named)}"
-        warn_caller(text, WorkloadWarning)
+        warn_caller(text, RuleWarning)
     elif idle := _without_jobs(rules, there):
         text = f"fair share: shares are given of whom nobody has a job: {', '.join(idle)}"
-        warn_caller(text, WorkloadWarning)
+        warn_caller(text, RuleWarning)
 
 
 def _without_jobs(rules: FairShare, there: set[str]) -> list[str]:

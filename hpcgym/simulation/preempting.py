@@ -23,7 +23,7 @@ from hpcgym.engine.passes.preempting_rows import PreemptingRows
 from hpcgym.engine.passes.requeueing import LOST
 from hpcgym.engine.passes.suspending import SUSPENDED
 from hpcgym.engine.state import FOREVER
-from hpcgym.errors import WorkloadWarning, warn_caller
+from hpcgym.errors import RuleWarning, warn_caller
 from hpcgym.schedule.lost_runs import lost_runs, pieces_of
 from hpcgym.simulation.quotas import called_together
 
@@ -48,7 +48,7 @@ def preempting(
 
     Warns
     -----
-    WorkloadWarning : no job may stop another, or none is called so.
+    RuleWarning : no job may stop another, or none is called so.
     """
     rows = preempting_rows([workload], scheduler, cluster, 1, len(workload))
     assert rows is not None
@@ -70,7 +70,7 @@ def preempting_rows(
 
     Warns
     -----
-    WorkloadWarning : no job of any slice may stop another, or none is called so.
+    RuleWarning : no job of any slice may stop another, or none is called so.
     """
     rule = scheduler.preempts
     if rule is None:
@@ -104,20 +104,20 @@ def warn_of_absent(slices: Sequence[Workload], rule: Preemption) -> list[NDArray
 
     Warns
     -----
-    WorkloadWarning : no job of any slice may stop another, or names are of no job.
+    RuleWarning : no job of any slice may stop another, or names are of no job.
     """
     groups = [rule.groups(one) for one in slices]
     name, may = called_together(slices), rule.may
     rows = [np.bincount(group[group >= 0], minlength=len(may)) > 0 for group in groups]
     there: NDArray[np.bool_] = np.array(rows)
     if not (may & there[:, :, np.newaxis] & there[:, np.newaxis, :]).any():
-        warn_caller(f"{name}: preemption {rule}: no job may stop another", WorkloadWarning)
+        warn_caller(f"{name}: preemption {rule}: no job may stop another", RuleWarning)
         return groups
     present = np.flatnonzero(np.count_nonzero(there, axis=0)).tolist()
     absent = [called for place, called in enumerate(rule.levels) if place not in present]
     if absent:
         text = f"{name}: preemption {rule}: there is no job of {', '.join(absent)}"
-        warn_caller(text, WorkloadWarning)
+        warn_caller(text, RuleWarning)
     return groups
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.engine.passes.quotas import SCALARS, Quotas
-from hpcgym.errors import WorkloadError, WorkloadWarning, warn_caller
+from hpcgym.errors import RuleWarning, WorkloadError, warn_caller
 from hpcgym.naming import so_many
 from hpcgym.workload.warm_start import decided
 
@@ -133,7 +133,7 @@ def warn_of_none(
 
     Warns
     -----
-    WorkloadWarning : there are such.
+    RuleWarning : there are such.
     """
     of_none = [
         str(quota)
@@ -142,7 +142,7 @@ def warn_of_none(
     ]
     if of_none:
         name = called_together(slices)
-        warn_caller(f"{name}: quotas of no job: {'; '.join(of_none)}", WorkloadWarning)
+        warn_caller(f"{name}: quotas of no job: {'; '.join(of_none)}", RuleWarning)
 
 
 def called_together(slices: Sequence[Workload]) -> str:

@@ -88,14 +88,6 @@ def _check_planned(workload: Workload, scheduler: Scheduler, on_nodes: bool) -> 
         )
 
 
-#: How the warnings of :func:`warn_of_unused` go on behind the name of a workload.
-UNUSED = (
-    "quotas of no job|no window is between|preemption .*(no job may stop|there is no job of)"
-    "|(1 job|[0-9,]+ jobs) follows? jobs that are not there|no job follows another"
-    "|(1 job|[0-9,]+ jobs) ha(s|ve) a think time below"
-)
-
-
 def warn_of_unused(
     slices: Sequence[Workload], schedulers: Sequence[Scheduler], cluster: Cluster
 ) -> None:
@@ -103,7 +95,7 @@ def warn_of_unused(
 
     Warns
     -----
-    WorkloadWarning : quotas that are of no job, windows that none meets, preemption of nobody, jobs
+    RuleWarning : quotas that are of no job, windows that none meets, preemption of nobody, jobs
         that follow jobs that are not there.
     """
     for quotas in {one.quotas: None for one in schedulers if one.quotas}:
@@ -150,7 +142,7 @@ def restricted(
 
     Warns
     -----
-    WorkloadWarning : quotas that are of no job, windows before the first job or after the last,
+    RuleWarning : quotas that are of no job, windows before the first job or after the last,
         jobs that follow jobs that are not there.
     """
     machine: Any = () if nodes is None else nodes
@@ -190,7 +182,7 @@ def restricted_rows(
 
     Warns
     -----
-    WorkloadWarning : quotas that are of no job of any slice, windows that none meets, jobs that
+    RuleWarning : quotas that are of no job of any slice, windows that none meets, jobs that
         follow jobs that are not there.
     """
     if not scheduler.plans:

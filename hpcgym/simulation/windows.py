@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from hpcgym.cluster.partitions import nodes_of_text
 from hpcgym.engine.passes.windows import SCALARS, Windows
-from hpcgym.errors import HpcgymError, WorkloadWarning, warn_caller
+from hpcgym.errors import HpcgymError, RuleWarning, warn_caller
 from hpcgym.simulation.quotas import called_together
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def warn_of_unmet(slices: Sequence[Workload], windows: Sequence[Windows]) -> Non
 
     Warns
     -----
-    WorkloadWarning : all are before the first submission, or after the latest and its request.
+    RuleWarning : all are before the first submission, or after the latest and its request.
     """
     pairs = [(one, other) for one, other in zip(slices, windows, strict=True) if len(one)]
     if not any(len(of.end) for _, of in pairs):
@@ -118,7 +118,7 @@ def warn_of_unmet(slices: Sequence[Workload], windows: Sequence[Windows]) -> Non
     warn_caller(
         f"{called_together(slices)}: no window is between the first submission ({first} s) and"
         f" {last} s, when the last job may have ended: no job meets one",
-        WorkloadWarning,
+        RuleWarning,
     )
 
 

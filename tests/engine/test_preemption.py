@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from node_oracle import simulate_nodes_slowly
 from node_strategies import node_cases, partitioned_cases, slow_jobs_and_nodes
 from oracle import jobs_of, simulate_slowly
-from preemption_strategies import crowded, preemptions
+from preemption_strategies import CLOSE, crowded, preemptions
 from quota_strategies import fitted, quotas, with_queues
 from share_strategies import BUSY_W, accounts
 from share_strategies import cases as cases_by_usage
@@ -37,7 +37,6 @@ from hpcgym.workload.model import Workload
 
 pytestmark = pytest.mark.compiled
 
-CLOSE = st.sampled_from([0, 1, 2, 4])
 QUEUES = st.lists(st.integers(1, 4), min_size=2, max_size=6)
 
 

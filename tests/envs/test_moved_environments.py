@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from node_driving import places
 from node_oracle import node_jobs_of, simulate_nodes_slowly
 from oracle import jobs_of, simulate_slowly
+from restrictions import DRAWN
 from strategies import WEIGHTS, workloads
 from submission_strategies import chains
 from test_restricted_environments import SEEDS, chosen_by, scores, windows_of
@@ -26,14 +27,7 @@ from hpcgym.envs.queue_ordering import QueueOrdering
 from hpcgym.errors import HpcgymError
 from hpcgym.workload.model import Workload
 
-pytestmark = [
-    pytest.mark.compiled,
-    pytest.mark.filterwarnings("ignore:.*quotas of no job"),
-    pytest.mark.filterwarnings("ignore:.*no window is between"),
-    pytest.mark.filterwarnings("ignore:.*no job follows another"),
-    pytest.mark.filterwarnings("ignore:.*jobs? follows? jobs that are not there"),
-    pytest.mark.filterwarnings("ignore:.*EASY's reservation is of nodes by name"),
-]
+pytestmark = DRAWN
 RULES = st.fixed_dictionaries(
     {
         "backfill": st.sampled_from(["easy", "none"]),

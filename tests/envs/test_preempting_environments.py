@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from node_driving import places
 from node_oracle import node_jobs_of, simulate_nodes_slowly
 from oracle import jobs_of, simulate_slowly
-from preemption_strategies import crowded, preemptions
+from preemption_strategies import CLOSE, crowded, preemptions
 from quota_strategies import quotas, with_queues
+from restrictions import DRAWN
 from strategies import WEIGHTS, workloads
 from test_restricted_environments import RULES, SEEDS, chosen_by, scores, windows_of
 
@@ -27,15 +28,7 @@ from hpcgym.envs.queue_ordering import QueueOrdering
 from hpcgym.errors import HpcgymError
 from hpcgym.workload.model import Workload
 
-pytestmark = [
-    pytest.mark.compiled,
-    pytest.mark.filterwarnings("ignore:.*no job may stop another"),
-    pytest.mark.filterwarnings("ignore:.*there is no job of"),
-    pytest.mark.filterwarnings("ignore:.*quotas of no job"),
-    pytest.mark.filterwarnings("ignore:.*no window is between"),
-    pytest.mark.filterwarnings("ignore:.*EASY's reservation is of nodes by name"),
-]
-CLOSE = st.sampled_from([0, 1, 2, 4])
+pytestmark = DRAWN
 QUEUES = st.lists(st.integers(1, 4), min_size=2, max_size=6)
 INTERVALS = st.sampled_from(["pass", "hour", 3, "episode"])
 MODES = ("requeue", "cancel", "suspend")

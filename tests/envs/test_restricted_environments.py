@@ -18,6 +18,7 @@ from node_driving import EURORA, places
 from node_oracle import node_jobs_of, simulate_nodes_slowly
 from oracle import jobs_of, simulate_slowly
 from quota_strategies import shared_quotas, with_queues
+from restrictions import DRAWN
 from strategies import POLICY, WEIGHTS, workloads
 
 import hpcgym
@@ -28,12 +29,7 @@ from hpcgym.envs.mixed_policy import MixedPolicy
 from hpcgym.errors import HpcgymError, WorkloadError, WorkloadWarning
 from hpcgym.workload.model import Workload
 
-pytestmark = [
-    pytest.mark.compiled,
-    pytest.mark.filterwarnings("ignore:.*quotas of no job"),
-    pytest.mark.filterwarnings("ignore:.*no window is between"),
-    pytest.mark.filterwarnings("ignore:.*EASY's reservation is of nodes by name"),
-]
+pytestmark = DRAWN
 SEEDS = st.integers(0, 2**16)
 RULES = st.fixed_dictionaries(
     {

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from node_oracle import node_jobs_of, simulate_nodes_slowly
 from node_strategies import machines, node_schedulers, workloads_for
 from oracle import jobs_of, simulate_slowly
-from preemption_strategies import crowded, preemptions
+from preemption_strategies import CLOSE, crowded, preemptions
 from quota_strategies import fitted, shared_quotas, with_queues
+from restrictions import DRAWN
 from strategies import NOT_IN_BATCHES, schedulers, workloads
 from submission_strategies import chains
 from submission_strategies import fitted as fitted_to_chains
@@ -29,16 +30,7 @@ from hpcgym.sweep import BatchSimulator
 from hpcgym.sweep.batch import METRICS
 from hpcgym.workload.model import Workload
 
-pytestmark = [
-    pytest.mark.compiled,
-    pytest.mark.filterwarnings("ignore:.*quotas of no job"),
-    pytest.mark.filterwarnings("ignore:.*no job follows another"),
-    pytest.mark.filterwarnings("ignore:.*jobs? follows? jobs that are not there"),
-    pytest.mark.filterwarnings("ignore:.*no job may stop another"),
-    pytest.mark.filterwarnings("ignore:.*there is no job of"),
-    pytest.mark.filterwarnings("ignore:.*no window is between"),
-    pytest.mark.filterwarnings("ignore:.*EASY's reservation is of nodes by name"),
-]
+pytestmark = DRAWN
 ENGINE = settings(deadline=None, suppress_health_check=list(HealthCheck), max_examples=150)
 NAMES = list(METRICS)
 PLAIN = st.sampled_from([0, 0, 0, 1, -1, 3, 0.5])
@@ -48,7 +40,6 @@ VECTORS = st.lists(
     max_size=3,
 ).map(lambda vectors: [v if v[2] >= 0 or any((*v[:2], *v[3:])) else (0, 0, 1, 0, 0, 0)
                        for v in vectors])  # fmt: skip
-CLOSE = st.sampled_from([0, 1, 2, 4])
 
 
 def known(rules: dict[str, Any]) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from node_oracle import node_jobs_of, simulate_nodes_slowly
 from node_strategies import machines, node_schedulers, workloads_for
 from oracle import jobs_of, simulate_slowly
 from quota_strategies import fitted, shared_quotas, with_queues
+from restrictions import DRAWN
 from strategies import NOT_IN_BATCHES, WEIGHTS, schedulers, workloads
 from worth import worth
 
@@ -27,12 +28,7 @@ from hpcgym.sweep import BatchSimulator
 from hpcgym.sweep.batch import METRICS
 from hpcgym.workload.model import Workload
 
-pytestmark = [
-    pytest.mark.compiled,
-    pytest.mark.filterwarnings("ignore:.*quotas of no job"),
-    pytest.mark.filterwarnings("ignore:.*no window is between"),
-    pytest.mark.filterwarnings("ignore:.*EASY's reservation is of nodes by name"),
-]
+pytestmark = DRAWN
 VECTORS = st.lists(st.tuples(*[WEIGHTS] * 6).filter(any), min_size=1, max_size=3)
 #: Times one after the other.
 TIMES = st.lists(st.tuples(st.integers(0, 3000), st.integers(1, 3000)), max_size=3).map(
