@@ -22,6 +22,7 @@ from hpcgym.progress import counting
 
 if TYPE_CHECKING:
     from hpcgym.evaluation import Leaderboard
+    from hpcgym.scheduler.rules import Scheduler
     from hpcgym.workload import Workload
 
 
@@ -165,8 +166,8 @@ def evaluate(
         str | None,
         typer.Option(
             metavar="slice|class|user",
-            help="A row for each, such as each week with --episodes weeks. Classes of jobs are"
-            " short, below 10 minutes, medium, below 2 hours, and long.",
+            help="A row for each, such as each week with --episodes weeks. Classes of jobs by run"
+            " time are short, below 10 minutes, medium, below 2 hours, and long.",
             show_default="one row for each policy",
             rich_help_panel="Output",
         ),
@@ -203,9 +204,10 @@ def evaluate(
         look_here()
     machine = reading.machine
     given = rules.given() | options.given(allocation=reading.allocation)
-    kept: dict[str, Any] = {r: given[r] for r in ("quota", "dependencies") if r in given}
-    source = reading.load(workload, schedulers=[options.rules("easy", kept)])
-    if protocol.is_prequential():
+    one_pass, environment = protocol.is_prequential(), _env(env)
+    schedulers = _schedulers(policies or [], given, environment, one_pass, seed)
+    source = reading.load(workload, schedulers=schedulers)
+    if one_pass:
         others = {
             "--env": env, "--share": share, "--shutdown": shutdown, "--speedups": speedups,
             "--number": slices.number, **slices.changed(),
@@ -217,7 +219,6 @@ def evaluate(
         text = _of_one_pass(format)
         prequential.run(policies or [], source, machine, protocol, shared, others, given, text)
         return
-    environment = _env(env)
     of_environment = limits.of_environment(environment, share, shutdown)
     of_environment |= options.given(speedups=speedups)
     ranked = {"metric": metric, "reference": reference, "by": by}
@@ -237,6 +238,18 @@ def evaluate(
     paper.write(partial(save_figures, source, board))  # what it refuses takes no table away
     if (board.table["failed"] == board.table["slices"]).any():
         raise typer.Exit(1)
+
+
+def _schedulers(
+    policies: list[str], given: dict[str, Any], env: str | None, one_pass: bool, seed: int
+) -> list[Scheduler]:
+    """Return the schedulers for which the jobs must be fit, learners' or those of slices."""
+    from hpcgym.evaluation.kept import schedulers_of
+    from hpcgym.evaluation.online import find_learner
+
+    if one_pass:
+        return schedulers_of(policies, given, find=partial(find_learner, seed=seed))
+    return schedulers_of(policies, given, env)
 
 
 def _settings(slices: Slices, seed: int, budget: int) -> dict[str, Any]:

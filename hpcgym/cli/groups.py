@@ -31,9 +31,10 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-#: Marks an option whose values may have commas: they separate values only where all are names.
+#: Marks an option whose values may have commas: they separate values only where all are names, or
+#: ``module:name`` of the user's own.
 OWN_COMMAS = "own commas"
-_NAME = re.compile(r"[A-Za-z][\w+-]*")
+_NAME = re.compile(r"[A-Za-z][\w+-]*|[^\W\d][\w.]*:[^\W\d][\w.]*")
 
 
 @dataclass(frozen=True)
@@ -170,8 +171,17 @@ def _values(name: str, texts: Sequence[str], hint: Any) -> list[Any]:
 
 def _parts(text: str, own_commas: bool) -> list[str]:
     """Return the values that are joined by commas in one text."""
-    parts = [part.strip() for part in text.split(",")]
-    return parts if not own_commas or all(map(_NAME.fullmatch, parts)) else [text]
+    return names_in(text) or [text] if own_commas else _split(text)
+
+
+def names_in(text: str) -> list[str]:
+    """Return the names that are joined by commas in one text; nothing if one is none."""
+    parts = _split(text)
+    return parts if all(map(_NAME.fullmatch, parts)) else []
+
+
+def _split(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",")]
 
 
 def _shown_options(group: _Group) -> Iterator[Parameter]:

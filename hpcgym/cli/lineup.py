@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from inspect import isfunction
 from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -196,9 +197,16 @@ def _check_differ(schedulers: Mapping[str, Scheduler]) -> None:
     """Raise if two rows would be the same."""
     rows: dict[str, str] = {}
     for row, scheduler in schedulers.items():
-        first = rows.setdefault(repr(scheduler.describe()), row)
+        first = rows.setdefault(repr((scheduler.describe(), _own_code(scheduler))), row)
         if first != row:
             raise HpcgymError(
                 f"{first} and {row} come to the same rules: name other schedulers by --scheduler,"
                 " or leave rules out"
             )
+
+
+def _own_code(scheduler: Scheduler) -> list[tuple[str, str]]:
+    """Return where the code of a scheduler's own rules is: two modules may have one name."""
+    rules = (scheduler.policy, scheduler.backfill_order, scheduler.dispatcher)
+    own = (rule if isfunction(rule) else type(rule) for rule in rules if callable(rule))
+    return [(one.__module__, one.__qualname__) for one in own]

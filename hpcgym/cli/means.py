@@ -100,9 +100,9 @@ class Asked:
         str | None,
         typer.Option(
             metavar="slice|seed|shuffle|class|user",
-            help="A row for each, such as each week. Classes of jobs are short, below 10 minutes,"
-            ' medium, below 2 hours, and long; classes and users need by = ["class", "user"] in'
-            " the experiment.",
+            help="A row for each, such as each week. Classes of jobs by run time are short, below"
+            " 10 minutes, medium, below 2 hours, and long; classes and users need by ="
+            ' ["class", "user"] in the experiment.',
             show_default="one row for all",
         ),
     ] = None
@@ -215,7 +215,7 @@ def _column(
 
     Only lines over all jobs of their workload may be the best: ``wholes`` of :func:`_wholes`.
     """
-    from hpcgym.report.numbers import shown
+    from hpcgym.report.numbers import shown, shown_p
     from hpcgym.report.tables import best, text_of
 
     name = metric.name
@@ -241,7 +241,7 @@ def _column(
         if asked.paired is not None:
             above = f"{name}_above"
             texts = [text_of(metric, line[above]), _ends(line, above, partial(text_of, metric))]
-            texts += [shown(line[f"{name}_effect"]), shown(line[f"{name}_p"])]
+            texts += [shown(line[f"{name}_effect"]), shown_p(line[f"{name}_p"])]
             cells += [(text, False) for text in texts]
         rows.append(cells)
     return heading, rows
@@ -257,6 +257,8 @@ def _notes(
     lines: list[dict[Hashable, Any]], metrics: list[Metric], first: str, asked: Asked, few: str
 ) -> list[str]:
     """Return what is said below the table; ``few`` as of :class:`Means`."""
+    from hpcgym.schedule.groups import classes_in_words
+
     told = few or "bootstrap intervals"
     improves = any(metric.name == _IMPROVEMENT for metric in metrics)
     notes = [f"makespans improve over those of {first}; {told}"] if improves else []
@@ -268,6 +270,8 @@ def _notes(
             " metric; effect: that mean over their standard deviation; p: permutation test, not"
             " corrected for the number of rows"
         )
+    if asked.by == "class":
+        notes.append(classes_in_words())
     if asked.normalise is not None:
         notes.append(f"ratios to {asked.normalise} on the same jobs: geometric means")
         for metric in metrics:

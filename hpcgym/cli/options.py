@@ -12,7 +12,7 @@ import typer
 
 from hpcgym.cli import completion
 from hpcgym.cli.files import PAGE, PICTURE
-from hpcgym.cli.groups import OWN_COMMAS
+from hpcgym.cli.groups import OWN_COMMAS, names_in
 from hpcgym.errors import HpcgymError
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ PassesOption = Annotated[
 FairShareOption = Annotated[
     str | None,
     typer.Option(
-        metavar="FILE|KEY=VALUE,...",
+        metavar="FILE|KEY=VALUE,...|none",
         help="For policies by usage: half_life_s=604800, damping=1, accounts=group,"
         " formula=fair-tree; or a TOML file with these and the tables shares and accounts.",
         show_default=False,
@@ -168,7 +168,7 @@ class WeighedRules(PredictedRules):
     hold: Annotated[
         str | None,
         typer.Option(
-            metavar="SHARE|KEY=VALUE,...",
+            metavar="SHARE|KEY=VALUE,...|none",
             help="Long jobs start only if up to this share of the machine stays free behind them:"
             " share=0.1, from_s=3600, factor=64, erode_s=14400, by=requested|policy_estimate|both.",
             show_default=False,
@@ -197,7 +197,7 @@ class _AllRules(WeighedRules):
     quota: Annotated[
         str | None,
         typer.Option(
-            metavar="user:jobs=10|...|FILE",
+            metavar="user:jobs=10|...|FILE|none",
             help="How many jobs or processors may run at once: of each user, group, queue,"
             " partition or array (user:jobs=10), of one of them (queue=normal:processors=512), of"
             " each user of one (queue=normal/user:jobs=10+processors=64), or of all (all:jobs=100)."
@@ -210,7 +210,7 @@ class _AllRules(WeighedRules):
     maintenance: Annotated[
         str | None,
         typer.Option(
-            metavar="BEGIN/END|...|FILE",
+            metavar="BEGIN/END|...|FILE|none",
             help="When the machine is closed to jobs, as is known from the beginning: dates or"
             " seconds of the log (2026-03-01T08:00/2026-03-02T08:00). Add :processors=32 or"
             " :nodes=gpu,0-3 to close a part of it. Put ';' between several. Or a file like that of"
@@ -222,7 +222,7 @@ class _AllRules(WeighedRules):
     preemption: Annotated[
         str | None,
         typer.Option(
-            metavar="partition:interactive>batch|...|FILE",
+            metavar="partition:interactive>batch|...|FILE|none",
             help="Which jobs may stop others to start at once: those of a partition, a queue or QOS"
             " (qos:high>low), a user or a group. Put ';' between several. Stopped jobs wait again"
             " and run from the beginning; add ',cancel', and they do not run again, or ',suspend',"
@@ -364,6 +364,9 @@ def rules(name: str, overrides: Mapping[str, Any]) -> Scheduler:
     from hpcgym.scheduler.rules import OF_THE_QUEUE, POWER
     from hpcgym.simulation.run import scheduler_of
 
+    policy = overrides.get("policy")
+    if isinstance(policy, str) and len(names_in(policy)) > 1:
+        raise HpcgymError(f"{policy} are several policies: hpcgym compare --policy {policy}")
     overrides = with_own_rules(overrides)
     own = is_own_dispatcher(name)
     if own or name in DISPATCHERS:

@@ -271,7 +271,8 @@ def with_references(
     for name, policy in {**dict(zip(names, names, strict=True)), **policies}.items():
         row, one = name, policy
         if not isinstance(policy, Scheduler) and not acts(policy):
-            one, usual = (without_idle_shares(_ruled(policy, some, limits)) for some in (rules, {}))
+            found = (named_scheduler(policy, some, limits) for some in (rules, {}))
+            one, usual = map(without_idle_shares, found)
             row = labelled(name, usual, one) if name == policy else name
         row_of[name] = row
         if row in lineup:
@@ -294,7 +295,9 @@ def _references(rules: Mapping[str, Any]) -> tuple[str, ...]:
     return names
 
 
-def _ruled(policy: Any, rules: Mapping[str, Any], limits: limited.Limits | None) -> Scheduler:
+def named_scheduler(
+    policy: Any, rules: Mapping[str, Any], limits: limited.Limits | None = None
+) -> Scheduler:
     """Return the scheduler of a name, of weights or of a dispatcher, which keeps limits."""
     of_limits = limited.ruled(policy) if isinstance(policy, str) else None
     if of_limits is not None:

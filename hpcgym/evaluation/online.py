@@ -87,7 +87,8 @@ def prequential(
     resamples : of the intervals.
     seed : of intervals, of the weight vectors, and of learners that are made here.
     progress : shows how far it is; :func:`hpcgym.progress.counting` does on a terminal.
-    rules : as for :func:`hpcgym.evaluation.evaluate`, of learners and references.
+    rules : as for :func:`hpcgym.evaluation.evaluate`, of learners and references; no
+        ``preemption``.
 
     Raises
     ------
@@ -104,6 +105,12 @@ def prequential(
     check_whole("budget", budget, 1)
     check_whole("resamples", resamples, 1)
     rules = checked_rules(rules)
+    if rules.get("preemption") is not None:
+        raise HpcgymError(
+            f"preemption={rules['preemption']!r} is not built for one pass (prequential): learners"
+            " are told of jobs that have ended, not of runs that others stop; evaluate on slices"
+            " (--protocol slices)"
+        )
     made = partial(find_learner, seed=check_whole("seed", seed, 0))
     chosen = by_name(listed(learners), made, other_scheduler)
     for name, one in chosen.items():

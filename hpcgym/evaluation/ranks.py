@@ -15,6 +15,7 @@ from hpcgym.errors import HpcgymError
 from hpcgym.evaluation.intervals import FEWEST, Floats
 from hpcgym.evaluation.profiles import called
 from hpcgym.report.canvas import BLACK, DARK_GREY, axes_or_new, figure_of, shortened, title
+from hpcgym.report.numbers import shown_p
 from hpcgym.schedule.metrics import MORE, NEITHER, Metric
 
 if TYPE_CHECKING:
@@ -186,7 +187,7 @@ def _scale(axes: Axes, found: Ranks, rows: str) -> None:
         axes.text(rank, 0.18, f"{rank}", ha="center", va="bottom", fontsize=8)
     ends = 1, min(1 + found.difference, k)
     axes.plot(ends, (0.9, 0.9), color=BLACK, linewidth=1.2, marker="|", markersize=5)
-    p = "p < 0.001" if found.p < 0.001 else f"p = {found.p:.2g}"
+    p = "p < 0.001" if found.p < 0.001 else f"p = {shown_p(found.p)}"
     axes.text(1, 1.1, f"CD = {found.difference:.2f}", ha="left", va="bottom", fontsize=8)
     tested = f"{found.slices:,} {rows} \nFriedman's {p} "
     axes.text(_LEFT, 0, tested, ha="right", va="bottom", fontsize=8, color=DARK_GREY)

@@ -142,8 +142,10 @@ def evaluate(
         ``passes``, ``allocation``, ``threshold``, ``fair_share``, ``quota``, ``maintenance``,
         ``preemption`` and ``dependencies`` of environments and of simulated policies, but for
         ``Scheduler`` objects and for what the names of the EASY family stand for. By default those
-        of the environment; without one, the rules of ``SCHEDULERS``. The correction of dispatchers
-        is "next-second" unless it is given here, or the environment has another than "requested".
+        of the environment; without one, the rules of ``SCHEDULERS``. With ``quota=None``
+        there is none, whatever the environment has; so it is with others that may be None. The
+        correction of dispatchers is "next-second" unless it is given here, or the environment has
+        another than "requested".
 
     Schedulers whose estimates learn begin each slice with what a simulation of the whole trace
     under them has learned before it, from the jobs that have ended by then. Policies that act in

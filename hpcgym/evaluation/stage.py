@@ -73,16 +73,16 @@ def restrictions(
     ----------
     rules, env, env_options, policies : as :class:`Stage` takes them.
     """
-    there: list[Any] = [rules, env_options or {}]
+    there: list[Any] = [env_options or {}]
     if env is not None and not isinstance(env, str):
         there.append(getattr(getattr(env, "unwrapped", None), "scheduler_rules", {}))
     there += [getattr(policy, "env_options", None) or {} for policy in policies.values()]
-    found: dict[str, Any] = {}
+    found = {rule: rules[rule] for rule in RESTRICTING if rule in rules}  # None: there is none
     for given in there:
         for rule in RESTRICTING:
             if rule not in found and given.get(rule) is not None:
                 found[rule] = given[rule]
-    return found
+    return {rule: value for rule, value in found.items() if value is not None}
 
 
 def begin_in(env: Any, policy: Any) -> None:
@@ -259,6 +259,9 @@ class Stage:
         }
         given = {**options, **ours}
         given.pop("sampler", None)  # slices are named here, not drawn
+        for rule in RULES:
+            if given.get(rule, rule) is None:  # which not all environments know
+                del given[rule]
         order = Scheduler(**{rule: given[rule] for rule in _BACKFILLING if rule in given})
         if not counts_usage(order, given.get("policy_features") or ()):
             given.pop("fair_share", None)  # it is for others: this environment would refuse it
@@ -312,11 +315,19 @@ def _counts_usage(env: Any) -> bool:
 
 
 def checked_rules(rules: Mapping[str, Any]) -> dict[str, Any]:
-    """Return rules that are given, as names."""
-    given = {rule: value for rule, value in rules.items() if value is not None}
+    """Return rules that are given, as names.
+
+    None is one where it says that there is none, as of a quota; else it is as if nothing was given.
+    """
+    usual = Scheduler()
+    given = {
+        rule: value
+        for rule, value in rules.items()
+        if value is not None or getattr(usual, rule, "") is None
+    }
     for rule in given:
         check_choice("argument", rule, RULES)
-    Scheduler().but(**given)
+    usual.but(**given)
     for rule in ("estimate", "policy_estimate"):
         if not isinstance(given.get(rule, ""), str):
             raise HpcgymError(f"{rule} must be a name here: its run times would be of other slices")

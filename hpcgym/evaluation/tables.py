@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from hpcgym.report.numbers import shown_p
 from hpcgym.report.tables import best, text_of
 from hpcgym.schedule.metrics import LESS, MORE, Metric
 
@@ -76,7 +77,8 @@ def cells_of(board: Leaderboard, metric: Metric) -> list[tuple[str, bool]]:
     """Return the texts of a column, and which are the best of it."""
     values: Sequence[float] = board.table[metric.name].tolist()
     tops = best(metric, values)
-    return [(text_of(metric, value), top) for value, top in zip(values, tops, strict=True)]
+    texts = [shown_p(value) if metric is _P else text_of(metric, value) for value in values]
+    return list(zip(texts, tops, strict=True))
 
 
 def interval_of(metric: Metric, row: Any) -> tuple[str, str] | None:

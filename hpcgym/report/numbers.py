@@ -25,3 +25,12 @@ def shown(value: float) -> str:
     if magnitude < -DIGITS:
         return f"{value:.{DIGITS - 1}e}"
     return f"{value:,.{max(DIGITS - 1 - magnitude, 0)}f}"
+
+
+def shown_p(value: float) -> str:
+    """Return a p-value with three significant digits, without zeros behind them.
+
+    >>> shown_p(0.0123456), shown_p(0.5), shown_p(1.0), shown_p(0.00002)
+    ('0.0123', '0.5', '1', '2e-05')
+    """
+    return "-" if math.isnan(value) else f"{value:.3g}"

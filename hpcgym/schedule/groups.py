@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.errors import check_choice
-from hpcgym.naming import NAMED
+from hpcgym.naming import NAMED, duration
 from hpcgym.schedule.metrics import HAVE, LENGTH_CLASSES, Facts, Metric, in_class, known_metrics
 from hpcgym.workload.names import called, names_of
 
@@ -56,6 +56,18 @@ def metrics_by(
         if (name == "jobs" or not metrics or name in metrics) and HAVE[metric.of](whole)
     ]
     return {name: _of_group(result, jobs, chosen) for name, jobs in _groups(result, by)}
+
+
+def classes_in_words() -> str:
+    """Return what the classes of jobs are.
+
+    >>> classes_in_words()
+    'classes of jobs by run time: short, below 10 min; medium, below 2 h; long, from 2 h on'
+    """
+    *below, last = LENGTH_CLASSES
+    bounds = [f"{name}, below {duration(LENGTH_CLASSES[name][1])}" for name in below]
+    bounds.append(f"{last}, from {duration(LENGTH_CLASSES[last][0])} on")
+    return f"classes of jobs by run time: {'; '.join(bounds)}"
 
 
 def _groups(result: Result, by: str) -> Iterator[tuple[str, NDArray[np.bool_]]]:

@@ -50,6 +50,19 @@ def test_a_function_is_a_policy(here: Path) -> None:
     assert rows["cli_own_rules:smallest"] == rows["saf"]
 
 
+def test_several_are_joined_by_commas(here: Path) -> None:
+    (here / "more_own_rules.py").write_text(CODE)
+    asked = "cli_own_rules:smallest,more_own_rules:smallest,saf"
+    try:
+        rows = _rows(as_json("compare", JOBS, "--policy", asked))
+    finally:
+        sys.modules.pop("more_own_rules", None)
+    assert list(rows) == asked.split(",")
+    assert len({*rows.values()}) == 1
+    said = run("simulate", JOBS, "--policy", asked).stderr
+    assert f"{asked} are several policies: hpcgym compare --policy {asked}" in said
+
+
 def test_a_class_is_a_dispatcher_made_anew_for_each_row(here: Path) -> None:
     own = as_json("simulate", JOBS, "--scheduler", "cli_own_rules:Counting")
     names = ("--scheduler", "fcfs,cli_own_rules:Counting")

@@ -246,7 +246,7 @@ def test_a_board_as_latex() -> None:
         r"policy & mean BSLD & 95 \% interval & median BSLD & wins (\%) & regret (\%) & p \\",
     ]
     assert lines[4].startswith(r"a\_b \& 50\% & \textbf{3.000} & ")
-    assert lines[4].endswith(r" & 0.06250 \\")  # 2 / 2^5
+    assert lines[4].endswith(r" & 0.0625 \\")  # 2 / 2^5
     assert lines[5].startswith("easy & 4.000 & ")
     assert all(" to " in line for line in lines[4:6])
     assert lines[5].endswith(r" & - \\")

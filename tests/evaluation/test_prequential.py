@@ -293,11 +293,18 @@ def test_what_a_learner_does_wrong_names_it(log: Workload) -> None:
         ({"rule": 1}, "unknown argument 'rule'"),
         ({"backfill": "conservative"}, "backfill must be"),
         ({"fair_share": "half_life_s=86400"}, "fair_share"),
+        ({"preemption": "queue:interactive>batch"}, "preemption=.* is not built for one pass"),
     ],
 )
 def test_wrong_arguments(log: Workload, given: Any, message: str) -> None:
     with pytest.raises(HpcgymError, match=message):
         prequential({"me": Saf()}, log, **{"budget": 5, **given})
+
+
+def test_no_preemption_is_nothing_new() -> None:
+    few = load_workload("lublin:jobs=60,processors=8,seed=1")
+    plain, none = (prequential("spf", few, budget=2, **one) for one in ({}, {"preemption": None}))
+    assert plain.table.equals(none.table)
 
 
 def test_an_agent_of_another_environment(log: Workload) -> None:

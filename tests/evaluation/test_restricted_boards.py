@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import sys
 from pathlib import Path
 from typing import Any
 
+import gymnasium
 import numpy as np
 import pytest
 from typer.testing import CliRunner
@@ -116,6 +119,56 @@ def test_an_environment_brings_its_quota_along() -> None:
     assert there.by_slice.filter(like="easy").eq(said.by_slice[easy], axis=0).all().any()
 
 
+class Trained:
+    """Acts as SPF, and was trained under rules of a kind that it brings along."""
+
+    env_id = "hpcgym/MixedPolicy-v0"
+
+    def __init__(self, **rules: Any) -> None:
+        self.env_options = {"interval": "episode", **rules}
+
+    def act(self, observation: Any, info: Any) -> Any:
+        return np.array([0, -1, 0, 0, 0, 0], np.float32)
+
+
+@pytest.mark.parametrize(
+    ("rule", "text"),
+    [
+        ("preemption", "queue:interactive>batch"),
+        ("quota", "user:jobs=2"),
+        ("maintenance", "1/9000000:processors=20"),
+        ("threshold", 1),
+    ],
+)
+def test_none_leaves_out_what_an_agent_was_trained_with(rule: str, text: Any) -> None:
+    given: dict[str, Any] = {"jobs": 60, "n": 4, "budget": 0}
+    log = FITTING if rule == "maintenance" else TRACE
+    trained = evaluate({"mine": Trained(**{rule: text})}, log, **given).by_slice
+    none = {rule: None}
+    freed = evaluate({"mine": Trained(**{rule: text})}, log, **none, **given).by_slice
+    plain = evaluate({"mine": Trained()}, log, **given).by_slice
+    assert (trained["mine"] != plain["mine"]).any()
+    assert freed.equals(plain)
+
+
+def test_none_also_holds_for_who_left_the_machine() -> None:
+    given: dict[str, Any] = {"jobs": 60, "n": 4, "budget": 0, "start": "warm"}
+    mine = {"mine": Trained(quota="user:jobs=2")}
+    freed = evaluate(mine, FITTING, quota=None, **given).by_slice
+    assert freed.equals(evaluate({"mine": Trained()}, FITTING, **given).by_slice)
+
+
+def test_none_does_not_change_an_environment_that_is_made() -> None:
+    env = gymnasium.make("hpcgym/MixedPolicy-v0", workload=FITTING, jobs=60, quota="user:jobs=2")
+    with pytest.raises(HpcgymError, match="has quota='user:jobs=2', and the evaluation None"):
+        evaluate("saf", FITTING, env=env, jobs=60, budget=0, quota=None)
+
+
+def test_none_goes_with_environments_that_do_not_know_the_rule() -> None:
+    given: dict[str, Any] = {"jobs": 60, "n": 2, "budget": 0, "env": "hpcgym/PowerCap-v0"}
+    evaluate("saf", TRACE, preemption=None, quota=None, **given)
+
+
 def test_dispatchers_are_refused() -> None:
     with pytest.raises(HpcgymError, match="quota does not go with the dispatcher prb"):
         evaluate("prb", TRACE, jobs=60, budget=0, quota="user:jobs=2")
@@ -132,6 +185,9 @@ def test_the_command_takes_both() -> None:
     result = CliRunner().invoke(app, [*words[:-1], *stops])
     assert result.exit_code == 0
     assert "saf (preemption queue:interactive>batch)" in result.stdout
+    result = CliRunner().invoke(app, [*words[:-1], "--preemption", "none", "--quota", "none"])
+    assert result.exit_code == 0
+    assert '"saf"' in result.stdout
     result = CliRunner().invoke(app, [*words, "user"])
     assert result.exit_code != 0
     assert "quota 'user' is neither a file nor a quota" in result.stderr
@@ -168,4 +224,53 @@ def test_jobs_that_a_quota_never_lets_run_are_dropped() -> None:
     result = CliRunner().invoke(app, words)
     assert result.exit_code == 1
     assert "--unfit drop drops such jobs" in result.stderr
+    assert CliRunner().invoke(app, [*words, "--unfit", "drop"]).exit_code == 0
+
+
+OWN = """
+from hpcgym import Scheduler
+import numpy as np
+
+few = Scheduler(quota="user:processors=5")
+
+class Trained:
+    env_id = "hpcgym/MixedPolicy-v0"
+    env_options = {"quota": "user:processors=5"}
+
+    def act(self, observation, info):
+        return np.array([0, -1, 0, 0, 0, 0], np.float32)
+"""
+
+
+@pytest.mark.cli
+@pytest.mark.parametrize(
+    "row", ["saf:quota=user:processors=5", "own_quotas:few", "own_quotas:Trained"]
+)
+def test_jobs_that_a_quota_of_one_row_never_lets_run_are_dropped(
+    row: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All rows are of the same jobs."""
+    (tmp_path / "own_quotas.py").write_text(OWN)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    words = ["evaluate", "spf", row, "--workload", "lublin:jobs=300,processors=64,seed=4"]
+    words += ["--jobs", "60", "--budget", "0", "--format", "json"]
+    refused = CliRunner().invoke(app, words)
+    assert refused.exit_code == 1
+    assert "--unfit drop drops such jobs" in refused.stderr
+    done = CliRunner().invoke(app, [*words, "--unfit", "drop"])
+    assert done.exit_code == 0, done.stderr
+    jobs = load_workload("lublin:jobs=300,processors=64,seed=4")
+    small = int((jobs.requested_processors <= 5).sum())
+    (told,) = json.loads(done.stdout)["provenance"]["workloads"]
+    assert told["jobs"] == small < 300
+    sys.modules.pop("own_quotas", None)
+
+
+@pytest.mark.cli
+def test_jobs_of_one_pass_are_fit_for_each_row() -> None:
+    words = ["evaluate", "spf", "saf:quota=user:processors=5", "--protocol", "prequential"]
+    words += ["--workload", "lublin:jobs=60,processors=64,seed=4", "--budget", "2"]
+    refused = CliRunner().invoke(app, words)
+    assert "--unfit drop drops such jobs" in refused.stderr
     assert CliRunner().invoke(app, [*words, "--unfit", "drop"]).exit_code == 0

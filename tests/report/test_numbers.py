@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from hpcgym.report.numbers import shown
+from hpcgym.report.numbers import shown, shown_p
 
 
 @pytest.mark.parametrize(
@@ -29,3 +29,11 @@ from hpcgym.report.numbers import shown
 )
 def test_shown(value, text):
     assert shown(value) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(1.0, "1"), (0.5, "0.5"), (0.012345, "0.0123"), (2e-5, "2e-05"), (float("nan"), "-")],
+)
+def test_p_values_have_three_digits_and_no_zeros_behind_them(value, text):
+    assert shown_p(value) == text

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -120,7 +121,12 @@ def test_by_class_and_by_user_are_printed(folder: Path) -> None:
         assert float(line["mean_wait_s"]) == pytest.approx(mean)
     users = json.loads(table(folder, "--by", "user", *asked, "json").stdout)
     assert {line["user"] for line in users} == set(read_table(folder, "user")["user"])
-    assert "medium" in table(folder, "--by", "class", *asked, "markdown").stdout
+    printed = table(folder, "--by", "class", *asked, "markdown")
+    assert "medium" in printed.stdout
+    told = "classes of jobs by run time: short, below 10 min; medium, below 2 h; long, from 2 h on"
+    assert told in printed.stderr
+    assert told not in table(folder, "--by", "user", *asked, "markdown").stderr
+    assert re.search(r"\| 0\.\d\d? \|$|\| 1 \|$", printed.stdout, re.MULTILINE)  # p
 
 
 def test_figures_call_weeks_weeks(
