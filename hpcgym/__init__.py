@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import os
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -64,7 +65,8 @@ _HOMES = {
     "validate_schedule": "hpcgym.validation.validate",
 }
 
-register()
+if "_HPCGYM_COMPLETE" not in os.environ:  # at TAB no environment is made, and Gymnasium is slow
+    register()
 
 
 def __getattr__(name: str) -> object:

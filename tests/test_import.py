@@ -49,7 +49,7 @@ def test_the_import_alone_loads_nothing_heavy() -> None:
 def test_the_command_line_reads_what_agents_take_and_no_agent() -> None:
     slow = {"numba", "pandas", "scipy", "torch", "stable_baselines3", "hpcgym.agents.search"}
     slow |= {"hpcgym.workload", "hpcgym.scheduler"}  # which TAB would wait for
-    code = f"import sys, hpcgym.cli; print(sorted({slow} & set(sys.modules)))"
+    code = f"import sys, hpcgym.cli.program; print(sorted({slow} & set(sys.modules)))"
     assert run_python(f"{code}; print('hpcgym.agents.settings' in sys.modules)") == "[]\nTrue\n"
 
 

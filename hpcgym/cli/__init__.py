@@ -1,5 +1,33 @@
 """The command line ``hpcgym``; its commands are modules of this package."""
 
-from hpcgym.cli.program import app, main
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from hpcgym.cli.program import app
 
 __all__ = ["app", "main"]
+
+
+def main() -> None:
+    """Run the command line; the entry of the program ``hpcgym``.
+
+    The commands are imported only here, so that Ctrl-C is one line and 130 meanwhile, too.
+    """
+    try:
+        from hpcgym.cli.program import run
+
+        run()
+    except KeyboardInterrupt:
+        sys.stderr.write("hpcgym: interrupted\n")
+        sys.exit(130)
+
+
+def __getattr__(name: str) -> Any:
+    if name != "app":
+        raise AttributeError(f"module 'hpcgym.cli' has no attribute {name!r}")
+    from hpcgym.cli.program import app
+
+    return app

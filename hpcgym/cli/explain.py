@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
-import numpy as np
 import typer
 
 from hpcgym.cli import completion, loading, names, options, output
@@ -162,6 +161,8 @@ def _number(job: str) -> int:
 
 def _beside(results: dict[str, Result], job: int) -> list[dict[str, Any]]:
     """Return the start and the wait of a job under each scheduler; of several runs the last."""
+    import numpy as np
+
     rows = []
     for name, result in results.items():
         row = int(np.flatnonzero(result.workload.job_number == job)[-1])

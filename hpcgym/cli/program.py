@@ -1,4 +1,4 @@
-"""The commands of ``hpcgym``, and the program's entry."""
+"""The commands of ``hpcgym``, put together."""
 
 from __future__ import annotations
 
@@ -116,8 +116,8 @@ def _options(
         follow(context, config)
 
 
-def main() -> None:
-    """Run the command line; the entry of the program ``hpcgym``."""
+def run() -> None:
+    """Run the command line."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal without Unicode is no reason to fail

@@ -37,14 +37,15 @@ class Commands(TyperGroup):
     def make_context(self, info_name: Any, args: Any, *rest: Any, **more: Any) -> Any:
         """Keep the arguments: what commands write tells them."""
         given = tuple(args)  # parsing empties the list
-        ctx = super().make_context(info_name, args, *rest, **more)
+        with _interruptible():
+            ctx = super().make_context(info_name, args, *rest, **more)
         ctx.meta[_ARGUMENTS] = given
         return ctx
 
     def invoke(self, ctx: Any) -> Any:
         """Run a command; 1 after an error, 130 after Ctrl-C."""
         try:
-            with _warnings_in_a_line():
+            with _interruptible(), _warnings_in_a_line():
                 value = super().invoke(ctx)
             sys.stdout.flush()  # an output that has been closed is noticed here, not at exit
         except BrokenPipeError:
@@ -60,10 +61,17 @@ class Commands(TyperGroup):
             _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))
         except MemoryError:
             _fail("not enough memory for this workload")
-        except KeyboardInterrupt:
-            typer.echo("hpcgym: interrupted", err=True)
-            raise typer.Exit(130) from None
         return value
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """End the program with one line and 130 after Ctrl-C."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        typer.echo("hpcgym: interrupted", err=True)
+        raise typer.Exit(130) from None
 
 
 @contextmanager

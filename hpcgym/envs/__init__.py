@@ -8,8 +8,6 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-import gymnasium
-
 if TYPE_CHECKING:
     from hpcgym.envs.co_schedule import CoSchedule, CoScheduleVector
     from hpcgym.envs.job_selection import JobSelection, JobSelectionVector
@@ -106,6 +104,8 @@ def any_version() -> Iterator[None]:
 
 def register() -> None:
     """Register the environments with Gymnasium, once."""
+    import gymnasium
+
     for name in (*IDS, *VERSIONS):
         entry_point = IDS[name.replace("-v1", "-v0")]
         if name not in gymnasium.registry:

@@ -28,14 +28,14 @@ OF_S = [f"wfp3,{one}" for one in POLICIES if one.startswith("s")]
 CODE = """
 import io, os, sys
 from contextlib import redirect_stdout, suppress
-from hpcgym.cli import main
 os.environ["_HPCGYM_COMPLETE"] = "complete_bash"
+from hpcgym.cli import main
 for line in sys.argv[1:]:
     os.environ |= {"COMP_WORDS": line, "COMP_CWORD": str(len(line.split(" ")) - 1)}
     with redirect_stdout(io.StringIO()) as told, suppress(SystemExit):
         main()
     print(*told.getvalue().split())
-print({"numba", "pandas", "matplotlib", "torch"} & set(sys.modules), file=sys.stderr)
+print({"gymnasium", "numba", "pandas", "matplotlib", "torch"} & set(sys.modules), file=sys.stderr)
 """
 
 

@@ -164,6 +164,30 @@ def test_what_the_system_may_do(monkeypatch, error, code, line):
     assert result.stderr == f"hpcgym: {line}\n"
 
 
+@pytest.mark.parametrize("module", ["hpcgym.cli.program", "hpcgym.cli.compare", "typer"])
+def test_ctrl_c_while_python_imports_is_a_line(module):
+    code = (
+        "import sys\nfrom hpcgym.cli import main\n"
+        "class Stop:\n"
+        "    def find_spec(name, *_):\n"
+        f"        if name == {module!r}:\n"
+        "            raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, Stop)\n"
+        "main()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (130, "hpcgym: interrupted\n")
+
+
+def test_ctrl_c_while_options_are_read_is_a_line(monkeypatch):
+    def fail(*arguments, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("typer.core.TyperCommand.parse_args", fail)
+    result = run("simulate", JOBS)
+    assert (result.exit_code, result.stderr) == (130, "hpcgym: interrupted\n")
+
+
 def test_a_programming_error_keeps_its_traceback(monkeypatch):
     def fail(*arguments, **options):
         raise ZeroDivisionError
