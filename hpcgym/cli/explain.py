@@ -87,6 +87,7 @@ def explain(
     ] = None,
     rules: options.SimulatedRules,
     reading: loading.PeriodReading,
+    failures: loading.FailuresOption = None,
     format: options.FormatOption = Format.table,
     picture: Annotated[
         Path | None,
@@ -102,7 +103,8 @@ def explain(
 ) -> None:
     """Say why a job waited, or what all jobs waited for.
 
-    With --job: what it waited for, who started before it, and who delayed it.
+    With --job: what it waited for, who started before it, who delayed it, and when it was stopped,
+    for whom, where jobs stop others or nodes fail.
 
     For this, the whole log is simulated again without each of the jobs that ran while it waited. A
     job delayed it if it would have started earlier without that job.
@@ -112,7 +114,7 @@ def explain(
     number = None if job is None else _number(job)
     called = scheduler_names(scheduler) or ["easy"]
     _check_all_or_one(number, by, picture, most, called)
-    results = simulated_each(called, workload, rules, reading)
+    results = simulated_each(called, workload, rules, reading, failures)
 
     from hpcgym.explanation import explain as explained
     from hpcgym.schedule.provenance import provenance_of

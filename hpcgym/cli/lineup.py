@@ -13,6 +13,8 @@ from hpcgym.errors import HpcgymError, check_each_once
 from hpcgym.progress import working
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from hpcgym.cli import loading
     from hpcgym.cli.groups import Several
     from hpcgym.schedule.result import Result
@@ -76,6 +78,7 @@ def simulated_each(
     workload: str,
     rules: options.SimulatedRules,
     reading: loading.PeriodReading,
+    failures: Path | None = None,
 ) -> dict[str, Result]:
     """Return the schedules of schedulers under the same rules, on the same jobs, by their names.
 
@@ -90,7 +93,10 @@ def simulated_each(
     from hpcgym.simulation.run import simulate
 
     with working(f"simulating {len(jobs):,} jobs"):
-        return {name: simulate(jobs, one, cluster=machine) for name, one in chosen.items()}
+        return {
+            name: simulate(jobs, one, cluster=machine, failures=failures)
+            for name, one in chosen.items()
+        }
 
 
 def lineup(

@@ -42,6 +42,17 @@ WorkloadOption = Annotated[
         autocompletion=completion.traces,
     ),
 ]
+FailuresOption = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Failures of nodes on a machine of --cluster: CSV with the columns node (from"
+        " 0), time and repaired (seconds of the workload). Jobs on a node that fails"
+        " wait again and start from the beginning.",
+        show_default=False,
+        rich_help_panel="Machine",
+    ),
+]
 
 
 @dataclass(frozen=True)

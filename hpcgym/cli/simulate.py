@@ -88,17 +88,7 @@ def simulate(
         ),
         SCHEDULE,
     ] = None,
-    failures: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Failures of nodes on a machine of --cluster: CSV with the columns node (from"
-            " 0), time and repaired (seconds of the workload). Jobs on a node that fails"
-            " wait again and start from the beginning.",
-            show_default=False,
-            rich_help_panel="Machine",
-        ),
-    ] = None,
+    failures: loading.FailuresOption = None,
     picture: options.PictureOption = None,
     html: options.HtmlOption = None,
     paper: FigureOptions,

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from hpcgym.errors import HpcgymError, check_whole
 from hpcgym.explanation.delays import beside, can_repeat, delays
-from hpcgym.explanation.reasons import kept_by_quotas, rights, suspended_for, waited_for
+from hpcgym.explanation.reasons import kept_by_quotas, rights, waited_for
+from hpcgym.explanation.stops import stops_of
 from hpcgym.explanation.story import Facts, moves, story
 from hpcgym.explanation.watching import Moment, Pass, can_watch, said_before, watch, why_not_watched
 from hpcgym.files.plain import plain
@@ -37,7 +38,7 @@ class Explanation:
     job : its number in the log.
     sentences : the answer in words.
     facts : of the job: ``submit``, ``start``, ``wait``, ``suspended`` (part of the wait),
-        ``suspended_for`` (numbers of jobs, see :func:`hpcgym.explanation.reasons.suspended_for`),
+        ``stops`` (a dict each, of :class:`hpcgym.explanation.stops.Stop`),
         ``run_time``, ``requested_time``, ``predicted_run_time`` [s], ``processors``, ``units``,
         ``per_unit`` (resource -> amount), ``promised`` [s] (None: it had no reservation),
         ``backfilled``.
@@ -160,7 +161,7 @@ def _facts(result: Result, row: int) -> dict[str, Any]:
         "start": plain(result.start[row]),
         "wait": plain(result.wait[row]),
         "suspended": 0 if result.suspended is None else int(result.suspended[row]),
-        "suspended_for": suspended_for(result, row),
+        "stops": [one._asdict() for one in stops_of(result, row)],
         "run_time": plain(result.run_time[row]),
         "requested_time": int(workload.requested_time[row]),
         "predicted_run_time": plain(result.predicted_run_time[row]),

@@ -189,25 +189,3 @@ def rights(result: Result, job: int, rows: NDArray[np.int64], passes: Sequence[P
             ends = start + int(result.predicted_run_time[row])
             found.append("shadow" if ends <= shadows[start] else "extra")
     return found
-
-
-def suspended_for(result: Result, job: int) -> list[list[int]]:
-    """Return for whom a job was suspended, each time the numbers of the jobs that it can be.
-
-    They started then, may stop it, and on nodes have a node that it had. Of several that started at
-    the same second it is not known which of the jobs that were stopped each needed.
-    """
-    pieces, rule = result.pieces, result.scheduler.preempts
-    if pieces is None or rule is None:
-        return []
-    group = rule.groups(result.workload)
-    may = (group >= 0) & rule.may[group, group[job]]
-    found = []
-    for time in pieces.end[pieces.job == job].tolist():
-        rows = np.flatnonzero(may & (result.start == time))
-        if held := result.allocation:
-            own = held.rows(np.array([job])).node
-            beside = [np.isin(held.rows(np.array([one])).node, own).any() for one in rows.tolist()]
-            rows = rows[np.array(beside, np.bool_)]
-        found.append(result.workload.job_number[rows].tolist())
-    return found

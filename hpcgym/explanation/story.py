@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from hpcgym.explanation.reasons import REASONS, RIGHTS
+from hpcgym.explanation.stops import Stop, in_words
 from hpcgym.explanation.watching import Pass
 from hpcgym.naming import CORE, MEMORY, duration
 from hpcgym.schedule.result import Result
@@ -92,11 +93,12 @@ def story(told: Facts) -> list[str]:
         lines.append(f"It is the last of {told.runs} runs of this job.")
     if job["suspended"] > 0:
         lines.append(
-            f"Of that it was suspended for {duration(job['suspended'])}, after its first start,"
-            f" {_for_whom(job['suspended_for'])}."
+            f"Of that it was suspended for {duration(job['suspended'])}, after its first start."
         )
+    stops = in_words([Stop(**one) for one in job["stops"]], job["submit"])
     if job["wait"] == 0:
-        return [*lines, "It started at once."]
+        return [*lines, "It started at once.", *stops]
+    lines += stops
     for name, seconds in sorted(told.waited_for.items(), key=lambda item: -item[1]):
         share = f" ({seconds / job['wait']:.0%} of its wait)" if len(told.waited_for) > 1 else ""
         which = _which_quotas(told.quotas) if name == "quota" else ""
@@ -106,13 +108,6 @@ def story(told: Facts) -> list[str]:
     lines += _of_the_queue(told)
     lines += filter(None, _of_others(told))
     return lines
-
-
-def _for_whom(suspended_for: Sequence[Sequence[int]]) -> str:
-    """Return for which jobs a job was suspended, in words."""
-    each = dict.fromkeys(" or ".join(map(str, jobs)) for jobs in suspended_for)
-    more = f" and {len(each) - _NAMED:,} times more" if len(each) > _NAMED else ""
-    return f"for job {', then for job '.join([*each][:_NAMED])}{more}"
 
 
 def _which_quotas(quotas: Mapping[str, int]) -> str:

@@ -24,6 +24,17 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
+def test_an_explanation_says_which_node_failed(file: Path) -> None:
+    result = simulate(load_workload(JOBS), cluster="taurus", failures=file)
+    job = int(result.workload.job_number[result.restarts.argmax()])
+    words = ("explain", JOBS, "--cluster", "taurus", "--failures", str(file), "--job", str(job))
+    shown = CliRunner().invoke(app, [*words, "--format", "json"])
+    assert shown.exit_code == 0, shown.output
+    stops = json.loads(shown.stdout)["stops"]
+    assert len(stops) == result.restarts.max() > 0
+    assert all(one["nodes"] and one["how"] == "failed" for one in stops)
+
+
 def test_failures_of_a_file(file: Path, tmp_path: Path) -> None:
     table, schedule = file, tmp_path / "jobs.csv"
     words = ("--failures", str(table), "--format", "json", "--output", str(schedule))

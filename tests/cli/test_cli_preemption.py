@@ -40,6 +40,16 @@ def test_a_schedule(log: str, tmp_path: Path, preemption: str) -> None:
     assert jobs["lost_core_seconds"].tolist() == [600 * 64, 0]
 
 
+def test_an_explanation_says_who_stopped_a_job(log: str) -> None:
+    asked = ["explain", log, "--processors", "64", "--preemption", "qos:high>low", "--job", "1"]
+    done = CliRunner().invoke(app, asked)
+    assert done.exit_code == 0, done.output
+    assert "stopped 10 min after it came, for job 2, when it had run for 10 min" in done.stdout
+    (stop,) = json.loads(CliRunner().invoke(app, [*asked, "--format", "json"]).stdout)["stops"]
+    assert (stop["how"], stop["began"], stop["stopped"]) == ("requeued", 0, 600)
+    assert (stop["jobs"], stop["nodes"]) == ([2], [])
+
+
 def test_with_and_without(log: str) -> None:
     asked = ["compare", log, "--processors", "64", "--scheduler", "easy", "--format", "json"]
     given = ["none", "partition:debug>batch", "partition:debug>batch,cancel"]

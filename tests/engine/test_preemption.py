@@ -392,9 +392,9 @@ def test_suspended_jobs_go_on_with_what_is_left() -> None:
     assert metrics["mean_queue_length"] == pytest.approx(10 / 16)
     assert "lost_runs" not in metrics
     told = hpcgym.explain(replace(result, workload=numbered(result.workload)), 2)
-    line = "Of that it was suspended for 5 s, after its first start, for job 4."
+    line = "Of that it was suspended for 5 s, after its first start."
     assert line in told.sentences
-    assert told.to_dict()["suspended_for"] == [[4]]
+    assert [one["jobs"] for one in told.to_dict()["stops"]] == [[4]]
 
 
 def numbered(workload: Workload) -> Workload:

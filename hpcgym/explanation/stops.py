@@ -1,0 +1,114 @@
+"""When a job was stopped, for whom or by what, and what that cost it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.naming import duration
+from hpcgym.schedule.lost_runs import runs_of
+from hpcgym.schedule.result import Result
+from hpcgym.scheduler.preemption import Preemption
+
+_NAMED = 5  # stops that are told one by one
+#: Mode of a preemption -> what becomes of a job that it stops.
+_HOW = {"requeue": "requeued", "cancel": "cancelled", "suspend": "suspended"}
+
+
+class Stop(NamedTuple):
+    """The end of a run of a job that had not ended.
+
+    Attributes
+    ----------
+    how : "requeued", "cancelled" or "suspended", for other jobs; or "failed", with a node.
+    began, stopped : [s] of the run.
+    jobs : numbers of the jobs for which it can have been stopped. They started then, may stop it,
+        and on nodes have a node that it had. Of several it is not known which needed its place.
+    nodes : its nodes that failed then.
+    """
+
+    how: str
+    began: int
+    stopped: int
+    jobs: list[int]
+    nodes: list[int]
+
+
+def stops_of(result: Result, row: int) -> list[Stop]:
+    """Return each time at which a job was stopped, by time; ``row`` is its own."""
+    rule = result.scheduler.preempts
+    found = []
+    for began, stopped, held in _stopped_runs(result, row):
+        if rule is None:
+            found.append(Stop("failed", began, stopped, [], _failed(result, stopped, held)))
+        else:
+            jobs = _stoppers(result, row, rule, stopped, held)
+            found.append(Stop(_HOW[rule.mode], began, stopped, jobs, []))
+    return found
+
+
+def _stopped_runs(result: Result, row: int) -> Iterator[tuple[int, int, NDArray[np.int32]]]:
+    """Yield the begin, the end and the nodes of each run of a job that was stopped."""
+    lost, held = result.interrupted, result.allocation
+    if lost is None:
+        return
+    for run in np.flatnonzero(lost.job == row).tolist():
+        nodes = lost.node[lost.first[run] : lost.first[run + 1]]
+        yield int(lost.start[run]), int(lost.end[run]), nodes
+    if result.cancelled[row]:
+        nodes = np.zeros(0, np.int32) if held is None else held.rows(np.array([row])).node
+        yield int(result.start[row]), int(result.end[row]), nodes
+
+
+def _failed(result: Result, time: int, held: NDArray[np.int32]) -> list[int]:
+    """Return which of the nodes of a run failed at a time."""
+    assert result.lost is not None
+    failures = result.lost.failures
+    return np.intersect1d(failures.node[failures.time == time], held).tolist()
+
+
+def _stoppers(
+    result: Result, row: int, rule: Preemption, time: int, held: NDArray[np.int32]
+) -> list[int]:
+    """Return the numbers of the jobs for which a job can have been stopped."""
+    runs, of = (result, np.arange(len(result.start)))
+    if rule.mode == "requeue":  # who began anew may have stopped others, who goes on may not
+        runs, of = runs_of(result)
+    group = rule.groups(result.workload)
+    may = (group >= 0) & rule.may[group, group[row]]
+    rows = np.flatnonzero(may[of] & (runs.start == time))
+    if (cells := runs.allocation) is not None:
+        beside = [np.isin(cells.rows(np.array([one])).node, held).any() for one in rows.tolist()]
+        rows = rows[np.array(beside, np.bool_)]
+    return result.workload.job_number[of[rows]].tolist()
+
+
+def in_words(stops: Sequence[Stop], submit: int) -> list[str]:
+    """Return sentences on the stops of a job that came at ``submit`` [s]."""
+    if not stops:
+        return []
+    each = "; ".join(_told(one, submit) for one in stops[:_NAMED])
+    more = f"; and {len(stops) - _NAMED:,} times more" if len(stops) > _NAMED else ""
+    ran = duration(sum(one.stopped - one.began for one in stops))
+    how = stops[-1].how
+    if how == "suspended":
+        return [f"It was suspended {each}{more}. It lost nothing, and went on later."]
+    if how == "cancelled":
+        return [f"It was cancelled {each}{more}. What it had done is lost: {ran}."]
+    return [
+        f"It was stopped {each}{more}.",
+        f"It began anew: {ran} of its wait are runs that were lost.",
+    ]
+
+
+def _told(stop: Stop, submit: int) -> str:
+    """Return when a job was stopped and why."""
+    why = f", for job {' or '.join(map(str, stop.jobs))}" if stop.jobs else ""
+    if stop.nodes:
+        named = " and ".join(map(str, stop.nodes))
+        why = f", as node{'s' if len(stop.nodes) > 1 else ''} {named} failed"
+    ran = duration(stop.stopped - stop.began)
+    return f"{duration(stop.stopped - submit)} after it came{why}, when it had run for {ran}"

@@ -1,0 +1,160 @@
+"""When jobs were stopped, for whom or by what, and what that cost."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from restrictions import DRAWN
+
+import hpcgym
+from hpcgym.cluster import Failures
+from hpcgym.explanation.stops import Stop, in_words, stops_of
+from hpcgym.workload.model import Workload
+
+pytestmark = DRAWN
+
+MODES = {"requeue": "requeued", "cancel": "cancelled", "suspend": "suspended"}
+
+
+@given(
+    seed=st.integers(0, 50),
+    machine=st.sampled_from([None, "6x1x2"]),
+    mode=st.sampled_from(list(MODES)),
+)
+def test_someone_who_may_stop_it_started_then(seed: int, machine: str | None, mode: str) -> None:
+    jobs = hpcgym.load_workload(f"lublin:jobs=60,processors=12,seed={seed}")
+    rng = np.random.default_rng(seed)
+    gap = max(int(np.median(jobs.run_time)) // 2, 1)
+    jobs = jobs.with_columns(
+        submit_time=np.arange(len(jobs)) * gap, queue=rng.integers(1, 4, len(jobs))
+    )
+    place: dict[str, Any] = {} if machine is None else {"cluster": machine}
+    result = hpcgym.simulate(jobs, preemption=f"queue:3>2>1,{mode}", **place)
+    row = {number: place for place, number in enumerate(jobs.job_number.tolist())}
+    runs = result.runs
+    started = set(zip(runs.workload.job_number.tolist(), runs.start.tolist(), strict=True))
+    spent = np.zeros(len(jobs), np.int64)
+    for job in range(len(jobs)):
+        for stop in stops_of(result, job):
+            assert stop.how == MODES[mode]
+            assert stop.jobs
+            for one in stop.jobs:
+                assert (one, stop.stopped) in started
+                assert jobs.queue[row[one]] > jobs.queue[job]
+            spent[job] += stop.stopped - stop.began
+    if mode == "suspend":
+        assert result.pieces is not None
+        pieces = result.pieces
+        ran = np.zeros(len(jobs), np.int64)
+        np.add.at(ran, pieces.job, pieces.end - pieces.start)
+        assert spent.tolist() == ran.tolist()
+    else:
+        lost = result.lost_core_seconds // jobs.requested_processors
+        assert spent.tolist() == lost.tolist()
+
+
+def four(**changes: Any) -> Workload:
+    columns: dict[str, Any] = {
+        "job_number": [1, 2, 3, 4],
+        "submit_time": [0, 0, 5, 5],
+        "run_time": [20, 20, 5, 5],
+        "requested_time": [20, 20, 5, 5],
+        "requested_processors": [1, 1, 1, 1],
+        "queue": [1, 1, 2, 2],
+    }
+    return hpcgym.Workload.from_columns(columns | changes, processors=2)
+
+
+@pytest.mark.parametrize("mode", list(MODES))
+def test_who_took_its_node_is_named_and_nobody_else(mode: str) -> None:
+    """By hand: two urgent jobs start at 5 s, each on the node of one of two jobs that run."""
+    preemption = f"queue:2>1,{mode}"
+    result = hpcgym.simulate(four(), cluster="2x1x1", preemption=preemption)
+    expected = [[Stop(MODES[mode], 0, 5, [one], [])] for one in (4, 3)]
+    assert [stops_of(result, job) for job in (0, 1)] == expected
+    pool = hpcgym.simulate(four(), preemption=preemption)
+    assert stops_of(pool, 0) == [Stop(MODES[mode], 0, 5, [3, 4], [])]
+    assert stops_of(pool, 2) == []
+
+
+def test_who_began_anew_may_have_stopped_it() -> None:
+    """By hand: 2 stops 1, beside it 3 starts, which 1 stops as it begins anew."""
+    jobs = hpcgym.Workload.from_columns(
+        {
+            "job_number": [1, 2, 3],
+            "submit_time": [0, 5, 11],
+            "run_time": [30, 10, 30],
+            "requested_time": [30, 10, 30],
+            "requested_processors": [2, 1, 1],
+            "queue": [2, 3, 1],
+        },
+        processors=2,
+    )
+    result = hpcgym.simulate(jobs, "saf", preemption="queue:3>2>1")
+    assert result.start.tolist() == [15, 5, 45]
+    assert stops_of(result, 0) == [Stop("requeued", 0, 5, [2], [])]
+    assert stops_of(result, 2) == [Stop("requeued", 11, 15, [1], [])]
+
+
+def test_nodes_that_failed_are_named() -> None:
+    jobs = four(requested_processors=[2, 1, 1, 1], queue=[1, 1, 1, 1])
+    failures = Failures(np.array([1, 0, 1]), np.array([7, 9, 30]), np.array([8, 10, 31]))
+    result = hpcgym.simulate(jobs, cluster="2x1x1", failures=failures)
+    assert stops_of(result, 0)[0] == Stop("failed", 0, 7, [], [1])
+    told = hpcgym.explain(result, 1)
+    line = "It was stopped 7 s after it came, as node 1 failed, when it had run for 7 s"
+    assert told.sentences[1].startswith(line)
+    assert told.to_dict()["stops"][0]["nodes"] == [1]
+
+
+def test_a_job_that_was_cancelled_had_started() -> None:
+    told = hpcgym.explain(hpcgym.simulate(four(), preemption="queue:2>1,cancel"), 1)
+    assert told.sentences[1:3] == [
+        "It started at once.",
+        "It was cancelled 5 s after it came, for job 3 or 4, when it had run for 5 s. What it had"
+        " done is lost: 5 s.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("stops", "words"),
+    [
+        ([], []),
+        (
+            [Stop("requeued", 10, 70, [17], []), Stop("requeued", 100, 4000, [18, 19], [])],
+            [
+                "It was stopped 1 min after it came, for job 17, when it had run for 1 min; 1 h"
+                " 6 min after it came, for job 18 or 19, when it had run for 1 h 5 min.",
+                "It began anew: 1 h 6 min of its wait are runs that were lost.",
+            ],
+        ),
+        (
+            [Stop("failed", 10, 15, [], [0, 3])],
+            [
+                "It was stopped 5 s after it came, as nodes 0 and 3 failed, when it had run for"
+                " 5 s.",
+                "It began anew: 5 s of its wait are runs that were lost.",
+            ],
+        ),
+        (
+            [Stop("suspended", 10, 15, [3], [])],
+            [
+                "It was suspended 5 s after it came, for job 3, when it had run for 5 s. It lost"
+                " nothing, and went on later."
+            ],
+        ),
+    ],
+)
+def test_words(stops: list[Stop], words: list[str]) -> None:
+    assert in_words(stops, 10) == words
+
+
+def test_many_are_counted() -> None:
+    (told,) = in_words([Stop("suspended", n, n + 1, [n], []) for n in range(7)], 0)
+    assert "for job 4, when" in told
+    assert "for job 5" not in told
+    assert "; and 2 times more. It lost nothing" in told
