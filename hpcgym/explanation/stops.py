@@ -67,7 +67,8 @@ def _failed(result: Result, time: int, held: NDArray[np.int32]) -> list[int]:
     """Return which of the nodes of a run failed at a time."""
     assert result.lost is not None
     failures = result.lost.failures
-    return np.intersect1d(failures.node[failures.time == time], held).tolist()
+    nodes: list[int] = np.intersect1d(failures.node[failures.time == time], held).tolist()
+    return nodes
 
 
 def _stoppers(
@@ -83,7 +84,8 @@ def _stoppers(
     if (cells := runs.allocation) is not None:
         beside = [np.isin(cells.rows(np.array([one])).node, held).any() for one in rows.tolist()]
         rows = rows[np.array(beside, np.bool_)]
-    return result.workload.job_number[of[rows]].tolist()
+    numbers: list[int] = result.workload.job_number[of[rows]].tolist()
+    return numbers
 
 
 def in_words(stops: Sequence[Stop], submit: int) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +17,7 @@ from hpcgym.report.canvas import (
     new_figure,
     picture_suffix,
     save_figure,
+    shortened,
     time_axis,
 )
 from hpcgym.report.distribution import bsld_legend, bsld_on
@@ -54,11 +55,16 @@ MOST_GANTTS = 3
 MOST_NAMED = 4
 #: Up to so many machines have panels; pictures of more would be higher than files may be.
 MOST_PANELS = 12
+#: Of a table: the texts of each, and whether it is the best of its column.
+Rows = list[list[tuple[str, bool]]]
+
 _GANTT_INCHES = {1: 4.0, 2: 3.2, 3: 2.6}
 _MOST_GANTT_INCHES = 6.0  # of several
 _TIMELINE_INCHES = 2.1
 _LETTERS_PER_INCH = 12  # of 10 points
 _BSLD_INCHES, _ROW_INCHES, _WIDTH_INCHES = 3.8, 0.2, 12.0
+_LEAST_LETTERS = 24  # of a name on a line
+_PAD = 0.02  # beside a name, of the width of its column
 _NAME_INCHES = 0.33  # of two lines of 8 points
 
 #: Metrics of a schedule that is alone.
@@ -142,17 +148,20 @@ def _draw_one(parts: Mapping[str, Result]) -> Figure:
 
 
 def _draw_several(parts: Mapping[str, Result]) -> Figure:
-    """Draw the panels, one below the other, then the metrics."""
-    groups = panels(parts)
+    """Draw the panels, one below the other, then the metrics, which have long names in full."""
+    short = shortened(parts, _WIDTH_INCHES)
+    groups = [{short[name]: one for name, one in group.items()} for group in panels(parts)]
     heights = [_panel_heights(group) for group in groups]
-    table = _ROW_INCHES * (len(parts) + 2.5)
+    rows_of_table = wrapped(comparison(parts))
+    lines = sum(row[0][0].count("\n") + 1 for row in rows_of_table)
+    table = _ROW_INCHES * (lines + 1.5)
     figure, grid = _new_overview(parts, [*chain(*heights), table])
     first = 0
     for group, rows in zip(groups, heights, strict=True):
         where = machine_in_words(next(iter(group.values())).cluster) if len(groups) > 1 else ""
         _draw_panel(figure, grid, group, first, time_axis(parts), where)
         first += len(rows)
-    _draw_table(figure.add_subplot(grid[-1, :]), comparison(parts))
+    _draw_table(figure.add_subplot(grid[-1, :]), rows_of_table)
     return figure
 
 
@@ -260,10 +269,22 @@ def _heading(parts: Mapping[str, Result]) -> str:
     return "\n".join(filter(None, [heading, *alone, limits_of(parts)]))
 
 
-def _draw_table(axes: Axes, rows: Sequence[Sequence[tuple[str, bool]]]) -> None:
+def wrapped(rows: Rows) -> Rows:
+    """Return the rows of a table, their names on as many lines as the picture's width needs."""
+    others = sum(_width(column) for column in list(zip(*rows, strict=True))[1:])
+    room = max(int((_WIDTH_INCHES - 1) * _LETTERS_PER_INCH) - others, _LEAST_LETTERS)
+    return [[("\n".join(textwrap.wrap(row[0][0], room)), row[0][1]), *row[1:]] for row in rows]
+
+
+def _width(column: Iterable[tuple[str, bool]]) -> int:
+    """Return how wide a column of a table is, in letters."""
+    return 3 + max(len(line) for text, _ in column for line in text.split("\n"))
+
+
+def _draw_table(axes: Axes, rows: Rows) -> None:
     """Write rows of (text, is it the best), columns as wide as their longest text needs."""
     axes.axis("off")
-    widths = [3 + max(len(text) for text, _ in column) for column in zip(*rows, strict=True)]
+    widths = list(map(_width, zip(*rows, strict=True)))
     table = axes.table(
         [[text for text, _ in row] for row in rows],
         cellLoc="right",
@@ -275,7 +296,9 @@ def _draw_table(axes: Axes, rows: Sequence[Sequence[tuple[str, bool]]]) -> None:
     table.set_fontsize(8)
     for (row, column), cell in table.get_celld().items():
         cell.set_edgecolor(LIGHT_GREY)
+        cell.set_height(cell.get_height() * (rows[row][0][0].count("\n") + 1))
         if not column:
+            cell.PAD = _PAD
             cell.set_text_props(horizontalalignment="left")
         if rows[row][column][1]:
             cell.set_text_props(fontweight="bold", color=GREEN)

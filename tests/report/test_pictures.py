@@ -357,3 +357,25 @@ def test_names_of_many_schedules_have_room(schedule):
     (legend,) = [axes.get_legend() for axes in figure.axes if axes.get_legend() is not None]
     below = [axes for axes in figure.axes if axes.get_title("left") == "Utilisation"]
     assert legend.get_window_extent().y0 > below[0].get_window_extent().y1
+
+
+@pytest.mark.filterwarnings("error:constrained_layout not applied")
+@pytest.mark.parametrize("long", ["area + " * 40 + "wait", "x" * 300, "short"])
+def test_long_names_in_a_table_are_on_several_lines(schedule, long):
+    one = schedule()
+    figure = draw_overview({"easy": one, long: one, f"2 {long}": one})
+    figure.canvas.draw()
+    renderer = figure.canvas.get_renderer()
+    ((axes, table),) = [(one, one.tables[0]) for one in figure.axes if one.tables]
+    assert table.get_window_extent(renderer).y0 >= 0
+    cells = table.get_celld()
+    for row in range(4):
+        name, value = (cells[row, column].get_text() for column in (0, 1))
+        extent, frame = name.get_window_extent(renderer), axes.get_window_extent(renderer)
+        assert frame.x0 <= extent.x0 < extent.x1 < value.get_window_extent(renderer).x0
+        box = cells[row, 0].get_window_extent(renderer)
+        assert box.y0 <= extent.y0 < extent.y1 <= box.y1
+    told = cells[2, 0].get_text().get_text()
+    assert max(len(one.get_title("left")) for one in figure.axes) <= 78
+    assert ("\n" in told) == (long != "short")
+    assert told.replace("\n", "").replace(" ", "") == long.replace(" ", "")
