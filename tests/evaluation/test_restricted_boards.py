@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from typer.testing import CliRunner
 import hpcgym
 from hpcgym.baselines import find_baseline
 from hpcgym.cli import app
-from hpcgym.errors import HpcgymError
+from hpcgym.errors import HpcgymError, RuleWarning, WorkloadWarning
 from hpcgym.evaluation import evaluate
 from hpcgym.workload import Workload, load_workload, write_table
 
@@ -274,3 +275,21 @@ def test_jobs_of_one_pass_are_fit_for_each_row() -> None:
     refused = CliRunner().invoke(app, words)
     assert "--unfit drop drops such jobs" in refused.stderr
     assert CliRunner().invoke(app, [*words, "--unfit", "drop"]).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        {"quota": "queue=99:jobs=1"},
+        {"maintenance": "1/2"},
+        {"preemption": "queue:98>99"},
+        {"preemption": "queue:interactive>batch>99"},
+        {"dependencies": "after"},
+    ],
+)
+def test_rules_that_restrict_nobody_are_told_once_for_all_slices(rules: dict[str, Any]) -> None:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        evaluate("spf", TRACE, jobs=60, n=3, budget=2, **rules)
+    told = [one.category for one in caught if issubclass(one.category, WorkloadWarning)]
+    assert told == [RuleWarning]
