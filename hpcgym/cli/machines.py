@@ -139,6 +139,7 @@ def _limits(partition: Partition) -> str:
     longest = partition.max_time_s
     allowed = partition.allow_accounts
     denied = () if allowed else partition.deny_accounts
+    refused = () if partition.allow_qos else partition.deny_qos
     told = [
         (True, f"{nodes} node{'' if nodes == 1 else 's'}"),
         (partition.default, "default"),
@@ -148,7 +149,9 @@ def _limits(partition: Partition) -> str:
         (bool(allowed), f"accounts {', '.join(allowed)}"),
         (bool(denied), f"no account {', '.join(denied)}"),
         (bool(partition.allow_qos), f"QOS {', '.join(partition.allow_qos)}"),
+        (bool(refused), f"no QOS {', '.join(refused)}"),
         (partition.priority_tier != 1, f"tier {partition.priority_tier}"),
+        (partition.state != "up", partition.state),
     ]
     return ", ".join(text for so, text in told if so)
 

@@ -7,10 +7,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hpcgym.errors import HpcgymError
+from hpcgym.errors import HpcgymError, unknown
 
 _PART = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")
 _COMMA = re.compile(r",(?![^\[\]]*\])")  # outside brackets
+
+#: State of a partition -> what becomes of its jobs.
+STATES = {
+    "up": "jobs come and start",
+    "down": "jobs come, and none starts",
+    "drain": "none comes; those that wait start",
+    "inactive": "none comes, and none starts",
+}
 
 
 @dataclass(frozen=True)
@@ -18,10 +26,10 @@ class Partition:
     """A set of nodes with a name, which jobs ask for; partitions may overlap.
 
     A job gets nodes of its partition alone, and must be one that it lets run, by time, nodes,
-    account and QOS (:mod:`hpcgym.workload.partition_limits`). ``priority_tier`` and
+    account, QOS and state (:mod:`hpcgym.workload.partition_limits`). ``priority_tier`` and
     ``priority_factor`` count where a slurm.conf is the scheduler
-    (:mod:`hpcgym.scheduler.slurm_conf`). ``qos``, ``exclusive`` and ``up`` are read from it (its
-    man page, "PARTITION CONFIGURATION"), and no simulation goes by them yet.
+    (:mod:`hpcgym.scheduler.slurm_conf`). ``qos`` and ``exclusive`` are read from it (its man page,
+    "PARTITION CONFIGURATION"), and no simulation goes by them yet.
 
     Attributes
     ----------
@@ -33,15 +41,16 @@ class Partition:
     min_nodes, max_nodes : of a job: on the most, and the fewest, that hold it; no most if None.
     priority_tier : jobs of a higher one are served first.
     priority_factor : ``PriorityJobFactor``, what counts as the partition's part of priorities.
-    allow_accounts, deny_accounts, allow_qos : names, or numbers that have none; empty: all, nobody,
-        all. With ``allow_accounts``, ``deny_accounts`` does not count.
+    allow_accounts, deny_accounts, allow_qos, deny_qos : names, or numbers that have none; empty:
+        all, nobody, all, none. With ``allow_accounts``, ``deny_accounts`` does not count, nor does
+        ``deny_qos`` with ``allow_qos``.
     qos : the QOS whose limits hold for the whole partition, if there is one.
     exclusive : whether each job has whole nodes.
-    up : whether jobs may start.
+    state : a name of :data:`STATES`.
 
     Raises
     ------
-    HpcgymError : no name, or no nodes.
+    HpcgymError : no name, no nodes, or an unknown state.
     """
 
     name: str
@@ -56,9 +65,10 @@ class Partition:
     allow_accounts: tuple[str, ...] = ()
     deny_accounts: tuple[str, ...] = ()
     allow_qos: tuple[str, ...] = ()
+    deny_qos: tuple[str, ...] = ()
     qos: str | None = None
     exclusive: bool = False
-    up: bool = True
+    state: str = "up"
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
@@ -68,6 +78,8 @@ class Partition:
         if not numbers or numbers[0] < 0:
             raise HpcgymError(f"{where}: nodes must be numbers of nodes from 0, at least one")
         object.__setattr__(self, "nodes", tuple(numbers))
+        if self.state not in STATES:
+            raise HpcgymError(f"{where}: {unknown('state', self.state, STATES)}")
 
 
 def listed(partitions: Any, n_nodes: int) -> tuple[Partition, ...]:

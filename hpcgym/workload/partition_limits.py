@@ -1,4 +1,4 @@
-"""Which jobs partitions let run, by time, nodes, account and QOS; and their usual requested times.
+"""Which jobs partitions let run, by time, nodes, account, QOS and state; usual requested times.
 
 Others would wait for ever, as in Slurm with ``EnforcePartLimits=NO``. Jobs of none of the machine's
 partitions have no such limits.
@@ -17,6 +17,7 @@ from hpcgym.naming import so_many
 from hpcgym.workload.model import Workload
 from hpcgym.workload.needs import needs_of
 from hpcgym.workload.partitions import called_in, partitions_of
+from hpcgym.workload.warm_start import decided
 
 #: The reason by which :func:`within_limits` counts the jobs that it drops.
 OVER_LIMITS = "dropped: its partition does not let it run"
@@ -99,7 +100,11 @@ def _over(workload: Workload, cluster: Cluster) -> Iterator[tuple[Mask, str]]:
         if not len(rows):
             continue
         mine = workload.take(rows)
-        for refused, why in (*_by_size(mine, cluster, one), *_by_name(mine, one)):
+        for refused, why in (
+            *_by_size(mine, cluster, one),
+            *_by_name(mine, one),
+            *_by_state(mine, one),
+        ):
             if refused.any():
                 over = np.zeros(len(workload), np.bool_)
                 over[rows] = refused
@@ -108,8 +113,9 @@ def _over(workload: Workload, cluster: Cluster) -> Iterator[tuple[Mask, str]]:
 
 def _limits(one: Partition) -> tuple[object, ...]:
     """Return what a partition limits; all false: nothing."""
-    names = one.allow_accounts, one.deny_accounts, one.allow_qos
-    return one.max_time_s is not None, one.max_nodes is not None, one.min_nodes > 1, *names
+    names = one.allow_accounts, one.deny_accounts, one.allow_qos, one.deny_qos
+    sizes = one.max_time_s is not None, one.max_nodes is not None, one.min_nodes > 1
+    return *sizes, *names, one.state != "up"
 
 
 def _by_size(workload: Workload, cluster: Cluster, one: Partition) -> Iterator[tuple[Mask, str]]:
@@ -129,7 +135,7 @@ def _by_name(workload: Workload, one: Partition) -> Iterator[tuple[Mask, str]]:
     """Return which jobs of a partition are of accounts or QOS that it refuses, and why.
 
     Those of unknown ones are let run. As in Slurm, DenyAccounts does not count beside
-    AllowAccounts.
+    AllowAccounts, nor DenyQos beside AllowQos.
     """
     account, qos = called_in(workload, "group_id"), called_in(workload, "queue")
     if one.allow_accounts:
@@ -140,6 +146,21 @@ def _by_name(workload: Workload, one: Partition) -> Iterator[tuple[Mask, str]]:
     if one.allow_qos:
         over = (qos != "") & ~np.isin(qos, one.allow_qos)
         yield over, "is of a QOS that is none of AllowQos"
+    elif one.deny_qos:
+        yield np.isin(qos, one.deny_qos), "is of one of DenyQos"
+
+
+def _by_state(workload: Workload, one: Partition) -> Iterator[tuple[Mask, str]]:
+    """Return which jobs of a partition its state does not let start, and why.
+
+    Those that run at the beginning of an extract run on; those that wait there start under "drain".
+    """
+    if one.state != "up":
+        initial = workload.initial
+        over = decided(workload)
+        if one.state == "drain" and initial is not None:
+            over = workload.submit_time >= initial.begin
+        yield over, f"does not start, by State={one.state.upper()}"
 
 
 def fewest_nodes(workload: Workload, cluster: Cluster, one: Partition) -> NDArray[np.int64]:

@@ -101,7 +101,8 @@ def test_a_simple_file(tmp_path: Path) -> None:
     assert (found.cluster.nodes, found.cluster.processors) == (32, 32)
     assert found.cluster.name == "cluster"
     (debug,) = found.cluster.partitions
-    assert (debug.default, debug.up, debug.max_time_s, len(debug.nodes)) == (True, True, None, 32)
+    assert (debug.default, debug.state) == (True, "up")
+    assert (debug.max_time_s, len(debug.nodes)) == (None, 32)
     assert found.others == ()
 
 
@@ -120,7 +121,7 @@ def test_gpus_and_partitions(tmp_path: Path) -> None:
     assert debug.nodes == (0, 1, 2, 3, 100)
     assert gpu.nodes == (100, 101, 102, 103, 104)
     assert (batch.max_time_s, batch.default_time_s, debug.max_time_s) == (172_800, 3_600, 1_800)
-    assert (old.max_time_s, old.up) == (90 * 60 + 30, False)
+    assert (old.max_time_s, old.state) == (90 * 60 + 30, "down")
     assert (debug.priority_tier, debug.max_nodes, debug.allow_accounts) == (10, 2, ("a", "b"))
     assert (gpu.qos, gpu.exclusive, gpu.priority_factor) == ("gpuq", True, 5)
     assert found.scheduling["priorityweightfairshare"] == "10000"
@@ -133,12 +134,12 @@ def test_what_is_not_followed_is_named(tmp_path: Path) -> None:
     assert {
         "SchedulerParameters", "PriorityType", "PriorityWeightAge", "PriorityMaxAge",
         "n[001-100]: Weight", "mixed: State", "debug: PriorityTier",
-        "gpu: OverSubscribe", "gpu: QOS", "old: State", "Strange",
+        "gpu: OverSubscribe", "gpu: QOS", "Strange",
     } <= named.keys()  # fmt: skip
     assert named["Strange"].where == f"{path}, line 24"
     assert named["debug: PriorityTier"].of == "debug"
     of_partitions = {"debug: MaxNodes", "debug: AllowAccounts", "batch: DefaultTime"}
-    assert not named.keys() & {"debug: MaxTime", *of_partitions}
+    assert not named.keys() & {"debug: MaxTime", "old: State", *of_partitions}
     assert not named.keys() & {"GresTypes", "DEFAULT: State", "batch: Nodes", "gpu[1-4]: Gres"}
     with pytest.warns(HpcgymWarning, match="settings that are not of the machine: "):
         assert find_cluster(path).nodes == 105
@@ -209,6 +210,10 @@ def test_racks_in_two_files(tmp_path: Path) -> None:
         ("NodeName=a\nPartitionName=p Nodes=b", "line 2, partition 'p': there is no node 'b'"),
         ("NodeName=a\nPartitionName=p Nodes=a MaxTime=soon", "MaxTime: 'soon' is no time"),
         ("NodeName=a\nPartitionName=p Nodes=a\nPartitionName=p Nodes=a", "line 3: partition 'p'"),
+        (
+            "NodeName=a\nPartitionName=p Nodes=a State=DWON",
+            "line 2, partition 'p': State: unknown state 'DWON'; did you mean 'down'?",
+        ),
         ("NodeName=a\nwhat is this", "line 2: 'what is this' is no setting such as Name=value"),
         ("NodeName=a\nInclude other.conf", "line 2, included: "),
         ("NodeName=a\nInclude slurm.conf", "files include one another more than 8 deep"),

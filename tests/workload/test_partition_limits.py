@@ -82,10 +82,16 @@ def test_small_jobs_are_an_error_where_a_partition_is_for_several_nodes(tmp_path
         ("DenyAccounts=b,c", [2, 3], "is of one of DenyAccounts"),
         ("AllowAccounts=a DenyAccounts=a", [2, 3], ALLOWED),
         ("AllowQos=high", [1, 3], "is of a QOS that is none of AllowQos"),
+        ("DenyQos=low", [1, 3], "is of one of DenyQos"),
+        ("AllowQos=low DenyQos=low", [2], "is of a QOS that is none of AllowQos"),
         ("AllowAccounts=ALL AllowQos=ALL", [], ""),
+        ("State=DOWN", [1, 2, 3, 4], "does not start, by State=DOWN"),
+        ("State=DRAIN", [1, 2, 3, 4], "does not start, by State=DRAIN"),
+        ("State=INACTIVE", [1, 2, 3, 4], "does not start, by State=INACTIVE"),
+        ("State=UP", [], ""),
     ],
 )
-def test_accounts_and_qos(tmp_path: Path, limits: str, refused: list[int], why: str) -> None:
+def test_accounts_qos_and_states(tmp_path: Path, limits: str, refused: list[int], why: str) -> None:
     """4 is of an unknown account and QOS; 5 is in another partition."""
     lines = ["submit_time,partition_name,group,queue_name,requested_processors,run_time"]
     rows = ["some,a,low", "some,b,high", "some,c,low", "some,,", "free,c,low"]
@@ -104,6 +110,20 @@ def test_accounts_and_qos(tmp_path: Path, limits: str, refused: list[int], why: 
         assert first in str(error.value)
         many = f"So it is with {len(refused)} of 5 jobs"
         assert (many in str(error.value)) == (len(refused) > 1)
+
+
+@pytest.mark.parametrize(
+    ("state", "kept"), [("DOWN", [1]), ("INACTIVE", [1]), ("DRAIN", [1, 2]), ("UP", [1, 2, 3])]
+)
+def test_states_and_jobs_that_are_there(tmp_path: Path, state: str, kept: list[int]) -> None:
+    """At second 5 job 1 runs, and goes on; job 2 waits, and starts where no new one may come."""
+    lines = ["submit_time,wait_time,partition_name,requested_processors,run_time"]
+    lines += ["0,0,some,16,60", "1,59,some,16,60", "7,113,some,16,60", "8,172,free,16,60"]
+    (tmp_path / "jobs.csv").write_text("\n".join(lines) + "\n")
+    (tmp_path / "slurm.conf").write_text(f"{CONF}PartitionName=some Nodes=a[1-4] State={state}\n")
+    machine = hpcgym.cluster.find_cluster(str(tmp_path / "slurm.conf"))
+    extract = hpcgym.load_workload(str(tmp_path / "jobs.csv"), cluster=machine).extract(5)
+    assert within_limits(extract, machine).job_number.tolist() == [*kept, 4]
 
 
 @pytest.mark.compiled

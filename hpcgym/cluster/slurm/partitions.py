@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from hpcgym.cluster.partitions import Partition
+from hpcgym.cluster.partitions import STATES, Partition
 from hpcgym.cluster.slurm.amounts import count, minutes_text, several
 from hpcgym.cluster.slurm.hostlists import hosts
 from hpcgym.cluster.slurm.lines import Setting
-from hpcgym.errors import HpcgymError
+from hpcgym.errors import HpcgymError, unknown
 
 
 def partition(
@@ -59,10 +59,19 @@ def partition(
         allow_accounts=several(given.get("allowaccounts", "")),
         deny_accounts=several(given.get("denyaccounts", "")),
         allow_qos=several(given.get("allowqos", "")),
+        deny_qos=several(given.get("denyqos", "")),
         qos=given.get("qos") or None,
         exclusive=share == "exclusive",
-        up=given.get("state", "up").casefold() == "up",
+        state=_state(told, where),
     )
+
+
+def _state(told: Mapping[str, tuple[str, str]], where: str) -> str:
+    """Return the state of a partition, up unless somebody says otherwise."""
+    written, value = told.get("state", ("State", "UP"))
+    if value.casefold() not in STATES:
+        raise HpcgymError(f"{where}: {written}: {unknown('state', value, STATES)}")
+    return value.casefold()
 
 
 def _members(

@@ -110,7 +110,7 @@ _USUAL_KEYS = {
 #: Keys of partitions that simulations go by.
 _OF_PARTITIONS = (
     "nodes", "default", "maxtime", "defaulttime", "maxnodes", "minnodes", "allowaccounts",
-    "denyaccounts", "allowqos",
+    "denyaccounts", "allowqos", "denyqos", "state",
 )  # fmt: skip
 #: Keys of nodes and of partitions, by the line that they stand on, which may be meant by others.
 _KEYS = {
