@@ -36,9 +36,11 @@ SWF_COLUMNS = (
 
 #: The column of the number of the array that a job is a task of; it has no names.
 ARRAY = "array"
+#: The column of what users of Slurm take from the priority of a job, and the most that they can.
+NICE, MOST_NICE = "nice", 2**31 - 3
 #: Columns that SWF lacks: of measured jobs the mean power on each processor of a job [W], and its
-#: completion time at the lowest frequency over that at the highest; and of tasks their array.
-OWN_COLUMNS = ("power_w", "slowdown", ARRAY)
+#: completion time at the lowest frequency over that at the highest; of tasks their array; and nice.
+OWN_COLUMNS = ("power_w", "slowdown", ARRAY, NICE)
 
 #: All columns that a job can have, but for units and resources.
 JOB_COLUMNS = SWF_COLUMNS + OWN_COLUMNS
@@ -137,8 +139,8 @@ def near_name(name: str, known: Iterable[str], cutoff: float = 0.8) -> str | Non
         for folded, one in names.items():
             if word in folded.split("_"):
                 return one
-    # another letter makes another word of a short one: vmem is not mem
-    longer = [folded for folded in names if len(folded) > len(MEMORY)]
+    # another letter makes another word of a short one: vmem is not mem, nor nic nice
+    longer = [one for one in names if min(len(one), len(written)) > len(MEMORY)]
     near = get_close_matches(written, longer, 1, cutoff)
     return names[near[0]] if near else None
 

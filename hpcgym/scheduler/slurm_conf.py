@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from hpcgym.cluster.slurm import ENDING, OtherSetting, Qos, SlurmConf, read_qos, read_slurm_conf
 from hpcgym.cluster.slurm.amounts import minutes_text
 from hpcgym.errors import HpcgymError, HpcgymWarning, warn_caller
+from hpcgym.naming import MOST_NICE
 from hpcgym.scheduler.policies.fair_share import FAIR_TREE, FairShare
 from hpcgym.scheduler.preemption import MODES
 from hpcgym.scheduler.rules import Scheduler
@@ -68,12 +69,12 @@ def scheduler_of_slurm(path: str | Path, qos: str | Path | None = None) -> Sched
     back-filled as :class:`SlurmBackfill` says. ``PriorityType=priority/basic`` is by submission.
     With ``priority/multifactor``, or no type, the order is the sum of three factors times their
     weights (Slurm's page "Multifactor Priority Plugin"), and four with that of the partition:
-    PriorityJobFactor / the greatest of one. Jobs in a partition of a higher PriorityTier come
-    before all others. Age: min(wait / PriorityMaxAge, 1). Job
-    size: processors / those of the machine, or 1 less that with PriorityFavorSmall; Slurm's is the
-    mean of this and the same of nodes. Fair share: Fair Tree as :class:`FairShare` has it, or with
-    ``PriorityFlags=NO_FAIR_TREE`` 2^(-U / S / FairShareDampeningFactor). The file tells no accounts
-    and no shares: users are alike. Who stops whom is as :func:`preemption_of_slurm` says.
+    PriorityJobFactor / the greatest of one. The nice of a job is taken from it, down to 1. Jobs in
+    a partition of a higher PriorityTier come before all others. Age: min(wait / PriorityMaxAge, 1).
+    Job size: processors / those of the machine, or 1 less that with PriorityFavorSmall; Slurm's is
+    the mean of this and the same of nodes. Fair share: Fair Tree as :class:`FairShare` has it, or
+    with ``PriorityFlags=NO_FAIR_TREE`` 2^(-U / S / FairShareDampeningFactor). The file tells no
+    accounts and no shares: users are alike. Who stops whom is as :func:`preemption_of_slurm` says.
 
     Raises
     ------
@@ -246,7 +247,7 @@ def _order(conf: SlurmConf, known: Sequence[Qos]) -> tuple[str, FairShare | None
     """Return the order of the queue, and what fair share needs; with the priorities of QOS."""
     kind = _priority_type(conf)
     if kind == _BASIC:
-        return _with_partitions(conf, [], 0, 0) or "fcfs", None
+        return _with_tiers(conf, "", 1) or "fcfs", None
     if kind != "priority/multifactor":
         text = f"PriorityType={kind}: known are {_BASIC} and priority/multifactor"
         raise conf.wrong("prioritytype", text)
@@ -265,9 +266,11 @@ def _order(conf: SlurmConf, known: Sequence[Qos]) -> tuple[str, FairShare | None
     terms = [f"{weights[name]} * {factor}" for name, factor in factors.items() if weights[name]]
     weights["PriorityWeightQOS"] = _weight(conf, "PriorityWeightQOS") if known else 0
     terms += _of_qos(known, weights["PriorityWeightQOS"])
-    of_partitions = _weight(conf, "PriorityWeightPartition")
-    policy = _with_partitions(conf, terms, of_partitions, sum(weights.values())) or "fcfs"
-    if not weights["PriorityWeightFairshare"]:
+    weights["PriorityWeightPartition"] = _weight(conf, "PriorityWeightPartition")
+    terms = _of_partitions(conf, weights["PriorityWeightPartition"]) + terms
+    most, of_usage = sum(weights.values()), weights["PriorityWeightFairshare"] > 0
+    policy = _with_tiers(conf, *_less_nice(terms, most, of_usage)) or "fcfs"
+    if not of_usage:
         return policy, None
     forgets = _seconds(conf, "PriorityDecayHalfLife") or math.inf
     if _CLASSIC not in _flags(conf):
@@ -286,25 +289,50 @@ def _flags(conf: SlurmConf) -> set[str]:
     return {flag.strip() for flag in conf.said("priorityflags").split(",")} - {""}
 
 
-def _with_partitions(conf: SlurmConf, terms: list[str], weight: int, most: int) -> str:
-    """Return the sum of some terms, and what the partition of a job adds to it.
+def _less_nice(terms: list[str], most: int, of_usage: bool) -> tuple[str, int]:
+    """Return a priority, the sum of some terms less the nice of a job, and how far it may reach.
 
-    That is its tier, counted from the lowest, times more than all else can add, and ``weight``
-    times its factor over the greatest.
+    It is at least 1, as Slurm's are. Usage can only be added: with it the nice takes at most as
+    much as the terms can be, so that jobs which lose all by it keep their order.
 
     Parameters
     ----------
-    terms : of the sum, which add up to ``most`` at most.
+    terms : none below 0, and ``most`` in sum at most; none: no nice counts.
+    of_usage : whether one is of what users have used.
+    """
+    if not terms:
+        return "", 1
+    total = " + ".join(terms)
+    less = f"{total} - min(nice, {most})" if of_usage else f"max({total} - nice, 1)"
+    return less, 2 * most + MOST_NICE + 1
+
+
+def _with_tiers(conf: SlurmConf, priority: str, reach: int) -> str:
+    """Return a priority, and before it the tiers of partitions, counted from the lowest.
+
+    Each is worth ``reach``, which is more than two priorities can be apart.
     """
     partitions = conf.cluster.partitions
     tiers = sorted({one.priority_tier for one in partitions})
+    numbers = {one.name: reach * tiers.index(one.priority_tier) for one in partitions}
+    return " + ".join([*_of_names("partition", numbers), *([priority] if priority else [])])
+
+
+def _of_partitions(conf: SlurmConf, weight: int) -> list[str]:
+    """Return what partitions add to the priority of their jobs: the weight times their factors.
+
+    Each over the greatest.
+    """
+    partitions = conf.cluster.partitions
     greatest = max((one.priority_factor for one in partitions), default=0) or 1
-    added = []
-    for one in partitions:
-        above = tiers.index(one.priority_tier) * (most + weight + 1)
-        number = above + weight * one.priority_factor / greatest
-        added += [f"{number:.15g} * (partition == {one.name!r})"] if number else []
-    return " + ".join([*added, *terms])
+    return _of_names(
+        "partition", {one.name: weight * one.priority_factor / greatest for one in partitions}
+    )
+
+
+def _of_names(column: str, numbers: Mapping[str, float]) -> list[str]:
+    """Return terms that are the number of what a job is called in a column."""
+    return [f"{n:.15g} * ({column} == {name!r})" for name, n in numbers.items() if n]
 
 
 def _of_qos(known: Sequence[Qos], weight: int) -> list[str]:
@@ -313,8 +341,7 @@ def _of_qos(known: Sequence[Qos], weight: int) -> list[str]:
     By Slurm's page "Multifactor Priority Plugin".
     """
     greatest = max((one.priority for one in known), default=0) or 1
-    numbers = {one.name: weight * one.priority / greatest for one in known}
-    return [f"{number:.15g} * (queue == {name!r})" for name, number in numbers.items() if number]
+    return _of_names("queue", {one.name: weight * one.priority / greatest for one in known})
 
 
 def _seconds(conf: SlurmConf, name: str) -> int | None:

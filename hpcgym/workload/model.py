@@ -70,7 +70,8 @@ class Workload:
     processors : size of the machine, the number of identical processors.
     columns : SWF field name -> array of shape (n_jobs,), int64 (``average_cpu_time`` float64);
         ``power_w``, mean power of the job on each of its processors [W], and ``slowdown``, its
-        completion time at the lowest frequency over that at the highest, float64; and ``array``.
+        completion time at the lowest frequency over that at the highest, float64; ``array``; and
+        ``nice``, which may be negative.
     killed : (n_jobs,) bool; True where cleaning cut the run time at the requested time.
     header : the SWF header, ``{"MaxProcs": ["128"], "Queue": ["0 interactive", ...], ...}``.
     cleaning : reason -> number of jobs dropped or repaired for it, in the order of treatment; each

@@ -41,6 +41,7 @@ def test_all_that_is_followed(tmp_path: Path) -> None:
     assert scheduler.backfill == "slurm:bf_interval=60+bf_max_job_test=1000+bf_window=2880"
     assert scheduler.policy == (
         "1000 * min(wait / 1209600, 1) + 50 * processors / 64 + 10000 * fairshare"
+        " - min(nice, 11050)"
     )
     assert scheduler.fair_share == FairShare(half_life_s=86_400, formula="fair-tree")
     jobs = hpcgym.load_workload("lublin:jobs=100,processors=64,load=1.2,seed=1")
@@ -56,10 +57,10 @@ def test_all_that_is_followed(tmp_path: Path) -> None:
         ("SchedulerType=sched/builtin\n", "fcfs", "none"),
         ("SchedulerParameters=bf_interval=-1\n", "fcfs", "none"),
         ("PriorityWeightAge=5\nPriorityMaxAge=UNLIMITED\n", "fcfs", "slurm"),
-        ("PriorityWeightAge=5\n", "5 * min(wait / 604800, 1)", "slurm"),
+        ("PriorityWeightAge=5\n", "max(5 * min(wait / 604800, 1) - nice, 1)", "slurm"),
         (
             "PriorityWeightJobSize=5\nPriorityFavorSmall=YES\n",
-            "5 * (1 - processors / 64)",
+            "max(5 * (1 - processors / 64) - nice, 1)",
             "slurm",
         ),
         (
@@ -215,7 +216,9 @@ PARTITIONS = (
         ),
         (
             "PriorityWeightPartition=10\nPriorityWeightJobSize=5\n",
-            "18.5 * (partition == 'batch') + 42 * (partition == 'debug') + 5 * processors / 64",
+            "2147483676 * (partition == 'batch') + 4294967352 * (partition == 'debug')"
+            " + max(2.5 * (partition == 'batch') + 10 * (partition == 'debug')"
+            " + 5 * processors / 64 - nice, 1)",
         ),
     ],
 )
@@ -319,7 +322,7 @@ def test_a_file_of_qos_beside_the_slurm_conf(tmp_path: Path) -> None:
         f"{qos}: not followed: high: MaxWall, low: GraceTime"
     ]
     assert scheduler.policy == (
-        "8 * processors / 64 + 250 * (queue == 'normal') + 1000 * (queue == 'high')"
+        "max(8 * processors / 64 + 250 * (queue == 'normal') + 1000 * (queue == 'high') - nice, 1)"
     )
     assert scheduler.quota == "queue=high/user:jobs=2"
     assert scheduler.preemption == "qos:high>normal;high>low,cancel,exempt=normal=600;low=1200"
@@ -327,7 +330,8 @@ def test_a_file_of_qos_beside_the_slurm_conf(tmp_path: Path) -> None:
     told_of = f"not followed: .*PreemptType.*PriorityWeightQOS.*{hint}"
     with pytest.warns(HpcgymWarning, match=told_of):
         alone = find_scheduler(file)
-    assert (alone.policy, alone.quota, alone.preemption) == ("8 * processors / 64", None, None)
+    assert (alone.policy, alone.quota) == ("max(8 * processors / 64 - nice, 1)", None)
+    assert alone.preemption is None
     # PreemptType is another: limits and priorities alone
     other = conf(tmp_path, OF_QOS.replace("preempt/qos", "preempt/none"))
     with pytest.warns(HpcgymWarning) as told:
@@ -408,4 +412,4 @@ def test_a_hundred_partitions(tmp_path: Path) -> None:
         for number in range(100)
     )
     scheduler = find_scheduler(conf(tmp_path, "PriorityWeightPartition=7\n" + many))
-    assert scheduler.policy.count("partition ==") == 100
+    assert scheduler.policy.count("partition ==") == 199  # the lowest tier adds nothing

@@ -21,7 +21,7 @@ from hpcgym.workload.model import Workload
 READ = {
     *("job_number", "submit_time", "run_time", "requested_time", "requested_processors"),
     *("user_id", "group_id", "executable", "queue", "partition", "requested_memory"),
-    *("power_w", "slowdown", "array"),
+    *("power_w", "slowdown", "array", "nice"),
 }
 RECORDED = sorted(set(JOB_COLUMNS) - READ)
 

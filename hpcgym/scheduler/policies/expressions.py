@@ -37,6 +37,9 @@ COLUMNS: dict[str, Feature] = {
         "SWF",
         lambda jobs: jobs.field("requested_time"),
     ),
+    "nice": Feature(
+        "what the user takes from its priority in Slurm", "sbatch --nice", lambda jobs: jobs.nice
+    ),
     "user": Feature("number of the user", "SWF", lambda jobs: jobs.field("user_id")),
     "group": Feature("number of the group", "SWF", lambda jobs: jobs.field("group_id")),
     "code": Feature("number of the code", "SWF", lambda jobs: jobs.field("executable")),

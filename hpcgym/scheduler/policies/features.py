@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 
 from hpcgym.engine.orders import formulas
 from hpcgym.errors import HpcgymError, WorkloadWarning, check_choice, warn_caller
+from hpcgym.naming import NICE
+from hpcgym.workload.model import MISSING
 from hpcgym.workload.names import names_of
 
 if TYPE_CHECKING:
@@ -55,6 +57,12 @@ class JobColumns:
     def processors(self) -> Column:
         """Number of processors requested."""
         return self._workload.requested_processors.astype(np.float64)
+
+    @cached_property
+    def nice(self) -> Column:
+        """What users of Slurm take from the priority of each job, 0 where it is unknown."""
+        told = self.field(NICE)
+        return np.where(told == MISSING, 0.0, told)
 
     def field(self, name: str) -> Column:
         """Return a column of the log, by its name in the workload."""

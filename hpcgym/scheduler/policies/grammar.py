@@ -48,7 +48,7 @@ _OPERATORS: dict[type, int] = {
     ast.Or: op.OR,
 }
 
-MOST_CHARACTERS, MOST_STEPS = 20_000, 500
+MOST_CHARACTERS, MOST_STEPS = 20_000, 1_000
 
 
 class Step(NamedTuple):

@@ -47,6 +47,7 @@ from hpcgym.workload.io.sacct_fields import (
     throttle_of_id,
     time_limit,
 )
+from hpcgym.workload.io.sacct_nice import nice_of
 from hpcgym.workload.io.sacct_resources import GENERIC, resources_of
 from hpcgym.workload.io.times import Clock, duration, nearest
 from hpcgym.workload.model import MISSING, Workload
@@ -74,6 +75,7 @@ _READ = {
     *("state", "eligible", "timelimit", "timelimitraw", "reqmem", "nnodes", "allocnodes"),
     *(
         "dependency",
+        "nice",
         "submitline",
         "jobname",
         "user",
@@ -271,9 +273,11 @@ def _columns(log: Log, clock: Clock) -> dict[str, Any]:
     start = _after(log, "Start", start, submit, clock)
     status = log.numbers("State", lambda text: STATES.get(state_of(text), MISSING))
     array = [MISSING if task is None else task[0] for task in tasks]
+    nice = nice_of(log)
     return {
         "job_number": number,
         **({"array": np.array(array, np.int64)} if any(tasks) else {}),
+        **({"nice": nice} if nice.any() else {}),
         "submit_time": submit,
         "eligible": log.numbers("Eligible", _known(clock.seconds)),
         "start": start,

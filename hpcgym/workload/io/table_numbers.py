@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.cluster.power import MOST_SLOWDOWN
-from hpcgym.naming import KILLED
+from hpcgym.naming import KILLED, MOST_NICE, NICE
 from hpcgym.workload.io.table_files import as_numbers
 from hpcgym.workload.model import (
     FLOAT_COLUMNS,
@@ -31,8 +31,12 @@ TEXT = "line with text in a numeric field"
 _LARGE = "line with a number too large"
 _FRACTION = "line with a fraction where only whole numbers make sense"
 
-#: Column -> least and most of what is measured of jobs; -1 is unknown.
-_MEASURED = {"power_w": (0.0, np.inf), "slowdown": (1.0, MOST_SLOWDOWN)}
+#: Column -> least and most that it may hold; -1 is unknown.
+_LIMITS = {
+    "power_w": (0.0, np.inf),
+    "slowdown": (1.0, MOST_SLOWDOWN),
+    NICE: (-MOST_NICE, MOST_NICE),
+}
 
 
 def numbers_alone(series: pd.Series[Any]) -> pd.Series[Any]:
@@ -63,12 +67,14 @@ def wrong_numbers(series: pd.Series[Any], column: str) -> dict[tuple[str, str], 
         wrong = ~np.isnan(values) & (values != 0) & (values != 1)
         return {(f"line with {KILLED} neither 0 nor 1", "but must be 0 or 1"): wrong}
     found = {(_LARGE, "no finite number"): np.isinf(values)}
-    if column in FLOAT_COLUMNS:
-        least, most = _MEASURED.get(column, (-np.inf, np.inf))
+    if column in _LIMITS:
+        least, most = _LIMITS[column]
         outside = ((values < least) | (values > most)) & (values != MISSING) & np.isfinite(values)
-        limits = f"at least {least:g}" if np.isinf(most) else f"from {least:g} to {most:g}"
+        limits = f"at least {least:g}" if np.isinf(most) else f"from {least:.10g} to {most:.10g}"
         problem = f"but must be {limits}, or {MISSING} where it is unknown"
-        return found | {(f"line with {column} out of its limits", problem): outside}
+        found[f"line with {column} out of its limits", problem] = outside
+    if column in FLOAT_COLUMNS:
+        return found
     if column in TIME_COLUMNS:
         found[_LARGE, "beyond 2^53 s"] = _beyond(series, values, MAX_TIME)
     else:
