@@ -7,9 +7,11 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
+
+import numpy as np
 
 from hpcgym.drive import giving_back
 from hpcgym.drive.order import order_of, order_rules
@@ -54,7 +56,7 @@ class Driver:
     scheduler : whose policy and threshold say the order.
     run : runs a command of Slurm.
     squeue, scontrol : paths of these.
-    noted : is told of jobs before their priorities are set.
+    noted : is told of jobs, and the nice of each, before their priorities are set.
 
     Raises
     ------
@@ -67,11 +69,12 @@ class Driver:
         run: Run,
         squeue: str,
         scontrol: str,
-        noted: Callable[[Sequence[str]], None] = lambda jobs: None,
+        noted: Callable[[Mapping[str, int]], None] = lambda nice: None,
     ) -> None:
         self._rules = order_rules(scheduler)
         self._run, self._squeue, self._scontrol, self._noted = run, squeue, scontrol, noted
         self._first: int | None = None
+        self._nice: dict[str, int] = {}
 
     def ask(self, now: int, *, sets: bool = True) -> Asked:
         """Look at the queue, and set the priorities that must change.
@@ -86,7 +89,7 @@ class Driver:
         HpcgymError : Slurm does not answer, or does not let priorities be set.
         """
         told = self._said([self._squeue, "-h", "-t", "PD", "-o", FORMAT])
-        queue = read_queue(told, self._first)
+        queue = self._with_nice(read_queue(told, self._first))
         if queue.ids:
             self._first = int(queue.jobs.first_submit_s)
         # a job may have been submitted by a clock somewhat ahead of this one
@@ -95,9 +98,16 @@ class Driver:
         present = dict(zip(queue.ids, queue.priority.tolist(), strict=True))
         changed = changes([queue.ids[row] for row in order], present)
         if changed and sets:
-            self._noted(list(changed))
+            self._noted({job: self._nice.get(job, 0) for job in changed})
             self._set(changed)
         return Asked(now, queue, order, changed)
+
+    def _with_nice(self, queue: Queue) -> Queue:
+        """Return a queue whose jobs have their nice, which Slurm forgets when a priority is set."""
+        told = dict(zip(queue.ids, queue.jobs.nice.tolist(), strict=True))
+        self._nice |= {job: nice for job, nice in told.items() if nice}
+        nice = [self._nice.get(job, 0) for job in queue.ids]
+        return queue._replace(jobs=queue.jobs.with_columns(nice=np.array(nice, np.int64)))
 
     def _set(self, changed: dict[str, int]) -> None:
         """Set priorities, the highest first."""
@@ -164,9 +174,9 @@ def driven(scheduler: Scheduler, run: Run = run_command) -> Iterator[Driver]:
     assert guard.stdin is not None
     told = guard.stdin
 
-    def note(jobs: Sequence[str]) -> None:
+    def note(nice: Mapping[str, int]) -> None:
         try:
-            told.write("".join(f"{job}\n" for job in jobs))
+            told.write("".join(f"{job} {one}\n" for job, one in nice.items()))
             told.flush()
         except BrokenPipeError:
             raise HpcgymError(

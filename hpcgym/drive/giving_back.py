@@ -1,8 +1,9 @@
 """Gives jobs back to Slurm's own priorities once whoever set theirs is gone, however it ended.
 
 It is run by its path, with nothing but Python's own modules. It reads the jobs whose priorities are
-set, one a line. When its input ends it releases those of them that still wait with such a priority,
-in order of submission: who was held meanwhile has another, and stays held.
+set, one a line, each with its nice, which Slurm forgets when a priority is set. When its input ends
+it releases those of them that still wait with such a priority, in order of submission, and gives
+them their nice: who was held meanwhile has another priority, and stays held.
 """
 
 from __future__ import annotations
@@ -17,15 +18,16 @@ def main() -> None:
     for one in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(one, signal.SIG_IGN)
     squeue, scontrol, lowest = sys.argv[1:]
-    jobs = {int(line) for line in sys.stdin.read().split()}
-    if not jobs:
+    nice = {int(job): int(one) for job, one in map(str.split, sys.stdin.read().splitlines())}
+    if not nice:
         return
     asked = [squeue, "-h", "-t", "PD", "-o", "%A %Q"]
     told = subprocess.run(asked, capture_output=True, text=True).stdout.splitlines()
     waiting = {int(job): int(priority) for job, priority in map(str.split, told)}
-    ours = sorted(job for job in jobs if waiting.get(job, 0) > int(lowest))
-    commands = "".join(f"release {job}\n" for job in ours)
-    subprocess.run([scontrol], input=commands, capture_output=True, text=True)
+    ours = sorted(job for job in nice if waiting.get(job, 0) > int(lowest))
+    commands = [f"release {job}\n" for job in ours]
+    commands += [f"update jobid={job} nice={nice[job]}\n" for job in ours if nice[job]]
+    subprocess.run([scontrol], input="".join(commands), capture_output=True, text=True)
 
 
 if __name__ == "__main__":

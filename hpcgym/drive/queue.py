@@ -13,7 +13,7 @@ from hpcgym.workload.model import Workload
 from hpcgym.workload.names import HEADER_KEYS, header_lines, numbered
 
 #: What squeue is asked for; the environment variable SLURM_TIME_FORMAT must be ``%s``.
-FORMAT = "%A|%C|%l|%V|%Q|%u|%a|%q|%P"
+FORMAT = "%A|%C|%l|%V|%Q|%y|%u|%a|%q|%P"
 _FIELDS = FORMAT.count("|") + 1
 _LIMIT = re.compile(r"(?:(\d+)-)?(?:(\d+):)?(\d+):(\d+)|(\d+)")
 #: What stands for a time limit where a job has none [s]: a year.
@@ -30,7 +30,7 @@ class Queue(NamedTuple):
     ids : what Slurm calls each, in order of submission.
     priority : (n,) int64, what Slurm gives each.
     jobs : the same jobs as policies see them: users, accounts (groups), QOS (queues) and partitions
-        with their names, times in seconds since 1970. An array of jobs is one.
+        with their names, nice, times in seconds since 1970. An array of jobs is one.
     """
 
     ids: list[str]
@@ -50,22 +50,21 @@ def read_queue(text: str, first_submit_s: int | None = None) -> Queue:
     ------
     HpcgymError : a line that is not understood.
     """
-    rows: dict[str, tuple[int, int, int, int, list[str]]] = {}
+    rows: dict[str, tuple[list[int], list[str]]] = {}
     for line in text.splitlines():
         parts = line.split("|")
         try:
             if len(parts) != _FIELDS:
                 raise ValueError
-            numbers = int(parts[3]), int(parts[0]), int(parts[1]), _seconds(parts[2])
-            priority = int(parts[4])
+            numbers = [int(parts[k]) for k in (3, 0, 1, 4, 5)] + [_seconds(parts[2])]
         except ValueError:
             raise HpcgymError(f"squeue told a job that is not understood: {line!r}") from None
-        if priority > 0:  # one that is held has none
-            rows[parts[0]] = (*numbers, [str(priority), *parts[5:]])
-    ids = sorted(rows, key=lambda one: rows[one][:2])
+        if int(parts[4]) > 0:  # one that is held has no priority
+            rows[parts[0]] = numbers, parts[6:]
+    ids = sorted(rows, key=lambda one: rows[one][0][:2])
     told = [rows[one] for one in ids]
-    submit, number, processors, limit = (
-        np.array([row[k] for row in told], np.int64) for k in range(4)
+    submit, number, processors, priority, nice, limit = (
+        np.array([numbers[k] for numbers, _ in told], np.int64) for k in range(6)
     )
     columns = {
         "job_number": number,
@@ -73,11 +72,12 @@ def read_queue(text: str, first_submit_s: int | None = None) -> Queue:
         "requested_processors": processors,
         "requested_time": limit,
         "run_time": limit,  # which nobody knows
+        "nice": nice,
     }
     header = {}
-    for k, column in enumerate(_NAMED, 1):
-        of_name = numbered(row[4][k] for row in told)
-        columns[column] = np.array([of_name[row[4][k]] for row in told], np.int64)
+    for k, column in enumerate(_NAMED):
+        of_name = numbered(names[k] for _, names in told)
+        columns[column] = np.array([of_name[names[k]] for _, names in told], np.int64)
         header[HEADER_KEYS[column]] = header_lines({v: name for name, v in of_name.items()})
     first = int(submit.min(initial=2**62)) if first_submit_s is None else first_submit_s
     jobs = Workload.from_columns(
@@ -87,7 +87,7 @@ def read_queue(text: str, first_submit_s: int | None = None) -> Queue:
         header=header,
         first_submit_s=first if len(ids) else None,
     )
-    return Queue(ids, np.array([int(row[4][0]) for row in told], np.int64), jobs)
+    return Queue(ids, priority, jobs)
 
 
 def _seconds(text: str) -> int:

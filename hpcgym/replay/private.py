@@ -203,7 +203,13 @@ class PrivateSlurm:
             asked()
 
     def submit(
-        self, name: str, processors: int, requested_s: int, run_s: int, partition: str = PARTITION
+        self,
+        name: str,
+        processors: int,
+        requested_s: int,
+        run_s: int,
+        partition: str = PARTITION,
+        nice: int = 0,
     ) -> None:
         """Submit a job now.
 
@@ -214,6 +220,7 @@ class PrivateSlurm:
         requested_s : its requested time [s], whole minutes.
         run_s : how long it runs [s].
         partition : it is in.
+        nice : what is taken from its priority.
 
         Raises
         ------
@@ -221,7 +228,7 @@ class PrivateSlurm:
         """
         limit = str(requested_s // MINUTE_S)
         command = [self._programs.sbatch, "-Q", "-J", name, "-n", str(processors), "-t", limit]
-        command += ["-p", partition, "-o", "/dev/null", "-D", "/"]
+        command += ["-p", partition, "-o", "/dev/null", "-D", "/", f"--nice={nice}"]
         command += [f"--wrap=exec {self._programs.sleep} {run_s}"]
         self._clock.submitted(1)
         self.run(*command)

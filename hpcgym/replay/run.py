@@ -33,6 +33,7 @@ from hpcgym.scheduler.slurm_conf import files_of
 from hpcgym.simulation.run import simulate
 from hpcgym.validation.validate import validate_schedule
 from hpcgym.workload import Workload
+from hpcgym.workload.model import MISSING
 from hpcgym.workload.partitions import partitions_of
 
 #: So much longer or shorter may a job run than it should [s]: on a busy machine one wakes late.
@@ -104,7 +105,8 @@ def replay_on_slurm(
         order_rules(rules)  # which says why it is none that Slurm can be driven by
     with private_slurm(cores, settings, every_s, _partitions(machine, conf), even_s) as slurm:
         ask = _asking(slurm, rules) if drives else None
-        _submit(slurm, jobs, _named(jobs, machine), step, ask)
+        of_job = (_named(jobs, machine), _nice(jobs, conf))
+        _submit(slurm, jobs, of_job, step, ask)
         records = slurm.records()
         version = slurm.version
     replayed = result_of(jobs, machine, rules, records, version)
@@ -154,6 +156,13 @@ def _named(jobs: Workload, machine: Cluster) -> list[str]:
     return [name if name in known else PARTITION for name in partitions_of(jobs).tolist()]
 
 
+def _nice(jobs: Workload, conf: SlurmConf | None) -> list[int]:
+    """Return what is taken from the priority of each job: only a slurm.conf with weights does."""
+    if conf is None or conf.said("prioritytype") == "priority/basic":
+        return [0] * len(jobs)
+    return [0 if nice == MISSING else int(nice) for nice in jobs.nice]
+
+
 def _in_minutes(workload: Workload) -> Workload:
     """Return the jobs with requested times of whole minutes."""
     requested = workload.requested_time
@@ -194,14 +203,17 @@ def _asking(slurm: PrivateSlurm, rules: Scheduler) -> Callable[[], object]:
 def _submit(
     slurm: PrivateSlurm,
     jobs: Workload,
-    partitions: Sequence[str],
+    of_job: tuple[Sequence[str], Sequence[int]],
     step: Callable[[str], None],
     ask: Callable[[], object] | None,
 ) -> None:
-    """Submit all jobs to their partitions at their times, and wait until they have ended.
+    """Submit all jobs at their times, and wait until they have ended.
 
-    ``ask`` is called after each time at which jobs have been submitted, and before and after each
-    at which they end; or None.
+    Parameters
+    ----------
+    of_job : the partition of each, and what is taken from its priority.
+    ask : is called after each time at which jobs have been submitted, and before and after each at
+        which they end; or None.
     """
     slurm.asked = ask
     run_time = np.minimum(jobs.run_time, jobs.requested_time).tolist()
@@ -210,7 +222,7 @@ def _submit(
         jobs.requested_processors.tolist(),
         jobs.requested_time.tolist(),
         run_time,
-        partitions,
+        *of_job,
         strict=True,
     )
     slurm.begin(int(jobs.submit_time[0]))

@@ -87,6 +87,22 @@ def test_the_order_is_set_and_given_back(slurm: PrivateSlurm) -> None:
 
 
 @needs_slurm
+def test_jobs_keep_their_nice(slurm: PrivateSlurm) -> None:
+    """Slurm forgets it when a priority is set; the policy goes by it, and it is given back."""
+    for number, nice in (("3", 40), ("5", -60)):
+        slurm.run("scontrol", "update", f"jobid={number}", f"nice={nice}")
+    before = told(slurm)
+    with driven(hpcgym.Scheduler("-nice")) as driver:
+        for _ in range(2):  # at the second look Slurm knows no nice any more
+            asked = driver.ask(int(time.time()))
+            assert asked.queue.jobs.nice.tolist() == [0, 40, 0, -60, 0]
+            assert list(told(slurm)) == ["5", "2", "4", "6", "3"]
+    given = slurm.run("squeue", "-h", "-t", "PD", "-o", "%y", "-S", "i").split()
+    assert given == ["0", "40", "0", "-60", "0"]
+    assert list(told(slurm)) == list(before)
+
+
+@needs_slurm
 @pytest.mark.parametrize("by", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_whatever_ends_it_jobs_are_given_back(
     slurm: PrivateSlurm, by: signal.Signals, tmp_path: Path

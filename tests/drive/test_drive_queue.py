@@ -9,10 +9,10 @@ from hpcgym.errors import HpcgymError
 from hpcgym.workload.names import names_of
 
 TOLD = """\
-12|4|1-02:00:30|1767225720|4294901755|bob|physics|normal|batch
-3|2|30:00|1767225700|4294901758|alice|(null)|(null)|batch
-5|1|UNLIMITED|1767225720|17|[bold]eve|physics|long|gpu
-6|1|10:00|1767225600|0|alice|physics|normal|gpu
+12|4|1-02:00:30|1767225720|4294901755|0|bob|physics|normal|batch
+3|2|30:00|1767225700|4294901758|-50|alice|(null)|(null)|batch
+5|1|UNLIMITED|1767225720|17|100|[bold]eve|physics|long|gpu
+6|1|10:00|1767225600|0|0|alice|physics|normal|gpu
 """
 
 
@@ -24,6 +24,7 @@ def test_jobs_in_order_of_submission() -> None:
     assert jobs.submit_time.tolist() == [1767225700, 1767225720, 1767225720]
     assert jobs.requested_processors.tolist() == [2, 1, 4]
     assert jobs.requested_time.tolist() == [1800, NO_LIMIT_S, 93_630]
+    assert jobs.nice.tolist() == [-50, 100, 0]
     users = names_of(jobs, "user_id")
     assert [users[number] for number in jobs.user_id.tolist()] == ["alice", "[bold]eve", "bob"]
     partitions = names_of(jobs, "partition")
@@ -36,7 +37,13 @@ def test_an_empty_queue() -> None:
 
 @pytest.mark.parametrize(
     "line",
-    ["12|4|10:00", "12|4|soon|1767225720|5|a|b|c|d", "12|x|10:00|1767225720|5|a|b|c|d", "7" * 20],
+    [
+        "12|4|10:00",
+        "12|4|soon|1767225720|5|0|a|b|c|d",
+        "12|x|10:00|1767225720|5|0|a|b|c|d",
+        "12|4|10:00|1767225720|5|a|b|c|d",
+        "7" * 20,
+    ],
 )
 def test_what_is_not_understood(line: str) -> None:
     with pytest.raises(HpcgymError, match="squeue told a job that is not understood"):

@@ -142,6 +142,9 @@ def test_the_command_refuses_what_is_not_of_the_file(
 def test_partitions_and_priorities_are_those_of_the_simulator(more: str, tmp_path: Path) -> None:
     path = str(written(tmp_path, CONF.replace(",bf_resolution=120", "") + more))
     jobs = in_partitions()
+    # by 40 no job loses all, and by 10,000 each does
+    nice = [(0, 0, 40, 0, 10_000, -60, -1)[number % 7] for number in range(len(jobs))]
+    jobs = jobs.with_columns(nice=nice)
     found = replay_on_slurm(jobs, path)
     facts = facts_of(found)
     assert facts["close_starts"] >= 0.95, facts
@@ -154,6 +157,8 @@ def test_partitions_and_priorities_are_those_of_the_simulator(more: str, tmp_pat
         assert len(nodes) == jobs.requested_processors[row]
     unordered = hpcgym.simulate(jobs, backfill="slurm", cluster=path)
     assert (unordered.start != found.simulated.start).mean() > 0.1  # priorities do matter here
+    alike = hpcgym.simulate(jobs.with_columns(nice=[0] * len(jobs)), path, cluster=path)
+    assert (alike.start != found.simulated.start).mean() > 0.1  # and so does nice
 
 
 def test_strict_order_that_is_driven_is_not_by_submission(tmp_path: Path) -> None:
