@@ -150,6 +150,7 @@ def _limits(partition: Partition) -> str:
         (bool(denied), f"no account {', '.join(denied)}"),
         (bool(partition.allow_qos), f"QOS {', '.join(partition.allow_qos)}"),
         (bool(refused), f"no QOS {', '.join(refused)}"),
+        (partition.exclusive, "whole nodes"),
         (partition.priority_tier != 1, f"tier {partition.priority_tier}"),
         (partition.state != "up", partition.state),
     ]

@@ -28,8 +28,8 @@ class Partition:
     A job gets nodes of its partition alone, and must be one that it lets run, by time, nodes,
     account, QOS and state (:mod:`hpcgym.workload.partition_limits`). ``priority_tier`` and
     ``priority_factor`` count where a slurm.conf is the scheduler
-    (:mod:`hpcgym.scheduler.slurm_conf`). ``qos`` and ``exclusive`` are read from it (its man page,
-    "PARTITION CONFIGURATION"), and no simulation goes by them yet.
+    (:mod:`hpcgym.scheduler.slurm_conf`). ``qos`` is read from it (its man page,
+    "PARTITION CONFIGURATION"), and no simulation goes by it yet.
 
     Attributes
     ----------
@@ -45,7 +45,8 @@ class Partition:
         all, nobody, all, none. With ``allow_accounts``, ``deny_accounts`` does not count, nor does
         ``deny_qos`` with ``allow_qos``.
     qos : the QOS whose limits hold for the whole partition, if there is one.
-    exclusive : whether each job has whole nodes.
+    exclusive : whether each job has whole nodes, if these are all alike
+        (:func:`hpcgym.workload.with_whole_nodes`).
     state : a name of :data:`STATES`.
 
     Raises

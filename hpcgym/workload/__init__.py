@@ -15,6 +15,7 @@ from hpcgym.workload.partition_limits import within_limits
 from hpcgym.workload.shuffling import shuffled
 from hpcgym.workload.slicing import months, slices, weeks
 from hpcgym.workload.warm_start import Initial
+from hpcgym.workload.whole_nodes import with_whole_nodes
 
 __all__ = [
     "SWF_COLUMNS",
@@ -42,6 +43,7 @@ __all__ = [
     "slices",
     "weeks",
     "with_codes",
+    "with_whole_nodes",
     "within_limits",
     "write_swf",
     "write_table",

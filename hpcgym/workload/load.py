@@ -23,6 +23,7 @@ from hpcgym.workload.io.tables import from_pandas
 from hpcgym.workload.model import Workload
 from hpcgym.workload.needs import queue_numbers
 from hpcgym.workload.partition_limits import with_default_times
+from hpcgym.workload.whole_nodes import with_whole_nodes
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -63,9 +64,10 @@ def load_workload(
     processors : size of the machine, instead of what the source tells; larger jobs are dropped.
     cluster : the machine on which the jobs are to be simulated, as :func:`hpcgym.simulate` takes
         it, instead of ``processors``: its size; the numbers of its queues, from 1 on, for a table
-        whose jobs have their names; and the DefaultTime of its partitions, which stands for
-        unknown requested times before ``clean`` takes the run time for them. What does not fit on
-        its nodes is left in; see :func:`hpcgym.workload.fitting`.
+        whose jobs have their names; the DefaultTime of its partitions, which stands for unknown
+        requested times before ``clean`` takes the run time for them; and which of them are
+        exclusive, see :func:`hpcgym.workload.with_whole_nodes`. What does not fit on its nodes is
+        left in; see :func:`hpcgym.workload.fitting`.
     errors : "raise" stops at a line of a file that is no job; "skip" drops and counts such lines.
     format : of a file, a name of :data:`hpcgym.workload.io.formats.FORMATS`; None: as it looks.
     tz : the time zone of dates that tell no offset, such as ``Europe/Berlin``; None: UTC.
@@ -105,6 +107,7 @@ def load_with_raw(
     check_errors(errors)
     filter_names(clean)  # a wrong recipe is said before a large file is read
     queues: tuple[str, ...] = ()
+    machine: Cluster | None = None
     partitions: tuple[Partition, ...] = ()
     if cluster is not None:
         if processors is not None:
@@ -118,6 +121,8 @@ def load_with_raw(
     loaded = _load(source, how, format)
     timed = with_default_times(loaded, partitions) if fills_times(clean) else loaded
     workload = clean_workload(timed, clean, processors)
+    if machine is not None:
+        workload = with_whole_nodes(workload, machine)
     if loaded is not source:  # a workload has been warned of when it was loaded
         warn_of_ignored(workload, bool(partitions), follows)
     return workload, loaded

@@ -60,6 +60,15 @@ def _lacks(resources: Sequence[str], resource: str) -> bool:
     return resource not in resources and resource != MEMORY
 
 
+def lacking(workload: Workload, resources: Sequence[str]) -> NDArray[np.bool_]:
+    """Return which jobs ask for a resource that a machine lacks, memory aside, (n_jobs,)."""
+    lacks = np.zeros(len(workload), dtype=np.bool_)
+    for resource, demand in workload.per_unit.items():
+        if _lacks(resources, resource):
+            lacks |= demand > 0
+    return lacks
+
+
 def _needs_of_units(workload: Workload, resources: Sequence[str]) -> NDArray[np.int64]:
     """Return what each job asks for, but for its partition."""
     if workload.units is None:
@@ -139,10 +148,7 @@ def fitting(
     ------
     WorkloadError : no job is left, or one asks for no processors.
     """
-    fits = np.ones(len(workload), dtype=np.bool_)
-    for resource, demand in workload.per_unit.items():
-        if _lacks(resources, resource):
-            fits &= demand == 0
+    fits = ~lacking(workload, resources)
     if partitions:
         fits &= ~in_others(partitions_of(workload), partitions)
     kept = workload.take(fits)

@@ -96,13 +96,13 @@ _USUAL = {
     "priorityfavorsmall": ("no",),
     "enforcepartlimits": ("no", "any", "all"),
 }
-#: The same of keys of nodes and partitions.
+#: The same of keys of nodes and partitions, or they are read with these values.
 _USUAL_KEYS = {
     "state": ("up", "unknown", "idle", "future"),
     "prioritytier": ("1",),
     "priorityjobfactor": ("1",),
-    "oversubscribe": ("no",),
-    "shared": ("no",),
+    "oversubscribe": ("no", "exclusive"),
+    "shared": ("no", "exclusive"),
     "lln": ("no",),
     "weight": ("1",),
     "allowgroups": ("all",),
