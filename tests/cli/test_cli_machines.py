@@ -278,9 +278,8 @@ def test_what_a_scheduler_follows_of_a_slurm_conf_is_not_called_unfollowed(tmp_p
 def test_what_a_slurm_conf_follows_beside_qos_is_told(tmp_path):
     conf = tmp_path / "slurm.conf"
     text = SLURM_CONF.format(mode="REQUEUE").replace("partition_prio", "qos")
-    conf.write_text(
-        f"{text}PriorityWeightQOS=5\nPriorityWieghtAge=4\nPartitionName=c Nodes=n1 State=DOWN\n"
-    )
+    text += "PriorityWeightQOS=5\nPriorityWieghtAge=4\n"
+    conf.write_text(f"{text}PartitionName=c Nodes=n1 State=DOWN LLN=YES\n")
     done = succeed("machines", conf)
     hint = "unknown setting PriorityWieghtAge; did you mean PriorityWeightAge?"
     assert done.stderr == f"hpcgym: {conf}, line 11: {hint}\n"
@@ -289,8 +288,8 @@ def test_what_a_slurm_conf_follows_beside_qos_is_told(tmp_path):
     names = [line.split(": ", 1)[1] for line in with_qos.splitlines() if ", line" in line]
     assert names == ["PreemptType=preempt/qos", "PreemptMode=REQUEUE", "PriorityWeightQOS=5"]
     assert "PriorityWieghtAge=4 (unknown; did you mean PriorityWeightAge?)\n" in others
-    assert "c: State=DOWN\n" in others
-    assert "# c: 1 node\n" in done.stdout
+    assert "c: LLN=YES\n" in others
+    assert "# c: 1 node, down\n" in done.stdout
 
 
 def test_a_slurm_conf_that_slurm_refuses(tmp_path):
