@@ -16,9 +16,10 @@ import numpy as np
 from hpcgym import Cluster, Scheduler, Workload, load_workload
 from hpcgym.cluster import NodeGroup, find_cluster
 from hpcgym.simulation.driver import new_simulation
-from hpcgym.simulation.nodes import assign_nodes, needs_on, nodes_for, single_cores
+from hpcgym.simulation.nodes import as_on_pool, assign_nodes, needs_on, nodes_for
 
 Run = Callable[[], float]  # seconds of one simulation
+SLURM = Scheduler(backfill="slurm")
 
 
 def main() -> None:
@@ -32,11 +33,15 @@ def main() -> None:
     one_core = find_cluster("kth-sp2")
     table = {
         "KTH-SP2, pool of 100 processors": (len(kth), pool(kth)),
-        "KTH-SP2, 100 nodes x 1 core, first fit": (len(kth), on_nodes(kth, one_core, "first-fit")),
+        "KTH-SP2, 100 nodes x 1 core, first fit": (
+            len(kth),
+            on_nodes(kth, one_core, Scheduler()),
+        ),
         "the same, single cores treated as any units": (
             len(kth),
-            on_nodes(kth, one_core, "first-fit", general=True),
+            on_nodes(kth, one_core, Scheduler(), general=True),
         ),
+        "the same under Slurm's rules": (len(kth), on_nodes(kth, one_core, SLURM)),
     }
     thin = Cluster(groups=(NodeGroup("thin", 1152, {"core": 20, "mem": 64_000}),))
     for name, source in (
@@ -47,7 +52,13 @@ def main() -> None:
         jobs = fitting_on(jobs, thin)
         for allocation in ("first-fit", "best-fit"):
             label = f"1,152 x 20 cores, {name}, {allocation}"
-            table[label] = (len(jobs), on_nodes(jobs, thin, allocation))
+            table[label] = (len(jobs), on_nodes(jobs, thin, Scheduler(allocation=allocation)))
+    small = Cluster(groups=(NodeGroup("thin", 96, {"core": 128}),))
+    full = load_workload("lublin:jobs=10000,processors=12288,load=1.2,seed=1")
+    table["96 x 128 cores, 10,000 jobs at load 1.2, Slurm's rules"] = (
+        len(full),
+        on_nodes(full, small, SLURM),
+    )
     best = dict.fromkeys(table, np.inf)
     for _ in range(repeat):
         for name, (_, run) in table.items():
@@ -86,10 +97,10 @@ def pool(jobs: Workload) -> Run:
     return run
 
 
-def on_nodes(jobs: Workload, cluster: Cluster, allocation: str, general: bool = False) -> Run:
-    """Return a simulation of EASY on nodes, as ``simulate`` does it or by the general way."""
-    scheduler, needs = Scheduler(allocation=allocation), needs_on(jobs, cluster)
-    alike = single_cores(needs) and not general
+def on_nodes(jobs: Workload, cluster: Cluster, scheduler: Scheduler, general: bool = False) -> Run:
+    """Return a simulation on nodes, as ``simulate`` does it or by the ``general`` way."""
+    needs = needs_on(jobs, cluster)
+    alike = as_on_pool(needs, scheduler) and not general
 
     def run() -> float:
         nodes = None if alike else nodes_for(jobs, needs, cluster, scheduler)

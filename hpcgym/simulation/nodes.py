@@ -100,13 +100,17 @@ def nodes_for(
     plans = scheduler.depth is None or scheduler.plans
     asks = demand_of(needs, workload.requested_time, scheduler)
     closed = closings(workload, scheduler, cluster)
+    takers = 0
+    if scheduler.slurm is not None:
+        takers = min(scheduler.slurm.bf_max_job_test, len(workload)) + len(closed)
+    code = allocation_code(scheduler)
     if not closed:
-        return make_nodes(needs, cluster.capacity, *allocation_code(scheduler), plans, asks)
+        return make_nodes(needs, cluster.capacity, *code, plans, asks, takers)
     holders = holders_of(closed, cluster)
     if asks is not None:  # who holds nodes in windows does not wait for anything
         asks = np.concatenate([asks, np.zeros_like(holders[:, 1:])])
     needs = np.concatenate([needs, holders])
-    nodes = make_nodes(needs, cluster.capacity, *allocation_code(scheduler), plans, asks)
+    nodes = make_nodes(needs, cluster.capacity, *code, plans, asks, takers)
     for holder, one in enumerate(closed, len(workload)):
         cells = nodes.cells[nodes.held["first"][holder] :][: len(one.nodes)]
         cells["node"], cells["units"] = one.nodes, 1

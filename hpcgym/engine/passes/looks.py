@@ -105,12 +105,18 @@ def look_for_starts(sim, started):
     near enough. They may if jobs have ``started`` in this look: others are among the first now, and
     on nodes reservations go by what running jobs leave.
     """
-    moves = sim.primary >= SCORED or sim.threshold != NO_THRESHOLD
-    if moves or started or sim.correction != UNCORRECTED:
+    if started or order_moves(sim):
         sim.due = sim.look
     elif sim.beyond < FOREVER:
         late = max(sim.beyond - sim.window - sim.look, 0)
         sim.due = sim.look + -(-late // sim.every) * sim.every
+
+
+@jit_part
+def order_moves(sim):
+    """Return whether the order of the queue or predicted ends may change though nothing happens."""
+    moves = sim.primary >= SCORED or sim.threshold != NO_THRESHOLD
+    return moves or sim.correction != UNCORRECTED
 
 
 @jit_part

@@ -41,6 +41,8 @@ SCALARS = whole_numbers(
     "started_before_head",  # 1 if one has since the queue was last looked through
     "released",  # how many of the jobs that have ended have given their nodes back
     "n_events",  # in the plan, see hpcgym.engine.machines.nodes.conservative
+    "n_periods",  # in the table, see hpcgym.engine.machines.nodes.table
+    "lists_leaving",  # 1 if `leaving` is that of the plan
 )
 
 CELLS = records(("node", np.int32), ("units", np.int32))  # units of a job on a node
@@ -51,9 +53,12 @@ KNOWN = records(
     ("units", np.int64),
     ("guarded_version", np.int64),
     ("guarded_units", np.int64),
+    ("listed", np.int64),  # 1 once `may_have` is written
 )
 # what a job will take (sign -1) at the start of its reservation, and give back (1) at the end
 PLAN = records(("time", np.int64), ("job", np.int64), ("sign", np.int64))
+# when a period of the table begins [s], and which row of the table is its
+PERIODS = records(("begin", np.int64), ("place", np.int64))
 
 
 class Nodes(NamedTuple):
@@ -83,7 +88,13 @@ class Nodes(NamedTuple):
     # unless several queued jobs may have reservations these three are empty
     plan: NDArray[np.void]  # PLAN by time
     ahead: NDArray[np.int64]  # (2, N, R) free at a time to come
-    shut: NDArray[np.int64]  # (4, N) by reservations: see hpcgym.engine.machines.nodes.table
+    # what Slurm's looks reserve, with a bit for each node in W words; else these are empty
+    # see hpcgym.engine.machines.nodes.table
+    periods: NDArray[np.void]  # (P,) PERIODS by time
+    table: NDArray[np.uint64]  # (P, 2, W) which nodes reservations, and windows, leave open in each
+    leaving: NDArray[np.uint64]  # (n_events, W) which nodes are given back then
+    sets: NDArray[np.uint64]  # (6, W)
+    may_have: NDArray[np.uint64]  # (n_kinds, W) nodes that hold a unit of a kind when empty
     scalars: NDArray[np.void]  # (1,) SCALARS
 
     def set_free(self, free: NDArray[np.int64]) -> None:
@@ -101,6 +112,7 @@ def make_nodes(
     seed: int = 0,
     plans: bool = False,
     asks: NDArray[np.int64] | None = None,
+    takers: int = 0,
 ) -> Nodes:
     """Return empty nodes.
 
@@ -112,6 +124,8 @@ def make_nodes(
     seed : of RANDOM.
     plans : whether several queued jobs may have reservations.
     asks : (n_jobs, R) of :func:`asks_of`; None where the allocation does not go by that.
+    takers : how many reservations of whole nodes, and windows, there may be at a time; 0 unless
+        Slurm's looks make them.
     """
     n_nodes, n_jobs = len(capacity), len(needs)
     if allocation not in BY_DEMAND or asks is None:
@@ -128,6 +142,7 @@ def make_nodes(
     own.random_state = np.int64(state >> np.uint64(1)) | 1
     total = np.maximum(capacity.sum(axis=0), 1).astype(np.float64)
     total[capacity.max(axis=0, initial=0) >= ANY_NUMBER] = 0.0
+    words, periods = n_nodes // 64 + 1, 2 * takers + 1 if takers else 0
     nodes = Nodes(
         np.ascontiguousarray(needs, np.int64),
         kind,
@@ -135,7 +150,7 @@ def make_nodes(
         total,
         np.ascontiguousarray(asks, np.int64),
         np.array(capacity, np.int64, order="C"),
-        np.zeros(n_nodes // 64 + 1, np.uint64),
+        np.zeros(words, np.uint64),
         np.empty(capacity.shape, np.int64),
         np.empty(int(most.sum()), CELLS),
         held,
@@ -147,7 +162,11 @@ def make_nodes(
         np.zeros(len(total)),
         np.empty(2 * n_jobs if plans else 0, PLAN),
         np.empty((2 if plans else 0, *capacity.shape), np.int64),
-        np.zeros((4 if plans else 0, n_nodes), np.int64),
+        np.empty(periods, PERIODS),
+        np.empty((periods, 2, words), np.uint64),
+        np.empty((n_jobs if takers else 0, words), np.uint64),
+        np.zeros((6 if takers else 0, words), np.uint64),
+        np.zeros((len(known) if takers else 0, words), np.uint64),
         scalars,
     )
     note_open(nodes)

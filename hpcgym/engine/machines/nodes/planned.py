@@ -110,8 +110,7 @@ def welcome(nodes, job):
 def close(sim, profile, nodes, holder, begin, end):
     """Take nodes from the plan for the time of a window."""
     if sim.every > 0:
-        table.note(nodes, begin, holder, np.int64(-1))
-        table.note(nodes, end, holder, np.int64(1))
+        table.close(nodes, table.WINDOWS, begin, end, holder)
     else:
         foresee(nodes, begin, holder, np.int64(-1))
         foresee(nodes, end, holder, np.int64(1))
@@ -191,7 +190,7 @@ def meets(nodes, one, other):
 def plan_end(sim, profile, nodes, job, width, end):
     """Let the plan give back all that a suspended job has when it is expected to end."""
     if sim.every > 0:
-        table.note(nodes, end, job, np.int64(1))
+        table.note(nodes, end, job)
     else:
         foresee(nodes, end, job, np.int64(1))
 

@@ -52,7 +52,11 @@ class Rooms(NamedTuple):
     worth: Rows
     plan: Rows
     ahead: Rows
-    shut: Rows
+    periods: Rows
+    table: Rows
+    leaving: Rows
+    sets: Rows
+    may_have: Rows
     scalars: Rows
 
 
@@ -105,7 +109,8 @@ def nodes_of(rooms, e, start, stop):
         rooms.asks[start:stop],
         rooms.free[e], rooms.open[e], rooms.later[e], rooms.cells[e], rooms.held[e], rooms.order[e],
         rooms.left[e], rooms.stale[e], rooms.known[e], rooms.asked[e], rooms.worth[e],
-        rooms.plan[e], rooms.ahead[e], rooms.shut[e], rooms.scalars[e],
+        rooms.plan[e], rooms.ahead[e], rooms.periods[e], rooms.table[e], rooms.leaving[e],
+        rooms.sets[e], rooms.may_have[e], rooms.scalars[e],
     )  # fmt: skip
 
 

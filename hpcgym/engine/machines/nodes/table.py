@@ -1,13 +1,13 @@
 """Places for jobs as Slurm finds them: on nodes that no reservation before them takes.
 
-The plan has the predicted ends of the running jobs, and when reservations and windows begin and
-end, each of which takes whole nodes: its table. A job is tried on the nodes that are open in the
-table while it would run, if it started now: beside the running jobs, and then with these gone one
-after the other, several at once where they end together. Where that gives no place, or one after
-other nodes have become open, it is tried from then on; see docs/slurm.md.
+The plan has the predicted ends of the running jobs. Reservations and windows take whole nodes, for
+a time: these are in a table. A job is tried on the nodes that are open in the table while it would
+run, if it started now: beside the running jobs, and then with these gone one after the other,
+several at once where they end together. Where that gives no place, or one after other nodes have
+become open, it is tried from then on; see docs/slurm.md.
 
-``nodes.shut`` has four rows: how many in the table hold a node at a time; 1 where it is shut at
-that time; 1 where it is shut at any time looked at; 1 where it is reserved and no job has it.
+The table has periods, one behind the other, and for each the sets of the nodes that reservations
+leave open, and that windows do. A set has a bit for each node.
 """
 
 from __future__ import annotations
@@ -17,68 +17,155 @@ import numpy as np
 from hpcgym.compilation import jit, jit_part
 from hpcgym.engine.machines.nodes.conservative import put
 from hpcgym.engine.machines.nodes.filling import FIRST_FIT, held_by, weigh_all
-from hpcgym.engine.machines.nodes.placement import copy_room, place
+from hpcgym.engine.machines.nodes.placement import place
 from hpcgym.engine.ordered import BLOCK, block_at
 from hpcgym.engine.passes.joining import HALF_MINUTE, raised, rounded, rounded_end, wider
+from hpcgym.engine.passes.looks import order_moves
+from hpcgym.engine.passes.node_bits import next_open
 from hpcgym.engine.state import FOREVER, RUNNING
 
-HOLDERS, SHUT, SEEN, IDLE = range(4)  # rows of `shut`
+RESERVATIONS, WINDOWS = range(2)  # layers of the table: who shuts nodes
+# rows of `sets`: open while a job would run; open in the period behind that, too; those of the open
+# ones that hold a unit of the job when empty; where `later` is written; reserved, and no job is
+# there; of no lasting use
+OPEN, SEEN, FOR_JOB, WRITTEN, IDLE, SOME = range(6)
 NO_TIME = -1
+_ALL = np.uint64(2**64 - 1)
 
 
 @jit
-def note(nodes, time, job, sign):
-    """Put what a job takes or gives back at that time into the plan; of one time, by number."""
+def note(nodes, time, job):
+    """Put into the plan that a job gives back what it has at that time; of one time, by number."""
     i = nodes.scalars[0].n_events
     while i > 0 and (
         nodes.plan[i - 1].time > time
         or (nodes.plan[i - 1].time == time and nodes.plan[i - 1].job > job)
     ):
         i -= 1
-    put(nodes, i, time, job, sign)
+    put(nodes, i, time, job, np.int64(1))
+    nodes.scalars[0].lists_leaving = 0
+
+
+@jit
+def list_leaving(nodes):
+    """Write which nodes those have who give them back, in the order of the plan."""
+    if nodes.scalars[0].lists_leaving == 1:
+        return
+    nodes.scalars[0].lists_leaving = 1
+    for i in range(nodes.scalars[0].n_events):
+        list_nodes(nodes, nodes.plan[i].job, nodes.leaving[i])
 
 
 @jit
 def plan_ends(sim, blocks, entries, nodes):
-    """Let the plan be what the running jobs give back at their predicted ends."""
+    """Let the plan be what the running jobs give back at their predicted ends; all is open."""
     nodes.scalars[0].n_events = 0
-    nodes.shut[IDLE] = 0
+    nodes.scalars[0].n_periods = 1
+    nodes.periods[0].begin, nodes.periods[0].place = -FOREVER, 0
+    for word in range(nodes.sets.shape[1]):
+        nodes.table[0, RESERVATIONS, word] = nodes.table[0, WINDOWS, word] = _ALL
+        nodes.sets[IDLE, word] = 0
     sim.idle_planned = sim.put_off = 0
     for k in range(blocks[RUNNING].in_use):
         block = block_at(blocks, RUNNING, k)
         for i in range(block * BLOCK, block * BLOCK + blocks[block].count):
-            note(nodes, entries[i].key, entries[i].job, np.int64(1))
+            note(nodes, entries[i].key, entries[i].job)
 
 
 @jit_part
-def runs(progress, job):
-    """Return whether who is in the plan runs; who holds nodes in a window is no job."""
-    return job >= 0 and progress[job].start >= 0
+def is_in(bits, node):
+    """Return whether a node is in a set."""
+    return (bits[node >> 6] >> np.uint64(node & 63)) & np.uint64(1) != 0
+
+
+@jit_part
+def add(bits, node):
+    """Put a node into a set."""
+    bits[node >> 6] |= np.uint64(1) << np.uint64(node & 63)
+
+
+@jit_part
+def list_nodes(nodes, job, bits):
+    """Let a set be the nodes that a job has."""
+    for word in range(len(bits)):
+        bits[word] = 0
+    first = nodes.held[job].first
+    for c in range(first, first + nodes.held[job].count):
+        add(bits, np.int64(nodes.cells[c].node))
+
+
+@jit_part
+def meet(bits, others):
+    """Return whether two sets have a node in common."""
+    common = np.uint64(0)
+    for word in range(len(bits)):
+        common |= bits[word] & others[word]
+    return common != 0
+
+
+@jit_part
+def period_at(nodes, time):
+    """Return in which period of the table a time lies."""
+    low, high = np.int64(0), np.int64(nodes.scalars[0].n_periods)
+    while high - low > 1:
+        middle = (low + high) // 2
+        if nodes.periods[middle].begin <= time:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+@jit
+def split(nodes, time):
+    """Let a period of the table begin at that time, and return which."""
+    periods, table, new = nodes.periods, nodes.table, nodes.scalars[0].n_periods
+    before = period_at(nodes, time)
+    if periods[before].begin == time:
+        return before
+    for p in range(new, before + 1, -1):
+        periods[p].begin, periods[p].place = periods[p - 1].begin, periods[p - 1].place
+    nodes.scalars[0].n_periods += 1
+    periods[before + 1].begin, periods[before + 1].place = time, new
+    for layer in range(2):
+        for word in range(table.shape[2]):
+            table[new, layer, word] = table[periods[before].place, layer, word]
+    return before + 1
+
+
+@jit
+def close(nodes, layer, begin, end, job):
+    """Shut the nodes that a job has from one time to another, of a layer of the table."""
+    list_nodes(nodes, job, nodes.sets[SOME])
+    first, last = split(nodes, begin), split(nodes, end)
+    for p in range(first, last):
+        for word in range(nodes.sets.shape[1]):
+            nodes.table[nodes.periods[p].place, layer, word] &= ~nodes.sets[SOME, word]
 
 
 @jit
 def note_reserved(sim, progress, nodes, job, time):
-    """Put a reservation that begins then, whose cells are written, into the plan."""
+    """Put a reservation that begins then, whose cells are written, into the table."""
     end = time + progress[job].predicted
-    note(nodes, rounded(sim, time), job, np.int64(-1))
-    note(nodes, rounded_end(sim, time, end), job, np.int64(1))
+    close(nodes, RESERVATIONS, rounded(sim, time), rounded_end(sim, time, end), job)
     first = nodes.held[job].first
     for c in range(first, first + nodes.held[job].count):
         node = np.int64(nodes.cells[c].node)
-        if nodes.shut[IDLE, node] == 0 and nodes.free[node, 0] == nodes.capacity[node, 0]:
-            nodes.shut[IDLE, node] = 1
+        is_empty = nodes.free[node, 0] == nodes.capacity[node, 0]
+        if is_empty and not is_in(nodes.sets[IDLE], node):
+            add(nodes.sets[IDLE], node)
             sim.idle_planned += 1
 
 
 @jit
 def note_begun(sim, progress, nodes, job):
     """Put the end of a job that begins now into the plan; its nodes are idle no longer."""
-    note(nodes, sim.time + progress[job].predicted, job, np.int64(1))
+    note(nodes, sim.time + progress[job].predicted, job)
     first = nodes.held[job].first
     for c in range(first, first + nodes.held[job].count):
         node = np.int64(nodes.cells[c].node)
-        if nodes.shut[IDLE, node] == 1:
-            nodes.shut[IDLE, node] = 0
+        if is_in(nodes.sets[IDLE], node):
+            nodes.sets[IDLE, node >> 6] &= ~(np.uint64(1) << np.uint64(node & 63))
             sim.idle_planned -= 1
 
 
@@ -86,13 +173,19 @@ def note_begun(sim, progress, nodes, job):
 def find_place(sim, progress, nodes, job, last):
     """Return when a job can start, and write its cells unless that is later than ``last``.
 
-    FOREVER: it has no place.
+    FOREVER: it has no place. How much later it is than ``last`` is worked out only if that matters:
+    if this is the first that waits, or the first of those that are too late, unless the next look
+    comes anyway.
     """
     length = progress[job].predicted
+    latest = np.int64(FOREVER)
+    if sim.head >= 0:
+        latest = last if order_moves(sim) else max(last, sim.beyond)
     after = sim.time
-    while True:
-        opens = look_ahead(progress, nodes, job, after, after + length)
-        time = fits_after_ends(sim, progress, nodes, job)
+    while after <= latest:
+        opens = look_ahead(nodes, job, after, after + length)
+        stop = latest if opens == NO_TIME else min(opens, latest)
+        time = fits_after_ends(sim, nodes, job, stop)
         if NO_TIME < time < after:
             sim.put_off = 1
         if time == NO_TIME and opens == NO_TIME:
@@ -103,178 +196,160 @@ def find_place(sim, progress, nodes, job, last):
             continue
         if time > last:
             return time
-        choose(nodes, job)
+        choose(nodes, job, False)
         if time == sim.time or not is_taken(sim, progress, nodes, job, time):
             return time
         after = time
+    return after
 
 
 @jit
 def starts_now(sim, progress, nodes, job, others):
     """Return whether a job can start now, and write its cells if it can; ``others`` as below."""
-    look_ahead(progress, nodes, job, sim.time, sim.time + progress[job].predicted)
-    if open_units(nodes, job, others) < nodes.needs[job, 0]:
+    look_ahead(nodes, job, sim.time, sim.time + progress[job].predicted)
+    if open_units(nodes, job) < nodes.needs[job, 0]:
         return False
-    choose(nodes, job)
+    choose(nodes, job, others)
     return True
 
 
 @jit_part
-def may_have(nodes, job, node):
-    """Return whether a node holds a unit of a job when it is empty."""
-    return held_by(nodes.capacity, node, nodes.needs, job, np.int64(1)) > 0
+def nodes_for(nodes, job):
+    """Return the set of the nodes that hold a unit of a job when they are empty."""
+    kind = nodes.kind[job]
+    if nodes.known[kind].listed == 0:
+        nodes.known[kind].listed = 1
+        for node in range(len(nodes.capacity)):
+            if held_by(nodes.capacity, node, nodes.needs, job, np.int64(1)) > 0:
+                add(nodes.may_have[kind], node)
+    return nodes.may_have[kind]
 
 
 @jit
-def look_ahead(progress, nodes, job, after, until):
-    """Note which nodes the table shuts from one time to another; return when others open.
+def look_ahead(nodes, job, after, until):
+    """Note which nodes the table leaves open from one time to another; return when others open.
 
     That is the end of the first period behind which a node is open that has been shut in the
     periods before. Of those that begin after ``until`` only the first counts. NO_TIME: none opens.
     """
-    shut, plan = nodes.shut, nodes.plan
-    shut[HOLDERS] = 0
-    i, n = 0, nodes.scalars[0].n_events
-    while i < n and plan[i].time <= after:
-        count(progress, nodes, i)
-        i += 1
-    for node in range(shut.shape[1]):
-        shut[SHUT, node] = shut[SEEN, node] = np.int64(shut[HOLDERS, node] > 0)
-    opens, begins = np.int64(NO_TIME), after
-    while i < n:
-        first, time = i, plan[i].time
-        while i < n and plan[i].time == time:
-            count(progress, nodes, i)
-            i += 1
-        changed = opened = False
-        for k in range(first, i):
-            if runs(progress, plan[k].job):
-                continue
-            cell = nodes.held[plan[k].job].first
-            for c in range(cell, cell + nodes.held[plan[k].job].count):
-                node = np.int64(nodes.cells[c].node)
-                now = np.int64(shut[HOLDERS, node] > 0)
-                if now != shut[SHUT, node]:
-                    shut[SHUT, node] = now
-                    changed = True
-                # what has been seen only in a period that begins later counts here alone
-                if now == 0 and shut[SEEN, node] != 0 and may_have(nodes, job, node):
-                    opened = True
-        if not changed:
+    periods, sets, may_have = nodes.periods, nodes.sets, nodes_for(nodes, job)
+    p = period_at(nodes, after)
+    before = nodes.table[periods[p].place]
+    for word in range(sets.shape[1]):
+        sets[OPEN, word] = sets[SEEN, word] = before[RESERVATIONS, word] & before[WINDOWS, word]
+    opens, began = np.int64(NO_TIME), after
+    for q in range(p + 1, nodes.scalars[0].n_periods):
+        period, time = nodes.table[periods[q].place], periods[q].begin
+        changed, opened = np.uint64(0), np.uint64(0)
+        for word in range(sets.shape[1]):
+            now = period[RESERVATIONS, word] & period[WINDOWS, word]
+            changed |= now ^ (before[RESERVATIONS, word] & before[WINDOWS, word])
+            opened |= now & ~sets[SEEN, word] & may_have[word]
+        if changed == 0:
             continue
-        if opened and opens == NO_TIME:
+        before = period
+        if opened != 0 and opens == NO_TIME:
             opens = time
-        if begins > until or (opens != NO_TIME and time > until):
+        if began > until or (opens != NO_TIME and time > until):
             break
-        begins = time
-        for k in range(first, i):
-            if runs(progress, plan[k].job):
-                continue
-            cell = nodes.held[plan[k].job].first
-            for c in range(cell, cell + nodes.held[plan[k].job].count):
-                node = np.int64(nodes.cells[c].node)
-                if shut[SHUT, node] != 0 and shut[SEEN, node] == 0:
-                    shut[SEEN, node] = 1 if time <= until else 2
-    for node in range(shut.shape[1]):
-        if shut[SEEN, node] == 2:
-            shut[SEEN, node] = 0
+        began = time
+        for word in range(sets.shape[1]):
+            now = period[RESERVATIONS, word] & period[WINDOWS, word]
+            sets[SEEN, word] &= now
+            if began <= until:
+                sets[OPEN, word] &= now
     return opens
 
 
-@jit_part
-def count(progress, nodes, i):
-    """Count what entry ``i`` of the plan changes in the table."""
-    job, sign = nodes.plan[i].job, nodes.plan[i].sign
-    if not runs(progress, job):
-        first = nodes.held[job].first
-        for c in range(first, first + nodes.held[job].count):
-            nodes.shut[HOLDERS, nodes.cells[c].node] -= sign
-
-
 @jit
-def open_units(nodes, job, others):
-    """Return how many units of a job fit now on the nodes that are open; ``later`` is their room.
-
-    Nodes that are shut have none. Those that hold nothing of it when empty keep what they have if
-    ``others``: allocations look at the room of the whole machine.
-    """
-    later, found, most = nodes.later, 0, nodes.needs[job, 0] + 2**40
-    copy_room(later, nodes.free)
-    for node in range(len(later)):
-        if nodes.shut[SEEN, node] != 0 or not (others or may_have(nodes, job, node)):
-            for r in range(later.shape[1]):
-                later[node, r] = 0
-        elif later[node, 0] > 0:
-            found += held_by(later, node, nodes.needs, job, most)
+def open_units(nodes, job):
+    """Return how many units of a job fit now on the nodes that are open, at most all of them."""
+    may_have, units, found = nodes_for(nodes, job), nodes.needs[job, 0], 0
+    sets = nodes.sets
+    for word in range(sets.shape[1]):
+        sets[FOR_JOB, word] = sets[OPEN, word] & may_have[word]
+        sets[SOME, word] = sets[FOR_JOB, word] & nodes.open[word]
+        sets[WRITTEN, word] = 0
+    node = next_open(sets[SOME], 0)
+    while node < len(nodes.free) and found < units:
+        found += held_by(nodes.free, node, nodes.needs, job, units)
+        node = next_open(sets[SOME], node + 1)
     return found
 
 
 @jit
-def fits_after_ends(sim, progress, nodes, job):
+def fits_after_ends(sim, nodes, job, stop):
     """Return when a job fits on the open nodes, now or once running jobs have ended.
 
-    These are gone through by their predicted ends, those of one span together; ``later`` is what
-    the open nodes have free then. NO_TIME: it does not fit.
+    These are gone through by their predicted ends, those of one span together. NO_TIME: it does not
+    fit. If it does not before ``stop``, any later time may be returned.
     """
     units, plan, n = nodes.needs[job, 0], nodes.plan, nodes.scalars[0].n_events
-    found = open_units(nodes, job, False)
+    found = open_units(nodes, job)
     if found >= units:
         return sim.time
+    list_leaving(nodes)
     last, start, span = np.int64(NO_TIME), np.int64(NO_TIME), np.int64(HALF_MINUTE)
-    i = next_end(progress, nodes, np.int64(0))
-    while i < n:
-        gained = leave(nodes, job, plan[i].job)
-        time = plan[i].time
-        i = next_end(progress, nodes, i + 1)
-        if gained < 0:  # it has none of the nodes, and the one behind it is not asked when it ends
+    for i in range(n):
+        if found < units and plan[i].time > stop:
+            return plan[i].time
+        # who has none of the nodes is passed over, and the one behind it not asked when it ends
+        if not meet(nodes.leaving[i], nodes.sets[FOR_JOB]):
             continue
-        found += gained
-        if last == NO_TIME:
-            start = raised(time)
-        last = time
-        if i < n and plan[i].time > start + span:
+        found += leave(nodes, job, plan[i].job)
+        last = plan[i].time
+        if start == NO_TIME:
+            start = raised(last)
+        if i + 1 < n and plan[i + 1].time > start + span:
             if found >= units:
                 return last
-            span = wider(sim, span, plan[i].time - start)
+            span = wider(sim, span, plan[i + 1].time - start)
     return last if found >= units else np.int64(NO_TIME)
-
-
-@jit_part
-def next_end(progress, nodes, i):
-    """Return the place of the first end of a running job in the plan, from place ``i`` on."""
-    while i < nodes.scalars[0].n_events and not runs(progress, nodes.plan[i].job):
-        i += 1
-    return i
 
 
 @jit
 def leave(nodes, job, other):
     """Let a running job leave the open nodes; return how many units of another more fit then.
 
-    -1 if it has none of these nodes.
+    No node counts for more than all units.
     """
-    later, needs = nodes.later, nodes.needs
-    most = needs[job, 0] + 2**40
-    gained, has_some = 0, False
+    later, needs, sets = nodes.later, nodes.needs, nodes.sets
+    most = needs[job, 0]
+    gained = 0
     first = nodes.held[other].first
     for c in range(first, first + nodes.held[other].count):
         node = np.int64(nodes.cells[c].node)
-        if nodes.shut[SEEN, node] != 0 or not may_have(nodes, job, node):
+        if not is_in(sets[FOR_JOB], node):
             continue
-        has_some = True
+        if not is_in(sets[WRITTEN], node):
+            add(sets[WRITTEN], node)
+            for r in range(later.shape[1]):
+                later[node, r] = nodes.free[node, r]
         gained -= held_by(later, node, needs, job, most)
         for r in range(later.shape[1]):
             later[node, r] += np.int64(nodes.cells[c].units) * needs[other, r + 1]
         gained += held_by(later, node, needs, job, most)
-    return gained if has_some else -1
+    return gained
 
 
-@jit_part
-def choose(nodes, job):
-    """Write the cells of a job that fits ``later``."""
+@jit
+def choose(nodes, job, others):
+    """Write the cells of a job that fits on the open nodes, where ``later`` is written, or free.
+
+    Nodes that are shut have no room. Those that hold nothing of it when empty keep what they have
+    if ``others``: allocations look at the room of the whole machine.
+    """
+    later, sets = nodes.later, nodes.sets
+    usable = sets[OPEN] if others else sets[FOR_JOB]
+    for node in range(len(later)):
+        if is_in(sets[WRITTEN], node):
+            continue
+        is_usable = is_in(usable, node)
+        for r in range(later.shape[1]):
+            later[node, r] = nodes.free[node, r] if is_usable else 0
     if nodes.scalars[0].allocation != FIRST_FIT:
-        weigh_all(nodes, nodes.later)
-    place(nodes, nodes.later, job, False, False)
+        weigh_all(nodes, later)
+    place(nodes, later, job, False, False)
 
 
 @jit
@@ -283,24 +358,19 @@ def is_taken(sim, progress, nodes, job, time):
 
     Reservations are compared as they stand in the table, windows with when the job would run.
     """
-    length, shut, plan = progress[job].predicted, nodes.shut, nodes.plan
-    begin, end = rounded(sim, time), rounded_end(sim, time, time + length)
-    shut[SHUT] = 0
-    shut[HOLDERS] = 0
-    for i in range(nodes.scalars[0].n_events):
-        other = plan[i].job
-        first, until = (time, time + length) if other < 0 else (begin, end)
-        if runs(progress, other) or plan[i].time >= until:
-            continue
-        if plan[i].time <= first:
-            count(progress, nodes, i)
-        elif plan[i].sign < 0:
-            cell = nodes.held[other].first
-            for c in range(cell, cell + nodes.held[other].count):
-                shut[SHUT, nodes.cells[c].node] = 1
-    cell = nodes.held[job].first
-    for c in range(cell, cell + nodes.held[job].count):
-        node = np.int64(nodes.cells[c].node)
-        if shut[HOLDERS, node] > 0 or shut[SHUT, node] != 0:
-            return True
+    end = time + progress[job].predicted
+    list_nodes(nodes, job, nodes.sets[SOME])
+    begin, until = rounded(sim, time), rounded_end(sim, time, end)
+    return shuts_some(nodes, RESERVATIONS, begin, until) or shuts_some(nodes, WINDOWS, time, end)
+
+
+@jit_part
+def shuts_some(nodes, layer, begin, end):
+    """Return whether a layer of the table shuts nodes of the set ``SOME`` in that time."""
+    p = period_at(nodes, begin)
+    while p < nodes.scalars[0].n_periods and nodes.periods[p].begin < end:
+        for word in range(nodes.sets.shape[1]):
+            if nodes.sets[SOME, word] & ~nodes.table[nodes.periods[p].place, layer, word] != 0:
+                return True
+        p += 1
     return False
