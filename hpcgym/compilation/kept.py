@@ -24,7 +24,7 @@ from pathlib import Path
 from types import CodeType
 from typing import Any
 
-from hpcgym.compilation import files, locks, notice, shipped
+from hpcgym.compilation import files, locks, notice, pipeline, shipped
 from hpcgym.compilation.sources import hash_of_files, is_edited
 from hpcgym.errors import CompilationWarning
 
@@ -39,7 +39,7 @@ try:
         raise AttributeError("FunctionIdentity has no _unique_ids")
     _ids._unique_ids = iter(lambda: int.from_bytes(os.urandom(7), "big"), -1)
     _to_parts: Any = compiler.CompileResult._reduce
-    _from_parts: Any = compiler.CompileResult._rebuild
+    _from_parts: Any = pipeline.rebuild
     _dumps: Any = serialize.dumps
 except (ImportError, AttributeError) as _error:
     _missing = str(_error)

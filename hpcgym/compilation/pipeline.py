@@ -5,8 +5,8 @@ there block by block. numba copies with each block all variables of the part; he
 with none, since nobody has the part that was read beside its copy.
 
 numba optimises each function with all that it calls: what is called through five others is
-optimised six times. Here only functions that Python calls are optimised so, and with them all that
-they call, once.
+optimised six times, and made into machine code as often. Here this is done only with functions that
+Python calls, and with them all that they call, once.
 
 A numba that does it otherwise does it as it likes, in its own time.
 """
@@ -15,17 +15,27 @@ from __future__ import annotations
 
 from typing import Any
 
-from numba.core.codegen import CPUCodeLibrary
-from numba.core.compiler import Compiler, DefaultPassBuilder
+import llvmlite.binding as llvm
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import Compiler, CompileResult, DefaultPassBuilder
 from numba.core.compiler_machinery import register_pass
+from numba.core.environment import lookup_environment
 from numba.core.inline_closurecall import InlineWorker
 from numba.core.typed_passes import NativeLowering
 from numba.core.untyped_passes import InlineInlinables
 
+_LINKED = "linked"  # a kind of library, beside those of numba
+
 #: Whether this numba puts parts into functions as :class:`InlineParts` knows it.
 _FITS = hasattr(InlineInlinables, "_do_work") and hasattr(InlineWorker, "run_untyped_passes")
 #: Whether this numba optimises functions as :class:`LowerOnly` knows it.
-_OPTIMISES = hasattr(CPUCodeLibrary, "_optimize_final_module")
+_OPTIMISES = all(
+    hasattr(JITCodeLibrary, f"_{name}")
+    for name in (
+        "optimize_final_module", "finalize_final_module", "finalize_dynamic_globals",
+        "verify_declare_only_symbols", "get_module_for_linking",
+    )
+)  # fmt: skip
 
 
 @register_pass(mutates_CFG=True, analysis_only=False)
@@ -70,24 +80,106 @@ def _put(manager: Any, ours: type, theirs: type) -> Any:
     return manager
 
 
+class Linked(JITCodeLibrary):
+    """What LLVM is told of a function that only compiled code calls: no machine code is made of it.
+
+    It is linked into each function that calls it, and optimised there.
+    """
+
+    def __init__(self, codegen: Any, name: str) -> None:
+        super().__init__(codegen, name)
+        self.enable_object_caching()  # as numba does
+
+    @property
+    def codegen(self) -> Any:
+        """Return what is told which constants a function has: there is nothing to be told."""
+        return _NotRun
+
+    def get_pointer_to_function(self, name: str) -> int:
+        """Return 0, numba's word for a function that is not there."""
+        self._ensure_finalized()
+        return 0
+
+    def serialize_using_object_code(self) -> Any:
+        """Return what can be pickled, of which :func:`rebuild` makes this again."""
+        return self.name, _LINKED, self._get_module_for_linking().as_bitcode()
+
+    @classmethod
+    def _unserialize(cls, codegen: Any, state: Any) -> Any:
+        """Return what has been pickled."""
+        name, _, code = state
+        self = cls(codegen, name)
+        self._final_module = llvm.parse_bitcode(code)
+        self._finalize_final_module()
+        return self
+
+    def _optimize_final_module(self) -> None:
+        """Optimise nothing."""
+
+    def _finalize_final_module(self) -> None:
+        """Make no machine code."""
+        self._finalize_dynamic_globals()
+        self._verify_declare_only_symbols()
+        self._finalized = True
+
+
+class _NotRun:
+    """Stands for numba's engine, which runs functions."""
+
+    @staticmethod
+    def set_env(name: str, environment: Any) -> None:
+        """Do nothing."""
+
+
 @register_pass(mutates_CFG=True, analysis_only=False)
 class LowerOnly(NativeLowering):
-    """numba's pass that makes code for LLVM, which optimises it only where Python calls it."""
+    """numba's pass that makes code for LLVM, which compiles it only where Python calls it."""
 
     _name = "lower_only"
 
     def run_pass(self, state: Any) -> Any:
         """Do as numba does, and leave what only compiled code calls as it is."""
         if state.library is None and state.flags.no_cpython_wrapper:
-            library = state.targetctx.codegen().create_library(state.func_id.func_qualname)
-            library.enable_object_caching()  # as numba does
-            library._optimize_final_module = _nothing
-            state.library = library
-        return super().run_pass(state)
+            state.library = Linked(state.targetctx.codegen(), state.func_id.func_qualname)
+        done = super().run_pass(state)
+        if not isinstance(state.library, Linked):
+            _tell_environments(state.library)
+        return done
 
 
-def _nothing() -> None:
-    """Optimise nothing."""
+def _tell_environments(library: Any) -> None:
+    """Tell numba's engine of the constants of all functions that have been linked in."""
+    for variable in library._final_module.global_variables:
+        environment = lookup_environment(variable.name)
+        if environment is not None:
+            library.codegen.set_env(variable.name, environment)
+
+
+def rebuild(target: Any, library: Any, *others: Any) -> Any:
+    """Return what is compiled of a function from what can be pickled, as numba does."""
+    if library[1] != _LINKED:
+        return CompileResult._rebuild(target, library, *others)
+    return CompileResult._rebuild(_Linking(target), library, *others)._replace(
+        target_context=target
+    )
+
+
+class _Linking:
+    """numba's target, with a :class:`Linked` where numba makes a library of its own."""
+
+    def __init__(self, target: Any) -> None:
+        self._target = target
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._target, name)
+
+    def codegen(self) -> Any:
+        """Return what makes a library again."""
+        return self
+
+    def unserialize_library(self, state: Any) -> Any:
+        """Return a :class:`Linked` from what can be pickled."""
+        return Linked._unserialize(self._target.codegen(), state)
 
 
 class Pipeline(Compiler):

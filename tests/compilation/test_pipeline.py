@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numba.core import ir
 
-from hpcgym.compilation import jit_entry, jit_part, pipeline
-from hpcgym.compilation.pipeline import Pipeline
+from hpcgym.compilation import jit, jit_entry, jit_part, pipeline
+from hpcgym.compilation.pipeline import Linked, Pipeline
 
 pytestmark = pytest.mark.compiled
 
@@ -79,6 +79,38 @@ def test_this_numba_can_be_told_to_compile_so() -> None:
     """Else all takes longer, and nothing else says why."""
     assert pipeline._FITS
     assert pipeline._OPTIMISES
+
+
+@jit
+def halved(number):
+    """Raise an error, whose text is a constant."""
+    if number % 2:
+        raise ValueError("odd")
+    return number // 2
+
+
+@jit
+def quarter(number):
+    """Call another."""
+    return halved(halved(number))
+
+
+@jit_entry
+def quarter_and_half(number):
+    """Call one that is called by another, too."""
+    return quarter(number), halved(number)
+
+
+def test_no_machine_code_is_made_of_what_only_compiled_code_calls() -> None:
+    assert quarter_and_half(12) == (3, 6)
+    with pytest.raises(ValueError, match="odd"):
+        quarter_and_half(6)
+    for function in (halved, quarter):
+        (library,) = (found.library for found in function.overloads.values())
+        assert isinstance(library, Linked)
+        assert library._compiled_object is None
+    (entry,) = (found.library for found in quarter_and_half.overloads.values())
+    assert not isinstance(entry, Linked)
 
 
 def test_variables_of_parts_are_not_copied_with_each_block(
