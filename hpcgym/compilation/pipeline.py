@@ -1,8 +1,9 @@
-"""numba's passes, but for two that do the same in less time.
+"""numba's passes, but for two that do the same in less time, and a function of numba's likewise.
 
-A part, of :func:`hpcgym.compilation.jit_part`, is read anew at each place that calls it, and copied
-there block by block. numba copies with each block all variables of the part; here they are copied
-with none, since nobody has the part that was read beside its copy.
+A part, of :func:`hpcgym.compilation.jit_part`, is copied to each place that calls it, block by
+block. numba reads it anew for each of them, with the parts that it has itself; here it is read
+once. numba copies with each block all variables of the part; here they are copied with none, since
+a copy gets others in their place.
 
 numba optimises each function with all that it calls: what is called through five others is
 optimised six times, and made into machine code as often. Here this is done only with functions that
@@ -13,21 +14,31 @@ A numba that does it otherwise does it as it likes, in its own time.
 
 from __future__ import annotations
 
+from copy import copy
+from functools import cache
 from typing import Any
 
 import llvmlite.binding as llvm
+from numba.core.bytecode import FunctionIdentity
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler, CompileResult, DefaultPassBuilder
 from numba.core.compiler_machinery import register_pass
 from numba.core.environment import lookup_environment
 from numba.core.inline_closurecall import InlineWorker
+from numba.core.targetconfig import TargetConfig
 from numba.core.typed_passes import NativeLowering
 from numba.core.untyped_passes import InlineInlinables
 
 _LINKED = "linked"  # a kind of library, beside those of numba
 
 #: Whether this numba puts parts into functions as :class:`InlineParts` knows it.
-_FITS = hasattr(InlineInlinables, "_do_work") and hasattr(InlineWorker, "run_untyped_passes")
+_FITS = all(
+    hasattr(owner, name)
+    for owner, name in (
+        (InlineInlinables, "_do_work"), (InlineWorker, "run_untyped_passes"),
+        (FunctionIdentity, "_unique_ids"),
+    )
+)  # fmt: skip
 #: Whether this numba optimises functions as :class:`LowerOnly` knows it.
 _OPTIMISES = all(
     hasattr(JITCodeLibrary, f"_{name}")
@@ -40,7 +51,7 @@ _OPTIMISES = all(
 
 @register_pass(mutates_CFG=True, analysis_only=False)
 class InlineParts(InlineInlinables):
-    """numba's pass, with parts whose variables are not copied."""
+    """numba's pass, with parts that are read once, and whose variables are not copied."""
 
     _name = "inline_parts"
 
@@ -56,17 +67,34 @@ class InlineParts(InlineInlinables):
         return super()._do_work(state, work_list, block, i, expr, worker)
 
 
-def _reading(read: Any) -> Any:
-    """Return what reads a part, and lets copies of it share the variables."""
+#: Parts that have been read: each with its variables, which are put into whom it is copied to.
+_read: dict[Any, tuple[Any, Any, dict[str, Any]]] = {}
 
-    def read_part(*arguments: Any, **options: Any) -> Any:
-        found = read(*arguments, **options)
-        for block in found.blocks.values():
-            scope = block.scope
-            scope.__deepcopy__ = lambda memo, scope=scope: scope
-        return found
+
+def _reading(read: Any) -> Any:
+    """Return what reads a part once, and lets copies of it share the variables."""
+
+    def read_part(function: Any, *options: Any) -> Any:
+        if function not in _read:
+            found = read(function, *options)
+            scope = next(iter(found.blocks.values())).scope  # a function has one
+            scope.__deepcopy__ = lambda memo: scope
+            _read[function] = found, scope, dict(scope.localvars._con)
+        found, scope, variables = _read[function]
+        scope.localvars._con = dict(variables)  # without those of copies
+        return _named_anew(found)
 
     return read_part
+
+
+def _named_anew(found: Any) -> Any:
+    """Return what has been read with a name of its own: the variables of a copy have it, too."""
+    found = copy(found)
+    found.func_id = copy(found.func_id)
+    found.func_id.unique_name = (
+        f"{found.func_id.func_qualname}${next(FunctionIdentity._unique_ids)}"
+    )
+    return found
 
 
 def _with_parts(manager: Any) -> Any:
@@ -180,6 +208,19 @@ class _Linking:
     def unserialize_library(self, state: Any) -> Any:
         """Return a :class:`Linked` from what can be pickled."""
         return Linked._unserialize(self._target.codegen(), state)
+
+
+_unset: Any = cache(lambda kind: {name: each.default for name, each in kind.options.items()})
+
+
+def _values(options: Any) -> dict[str, Any]:
+    """Return the values of all options, as numba's own function does, which is slow."""
+    return {**_unset(type(options)), **options._values}
+
+
+# numba compares them for each call that it compiles
+if hasattr(TargetConfig, "values") and hasattr(TargetConfig, "_values"):
+    setattr(TargetConfig, "values", _values)  # noqa: B010 - or mypy minds
 
 
 class Pipeline(Compiler):
