@@ -11,6 +11,7 @@ few, and the same too. Under ``nightly`` they are many more, and others each tim
 ``HPCGYM_EXAMPLES`` they are that many.
 """
 
+import gc
 import os
 from collections.abc import Callable
 from functools import cache
@@ -47,6 +48,10 @@ for _name in ("dev", "ci"):
 # what hypothesis is set to before, with CI=1 in the environment, draws the same cases each time
 settings.register_profile("nightly", settings.get_profile("default"), **_COMMON)
 settings.load_profile("ci")
+
+# What is made while tests are collected stays: to look for garbage among it takes two fifths of
+# that time.
+gc.disable()
 
 # typer's runner makes all commands of a program anew for each call, which takes longer than most
 # calls; the program itself makes them once
@@ -96,6 +101,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             own = test._hypothesis_internal_use_settings
             number = cases(own.max_examples)
             test._hypothesis_internal_use_settings = settings(own, max_examples=number)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop() -> None:
+    """Look for garbage from now on, but not among what is there."""
+    gc.freeze()
+    gc.enable()
 
 
 def _cases(config: pytest.Config) -> Callable[[int], int]:
