@@ -5,8 +5,9 @@ A test is quick, or has tiers: marks for what makes it slow. Those of its folder
 quick tests are run, and folders that have none are not even imported.
 
 A profile says how many cases a property test draws, and which. Under ``ci``, the default, they are
-as many as the test says, and the same in each run: no run fails by chance. Under ``dev`` they are
-few, and the same too. Under ``nightly`` they are many more, and others each time. With
+as many as the test says, half as many where it is ``costly`` (``drawing.py``), and the same in each
+run: no run fails by chance. Under ``dev`` they are few, and the same too. Under ``nightly`` they
+are many more, and others each time. With
 ``--hypothesis-seed`` they are those of the seed, as many as the profile says; with
 ``HPCGYM_EXAMPLES`` they are that many.
 """
@@ -29,11 +30,11 @@ from tiers import NAMES, tiers_of
 from hpcgym.speedups import Heatmap, read_speedups
 from hpcgym.workload.archive import TRACES, cache_folder, data_folders
 
-#: Profile -> how many cases it makes of those that a test asks for.
-CASES: dict[str, Callable[[int], int]] = {
-    "dev": lambda own: min(max(own // 10, 1), 5),
-    "ci": lambda own: own,
-    "nightly": lambda own: 10 * own,
+#: Profile -> how many cases it makes of those that a test asks for, which may be costly.
+CASES: dict[str, Callable[[int, bool], int]] = {
+    "dev": lambda own, costly: min(max(own // 10, 1), 5),
+    "ci": lambda own, costly: own // 2 if costly else own,
+    "nightly": lambda own, costly: 10 * own,
 }
 
 # The first case compiles the engine: no limit of time means anything. This module is imported
@@ -99,7 +100,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         test = getattr(item, "obj", None)
         if is_hypothesis_test(test):
             own = test._hypothesis_internal_use_settings
-            number = cases(own.max_examples)
+            number = cases(own.max_examples, hasattr(test, "costly"))
             test._hypothesis_internal_use_settings = settings(own, max_examples=number)
 
 
@@ -110,14 +111,14 @@ def pytest_runtestloop() -> None:
     gc.enable()
 
 
-def _cases(config: pytest.Config) -> Callable[[int], int]:
-    """Return how many cases are drawn, as a function of what a test asks for."""
+def _cases(config: pytest.Config) -> Callable[[int, bool], int]:
+    """Return how many cases a test draws, by how many it asks for, and whether it is costly."""
     given = os.environ.get("HPCGYM_EXAMPLES")
     if given is None:
         return CASES.get(_profile(config), CASES["ci"])
     if not (given.isdecimal() and int(given) > 0):
         raise pytest.UsageError(f"HPCGYM_EXAMPLES must be a whole number above 0, not {given!r}")
-    return lambda own: int(given)
+    return lambda own, costly: int(given)
 
 
 BESIDE_THE_REPOSITORY = Path(__file__).parents[2] / "shared"

@@ -23,7 +23,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 OWN = settings(max_examples=30)
+OUTER = globals().get("OUTER", lambda test: test)
 
+@OUTER
 @settings(OWN)
 @given(st.lists(st.one_of(st.integers(), st.floats(), st.text())), st.sampled_from(["a", "b"]))
 def test_it(drawn, letter):
@@ -83,6 +85,15 @@ def test_few_cases_are_the_same_in_each_run_too(tmp_path: Path) -> None:
     few = drawn(tmp_path, PROFILE.format("dev"))
     assert 3 <= len(few) < 20
     assert few == drawn(tmp_path, PROFILE.format("dev"))
+
+
+def test_half_as_many_where_each_takes_long(tmp_path: Path) -> None:
+    before = "from drawing import costly as OUTER"
+    costly = drawn(tmp_path, before=before)
+    assert 15 <= len(costly) < 30
+    assert costly == drawn(tmp_path, PROFILE.format("ci"), before=before)
+    assert len(drawn(tmp_path, PROFILE.format("nightly"), before=before)) >= 300
+    assert len(drawn(tmp_path, before=before, HPCGYM_EXAMPLES="70")) >= 70
 
 
 def test_as_many_cases_as_one_likes(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from drawing import costly
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from node_oracle import simulate_nodes_slowly
@@ -48,6 +49,7 @@ def test_pools(data: st.DataObject, case: tuple[Workload, Any]) -> None:
     assert "dependencies" in same(result, expected)
 
 
+@costly
 @settings(max_examples=300)
 @given(st.data(), st.one_of(node_cases(), partitioned_cases()))
 @pytest.mark.filterwarnings("ignore:.*its jobs are in none of the machine's partitions")

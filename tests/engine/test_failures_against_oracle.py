@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from drawing import costly
 from failure_strategies import Failure, failing_cases, failures_for, table_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -52,6 +53,7 @@ def assert_same(
     return result
 
 
+@costly
 @settings(max_examples=400)
 @given(failing_cases())
 def test_random_cases(case: tuple[Cluster, Workload, dict[str, Any], list[Failure]]) -> None:

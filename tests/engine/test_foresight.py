@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from drawing import costly
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from oracle import Job, Simulation, jobs_of, weighted
@@ -158,6 +159,7 @@ def assert_the_slow_one(
     assert result.start.tolist() == [job.start for job in slow]
 
 
+@costly
 @settings(max_examples=200)
 @given(cases(max_jobs=16), PORTFOLIOS, ESTIMATES, st.sampled_from([10.0, 2.5, 60.0]))
 def test_it_is_the_slow_one(

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from drawing import costly
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracle import jobs_of, simulate_slowly
@@ -105,6 +106,7 @@ def test_until_shadow_is_before_the_head_starts() -> None:
 # --- Against the slow simulator -------------------------------------------------------------------
 
 
+@costly
 @settings(max_examples=300)
 @given(st.data())
 def test_by_estimates_that_learn(data: st.DataObject) -> None:

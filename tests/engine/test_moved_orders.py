@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 import pytest
+from drawing import costly
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from node_oracle import simulate_nodes_slowly
@@ -47,6 +48,7 @@ def moved(
     return workload, ours, theirs
 
 
+@costly
 @settings(max_examples=200)
 @given(st.data(), cases_by_usage())
 def test_by_usage(data: st.DataObject, case: Any) -> None:
@@ -63,6 +65,7 @@ def test_by_usage(data: st.DataObject, case: Any) -> None:
     same(result, expected)
 
 
+@costly
 @settings(max_examples=200)
 @given(st.data(), cases(), general(), general())
 def test_expressions(data: st.DataObject, case: Any, one: str, two: str) -> None:
@@ -78,6 +81,7 @@ def test_expressions(data: st.DataObject, case: Any, one: str, two: str) -> None
     same(result, expected)
 
 
+@costly
 @settings(max_examples=150)
 @given(st.data(), st.one_of(node_cases(), partitioned_cases()))
 @pytest.mark.filterwarnings("ignore:.*its jobs are in none of the machine's partitions")

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from drawing import costly
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from node_oracle import simulate_nodes_slowly
@@ -55,6 +56,7 @@ def test_random_cases(case: tuple[Cluster, Workload, dict[str, Any]]) -> None:
     assert_same(*case)
 
 
+@costly
 @settings(max_examples=400)
 @given(partitioned_cases())
 @pytest.mark.filterwarnings("ignore:.*its jobs are in none of the machine's partitions")

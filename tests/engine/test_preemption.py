@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from drawing import costly
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from node_oracle import simulate_nodes_slowly
@@ -93,6 +94,7 @@ def test_pools(data: st.DataObject, case: tuple[Workload, Any], queues: list[int
     assert_same(result, expected, lost)
 
 
+@costly
 @settings(max_examples=300)
 @given(st.data(), st.one_of(node_cases(), partitioned_cases()), QUEUES)
 @pytest.mark.filterwarnings("ignore:.*its jobs are in none of the machine's partitions")
@@ -109,6 +111,7 @@ def test_nodes(data: st.DataObject, case: tuple[Cluster, Workload, Any], queues:
     assert_same(result, expected, lost)
 
 
+@costly
 @settings(max_examples=300)
 @given(st.data(), cases(), QUEUES)
 @pytest.mark.filterwarnings("ignore:.*no job may stop another", "ignore:.*no window is between")
@@ -137,6 +140,7 @@ def test_pools_under_quotas_and_windows(
     assert_same(result, expected, lost)
 
 
+@costly
 @settings(max_examples=300)
 @given(st.data(), st.one_of(node_cases(), partitioned_cases()), QUEUES)
 @pytest.mark.filterwarnings("ignore:.*its jobs are in none of the machine's partitions")
@@ -210,6 +214,7 @@ def told_of(slow: Any) -> bool:
     return slow[2] != "cancel"
 
 
+@costly
 @settings(max_examples=200)
 @given(st.data(), cases(), QUEUES)
 @pytest.mark.filterwarnings("ignore:.*no job may stop another", "ignore:.*there is no job of")
@@ -229,6 +234,7 @@ def test_jobs_that_follow_others(
     assert_same_moved(result, expected, lost)
 
 
+@costly
 @settings(max_examples=200)
 @given(st.data(), st.one_of(node_cases(), partitioned_cases()), QUEUES)
 @pytest.mark.filterwarnings("ignore:.*its jobs are in none of the machine's partitions")
@@ -254,6 +260,7 @@ def test_jobs_that_follow_others_on_nodes(
     assert_same_moved(result, expected, lost)
 
 
+@costly
 @settings(max_examples=200)
 @given(st.data(), st.one_of(node_cases(), partitioned_cases()), QUEUES)
 @pytest.mark.filterwarnings("ignore:.*its jobs are in none of the machine's partitions")

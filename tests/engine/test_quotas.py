@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from drawing import costly
 from extract_strategies import parts_of, recorded, usable
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -53,6 +54,7 @@ def test_pools(data: st.DataObject, case: tuple[Workload, Any], queues: list[int
     hpcgym.validate_schedule(result)
 
 
+@costly
 @settings(max_examples=300)
 @given(st.data(), st.one_of(node_cases(), partitioned_cases()), QUEUES)
 @untold_on_nodes

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from drawing import costly
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracle import Simulation, jobs_of, simulate_slowly, weighted
@@ -27,6 +28,7 @@ from hpcgym.workload.model import Workload
 pytestmark = pytest.mark.compiled
 
 
+@costly
 @settings(max_examples=300)
 @given(cases())
 def test_random_cases(case: tuple[Workload, dict[str, Any], dict[str, Any]]) -> None:
@@ -56,6 +58,7 @@ def learned_rules(draw: st.DrawFn) -> dict[str, Any]:
     return rules
 
 
+@costly
 @settings(max_examples=300)
 @given(st.data(), cases())
 def test_run_times_are_learned_beside(

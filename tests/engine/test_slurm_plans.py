@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from drawing import costly
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from node_strategies import node_cases, partitioned_cases
@@ -48,6 +49,7 @@ def test_random_cases(workload: Workload, data: st.DataObject, backfill: str) ->
     assert_same(workload, {**rules, "backfill": backfill, "passes": "per-timestamp", "hold": None})
 
 
+@costly
 @pytest.mark.compiled
 @settings(max_examples=150)
 @given(node_cases(), SLURM)
@@ -58,6 +60,7 @@ def test_random_cases_on_nodes(
     assert_same_on_nodes(cluster, workload, {**rules, "backfill": backfill, "hold": None})
 
 
+@costly
 @pytest.mark.compiled
 @settings(max_examples=100)
 @given(partitioned_cases(), SLURM)

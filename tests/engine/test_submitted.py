@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from drawing import costly
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from node_oracle import simulate_nodes_slowly
@@ -85,6 +86,7 @@ def test_pools(
     assert "submitted" in same(result, expected)
 
 
+@costly
 @settings(max_examples=300)
 @given(st.data(), st.one_of(node_cases(), partitioned_cases()), QUEUES, st.booleans())
 @pytest.mark.filterwarnings("ignore:.*its jobs are in none of the machine's partitions")

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from drawing import costly
 from extract_strategies import parts_of, recorded, usable
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -84,6 +85,7 @@ def same(result: hpcgym.Result, expected: list[Any]) -> None:
     assert "windows" in hpcgym.validate_schedule(result)
 
 
+@costly
 @settings(max_examples=300)
 @given(st.data(), cases())
 @pytest.mark.filterwarnings("ignore:.*no window is between")
@@ -138,6 +140,7 @@ def windows_on(
     return windows, texts
 
 
+@costly
 @settings(max_examples=200)
 @given(st.data(), machines())
 @pytest.mark.filterwarnings("ignore:.*EASY's reservation is of nodes by name")
@@ -191,6 +194,7 @@ def test_by_hand_in_an_extract() -> None:
                 hpcgym.validate_schedule(early)
 
 
+@costly
 @settings(max_examples=300)
 @given(st.data(), st.one_of(node_cases(), partitioned_cases()))
 @pytest.mark.filterwarnings("ignore:.*its jobs are in none of the machine's partitions")
