@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from drawing import costly
 from driving import (
     NAMES,
     SINGLE,
@@ -77,6 +78,7 @@ def slow_rules(rules: dict[str, Any], slow: SlowOrder) -> dict[str, Any]:
 # --- Against slow agents ------------------------------------------------------------------------
 
 
+@costly
 @settings(SLOW, max_examples=200)
 @given(places(), SEEDS, st.sampled_from(["kept", "revised"]))
 def test_any_selection(
@@ -92,6 +94,7 @@ def test_any_selection(
     assert len(steps) - 1 == expected.decisions
 
 
+@costly
 @settings(SLOW, max_examples=200)
 @given(places(), SEEDS, THRESHOLDS)
 def test_any_scores(
@@ -107,6 +110,7 @@ def test_any_scores(
     assert len(steps) - 1 == expected.decisions
 
 
+@costly
 @settings(SLOW, max_examples=200)
 @given(places(), INTERVALS, st.lists(st.tuples(*[WEIGHTS] * 6), min_size=1, max_size=5), THRESHOLDS)
 def test_weights_that_change(
@@ -157,6 +161,7 @@ def policy_of(weights: Any) -> Any:
     return dict(zip(FEATURES, shares, strict=True)) if size else "fcfs"
 
 
+@costly
 @settings(SLOW, max_examples=200)
 @given(places(), INTERVALS, WEIGHTED, THRESHOLDS)
 def test_weights_that_stay_make_the_schedule_of_simulate(
@@ -174,6 +179,7 @@ def test_weights_that_stay_make_the_schedule_of_simulate(
     validate_schedule(env.result())
 
 
+@costly
 @settings(SLOW, max_examples=200)
 @given(places(), INTERVALS, st.lists(WEIGHTED, min_size=2, max_size=4))
 def test_weights_of_usage_that_change(
@@ -213,6 +219,7 @@ def test_weights_of_usage_that_change(
 ORDERS = st.sampled_from(["fairshare", "energy-fairshare", "fs+efs", {"fairshare": 1, "wait": 0.1}])
 
 
+@costly
 @settings(SLOW, max_examples=150)
 @given(st.data(), machines(), INTERVALS, WEIGHTED)
 def test_nodes(data: st.DataObject, cluster: Cluster, interval: Any, weights: Any) -> None:
@@ -235,6 +242,7 @@ def test_nodes(data: st.DataObject, cluster: Cluster, interval: Any, weights: An
     assert starts(ordering) == first.start.tolist()
 
 
+@costly
 @settings(SLOW, max_examples=150)
 @given(st.data(), INTERVALS.filter(lambda interval: interval != "pass"), WEIGHTED)
 def test_limits(data: st.DataObject, interval: Any, weights: Any) -> None:

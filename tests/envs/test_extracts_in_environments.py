@@ -8,6 +8,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pytest
+from drawing import costly
 from driving import (
     NAMES,
     SINGLE,
@@ -65,6 +66,7 @@ def extract_of(data: st.DataObject, workload: Workload) -> Workload | None:
 # --- As in `simulate` -----------------------------------------------------------------------------
 
 
+@costly
 @settings(SLOW, max_examples=200)
 @given(st.data(), workloads(max_jobs=30), rules(), POLICIES)
 def test_index_policies_make_the_schedules_of_simulate(
@@ -114,6 +116,7 @@ def test_what_users_had_used_before_counts(
         assert env.result().start.tolist() == expected.start.tolist()
 
 
+@costly
 @settings(SLOW, max_examples=200)
 @given(
     st.data(),
@@ -160,6 +163,7 @@ def test_so_they_do_on_nodes(
         assert units_on_nodes(env.result()) == units_on_nodes(expected)
 
 
+@costly
 @settings(SLOW, max_examples=100)
 @given(
     st.data(),
@@ -219,6 +223,7 @@ PLAIN = st.fixed_dictionaries(
 )
 
 
+@costly
 @settings(SLOW, max_examples=200)
 @given(
     st.data(), workloads(max_jobs=30), PLAIN, SEEDS, st.sampled_from(["kept", "revised", "scores"])
@@ -244,6 +249,7 @@ def test_any_selection_and_any_scores(
     validate_schedule(env.result())
 
 
+@costly
 @settings(SLOW, max_examples=200)
 @given(
     st.data(),

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from drawing import costly
 from driving import NAMES, SINGLE, SLOW, Step, assert_same, go_on, play, visible_acts, whole
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -88,6 +89,7 @@ def horizon(env: Any, interval: Any) -> int:
     return now
 
 
+@costly
 @settings(SLOW, max_examples=400)
 @given(
     workloads(max_jobs=25),
