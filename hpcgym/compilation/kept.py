@@ -76,7 +76,8 @@ def keep(dispatcher: Any, folder: Path | None, came: Path | None = None) -> None
         with locks.releasing(), notice.about(part):
             return compile_one(signature)
 
-    dispatcher._cache = Kept(function, folder, came)
+    within = bool(dispatcher.targetoptions.get("no_cpython_wrapper"))
+    dispatcher._cache = Kept(function, folder, came, within)
     dispatcher.compile = compile_alone
 
 
@@ -93,13 +94,19 @@ def came_in(dispatcher: Any) -> str | None:
 
 
 class Kept:
-    """The compiled versions of one function: a file for each, named after what it is made for."""
+    """The compiled versions of one function: a file for each, named after what it is made for.
 
-    def __init__(self, function: Any, folder: Path | None, came: Path | None) -> None:
+    Parameters
+    ----------
+    within : only compiled code calls them; a function may also be compiled for both.
+    """
+
+    def __init__(self, function: Any, folder: Path | None, came: Path | None, within: bool) -> None:
         self.cache_path = str(folder or came)  # numba shows it
         self.folder = folder
         self.came = came
         self._function = function
+        self._within = within
 
     def load_overload(self, signature: Any, target: Any) -> Any:
         """Return a version compiled before; None if there is none, which is then locked."""
@@ -178,7 +185,7 @@ class Kept:
     def _key(self, signature: Any, processor: tuple[str, ...]) -> tuple[Any, ...]:
         """Return what a version is made of and for: all of it must be the same."""
         source = hash_of_files(*_files(self._function))
-        return signature, processor, _identity(self._function), source
+        return signature, processor, _identity(self._function), source, self._within
 
     def _path(self, key: tuple[Any, ...], folder: Path) -> Path:
         """Return the file of a version: two trees that are used by turns keep theirs."""

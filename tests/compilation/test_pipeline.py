@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from numba.core import ir
+from numba.core import ir, types
 
 from hpcgym.compilation import jit, jit_entry, jit_part, pipeline
 from hpcgym.compilation.pipeline import Linked, Pipeline
@@ -106,11 +106,29 @@ def test_no_machine_code_is_made_of_what_only_compiled_code_calls() -> None:
     with pytest.raises(ValueError, match="odd"):
         quarter_and_half(6)
     for function in (halved, quarter):
+        function.compile((types.int64,))  # which may have been kept
         (library,) = (found.library for found in function.overloads.values())
         assert isinstance(library, Linked)
         assert library._compiled_object is None
     (entry,) = (found.library for found in quarter_and_half.overloads.values())
     assert not isinstance(entry, Linked)
+
+
+def test_a_function_may_be_compiled_for_python_and_for_compiled_code() -> None:
+    """What is kept of one is not taken for the other, which Python could not call."""
+
+    def fifth(number):
+        return number // 5
+
+    within, alone = jit(fifth), jit_entry(fifth)
+
+    @jit_entry
+    def fifth_and_one(number):
+        return within(number) + 1
+
+    for number in (25, np.int8(25)):
+        assert fifth_and_one(number) == 6
+        assert alone(number) == 5
 
 
 def test_variables_of_parts_are_not_copied_with_each_block(
