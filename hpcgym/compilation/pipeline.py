@@ -1,4 +1,4 @@
-"""numba's passes, but for two that do the same in less time, and a function of numba's likewise.
+"""numba's passes, but for two that do the same in less time.
 
 A part, of :func:`hpcgym.compilation.jit_part`, is copied to each place that calls it, block by
 block. numba reads it anew for each of them, with the parts that it has itself; here it is read
@@ -15,7 +15,6 @@ A numba that does it otherwise does it as it likes, in its own time.
 from __future__ import annotations
 
 from copy import copy
-from functools import cache
 from typing import Any
 
 import llvmlite.binding as llvm
@@ -25,7 +24,6 @@ from numba.core.compiler import Compiler, CompileResult, DefaultPassBuilder
 from numba.core.compiler_machinery import register_pass
 from numba.core.environment import lookup_environment
 from numba.core.inline_closurecall import InlineWorker
-from numba.core.targetconfig import TargetConfig
 from numba.core.typed_passes import NativeLowering
 from numba.core.untyped_passes import InlineInlinables
 
@@ -208,19 +206,6 @@ class _Linking:
     def unserialize_library(self, state: Any) -> Any:
         """Return a :class:`Linked` from what can be pickled."""
         return Linked._unserialize(self._target.codegen(), state)
-
-
-_unset: Any = cache(lambda kind: {name: each.default for name, each in kind.options.items()})
-
-
-def _values(options: Any) -> dict[str, Any]:
-    """Return the values of all options, as numba's own function does, which is slow."""
-    return {**_unset(type(options)), **options._values}
-
-
-# numba compares them for each call that it compiles
-if hasattr(TargetConfig, "values") and hasattr(TargetConfig, "_values"):
-    setattr(TargetConfig, "values", _values)  # noqa: B010 - or mypy minds
 
 
 class Pipeline(Compiler):
