@@ -85,6 +85,12 @@ def jit(function: Any) -> Any:
     return _compile(function, forceinline=False, no_cpython_wrapper=True)
 
 
+def jit_within(entry: Any) -> Any:
+    """Compile what :func:`jit_entry` returned, for compiled code: alone it is no machine code."""
+    # with NUMBA_DISABLE_JIT it is a plain function
+    return jit(getattr(entry, "py_func", entry))
+
+
 def jit_parallel(function: Any) -> Any:
     """Compile ``function`` as :func:`jit_entry` does, its ``prange`` on all threads."""
     return _compile(function, parallel=True)

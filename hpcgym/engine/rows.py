@@ -12,7 +12,7 @@ from typing import Annotated, Any, cast, get_args, get_type_hints
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.compilation import jit_part
+from hpcgym.compilation import jit_part, jit_within
 from hpcgym.engine.answers.answering import answering
 from hpcgym.engine.answers.formulas import BUILT_IN
 from hpcgym.engine.answers.online import Estimators, Learner
@@ -60,7 +60,8 @@ def loop_on_rows(run: Any, told: Told) -> Any:
     run : that of one, of :func:`hpcgym.engine.loop.loop_of`.
     told : what the machine tells those who answer.
     """
-    run_with_answers = answering(run, told, BUILT_IN)
+    run = jit_within(run)
+    run_with_answers = jit_within(answering(run, told, BUILT_IN))
 
     @jit_part
     def run_answered(
