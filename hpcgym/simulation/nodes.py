@@ -27,6 +27,7 @@ from hpcgym.simulation.windows import closings, holders_of
 from hpcgym.workload.needs import check_fits, expected_waits, needs_of
 from hpcgym.workload.partition_limits import check_limits
 from hpcgym.workload.partitions import check_partitions
+from hpcgym.workload.whole_nodes import warn_of_shared
 
 if TYPE_CHECKING:
     from hpcgym.cluster.pool import Cluster
@@ -60,6 +61,7 @@ def needs_on(workload: Workload, cluster: Cluster) -> NDArray[np.int64]:
     if not cluster.groups:
         return np.column_stack([np.ones(len(workload), np.int64), workload.requested_processors])
     check_partitions(workload, [one.name for one in cluster.partitions])
+    warn_of_shared(workload, cluster)
     needs = needs_of(workload, cluster.resources)
     check_fits(workload, needs, cluster.capacity, cluster.resources)
     check_limits(workload, cluster)
@@ -234,8 +236,8 @@ def rooms_for(
     """
     asks = demand_of(needs, requested, scheduler)
     code = allocation_code(scheduler)
-    plans = scheduler.plans
-    return make_rooms(needs, cluster.capacity, *code, number, longest, asks, plans, holders)
+    plans, looks = scheduler.plans, scheduler.slurm is not None
+    return make_rooms(needs, cluster.capacity, *code, number, longest, asks, plans, holders, looks)
 
 
 def demand_of(

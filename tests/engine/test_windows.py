@@ -248,6 +248,30 @@ def test_by_hand(window: str | None, starts: list[int], backfill: str) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:.*no window is between")
+@pytest.mark.compiled
+@pytest.mark.parametrize("seed", range(6))
+def test_more_nodes_than_bits_in_a_word(seed: int) -> None:
+    """Slurm's reservations and windows, on nodes on both sides of the 64th and the 128th."""
+    rng, n = np.random.default_rng(seed), 60
+    run = rng.integers(1, 400, n)
+    columns = {
+        "submit_time": np.sort(rng.integers(0, 500, n)),
+        "run_time": run,
+        "requested_time": run * rng.integers(1, 6, n),
+        "requested_processors": np.where(rng.random(n) < 0.3, 2, rng.integers(1, 200, n)),
+    }
+    workload = Workload.from_columns(columns, processors=260)
+    cluster = Cluster(groups=(NodeGroup("n", 130, {"core": 2}),))
+    windows = [(200, 700, list(range(60, 70))), (900, 1500, [0, 63, 64, 127, 128, 129])]
+    texts = [f"{a}/{b}:nodes={','.join(map(str, of))}" for a, b, of in windows]
+    rules = {"policy": "fcfs", "backfill": "slurm:bf_interval=30", "backfill_order": "fcfs"}
+    rules |= {"estimate": "requested", "correction": "requested", "allocation": "first-fit"}
+    result = hpcgym.simulate(workload, cluster=cluster, maintenance="; ".join(texts), **rules)
+    jobs, capacity = slow_jobs_and_nodes(cluster, workload)
+    same(result, simulate_nodes_slowly(jobs, capacity, windows=windows, **rules))
+    assert result.backfilled.sum() > 5
+
+
 def test_nodes_without_room_for_a_job_count_for_the_value_of_others() -> None:
     """Found at random: a core that no unit of job 2 fits has been taken by nobody at 1 s."""
     groups = (

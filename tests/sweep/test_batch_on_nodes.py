@@ -123,6 +123,21 @@ def test_threads_change_nothing() -> None:
         assert alone[v, s] == pytest.approx(result.metrics["mean_bsld"], rel=1e-12)
 
 
+def test_slurm_reserves_nodes_in_long_slices() -> None:
+    """There are more reservations, and nodes, than in the cases that are drawn."""
+    cluster = Cluster(groups=(NodeGroup("n", 70, {"core": 2}),))
+    trace = hpcgym.load_workload("lublin:jobs=600,processors=140,seed=5,load=1.3")
+    parts = [trace.take(slice(k, k + 300)) for k in (0, 300)]
+    rules = Scheduler(backfill="slurm:bf_interval=300")
+    batch = BatchSimulator(parts, scheduler=rules, cluster=cluster)
+    vectors = np.random.default_rng(3).uniform(-1, 1, (3, 6))
+    values = batch.run(vectors, threads=2)
+    for v, vector in enumerate(vectors):
+        for s, part in enumerate(parts):
+            result = hpcgym.simulate(part, rules.but(policy=tuple(vector)), cluster=cluster)
+            assert values[v, s] == pytest.approx(result.metrics["mean_bsld"], rel=1e-12)
+
+
 def test_single_cores_beside_others_are_what_they_are_alone() -> None:
     plain = hpcgym.load_workload("lublin:jobs=200,processors=64,seed=1,load=1.2")
     vectors = np.random.default_rng(4).uniform(-1, 1, (4, 6))

@@ -55,10 +55,16 @@ KNOWN = records(
     ("guarded_units", np.int64),
     ("listed", np.int64),  # 1 once `may_have` is written
 )
-# what a job will take (sign -1) at the start of its reservation, and give back (1) at the end
+# what a job will take (sign -1) at the start of its reservation, and give back (1) at the end; only
+# what running jobs give back where Slurm's looks reserve
 PLAN = records(("time", np.int64), ("job", np.int64), ("sign", np.int64))
 # when a period of the table begins [s], and which row of the table is its
 PERIODS = records(("begin", np.int64), ("place", np.int64))
+LAYERS = RESERVATIONS, WINDOWS = range(2)  # of the table: who shuts nodes
+# sets of nodes: open while a job would run; open in the period behind that, too; those of the open
+# ones that hold a unit of the job when empty; where `later` is written; reserved, and no job is
+# there; of no lasting use
+SETS = OPEN, SEEN, FOR_JOB, WRITTEN, IDLE, SCRATCH = range(6)
 
 
 class Nodes(NamedTuple):
@@ -92,8 +98,8 @@ class Nodes(NamedTuple):
     # see hpcgym.engine.machines.nodes.table
     periods: NDArray[np.void]  # (P,) PERIODS by time
     table: NDArray[np.uint64]  # (P, 2, W) which nodes reservations, and windows, leave open in each
-    leaving: NDArray[np.uint64]  # (n_events, W) which nodes are given back then
-    sets: NDArray[np.uint64]  # (6, W)
+    leaving: NDArray[np.uint64]  # (n_jobs, W) which nodes each of the first in the plan gives back
+    sets: NDArray[np.uint64]  # SETS
     may_have: NDArray[np.uint64]  # (n_kinds, W) nodes that hold a unit of a kind when empty
     scalars: NDArray[np.void]  # (1,) SCALARS
 
@@ -163,9 +169,9 @@ def make_nodes(
         np.empty(2 * n_jobs if plans else 0, PLAN),
         np.empty((2 if plans else 0, *capacity.shape), np.int64),
         np.empty(periods, PERIODS),
-        np.empty((periods, 2, words), np.uint64),
+        np.empty((periods, len(LAYERS), words), np.uint64),
         np.empty((n_jobs if takers else 0, words), np.uint64),
-        np.zeros((6 if takers else 0, words), np.uint64),
+        np.zeros((len(SETS) if takers else 0, words), np.uint64),
         np.zeros((len(known) if takers else 0, words), np.uint64),
         scalars,
     )

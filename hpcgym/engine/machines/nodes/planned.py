@@ -14,7 +14,7 @@ from hpcgym.engine.machines.nodes.conservative import (
     withdraw,
 )
 from hpcgym.engine.machines.nodes.filling import FIRST_FIT, note_waiting, weigh, weigh_all
-from hpcgym.engine.machines.nodes.placement import find_nodes, move, take
+from hpcgym.engine.machines.nodes.placement import WINDOWS, find_nodes, move, take
 from hpcgym.engine.machines.nodes.placement import fits as fits_free
 from hpcgym.engine.passes.planning import Parts, loop_planned
 from hpcgym.engine.passes.preempting import CANCEL, REQUEUE, Stopping, loop_preempting
@@ -110,7 +110,7 @@ def welcome(nodes, job):
 def close(sim, profile, nodes, holder, begin, end):
     """Take nodes from the plan for the time of a window."""
     if sim.every > 0:
-        table.close(nodes, table.WINDOWS, begin, end, holder)
+        table.shut(nodes, WINDOWS, begin, end, holder)
     else:
         foresee(nodes, begin, holder, np.int64(-1))
         foresee(nodes, end, holder, np.int64(1))

@@ -70,12 +70,13 @@ def make_rooms(
     asks: NDArray[np.int64] | None = None,
     plans: bool = False,
     holders: int = 0,
+    looks: bool = False,
 ) -> Rooms:
     """Return the nodes of that many simulations of up to ``longest`` jobs of a table.
 
     ``needs``, ``capacity``, ``allocation``, ``seed``, ``asks`` and ``plans`` as :func:`make_nodes`
     takes them. So many as ``holders`` at the end of the table hold nodes in windows, in all
-    simulations.
+    simulations. ``looks``: Slurm's looks reserve whole nodes.
     """
     most = np.minimum(needs[:, 0], len(capacity))
     jobs = len(most) - holders
@@ -83,11 +84,14 @@ def make_rooms(
     ahead = np.minimum(np.arange(jobs) + longest, jobs)
     n_cells = int((total[ahead] - total[:-1]).max(initial=0) + most[jobs:].sum())
     longest += holders
-    one = make_nodes(needs, capacity, allocation, seed, plans, asks)
+    takers = longest if looks else 0  # those who hold nodes in windows are among them
+    one = make_nodes(needs, capacity, allocation, seed, plans, asks, takers)
     rows = empty_rows(one, number, names_of(Rows, Rooms))
     rows["cells"] = np.zeros((number, n_cells), one.cells.dtype)
     rows["held"] = np.zeros((number, longest), one.held.dtype)
     rows["plan"] = np.zeros((number, min(2 * longest, len(one.plan))), one.plan.dtype)
+    leaving = min(longest, len(one.leaving)), one.leaving.shape[1]
+    rows["leaving"] = np.zeros((number, *leaving), one.leaving.dtype)
     shared = one.needs, one.kind, one.capacity, one.total, one.asks
     return Rooms(*shared, one.scalars.copy(), **rows)
 

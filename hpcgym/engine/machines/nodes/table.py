@@ -17,18 +17,23 @@ import numpy as np
 from hpcgym.compilation import jit, jit_part
 from hpcgym.engine.machines.nodes.conservative import put
 from hpcgym.engine.machines.nodes.filling import FIRST_FIT, held_by, weigh_all
-from hpcgym.engine.machines.nodes.placement import place
+from hpcgym.engine.machines.nodes.placement import (
+    FOR_JOB,
+    IDLE,
+    OPEN,
+    RESERVATIONS,
+    SCRATCH,
+    SEEN,
+    WINDOWS,
+    WRITTEN,
+    place,
+)
 from hpcgym.engine.ordered import BLOCK, block_at
 from hpcgym.engine.passes.joining import HALF_MINUTE, raised, rounded, rounded_end, wider
 from hpcgym.engine.passes.looks import order_moves
 from hpcgym.engine.passes.node_bits import next_open
 from hpcgym.engine.state import FOREVER, RUNNING
 
-RESERVATIONS, WINDOWS = range(2)  # layers of the table: who shuts nodes
-# rows of `sets`: open while a job would run; open in the period behind that, too; those of the open
-# ones that hold a unit of the job when empty; where `later` is written; reserved, and no job is
-# there; of no lasting use
-OPEN, SEEN, FOR_JOB, WRITTEN, IDLE, SOME = range(6)
 NO_TIME = -1
 _ALL = np.uint64(2**64 - 1)
 
@@ -48,7 +53,10 @@ def note(nodes, time, job):
 
 @jit
 def list_leaving(nodes):
-    """Write which nodes those have who give them back, in the order of the plan."""
+    """Write which nodes those have who give them back, in the order of the plan.
+
+    Within a look, a plan changes only where :func:`note` changes it.
+    """
     if nodes.scalars[0].lists_leaving == 1:
         return
     nodes.scalars[0].lists_leaving = 1
@@ -59,7 +67,7 @@ def list_leaving(nodes):
 @jit
 def plan_ends(sim, blocks, entries, nodes):
     """Let the plan be what the running jobs give back at their predicted ends; all is open."""
-    nodes.scalars[0].n_events = 0
+    nodes.scalars[0].n_events = nodes.scalars[0].lists_leaving = 0
     nodes.scalars[0].n_periods = 1
     nodes.periods[0].begin, nodes.periods[0].place = -FOREVER, 0
     for word in range(nodes.sets.shape[1]):
@@ -95,7 +103,7 @@ def list_nodes(nodes, job, bits):
 
 
 @jit_part
-def meet(bits, others):
+def have_common(bits, others):
     """Return whether two sets have a node in common."""
     common = np.uint64(0)
     for word in range(len(bits)):
@@ -134,20 +142,20 @@ def split(nodes, time):
 
 
 @jit
-def close(nodes, layer, begin, end, job):
+def shut(nodes, layer, begin, end, job):
     """Shut the nodes that a job has from one time to another, of a layer of the table."""
-    list_nodes(nodes, job, nodes.sets[SOME])
+    list_nodes(nodes, job, nodes.sets[SCRATCH])
     first, last = split(nodes, begin), split(nodes, end)
     for p in range(first, last):
         for word in range(nodes.sets.shape[1]):
-            nodes.table[nodes.periods[p].place, layer, word] &= ~nodes.sets[SOME, word]
+            nodes.table[nodes.periods[p].place, layer, word] &= ~nodes.sets[SCRATCH, word]
 
 
 @jit
 def note_reserved(sim, progress, nodes, job, time):
     """Put a reservation that begins then, whose cells are written, into the table."""
     end = time + progress[job].predicted
-    close(nodes, RESERVATIONS, rounded(sim, time), rounded_end(sim, time, end), job)
+    shut(nodes, RESERVATIONS, rounded(sim, time), rounded_end(sim, time, end), job)
     first = nodes.held[job].first
     for c in range(first, first + nodes.held[job].count):
         node = np.int64(nodes.cells[c].node)
@@ -173,11 +181,12 @@ def note_begun(sim, progress, nodes, job):
 def find_place(sim, progress, nodes, job, last):
     """Return when a job can start, and write its cells unless that is later than ``last``.
 
-    FOREVER: it has no place. How much later it is than ``last`` is worked out only if that matters:
-    if this is the first that waits, or the first of those that are too late, unless the next look
-    comes anyway.
+    FOREVER: it has no place.
     """
     length = progress[job].predicted
+    # Most jobs come too late, and how late matters to few: beyond `latest`, any later time will do.
+    # Nobody reads it: not `sim.beyond`, which is earlier, or not read where the order moves. And
+    # `sim.put_off` says nothing new where two jobs wait, this one and the head.
     latest = np.int64(FOREVER)
     if sim.head >= 0:
         latest = last if order_moves(sim) else max(last, sim.beyond)
@@ -214,7 +223,7 @@ def starts_now(sim, progress, nodes, job, others):
 
 
 @jit_part
-def nodes_for(nodes, job):
+def usable_by(nodes, job):
     """Return the set of the nodes that hold a unit of a job when they are empty."""
     kind = nodes.kind[job]
     if nodes.known[kind].listed == 0:
@@ -232,7 +241,7 @@ def look_ahead(nodes, job, after, until):
     That is the end of the first period behind which a node is open that has been shut in the
     periods before. Of those that begin after ``until`` only the first counts. NO_TIME: none opens.
     """
-    periods, sets, may_have = nodes.periods, nodes.sets, nodes_for(nodes, job)
+    periods, sets, may_have = nodes.periods, nodes.sets, usable_by(nodes, job)
     p = period_at(nodes, after)
     before = nodes.table[periods[p].place]
     for word in range(sets.shape[1]):
@@ -264,16 +273,16 @@ def look_ahead(nodes, job, after, until):
 @jit
 def open_units(nodes, job):
     """Return how many units of a job fit now on the nodes that are open, at most all of them."""
-    may_have, units, found = nodes_for(nodes, job), nodes.needs[job, 0], 0
+    may_have, units, found = usable_by(nodes, job), nodes.needs[job, 0], 0
     sets = nodes.sets
     for word in range(sets.shape[1]):
         sets[FOR_JOB, word] = sets[OPEN, word] & may_have[word]
-        sets[SOME, word] = sets[FOR_JOB, word] & nodes.open[word]
+        sets[SCRATCH, word] = sets[FOR_JOB, word] & nodes.open[word]
         sets[WRITTEN, word] = 0
-    node = next_open(sets[SOME], 0)
+    node = next_open(sets[SCRATCH], 0)
     while node < len(nodes.free) and found < units:
         found += held_by(nodes.free, node, nodes.needs, job, units)
-        node = next_open(sets[SOME], node + 1)
+        node = next_open(sets[SCRATCH], node + 1)
     return found
 
 
@@ -294,7 +303,7 @@ def fits_after_ends(sim, nodes, job, stop):
         if found < units and plan[i].time > stop:
             return plan[i].time
         # who has none of the nodes is passed over, and the one behind it not asked when it ends
-        if not meet(nodes.leaving[i], nodes.sets[FOR_JOB]):
+        if not have_common(nodes.leaving[i], nodes.sets[FOR_JOB]):
             continue
         found += leave(nodes, job, plan[i].job)
         last = plan[i].time
@@ -359,18 +368,18 @@ def is_taken(sim, progress, nodes, job, time):
     Reservations are compared as they stand in the table, windows with when the job would run.
     """
     end = time + progress[job].predicted
-    list_nodes(nodes, job, nodes.sets[SOME])
+    list_nodes(nodes, job, nodes.sets[SCRATCH])
     begin, until = rounded(sim, time), rounded_end(sim, time, end)
     return shuts_some(nodes, RESERVATIONS, begin, until) or shuts_some(nodes, WINDOWS, time, end)
 
 
 @jit_part
 def shuts_some(nodes, layer, begin, end):
-    """Return whether a layer of the table shuts nodes of the set ``SOME`` in that time."""
+    """Return whether a layer of the table shuts nodes of the set ``SCRATCH`` in that time."""
     p = period_at(nodes, begin)
     while p < nodes.scalars[0].n_periods and nodes.periods[p].begin < end:
         for word in range(nodes.sets.shape[1]):
-            if nodes.sets[SOME, word] & ~nodes.table[nodes.periods[p].place, layer, word] != 0:
+            if nodes.sets[SCRATCH, word] & ~nodes.table[nodes.periods[p].place, layer, word] != 0:
                 return True
         p += 1
     return False
