@@ -81,7 +81,7 @@ def preempting_rows(
     begin["mode"] = _MODES[rule.mode]
     begin["exempts"] = bool(rule.exempt)
     begin["exempt_until"] = FOREVER
-    begin["most"] = most = min(longest, cluster.processors)
+    begin["most"] = most = cluster.processors  # each run, and each of its cells, has one
     return PreemptingRows(
         group=np.concatenate(groups),
         level=np.array(list(rule.levels.values())),

@@ -593,6 +593,28 @@ def test_on_nodes_only_what_is_in_the_way_is_stopped() -> None:
     hpcgym.validate_schedule(result)
 
 
+@pytest.mark.parametrize("mode", ["requeue", "suspend", "cancel"])
+def test_a_job_on_very_many_nodes_is_stopped(mode: str) -> None:
+    """Its nodes are many times more than there are jobs."""
+    cluster = Cluster(groups=(NodeGroup("n", 5_000, {"core": 1}),))
+    columns = {
+        "submit_time": [0, 3],
+        "run_time": [10, 4],
+        "requested_time": [10, 4],
+        "requested_processors": [5_000, 5_000],
+        "queue": [1, 2],
+    }
+    jobs = Workload.from_columns(columns, processors=5_000)
+    result = hpcgym.simulate(jobs, cluster=cluster, preemption=f"queue:2>1,{mode}")
+    assert result.start[1] == 3
+    assert result.end.tolist() == {"requeue": [17, 7], "suspend": [14, 7], "cancel": [3, 7]}[mode]
+    stopped = result.lost if mode == "requeue" else result.pieces
+    if mode != "cancel":
+        assert stopped is not None
+        assert np.array_equal(stopped.node, np.arange(5_000))
+    hpcgym.validate_schedule(result)
+
+
 def test_the_proof_looks_by_itself() -> None:
     result = hpcgym.simulate(urgent(), preemption="queue:2>1")
     proved = hpcgym.validate_schedule(result)
