@@ -171,7 +171,9 @@ def _values(name: str, texts: Sequence[str], hint: Any) -> list[Any]:
 
 def _parts(text: str, own_commas: bool) -> list[str]:
     """Return the values that are joined by commas in one text."""
-    return names_in(text) or [text] if own_commas else _split(text)
+    if own_commas:
+        return names_in(text) or [text]
+    return _split(text)
 
 
 def names_in(text: str) -> list[str]:

@@ -12,13 +12,9 @@ from hpcgym.errors import HpcgymError, unknown
 _PART = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")
 _COMMA = re.compile(r",(?![^\[\]]*\])")  # outside brackets
 
-#: State of a partition -> what becomes of its jobs.
-STATES = {
-    "up": "jobs come and start",
-    "down": "jobs come, and none starts",
-    "drain": "none comes; those that wait start",
-    "inactive": "none comes, and none starts",
-}
+#: States of a partition: jobs come and start; they come and none starts; none comes, and those that
+#: wait start; none comes, and none starts.
+STATES = ("up", "down", "drain", "inactive")
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from hpcgym.evaluation import shared
 from hpcgym.evaluation.brought import acts
 from hpcgym.evaluation.lineup import by_name, find_policy, listed, named_scheduler, other_scheduler
 from hpcgym.evaluation.seeds import unfolded
+from hpcgym.evaluation.site_rules import lifted_by, under_site_rules
 from hpcgym.scheduler.rules import Scheduler
 
 #: Rules that say which jobs may never run, or when jobs are submitted.
@@ -42,9 +43,9 @@ def schedulers_of(
     kept = {rule: rules[rule] for rule in _KEPT if rule in rules}  # None: there is none
     for one in rows.values():
         trained = (getattr(one, "env_options", None) or {}) if acts(one) else {}
-        kept |= {rule: trained[rule] for rule in _KEPT if rule in trained and rule not in kept}
+        asked = {rule: trained[rule] for rule in _KEPT if trained.get(rule) is not None}
+        kept = {**asked, **kept}
     simulated = [one for one in rows.values() if not acts(one)]
-    return [
-        Scheduler().but(**kept),
-        *(one if isinstance(one, Scheduler) else named_scheduler(one, kept) for one in simulated),
-    ]
+    lifted = lifted_by(rules)
+    found = (one if isinstance(one, Scheduler) else named_scheduler(one, kept) for one in simulated)
+    return [Scheduler().but(**kept), *(under_site_rules(one, kept, lifted) for one in found)]

@@ -30,6 +30,7 @@ from hpcgym.evaluation.brought import (
     own_name,
 )
 from hpcgym.evaluation.seeds import Groups, Seeds, read_seeds, seeds_of
+from hpcgym.evaluation.site_rules import SITE_RULES, under_site_rules
 from hpcgym.report.labels import labelled, scheduler_name
 from hpcgym.scheduler.own_code import names_code
 from hpcgym.scheduler.policies import POLICIES
@@ -57,8 +58,6 @@ _SIMULATED = tuple(dict.fromkeys([*SCHEDULERS, *DISPATCHERS]))
 
 #: Rules that dispatchers heed, beside those that they stand for.
 _OF_DISPATCHERS = ("estimate", "correction", "passes", "allocation")
-# what they would break: it is refused, and not left out
-_BROKEN_BY_DISPATCHERS = ("quota", "maintenance", "preemption", "dependencies")
 
 #: Policies that act, by name -> module of hpcgym.agents and class; they need no file.
 ACTING = {"lookahead": ("lookahead", "Lookahead")}
@@ -247,6 +246,7 @@ def with_references(
     rules: Mapping[str, Any],
     limits: limited.Limits | None,
     always: tuple[str, ...],
+    lifted: tuple[str, ...] = (),
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """Return all that is to be run, the user's policies, then the references; and their rows.
 
@@ -259,6 +259,7 @@ def with_references(
     rules : of the evaluation.
     limits : of the environment.
     always : further references.
+    lifted : rules of a site that no row has.
 
     Returns
     -------
@@ -270,9 +271,13 @@ def with_references(
     names = (*_references(rules), *always)
     for name, policy in {**dict(zip(names, names, strict=True)), **policies}.items():
         row, one = name, policy
-        if not isinstance(policy, Scheduler) and not acts(policy):
+        if isinstance(policy, Scheduler):
+            one = under_site_rules(policy, rules, lifted)
+            row = labelled(name, policy, one)
+        elif not acts(policy):
             found = (named_scheduler(policy, some, limits) for some in (rules, {}))
             one, usual = map(without_idle_shares, found)
+            one = under_site_rules(one, rules, lifted)
             row = labelled(name, usual, one) if name == policy else name
         row_of[name] = row
         if row in lineup:
@@ -314,7 +319,7 @@ def under_limits(scheduler: Scheduler, limits: limited.Limits | None) -> Schedul
 def scheduler_of(name: Any, rules: Mapping[str, Any]) -> Scheduler:
     """Return the scheduler of a name, of weights or of a dispatcher under these rules."""
     if not isinstance(name, str) or name in DISPATCHERS:
-        known = (*_OF_DISPATCHERS, *_BROKEN_BY_DISPATCHERS)
+        known = (*_OF_DISPATCHERS, *SITE_RULES)  # which are refused, and not left out
         theirs = {rule: rules[rule] for rule in known if rule in rules}
         return Scheduler(dispatcher=name, **theirs)
     if is_file(name):

@@ -25,6 +25,7 @@ from hpcgym.evaluation.lineup import (
     with_references,
 )
 from hpcgym.evaluation.regret import FIXED, Prequential
+from hpcgym.evaluation.site_rules import lifted_by
 from hpcgym.evaluation.slices import Progress, silent
 from hpcgym.evaluation.stage import checked_rules
 from hpcgym.evaluation.static_weights import best_static
@@ -128,7 +129,7 @@ def prequential(
     episodes = Episodes(whole, "whole", part=part, train_share=train_share)
     stream = whole if part == "all" else episodes.workload_of(episodes.listing[0])
     machine = machine_of(whole, cluster, None)
-    lineup, row_of = with_references(chosen, rules, None, _ALWAYS)
+    lineup, row_of = with_references(chosen, rules, None, _ALWAYS, lifted_by(rules))
     _check(lineup, rules, stream)
     plain = without_idle_shares(scheduler_of("spf", rules))
     results: dict[str, Result] = {}

@@ -141,11 +141,11 @@ def evaluate(
     rules : ``backfill``, ``backfill_order``, ``estimate``, ``policy_estimate``, ``correction``,
         ``passes``, ``allocation``, ``threshold``, ``fair_share``, ``quota``, ``maintenance``,
         ``preemption`` and ``dependencies`` of environments and of simulated policies, but for
-        ``Scheduler`` objects and for what the names of the EASY family stand for. By default those
-        of the environment; without one, the rules of ``SCHEDULERS``. With ``quota=None``
-        there is none, whatever the environment has; so it is with others that may be None. The
-        correction of dispatchers is "next-second" unless it is given here, or the environment has
-        another than "requested".
+        ``Scheduler`` objects and for what the names of the EASY family stand for: these have the
+        last four, unless they have their own. By default those of the environment; without one, the
+        rules of ``SCHEDULERS``. With ``quota=None`` no row has one; so it is with others that may
+        be None. The correction of dispatchers is "next-second" unless it is given here, or the
+        environment has another than "requested".
 
     Schedulers whose estimates learn begin each slice with what a simulation of the whole trace
     under them has learned before it, from the jobs that have ended by then. Policies that act in
@@ -267,7 +267,7 @@ def _on_stage(
         _check_static(stage.rules)
     slices = [part.workload_of(episode) for episode in chosen]
     always = limited.references(limits, slices)
-    lineup, row_of = with_references(policies, stage.rules, limits, always)
+    lineup, row_of = with_references(policies, stage.rules, limits, always, stage.lifted)
     known = [one for one in lineup.values() if isinstance(one, Scheduler)]
     orders = [one.usage_orders for one in known]
     check_fair_share(stage.rules.get("fair_share"), stage.counts_usage or any(map(any, orders)))

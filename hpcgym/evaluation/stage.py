@@ -17,6 +17,7 @@ from hpcgym.envs.core.surroundings import RESTRICTING
 from hpcgym.errors import HpcgymError, check_choice
 from hpcgym.evaluation.brought import misfit_of_spaces
 from hpcgym.evaluation.limited import Limits, limits_of, measured, same_limits
+from hpcgym.evaluation.site_rules import lifted_by
 from hpcgym.files import shaped
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.policies import WEIGHTED_FEATURES
@@ -114,6 +115,7 @@ class Stage:
     Attributes
     ----------
     workload : the whole.
+    lifted : rules of a site that no row has.
     rules : the rules that all environments have: those given, and where policies act, the others
         too, but for the usual correction.
     features : what static weights are for: those of MixedPolicy, or the six of Legrand et al. 2018.
@@ -137,7 +139,7 @@ class Stage:
         policies: Mapping[str, Any],
         seed: int,
     ) -> None:
-        self.rules = checked_rules(rules)
+        self.rules, self.lifted = checked_rules(rules), lifted_by(rules)
         self.features: tuple[str, ...] = WEIGHTED_FEATURES
         self.workload, self._given, self._part, self._seed = workload, machine, part, seed
         self.machine = machine_of(workload, machine, None)
@@ -260,7 +262,7 @@ class Stage:
         given = {**options, **ours}
         given.pop("sampler", None)  # slices are named here, not drawn
         for rule in RULES:
-            if given.get(rule, rule) is None:  # which not all environments know
+            if rule in given and given[rule] is None:  # which not all environments know
                 del given[rule]
         order = Scheduler(**{rule: given[rule] for rule in _BACKFILLING if rule in given})
         if not counts_usage(order, given.get("policy_features") or ()):

@@ -297,12 +297,12 @@ def _less_nice(terms: list[str], most: int, of_usage: bool) -> tuple[str, int]:
 
     Parameters
     ----------
-    terms : none below 0, and ``most`` in sum at most; none: no nice counts.
+    terms : none below 0, and ``most`` in sum at most; where that is 0 no nice counts.
     of_usage : whether one is of what users have used.
     """
-    if not terms:
+    if not most:
         return "", 1
-    total = " + ".join(terms)
+    total = " + ".join(terms) or "0"
     less = f"{total} - min(nice, {most})" if of_usage else f"max({total} - nice, 1)"
     return less, 2 * most + MOST_NICE + 1
 

@@ -270,6 +270,12 @@ def _needs_of_processors(workload: Workload, resources: Sequence[str]) -> NDArra
     needs[:, 0] = units
     needs[:, 1 + resources.index(CORE)] = 1
     if MEMORY in resources:
-        kilobytes = np.maximum(workload.requested_memory, 0)
-        needs[:, 1 + resources.index(MEMORY)] = -(-kilobytes // 1000)
+        needs[:, 1 + resources.index(MEMORY)] = megabytes(workload)
     return needs
+
+
+def megabytes(workload: Workload) -> NDArray[np.int64]:
+    """Return the memory that each job asks for on each processor [MB], (n_jobs,), 0 if unknown."""
+    kilobytes = np.maximum(workload.requested_memory, 0)
+    rounded_up: NDArray[np.int64] = -(-kilobytes // 1000)
+    return rounded_up

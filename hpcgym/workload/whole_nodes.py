@@ -16,7 +16,7 @@ from hpcgym.errors import WorkloadWarning, warn_caller
 from hpcgym.naming import CORE, MEMORY
 from hpcgym.workload.arrays import read_only
 from hpcgym.workload.model import Workload
-from hpcgym.workload.needs import lacking
+from hpcgym.workload.needs import lacking, megabytes
 from hpcgym.workload.partition_limits import fewest_nodes, most_nodes
 from hpcgym.workload.partitions import partitions_of
 
@@ -61,6 +61,21 @@ def with_whole_nodes(workload: Workload, cluster: Cluster) -> Workload:
     return whole.counted({_RAISED: raised})
 
 
+def warn_of_shared(workload: Workload, cluster: Cluster) -> None:
+    """Warn if jobs of exclusive partitions do not ask for whole nodes, and so share them.
+
+    Warns
+    -----
+    WorkloadWarning : as told.
+    """
+    if with_whole_nodes(workload, cluster) is not workload:
+        warn_caller(
+            f"{workload.name}: jobs share nodes of partitions with OverSubscribe=EXCLUSIVE: load"
+            " the jobs with cluster=, or see hpcgym.workload.with_whole_nodes",
+            WorkloadWarning,
+        )
+
+
 def _asked(workload: Workload, cluster: Cluster) -> dict[str, Ints]:
     """Return units of jobs, and of each resource what a unit asks for, (n_jobs,) each.
 
@@ -72,7 +87,7 @@ def _asked(workload: Workload, cluster: Cluster) -> dict[str, Ints]:
         return {_UNITS: workload.units, **none, **workload.per_unit}
     asked = {_UNITS: workload.requested_processors, **none, CORE: nothing + 1}
     if MEMORY in asked:
-        asked[MEMORY] = -(-np.maximum(workload.requested_memory, 0) // 1000)
+        asked[MEMORY] = megabytes(workload)
     return asked
 
 

@@ -45,6 +45,26 @@ def test_schedulers_are_simulated_under_them() -> None:
     assert (plain["easy"] != rows["easy (quota user:jobs=2)"]).any()
 
 
+def test_given_schedulers_are_simulated_under_them(tmp_path: Path) -> None:
+    """An object and a file are; who has a quota of its own keeps it, unless there is to be none."""
+    file = tmp_path / "mine.toml"
+    file.write_text('policy = "saf"\n')
+    own = "user:jobs=1"
+    policies = {"object": hpcgym.Scheduler("saf"), "file": str(file)}
+    policies |= {"own": hpcgym.Scheduler("saf", quota=own)}
+    rows = evaluate(policies, TRACE, jobs=60, n=4, budget=0, quota="user:jobs=2").by_slice
+    same(rows["object (quota user:jobs=2)"], "saf", {"quota": "user:jobs=2"}, TRACE)
+    same(rows["file"], str(file), {"quota": "user:jobs=2"}, TRACE)
+    same(rows["own"], policies["own"], {}, TRACE)
+    rows = evaluate(policies, TRACE, jobs=60, n=4, budget=0, quota=None).by_slice
+    same(rows["object"], "saf", {}, TRACE)
+    (name,) = [row for row in rows if row.startswith("own")]
+    assert (rows[name] == rows["object"]).all()
+    rows = evaluate([f"saf:quota={own}"], TRACE, jobs=60, n=4, budget=0, quota=None).by_slice
+    (name,) = [row for row in rows if row.startswith("saf:")]
+    same(rows[name], "saf", {}, TRACE)
+
+
 @pytest.mark.parametrize("env", ["JobSelection-v0", "QueueOrdering-v0"])
 def test_who_acts_keeps_them_too(env: str) -> None:
     """A baseline that acts does as well as the same policy simulated."""

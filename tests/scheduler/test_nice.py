@@ -97,6 +97,12 @@ def test_without_weights_nobody_can_lose(tmp_path: Path) -> None:
     assert served(tmp_path, "", [9_000, 50, 0]) == [1, 2, 3]
 
 
+def test_a_weight_that_adds_nothing(tmp_path: Path) -> None:
+    """By hand: all have 0 of it, and 3 is the only one above the least priority, 1."""
+    text = "PriorityWeightPartition=64\nPartitionName=1 Nodes=ALL PriorityJobFactor=0\n"
+    assert served(tmp_path, text, [0, 0, -60], partition=[1, 1, 1]) == [3, 1, 2]
+
+
 def test_no_nice_leaves_a_tier(tmp_path: Path) -> None:
     """By hand: 2 and 4 are in the high tier."""
     text = "PriorityWeightJobSize=10\nPartitionName=1 Nodes=ALL\n"

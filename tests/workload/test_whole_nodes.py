@@ -80,6 +80,13 @@ def test_jobs_that_do_not_fit_stay_as_they_are(tmp_path: Path) -> None:
         hpcgym.simulate(jobs, cluster=machine(tmp_path))
 
 
+def test_jobs_that_share_exclusive_nodes_are_told(tmp_path: Path) -> None:
+    (tmp_path / "jobs.csv").write_text(f"{HEAD}\n0,some,3,,9\n1,whole,3,,9\n")
+    alone = hpcgym.load_workload(tmp_path / "jobs.csv", processors=36)
+    with pytest.warns(WorkloadWarning, match="jobs share nodes of partitions with OverSubscribe"):
+        hpcgym.simulate(alone, cluster=machine(tmp_path))
+
+
 def test_nodes_that_differ_are_told(tmp_path: Path) -> None:
     with pytest.warns(WorkloadWarning, match="'mixed': OverSubscribe=EXCLUSIVE is not followed"):
         jobs = load(tmp_path, HEAD, "0,mixed,3,,9", "1,some,2,,9")
