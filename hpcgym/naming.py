@@ -219,9 +219,9 @@ def so_many(number: int, total: int) -> str:
     """Return how many of all jobs something is so of, as a sentence behind that of the first.
 
     >>> so_many(12, 40), so_many(1, 40)
-    ('. So it is with 12 of 40 jobs', '')
+    ('. The same holds for 12 of 40 jobs', '')
     """
-    return f". So it is with {number:,} of {total:,} jobs" if number > 1 else ""
+    return f". The same holds for {number:,} of {total:,} jobs" if number > 1 else ""
 
 
 def duration(seconds: float) -> str:

@@ -239,7 +239,7 @@ def _following(slices: Sequence[Workload]) -> list[Following]:
         never = _never(following, len(one))
         if len(never):
             job = int(never[0])
-            more = "" if len(never) == 1 else f". So it is with {len(never):,} jobs"
+            more = "" if len(never) == 1 else f". The same holds for {len(never):,} jobs"
             raise WorkloadError(
                 f"{one.name}: {one.called(job)} follows a job that follows itself, and would"
                 f" never come: {_ring(following, one, job, never)}{more}"

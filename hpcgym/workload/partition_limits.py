@@ -108,7 +108,7 @@ def _over(workload: Workload, cluster: Cluster) -> Iterator[tuple[Mask, str]]:
             if refused.any():
                 over = np.zeros(len(workload), np.bool_)
                 over[rows] = refused
-                yield over, f"{why} of {one.name!r}"
+                yield over, f"{why} of partition {one.name!r}"
 
 
 def _limits(one: Partition) -> tuple[object, ...]:
@@ -122,13 +122,13 @@ def _by_size(workload: Workload, cluster: Cluster, one: Partition) -> Iterator[t
     """Return which jobs of a partition ask for too much or too little, and why, for each limit."""
     if one.max_time_s is not None:
         over = workload.requested_time > one.max_time_s
-        yield over, f"asks for more than {one.max_time_s} s, MaxTime"
+        yield over, f"asks for more than {one.max_time_s} s, the MaxTime"
     if one.max_nodes is not None:
         over = fewest_nodes(workload, cluster, one) > one.max_nodes
-        yield over, f"needs more than {one.max_nodes} nodes, MaxNodes"
+        yield over, f"needs more than {one.max_nodes} nodes, the MaxNodes"
     if one.min_nodes > 1:
         over = most_nodes(workload, cluster, one) < one.min_nodes
-        yield over, f"cannot have {one.min_nodes} nodes, MinNodes"
+        yield over, f"cannot be on {one.min_nodes} nodes, the MinNodes"
 
 
 def _by_name(workload: Workload, one: Partition) -> Iterator[tuple[Mask, str]]:
@@ -140,14 +140,14 @@ def _by_name(workload: Workload, one: Partition) -> Iterator[tuple[Mask, str]]:
     account, qos = called_in(workload, "group_id"), called_in(workload, "queue")
     if one.allow_accounts:
         over = (account != "") & ~np.isin(account, one.allow_accounts)
-        yield over, "is of an account that is none of AllowAccounts"
+        yield over, "has an account that is none of the AllowAccounts"
     elif one.deny_accounts:
-        yield np.isin(account, one.deny_accounts), "is of one of DenyAccounts"
+        yield np.isin(account, one.deny_accounts), "has an account that is one of the DenyAccounts"
     if one.allow_qos:
         over = (qos != "") & ~np.isin(qos, one.allow_qos)
-        yield over, "is of a QOS that is none of AllowQos"
+        yield over, "has a QOS that is none of the AllowQos"
     elif one.deny_qos:
-        yield np.isin(qos, one.deny_qos), "is of one of DenyQos"
+        yield np.isin(qos, one.deny_qos), "has a QOS that is one of the DenyQos"
 
 
 def _by_state(workload: Workload, one: Partition) -> Iterator[tuple[Mask, str]]:
@@ -160,7 +160,7 @@ def _by_state(workload: Workload, one: Partition) -> Iterator[tuple[Mask, str]]:
         over = decided(workload)
         if one.state == "drain" and initial is not None:
             over = workload.submit_time >= initial.begin
-        yield over, f"does not start, by State={one.state.upper()}"
+        yield over, f"cannot start in the state {one.state.upper()}"
 
 
 def fewest_nodes(workload: Workload, cluster: Cluster, one: Partition) -> NDArray[np.int64]:

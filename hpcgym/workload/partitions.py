@@ -63,10 +63,10 @@ def check_partitions(workload: Workload, partitions: Sequence[str]) -> None:
         return
     named = partitions_of(workload)
     if not np.isin(named, list(partitions)).any():
-        said = ", ".join(sorted({*named} - {""})[:5])
+        said = _first_few(sorted({*named} - {""}))
         warn_caller(
             f"{workload.name}: its jobs are in none of the machine's partitions"
-            f" ({', '.join(partitions[:5])}){said and f', but in {said}'}; each may have any nodes",
+            f" ({_first_few(partitions)}){said and f', but in {said}'}; each may have any nodes",
             WorkloadWarning,
         )
         return
@@ -75,9 +75,15 @@ def check_partitions(workload: Workload, partitions: Sequence[str]) -> None:
         job = int(strange.argmax())
         raise WorkloadError(
             f"{workload.name}: {workload.called(job)} is in partition {named[job]!r}, which the"
-            f" machine lacks; it has {', '.join(partitions)}. So it is with"
+            f" machine lacks; it has {', '.join(partitions)}. The same holds for"
             f" {np.count_nonzero(strange):,} of {len(workload):,} jobs"
         )
+
+
+def _first_few(names: Sequence[str]) -> str:
+    """Return the first five names, and how many more there are."""
+    more = len(names) - 5
+    return ", ".join(names[:5]) + (f" and {more} more" if more > 0 else "")
 
 
 def machine_of_partitions(workload: Workload) -> Cluster:

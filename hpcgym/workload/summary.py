@@ -123,7 +123,9 @@ def doubts(workload: Workload, raw: Workload) -> list[str]:
         of_reader = raw.cleaning.get(reason, 0)
         if reason == REORDERED or (reason.startswith("dropped: ") and of_reader == number):
             continue  # no harm; lines that are no jobs
-        if not reason.startswith("not used: ") and number > _TOUCHED * len(raw):
+        # of what is missing, cleaning repairs or drops what is needed, and is told itself
+        untold = reason.startswith(("not used: ", "repaired: missing "))
+        if not untold and number > _TOUCHED * len(raw):
             found.append(f"{_percent(number / len(raw))} of the jobs were {reason}")
     requested, run = workload.requested_time, workload.run_time
     exact = float((requested == run).mean())

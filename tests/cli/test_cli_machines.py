@@ -204,7 +204,8 @@ def test_jobs_over_the_limits_of_their_partition_are_dropped_on_demand(tmp_path)
     head = "submit_time,partition_name,requested_processors,run_time,requested_time\n"
     jobs.write_text(f"{head}0,batch,8,60,3600\n1,batch,8,60,3601\n")
     arguments = ("simulate", jobs, "--cluster", conf)
-    assert "job 2 asks for more than 3600 s, MaxTime of 'batch'" in run(*arguments).stderr
+    why = "job 2 asks for more than 3600 s, the MaxTime of partition 'batch'"
+    assert why in run(*arguments).stderr
     assert "--unfit drop drops such jobs, counted" in run(*arguments).stderr
     value = as_json(*arguments, "--unfit", "drop")
     assert value["cleaning"] == {"dropped: its partition does not let it run": 1}
@@ -218,7 +219,7 @@ def test_jobs_that_no_quota_lets_run_are_dropped_on_demand(tmp_path):
     words = (jobs, "--processors", "16", "--quota", "qos=low:processors=4")
     told = (
         "hpcgym: jobs: job 1 asks for 8 processors, more than the quota"
-        " queue=low:processors=4 lets run: it would wait for ever. So it is with 2 of 4 jobs;"
+        " queue=low:processors=4 lets run: it would wait for ever. The same holds for 2 of 4 jobs;"
         " --unfit drop drops such jobs, counted\n"
     )
     assert run("simulate", *words).stderr.endswith(told.replace("queue=low", "qos=low"))

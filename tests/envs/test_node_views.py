@@ -131,7 +131,7 @@ def of_one_kind(**resources: int) -> Cluster:
         ),
         (
             {"cluster": of_one_kind(core=8, mem=16_000, gpu=2, mic=2)},
-            r"asks for \d+ units? of 16 core, .*; the empty machine holds 0\. So it is with \d+ of",
+            r"asks for \d+ units? of 16 core, .*; the empty machine holds 0\. The same holds for",
         ),
     ],
     ids=label,

@@ -64,7 +64,7 @@ def test_units_are_not_spread_over_nodes():
         check_fits(workload, needs, CAPACITY, RESOURCES)
     text = str(caught.value)
     assert "log: job 11 asks for 6 units of 3 core; the empty machine holds 5" in text
-    assert "So it is with" not in text  # the others
+    assert "The same holds for" not in text  # the others
     assert "fitting(" in text
 
 

@@ -24,7 +24,7 @@ PartitionName=batch Nodes=a[1-4] MaxTime=60 DefaultTime=10 MaxNodes=2
 PartitionName=long Nodes=a[1-4] MaxTime=100
 PartitionName=free Nodes=a[1-4]
 """
-ALLOWED = "is of an account that is none of AllowAccounts"
+ALLOWED = "has an account that is none of the AllowAccounts"
 _REPAIRED = "repaired: requested_time taken from the DefaultTime or MaxTime of its partition"
 
 
@@ -50,9 +50,9 @@ def test_jobs_that_ask_for_more_are_an_error_or_dropped(tmp_path: Path) -> None:
     with pytest.raises(WorkloadError) as error:
         hpcgym.simulate(workload, "easy", cluster=machine)
     message = str(error.value)
-    assert "job 2 asks for more than 3600 s, MaxTime of 'batch': it would wait for" in message
-    assert "So it is with 2 of 5 jobs: hpcgym.workload.within_limits(" in message
-    with pytest.raises(WorkloadError, match=r"job 4 needs more than 2 nodes, MaxNodes of"):
+    assert "job 2 asks for more than 3600 s, the MaxTime of partition 'batch': it would" in message
+    assert "The same holds for 2 of 5 jobs: hpcgym.workload.within_limits(" in message
+    with pytest.raises(WorkloadError, match=r"job 4 needs more than 2 nodes, the MaxNodes of"):
         hpcgym.simulate(workload.take([0, 3]), "easy", cluster=machine)
     found = hpcgym.cluster.find_cluster(machine)
     kept = within_limits(workload, found)
@@ -68,7 +68,7 @@ def test_small_jobs_are_an_error_where_a_partition_is_for_several_nodes(tmp_path
     Path(machine).write_text(f"{CONF}PartitionName=wide Nodes=a[1-4] MinNodes=3\n")
     workload = hpcgym.load_workload(jobs, cluster=machine)
     with pytest.raises(
-        WorkloadError, match=r"job 2 cannot have 3 nodes, MinNodes of 'wide': it would"
+        WorkloadError, match=r"job 2 cannot be on 3 nodes, the MinNodes of partition 'wide'"
     ):
         hpcgym.simulate(workload, "easy", cluster=machine)
     kept = within_limits(workload, hpcgym.cluster.find_cluster(machine))
@@ -79,15 +79,15 @@ def test_small_jobs_are_an_error_where_a_partition_is_for_several_nodes(tmp_path
     ("limits", "refused", "why"),
     [
         ("AllowAccounts=a,b", [3], ALLOWED),
-        ("DenyAccounts=b,c", [2, 3], "is of one of DenyAccounts"),
+        ("DenyAccounts=b,c", [2, 3], "has an account that is one of the DenyAccounts"),
         ("AllowAccounts=a DenyAccounts=a", [2, 3], ALLOWED),
-        ("AllowQos=high", [1, 3], "is of a QOS that is none of AllowQos"),
-        ("DenyQos=low", [1, 3], "is of one of DenyQos"),
-        ("AllowQos=low DenyQos=low", [2], "is of a QOS that is none of AllowQos"),
+        ("AllowQos=high", [1, 3], "has a QOS that is none of the AllowQos"),
+        ("DenyQos=low", [1, 3], "has a QOS that is one of the DenyQos"),
+        ("AllowQos=low DenyQos=low", [2], "has a QOS that is none of the AllowQos"),
         ("AllowAccounts=ALL AllowQos=ALL", [], ""),
-        ("State=DOWN", [1, 2, 3, 4], "does not start, by State=DOWN"),
-        ("State=DRAIN", [1, 2, 3, 4], "does not start, by State=DRAIN"),
-        ("State=INACTIVE", [1, 2, 3, 4], "does not start, by State=INACTIVE"),
+        ("State=DOWN", [1, 2, 3, 4], "cannot start in the state DOWN"),
+        ("State=DRAIN", [1, 2, 3, 4], "cannot start in the state DRAIN"),
+        ("State=INACTIVE", [1, 2, 3, 4], "cannot start in the state INACTIVE"),
         ("State=UP", [], ""),
     ],
 )
@@ -106,9 +106,9 @@ def test_accounts_qos_and_states(tmp_path: Path, limits: str, refused: list[int]
         assert kept.cleaning[OVER_LIMITS] == len(refused)
         with pytest.raises(WorkloadError) as error:
             hpcgym.simulate(workload, "easy", cluster=machine)
-        first = f"job {refused[0]} {why} of 'some': it would wait for ever"
+        first = f"job {refused[0]} {why} of partition 'some': it would wait for ever"
         assert first in str(error.value)
-        many = f"So it is with {len(refused)} of 5 jobs"
+        many = f"The same holds for {len(refused)} of 5 jobs"
         assert (many in str(error.value)) == (len(refused) > 1)
 
 
