@@ -13,23 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.progress import silence
-from hpcgym.schedule.lost_runs import runs_of
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.run import simulate
-
-
-def beside(result: Result, job: int) -> NDArray[np.int64]:
-    """Return the rows of the jobs that ran at some time while a job waited, by their starts."""
-    submit, start = result.workload.submit_time[job], result.start[job]
-    runs, of = (result, np.arange(len(result.start)))
-    if result.interrupted is not None:
-        runs, of = runs_of(result)
-    ran = np.zeros(len(result.start), np.bool_)
-    ran[of[(runs.start < start) & (runs.end > submit)]] = True
-    ran[job] = False
-    rows = np.flatnonzero(ran)
-    return rows[np.argsort(result.start[rows], kind="stable")]
 
 
 def can_repeat(result: Result) -> bool:

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.errors import HpcgymError, check_whole
-from hpcgym.explanation.delays import beside, can_repeat, delays
+from hpcgym.explanation.delays import can_repeat, delays
+from hpcgym.explanation.meanwhile import Meanwhile, meanwhile
 from hpcgym.explanation.reasons import kept_by_quotas, rights, waited_for
 from hpcgym.explanation.stops import stops_of
 from hpcgym.explanation.story import Facts, moves, story
@@ -49,8 +50,9 @@ class Explanation:
         ``free`` (processors), ``before`` (as ``ahead``, with those that were back-filled in the
         pass), ``quotas`` (those that it would have exceeded, as ``--quota`` has them); empty where
         the passes cannot be made again.
-    others : a row a job that ran while this one waited, index its number: ``submit``, ``start``,
-        ``end`` [s], ``processors``, ``right`` (how it came before, as in
+    others : a row a job that ran while this one waited, before its first start or after it was
+        stopped, index its number: ``submit``, ``start``, ``end`` [s] (of several runs of it, one
+        meanwhile), ``processors``, ``right`` (how it came to run, as in
         :data:`hpcgym.explanation.reasons.RIGHTS`) and ``delay`` [s]: how much earlier this job
         would have started without it; missing where that was not tried.
     """
@@ -106,14 +108,14 @@ def explain(
     """
     job = check_whole("job", job, 0)
     row = _row(result.workload, job)
-    rows = beside(result, row)
+    ran = meanwhile(result, row)
     most = MOST if most is None else most
-    tried = _largest(result, row, rows, most if can_repeat(result) else 0)
+    tried = _largest(result, row, ran.row, most if can_repeat(result) else 0)
     with said_before():
         passes = watch(result, row) if can_watch(result) else []
         earlier = delays(result, row, tried, progress).tolist()
     delay = dict(zip(tried.tolist(), earlier, strict=True))
-    others = _others(result, row, rows, passes, delay)
+    others = _others(result, ran, passes, delay)
     facts = _facts(result, row)
     runs = int((result.workload.job_number == job).sum())
     spent = waited_for(result, row, passes)
@@ -176,23 +178,19 @@ def _facts(result: Result, row: int) -> dict[str, Any]:
 
 
 def _others(
-    result: Result,
-    row: int,
-    rows: NDArray[np.int64],
-    passes: list[Pass],
-    delay: dict[int, int],
+    result: Result, ran: Meanwhile, passes: list[Pass], delay: dict[int, int]
 ) -> pd.DataFrame:
     """Return the table of the jobs that ran while the job waited."""
     import pandas as pd
 
-    workload = result.workload
+    workload, rows = result.workload, ran.row
     return pd.DataFrame(
         {
             "submit": workload.submit_time[rows],
-            "start": result.start[rows],
-            "end": result.end[rows],
+            "start": ran.start,
+            "end": ran.end,
             "processors": workload.requested_processors[rows],
-            "right": rights(result, row, rows, passes),
+            "right": rights(result, ran, passes),
             "delay": pd.array([delay.get(one) for one in rows.tolist()], dtype="Int64"),
         },
         index=pd.Index(workload.job_number[rows], name="job"),

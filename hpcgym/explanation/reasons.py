@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.explanation.meanwhile import SURELY, Meanwhile
 from hpcgym.explanation.watching import Moment, Pass
 from hpcgym.naming import PARTITION
 from hpcgym.schedule.result import Result
@@ -40,14 +41,18 @@ CALLED = {
     "unseen": "not looked at",
     "hold": "held-back processors",
 }
-#: By what right a job may have started before another.
+#: By what right a job may have run while another waited.
 RIGHTS = {
-    "ran": "ran when it came",
+    "ran": "ran already",
+    "stopped": "stopped others to start",
+    "may have stopped": "may have stopped others to start",
     "order": "started in turn, first of the queue",
     "shadow": "were to end before the first job of the queue could start",
     "extra": "fitted on processors that the first job of the queue leaves free",
     "gap": "fitted in before what was reserved",
     "chosen": "were chosen",
+    "resumed": "went on after they had been suspended",
+    "unknown": "started, and were stopped later",
 }
 
 
@@ -169,21 +174,27 @@ def _with_times(passes: Sequence[Pass], start: int) -> Iterator[tuple[Pass, int]
             yield one, min(until, start) - one.at.time
 
 
-def rights(result: Result, job: int, rows: NDArray[np.int64], passes: Sequence[Pass]) -> list[str]:
-    """Return by what right each of some jobs started before another: names of RIGHTS."""
+def rights(result: Result, others: Meanwhile, passes: Sequence[Pass]) -> list[str]:
+    """Return by what right each of some jobs ran while another waited: names of RIGHTS."""
     shadows = {one.at.time: one.at.shadow for one in passes}
-    submit = int(result.workload.submit_time[job])
-    plans_anew = result.scheduler.plans_anew
+    chosen = result.outside or result.dispatcher is not None
+    plans = result.scheduler.backfill == "conservative" or result.scheduler.plans_anew
     found = []
-    for row in rows.tolist():
-        start = int(result.start[row])
-        if start < submit:
+    for place, row in enumerate(others.row.tolist()):
+        start = int(others.start[place])
+        if others.before[place]:
             found.append("ran")
-        elif result.outside or result.dispatcher is not None:
+        elif others.stopped[place]:
+            found.append("stopped" if others.stopped[place] == SURELY else "may have stopped")
+        elif others.resumed[place]:
+            found.append("resumed")
+        elif chosen:
             found.append("chosen")
+        elif not others.marked[place]:
+            found.append("unknown")
         elif not result.backfilled[row]:
             found.append("order")
-        elif result.scheduler.backfill == "conservative" or plans_anew or start not in shadows:
+        elif plans or start not in shadows:
             found.append("gap")
         else:
             ends = start + int(result.predicted_run_time[row])

@@ -37,17 +37,59 @@ class Stop(NamedTuple):
     nodes: list[int]
 
 
+class Victim(NamedTuple):
+    """A job that was stopped, when [s], and the rows of those for which it can have been."""
+
+    row: int
+    time: int
+    by: list[int]
+
+
+class _Starters(NamedTuple):
+    """Who may have stopped others as it started: runs, the row of each one's job, their groups."""
+
+    runs: Result
+    of: NDArray[np.int64]
+    group: NDArray[np.int64]
+    may: NDArray[np.bool_]
+
+
 def stops_of(result: Result, row: int) -> list[Stop]:
     """Return each time at which a job was stopped, by time; ``row`` is its own."""
-    rule = result.scheduler.preempts
-    found = []
+    rule, found = result.scheduler.preempts, []
+    starters = None if rule is None else _starters(result, rule)
     for began, stopped, held in _stopped_runs(result, row):
-        if rule is None:
+        if rule is None or starters is None:
             found.append(Stop("failed", began, stopped, [], _failed(result, stopped, held)))
         else:
-            jobs = _stoppers(result, row, rule, stopped, held)
+            by = _stoppers(starters, row, stopped, held)
+            jobs: list[int] = result.workload.job_number[by].tolist()
             found.append(Stop(_HOW[rule.mode], began, stopped, jobs, []))
     return found
+
+
+def whom_others_stopped(result: Result, spans: Sequence[tuple[int, int]]) -> Iterator[Victim]:
+    """Yield the jobs that others stopped within some spans of time, ends included [s]."""
+    rule, lost = result.scheduler.preempts, result.interrupted
+    if rule is None or lost is None:
+        return
+    rows = np.concatenate((lost.job, np.flatnonzero(result.cancelled)))
+    times = np.concatenate((lost.end, result.end[result.cancelled]))
+    within = np.zeros(len(times), np.bool_)
+    for begin, end in spans:
+        within |= (times >= begin) & (times <= end)
+    wanted, starters = set(times[within].tolist()), _starters(result, rule)
+    for row in np.unique(rows[within]).tolist():
+        for _, stopped, held in _stopped_runs(result, row):
+            if stopped in wanted:
+                yield Victim(row, stopped, _stoppers(starters, row, stopped, held).tolist())
+
+
+def all_runs(result: Result) -> tuple[Result, NDArray[np.int64]]:
+    """Return the schedule of all runs, and the row of the job of each."""
+    if result.interrupted is None:
+        return result, np.arange(len(result.start))
+    return runs_of(result)
 
 
 def _stopped_runs(result: Result, row: int) -> Iterator[tuple[int, int, NDArray[np.int32]]]:
@@ -71,21 +113,27 @@ def _failed(result: Result, time: int, held: NDArray[np.int32]) -> list[int]:
     return nodes
 
 
+def _starters(result: Result, rule: Preemption) -> _Starters:
+    """Return who may have stopped others."""
+    # who began anew may have stopped others, who goes on may not
+    anew = rule.mode == "requeue"
+    runs, of = all_runs(result) if anew else (result, np.arange(len(result.start)))
+    return _Starters(runs, of, rule.groups(result.workload), rule.may)
+
+
 def _stoppers(
-    result: Result, row: int, rule: Preemption, time: int, held: NDArray[np.int32]
-) -> list[int]:
-    """Return the numbers of the jobs for which a job can have been stopped."""
-    runs, of = (result, np.arange(len(result.start)))
-    if rule.mode == "requeue":  # who began anew may have stopped others, who goes on may not
-        runs, of = runs_of(result)
-    group = rule.groups(result.workload)
-    may = (group >= 0) & rule.may[group, group[row]]
-    rows = np.flatnonzero(may[of] & (runs.start == time))
+    starters: _Starters, row: int, time: int, held: NDArray[np.int32]
+) -> NDArray[np.int64]:
+    """Return the rows of the jobs for which a job can have been stopped."""
+    runs, of, group, may = starters
+    rows = np.flatnonzero(runs.start == time)
+    groups = group[of[rows]]
+    rows = rows[(groups >= 0) & may[groups, group[row]]]
     if (cells := runs.allocation) is not None:
         beside = [np.isin(cells.rows(np.array([one])).node, held).any() for one in rows.tolist()]
         rows = rows[np.array(beside, np.bool_)]
-    numbers: list[int] = result.workload.job_number[of[rows]].tolist()
-    return numbers
+    found: NDArray[np.int64] = of[rows]
+    return found
 
 
 def in_words(stops: Sequence[Stop], submit: int) -> list[str]:
