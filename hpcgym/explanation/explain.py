@@ -13,7 +13,7 @@ from hpcgym.errors import HpcgymError, check_whole
 from hpcgym.explanation.delays import can_repeat, delays
 from hpcgym.explanation.meanwhile import Meanwhile, meanwhile
 from hpcgym.explanation.reasons import kept_by_quotas, rights, waited_for
-from hpcgym.explanation.stops import stops_of
+from hpcgym.explanation.stops import stopped_by, stops_of
 from hpcgym.explanation.story import Facts, moves, story
 from hpcgym.explanation.watching import Moment, Pass, can_watch, said_before, watch, why_not_watched
 from hpcgym.files.plain import plain
@@ -39,7 +39,8 @@ class Explanation:
     job : its number in the log.
     sentences : the answer in words.
     facts : of the job: ``submit``, ``start``, ``wait``, ``suspended`` (part of the wait),
-        ``stops`` (a dict each, of :class:`hpcgym.explanation.stops.Stop`),
+        ``stops`` (a dict each, of :class:`hpcgym.explanation.stops.Stop`), ``stopped`` (whom it
+        stopped to start, a dict each, of :class:`hpcgym.explanation.stops.Stopped`),
         ``run_time``, ``requested_time``, ``predicted_run_time`` [s], ``processors``, ``units``,
         ``per_unit`` (resource -> amount), ``promised`` [s] (None: it had no reservation),
         ``backfilled``.
@@ -126,7 +127,7 @@ def explain(
         later = int(result.workload.submit_time[row] - given)
     moved = moves(result, row, passes)
     order, unwatched = _order(result), why_not_watched(result)
-    told = Facts(facts, later, runs, spent, quotas, others, moved, order, unwatched)
+    told = Facts(job, facts, later, runs, spent, quotas, others, moved, order, unwatched)
     return Explanation(job, story(told), facts, spent, _passes(result, passes), others)
 
 
@@ -164,6 +165,7 @@ def _facts(result: Result, row: int) -> dict[str, Any]:
         "wait": plain(result.wait[row]),
         "suspended": 0 if result.suspended is None else int(result.suspended[row]),
         "stops": [one._asdict() for one in stops_of(result, row)],
+        "stopped": [one._asdict() for one in stopped_by(result, row)],
         "run_time": plain(result.run_time[row]),
         "requested_time": int(workload.requested_time[row]),
         "predicted_run_time": plain(result.predicted_run_time[row]),

@@ -37,6 +37,21 @@ class Stop(NamedTuple):
     nodes: list[int]
 
 
+class Stopped(NamedTuple):
+    """A job that another stopped as it started.
+
+    Attributes
+    ----------
+    job : its number.
+    time : when [s].
+    jobs : numbers of the jobs for which it can have been stopped, as of :class:`Stop`.
+    """
+
+    job: int
+    time: int
+    jobs: list[int]
+
+
 class Victim(NamedTuple):
     """A job that was stopped, when [s], and the rows of those for which it can have been."""
 
@@ -83,6 +98,19 @@ def whom_others_stopped(result: Result, spans: Sequence[tuple[int, int]]) -> Ite
         for _, stopped, held in _stopped_runs(result, row):
             if stopped in wanted:
                 yield Victim(row, stopped, _stoppers(starters, row, stopped, held).tolist())
+
+
+def stopped_by(result: Result, row: int) -> list[Stopped]:
+    """Return whom a job stopped, or may have stopped, as it started, by time and number."""
+    runs, of = all_runs(result)
+    starts = runs.start[of == row].tolist()
+    numbers = result.workload.job_number
+    found = [
+        Stopped(int(numbers[one.row]), one.time, numbers[one.by].tolist())
+        for one in whom_others_stopped(result, [(start, start) for start in starts])
+        if row in one.by
+    ]
+    return sorted(found, key=lambda one: (one.time, one.job))
 
 
 def all_runs(result: Result) -> tuple[Result, NDArray[np.int64]]:
@@ -134,6 +162,31 @@ def _stoppers(
         rows = rows[np.array(beside, np.bool_)]
     found: NDArray[np.int64] = of[rows]
     return found
+
+
+def who_was_stopped(stopped: Sequence[Stopped], job: int) -> list[str]:
+    """Return sentences on whom a job stopped as it started; ``job`` is its number."""
+    by_others: dict[tuple[int, ...], set[int]] = {}
+    for one in stopped:
+        others = tuple(number for number in one.jobs if number != job)
+        by_others.setdefault(others, set()).add(one.job)
+    lines = []
+    if surely := by_others.pop((), None):
+        lines.append(f"To start, it stopped {_numbers(surely)}.")
+    for others, jobs in by_others.items():
+        were = "was" if len(jobs) == 1 else "were"
+        beside = f"for it or for {_numbers(set(others), 'or')}"
+        lines.append(f"As it started, {_numbers(jobs)} {were} stopped, {beside}.")
+    return lines
+
+
+def _numbers(jobs: set[int], joined: str = "and") -> str:
+    """Return jobs by their numbers, of many the first."""
+    named = [str(job) for job in sorted(jobs)[:_NAMED]]
+    if (more := len(jobs) - len(named)) > 0:
+        named.append(f"{more:,} {'other' if more == 1 else 'others'}")
+    each = f" {joined} ".join(filter(None, [", ".join(named[:-1]), named[-1]]))
+    return f"job{'s' if len(jobs) > 1 and joined == 'and' else ''} {each}"
 
 
 def in_words(stops: Sequence[Stop], submit: int) -> list[str]:

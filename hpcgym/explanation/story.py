@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from hpcgym.explanation.reasons import REASONS, RIGHTS
-from hpcgym.explanation.stops import Stop, in_words
+from hpcgym.explanation.stops import Stop, Stopped, in_words, who_was_stopped
 from hpcgym.explanation.watching import Pass
 from hpcgym.naming import CORE, MEMORY, duration
 from hpcgym.schedule.result import Result
@@ -44,6 +44,7 @@ class Moves(NamedTuple):
 class Facts(NamedTuple):
     """What the sentences are made of; see :class:`hpcgym.explanation.explain.Explanation`."""
 
+    number: int
     job: dict[str, Any]
     later: int  # than in the log it was submitted [s]
     runs: int
@@ -96,9 +97,10 @@ def story(told: Facts) -> list[str]:
             f"Of that it was suspended for {duration(job['suspended'])}, after its first start."
         )
     stops = in_words([Stop(**one) for one in job["stops"]], job["submit"])
+    stopped = who_was_stopped([Stopped(**one) for one in job["stopped"]], told.number)
     if job["wait"] == 0:
-        return [*lines, "It started at once.", *stops]
-    lines += stops
+        return [*lines, "It started at once.", *stopped, *stops]
+    lines += [*stopped, *stops]
     for name, seconds in sorted(told.waited_for.items(), key=lambda item: -item[1]):
         share = f" ({seconds / job['wait']:.0%} of its wait)" if len(told.waited_for) > 1 else ""
         which = _which_quotas(told.quotas) if name == "quota" else ""

@@ -12,7 +12,7 @@ from restrictions import DRAWN
 
 import hpcgym
 from hpcgym.cluster import Failures
-from hpcgym.explanation.stops import Stop, in_words, stops_of
+from hpcgym.explanation.stops import Stop, Stopped, in_words, stopped_by, stops_of, who_was_stopped
 from hpcgym.workload.model import Workload
 
 pytestmark = DRAWN
@@ -47,6 +47,15 @@ def test_someone_who_may_stop_it_started_then(seed: int, machine: str | None, mo
                 assert jobs.queue[row[one]] > jobs.queue[job]
             spent[job] += stop.stopped - stop.began
     assert spent.any()
+    numbers = jobs.job_number.tolist()
+    told = [(one, stop.job) for one in range(len(jobs)) for stop in stopped_by(result, one)]
+    stops = [
+        (row[by], numbers[of])
+        for of in row.values()
+        for one in stops_of(result, of)
+        for by in one.jobs
+    ]
+    assert sorted(told) == sorted(stops)
     if mode == "suspend":
         assert result.pieces is not None
         pieces = result.pieces
@@ -159,3 +168,38 @@ def test_many_are_counted() -> None:
     assert "for job 4, when" in told
     assert "for job 5" not in told
     assert "; and 2 times more. It lost nothing" in told
+
+
+@pytest.mark.parametrize("mode", list(MODES))
+def test_whom_it_stopped_is_named(mode: str) -> None:
+    """By hand: on a pool each of 3 and 4 may have needed what 1 or 2 had."""
+    preemption = f"queue:2>1,{mode}"
+    result = hpcgym.simulate(four(), cluster="2x1x1", preemption=preemption)
+    told = hpcgym.explain(result, 3)
+    assert told.sentences[1:] == ["It started at once.", "To start, it stopped job 2."]
+    assert told.to_dict()["stopped"] == [{"job": 2, "time": 5, "jobs": [3]}]
+    pool = hpcgym.explain(hpcgym.simulate(four(), preemption=preemption), 3)
+    assert pool.sentences[2:] == ["As it started, jobs 1 and 2 were stopped, for it or for job 4."]
+    assert hpcgym.explain(result, 1).facts["stopped"] == []
+
+
+@pytest.mark.parametrize(
+    ("stopped", "words"),
+    [
+        ([], []),
+        ([(4, [9]), (2, [9]), (2, [9])], ["To start, it stopped jobs 2 and 4."]),
+        (
+            [(n, [9]) for n in range(1, 8)],
+            ["To start, it stopped jobs 1, 2, 3, 4, 5 and 2 others."],
+        ),
+        (
+            [(1, [9]), (2, [8, 9, 10])],
+            [
+                "To start, it stopped job 1.",
+                "As it started, job 2 was stopped, for it or for job 8 or 10.",
+            ],
+        ),
+    ],
+)
+def test_words_of_whom_it_stopped(stopped: list[tuple[int, list[int]]], words: list[str]) -> None:
+    assert who_was_stopped([Stopped(job, 0, jobs) for job, jobs in stopped], 9) == words
