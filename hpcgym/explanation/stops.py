@@ -193,18 +193,29 @@ def in_words(stops: Sequence[Stop], submit: int) -> list[str]:
     """Return sentences on the stops of a job that came at ``submit`` [s]."""
     if not stops:
         return []
-    each = "; ".join(_told(one, submit) for one in stops[:_NAMED])
-    more = f"; and {len(stops) - _NAMED:,} times more" if len(stops) > _NAMED else ""
-    ran = duration(sum(one.stopped - one.began for one in stops))
     how = stops[-1].how
+    verb = how if how in ("suspended", "cancelled") else "stopped"
+    lines = _one_by_one(f"It was {verb}", [_told(one, submit) for one in stops])
+    ran = duration(sum(one.stopped - one.began for one in stops))
     if how == "suspended":
-        return [f"It was suspended {each}{more}. It lost nothing, and went on later."]
+        return [*lines, "It lost nothing, and went on later."]
     if how == "cancelled":
-        return [f"It was cancelled {each}{more}. What it had done is lost: {ran}."]
+        return [*lines, f"What it had done is lost: {ran}."]
     return [
-        f"It was stopped {each}{more}.",
-        f"It began anew: {ran} of its wait are runs that were lost.",
+        *lines,
+        f"{'It' if len(stops) == 1 else 'Each time it'} began again from the start.",
+        f"What it had run before, {ran}, is lost and counts as waiting.",
     ]
+
+
+def _one_by_one(begin: str, each: Sequence[str]) -> list[str]:
+    """Return a sentence for each of some events, and for how many more there are."""
+    if len(each) == 1:
+        return [f"{begin} {each[0]}."]
+    lines = [f"{begin} {times(len(each))}.", f"First {each[0]}."]
+    lines += [f"Then {one}." for one in each[1:_NAMED]]
+    more = len(each) - _NAMED
+    return [*lines, f"And {times(more)} more."] if more > 0 else lines
 
 
 def _told(stop: Stop, submit: int) -> str:
@@ -215,3 +226,8 @@ def _told(stop: Stop, submit: int) -> str:
         why = f", as node{'s' if len(stop.nodes) > 1 else ''} {named} failed"
     ran = duration(stop.stopped - stop.began)
     return f"{duration(stop.stopped - submit)} after it came{why}, when it had run for {ran}"
+
+
+def times(number: int) -> str:
+    """Return how often."""
+    return {1: "once", 2: "twice"}.get(number, f"{number:,} times")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from hpcgym.explanation.reasons import REASONS, RIGHTS
-from hpcgym.explanation.stops import Stop, Stopped, in_words, who_was_stopped
+from hpcgym.explanation.stops import Stop, Stopped, in_words, times, who_was_stopped
 from hpcgym.explanation.watching import Pass
 from hpcgym.naming import CORE, MEMORY, duration
 from hpcgym.schedule.result import Result
@@ -149,7 +149,7 @@ def _of_the_queue(told: Facts) -> list[str]:
     if found.first >= 0:
         line = f"It was promised to start {duration(found.first - job['submit'])} after it came"
         moved = (found.earlier, "an earlier"), (found.later, "a later")
-        told_moves = [f"{_times(often)} to {which} time" for often, which in moved if often]
+        told_moves = [f"{times(often)} to {which} time" for often, which in moved if often]
         line += f"; that moved {' and '.join(told_moves)}" if told_moves else ""
         before = found.last - job["start"]
         line += f". It started {duration(before)} before that" if before > 0 else ""
@@ -163,19 +163,16 @@ def _of_others(told: Facts) -> list[str]:
     others, lines = told.others, []
     counts = others["right"].value_counts()
     if len(others):
-        parts = [f"{counts[name]:,} {words}" for name, words in RIGHTS.items() if name in counts]
-        later = int((others["submit"] > told.job["submit"]).sum())
-        lines.append(f"While it waited, {_jobs(len(others), 'job')} ran: {'; '.join(parts)}.")
-        lines.append(f"{_jobs(later, 'job')} of these came later than it." if later else "")
+        lines.append(_by_what_right(counts))
+        lines += _who_came_later(others, told.job["submit"])
     delay = others["delay"].dropna().astype(np.int64)
     if not len(delay):
         return lines
     late = delay[delay > 0].sort_values(ascending=False, kind="stable")
     helped = int((delay < 0).sum())
     if not len(late):
-        lines.append(
-            f"It would not have started earlier without any one of {len(delay):,} of them."
-        )
+        which = "that job" if len(others) == 1 else f"any one of {len(delay):,} of them"
+        lines.append(f"It would not have started earlier without {which}.")
         return lines
     named = ", ".join(f"{number} ({duration(int(s))})" for number, s in late.head(_NAMED).items())
     more = f" and {len(late) - _NAMED:,} others" if len(late) > _NAMED else ""
@@ -184,20 +181,40 @@ def _of_others(told: Facts) -> list[str]:
         lines.append(f"Without {_jobs(helped, 'other')} of them it would have started later.")
     harmless = len(delay) - len(late) - helped
     if harmless:
-        lines.append(f"Each of the {harmless:,} that are left made no difference.")
+        each = f"Each of the {harmless:,} that are" if harmless > 1 else "The one that is"
+        lines.append(f"{each} left made no difference.")
     if len(delay) < len(others):
         untried = len(others) - len(delay)
-        lines.append(
-            f"{_jobs(untried, 'job')} of them {'was' if untried == 1 else 'were'} not tried."
-        )
+        lines.append(f"{untried:,} of them {'was' if untried == 1 else 'were'} not tried.")
     return lines
+
+
+def _by_what_right(counts: pd.Series[int]) -> str:
+    """Return how many jobs ran while it waited, and by what right, of which there are so many."""
+    if counts.sum() == 1:
+        return f"While it waited, 1 job ran, which {_of_one(RIGHTS[counts.index[0]])}."
+    told = {name: int(counts[name]) for name in RIGHTS if name in counts}
+    parts = [
+        f"{n:,} {RIGHTS[name] if n > 1 else _of_one(RIGHTS[name])}" for name, n in told.items()
+    ]
+    return f"While it waited, {_jobs(int(counts.sum()), 'job')} ran: {'; '.join(parts)}."
+
+
+def _of_one(words: str) -> str:
+    """Return what several did, as of one."""
+    words = words.replace("they had", "it had")
+    return words.replace("were ", "was ")
+
+
+def _who_came_later(others: pd.DataFrame, submit: int) -> list[str]:
+    """Return a sentence on those of the jobs that ran which came later, if there are any."""
+    later = int((others["submit"] > submit).sum())
+    if not later:
+        return []
+    which = "That job" if len(others) == 1 else f"{later:,} of these"
+    return [f"{which} came later than it."]
 
 
 def _jobs(number: int, what: str) -> str:
     """Return how many there are of something."""
     return f"{number:,} {what}{'' if number == 1 else 's'}"
-
-
-def _times(number: int) -> str:
-    """Return how often."""
-    return {1: "once", 2: "twice"}.get(number, f"{number:,} times")

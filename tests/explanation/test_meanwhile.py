@@ -50,7 +50,8 @@ def test_who_ran_beside_it_does_not_count(mode: str) -> None:
     assert waits_of(result, 0) == [(500, 600)]
     assert told.others["right"].to_dict() == {4: "stopped"}
     assert told.to_dict()["others"][0]["right"] == "stopped"
-    assert "While it waited, 1 job ran: 1 stopped others to start." in told.sentences
+    assert "While it waited, 1 job ran, which stopped others to start." in told.sentences
+    assert "That job came later than it." in told.sentences
     assert rights_of(result, 4) == {}
 
 
@@ -81,6 +82,8 @@ def test_who_went_on() -> None:
     rows = (0, 4, 100, 1), (10, 4, 50, 2), (20, 4, 30, 1)
     result = simulated("queue:2>1,suspend", *rows)
     assert rights_of(result, 3) == {1: "resumed", 2: "ran"}
+    line = "While it waited, 2 jobs ran: 1 ran already; 1 went on after it had been suspended."
+    assert line in hpcgym.explain(result, 3).sentences
 
 
 def test_after_a_failure() -> None:

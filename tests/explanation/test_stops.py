@@ -116,17 +116,19 @@ def test_nodes_that_failed_are_named() -> None:
     result = hpcgym.simulate(jobs, cluster="2x1x1", failures=failures)
     assert stops_of(result, 0)[0] == Stop("failed", 0, 7, [], [1])
     told = hpcgym.explain(result, 1)
-    line = "It was stopped 7 s after it came, as node 1 failed, when it had run for 7 s"
-    assert told.sentences[1].startswith(line)
+    assert told.sentences[1:3] == [
+        "It was stopped twice.",
+        "First 7 s after it came, as node 1 failed, when it had run for 7 s.",
+    ]
     assert told.to_dict()["stops"][0]["nodes"] == [1]
 
 
 def test_a_job_that_was_cancelled_had_started() -> None:
     told = hpcgym.explain(hpcgym.simulate(four(), preemption="queue:2>1,cancel"), 1)
-    assert told.sentences[1:3] == [
+    assert told.sentences[1:4] == [
         "It started at once.",
-        "It was cancelled 5 s after it came, for job 3 or 4, when it had run for 5 s. What it had"
-        " done is lost: 5 s.",
+        "It was cancelled 5 s after it came, for job 3 or 4, when it had run for 5 s.",
+        "What it had done is lost: 5 s.",
     ]
 
 
@@ -137,9 +139,11 @@ def test_a_job_that_was_cancelled_had_started() -> None:
         (
             [Stop("requeued", 10, 70, [17], []), Stop("requeued", 100, 4000, [18, 19], [])],
             [
-                "It was stopped 1 min after it came, for job 17, when it had run for 1 min; 1 h"
-                " 6 min after it came, for job 18 or 19, when it had run for 1 h 5 min.",
-                "It began anew: 1 h 6 min of its wait are runs that were lost.",
+                "It was stopped twice.",
+                "First 1 min after it came, for job 17, when it had run for 1 min.",
+                "Then 1 h 6 min after it came, for job 18 or 19, when it had run for 1 h 5 min.",
+                "Each time it began again from the start.",
+                "What it had run before, 1 h 6 min, is lost and counts as waiting.",
             ],
         ),
         (
@@ -147,14 +151,15 @@ def test_a_job_that_was_cancelled_had_started() -> None:
             [
                 "It was stopped 5 s after it came, as nodes 0 and 3 failed, when it had run for"
                 " 5 s.",
-                "It began anew: 5 s of its wait are runs that were lost.",
+                "It began again from the start.",
+                "What it had run before, 5 s, is lost and counts as waiting.",
             ],
         ),
         (
             [Stop("suspended", 10, 15, [3], [])],
             [
-                "It was suspended 5 s after it came, for job 3, when it had run for 5 s. It lost"
-                " nothing, and went on later."
+                "It was suspended 5 s after it came, for job 3, when it had run for 5 s.",
+                "It lost nothing, and went on later.",
             ],
         ),
     ],
@@ -164,10 +169,11 @@ def test_words(stops: list[Stop], words: list[str]) -> None:
 
 
 def test_many_are_counted() -> None:
-    (told,) = in_words([Stop("suspended", n, n + 1, [n], []) for n in range(7)], 0)
-    assert "for job 4, when" in told
-    assert "for job 5" not in told
-    assert "; and 2 times more. It lost nothing" in told
+    told = in_words([Stop("suspended", n, n + 1, [n], []) for n in range(7)], 0)
+    assert told[0] == "It was suspended 7 times."
+    assert [line.split()[0] for line in told[1:6]] == ["First", *4 * ["Then"]]
+    assert "for job 4, when" in told[5]
+    assert told[6:] == ["And twice more.", "It lost nothing, and went on later."]
 
 
 @pytest.mark.parametrize("mode", list(MODES))
