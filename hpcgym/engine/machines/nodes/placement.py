@@ -42,7 +42,9 @@ SCALARS = whole_numbers(
     "released",  # how many of the jobs that have ended have given their nodes back
     "n_events",  # in the plan, see hpcgym.engine.machines.nodes.conservative
     "n_periods",  # in the table, see hpcgym.engine.machines.nodes.table
-    "lists_leaving",  # 1 if `leaving` is that of the plan
+    "lists_leaving",  # 1 if what jobs give back is written in `sets` as it is in the plan
+    "first_kind",  # rows of `sets`
+    "first_leaving",
 )
 
 CELLS = records(("node", np.int32), ("units", np.int32))  # units of a job on a node
@@ -53,18 +55,18 @@ KNOWN = records(
     ("units", np.int64),
     ("guarded_version", np.int64),
     ("guarded_units", np.int64),
-    ("listed", np.int64),  # 1 once `may_have` is written
+    ("listed", np.int64),  # 1 once its row of `sets` is written
 )
 # what a job will take (sign -1) at the start of its reservation, and give back (1) at the end; only
 # what running jobs give back where Slurm's looks reserve
 PLAN = records(("time", np.int64), ("job", np.int64), ("sign", np.int64))
-# when a period of the table begins [s], and which row of the table is its
-PERIODS = records(("begin", np.int64), ("place", np.int64))
-LAYERS = RESERVATIONS, WINDOWS = range(2)  # of the table: who shuts nodes
+# when a period of the table begins [s], and its first row of `sets`
+PERIODS = records(("begin", np.int64), ("row", np.int64))
+LAYERS = RESERVATIONS, WINDOWS = 0, 1  # of the table: who shuts nodes
 # sets of nodes: open while a job would run; open in the period behind that, too; those of the open
 # ones that hold a unit of the job when empty; where `later` is written; reserved, and no job is
 # there; of no lasting use
-SETS = OPEN, SEEN, FOR_JOB, WRITTEN, IDLE, SCRATCH = range(6)
+SETS = OPEN, SEEN, FOR_JOB, WRITTEN, IDLE, SCRATCH = tuple(range(6))
 
 
 class Nodes(NamedTuple):
@@ -94,13 +96,12 @@ class Nodes(NamedTuple):
     # unless several queued jobs may have reservations these three are empty
     plan: NDArray[np.void]  # PLAN by time
     ahead: NDArray[np.int64]  # (2, N, R) free at a time to come
-    # what Slurm's looks reserve, with a bit for each node in W words; else these are empty
-    # see hpcgym.engine.machines.nodes.table
+    # what Slurm's looks reserve, else empty; see hpcgym.engine.machines.nodes.table
     periods: NDArray[np.void]  # (P,) PERIODS by time
-    table: NDArray[np.uint64]  # (P, 2, W) which nodes reservations, and windows, leave open in each
-    leaving: NDArray[np.uint64]  # (n_jobs, W) which nodes each of the first in the plan gives back
-    sets: NDArray[np.uint64]  # SETS
-    may_have: NDArray[np.uint64]  # (n_kinds, W) nodes that hold a unit of a kind when empty
+    # with a bit for each node in W words: SETS; for each period of the table which nodes LAYERS
+    # leave open; for each kind of jobs which nodes hold a unit when empty; for each that runs, in
+    # the order of the plan, which it gives back
+    sets: NDArray[np.uint64]  # (len(SETS) + len(LAYERS) * P + n_kinds + n_jobs, W)
     scalars: NDArray[np.void]  # (1,) SCALARS
 
     def set_free(self, free: NDArray[np.int64]) -> None:
@@ -149,6 +150,8 @@ def make_nodes(
     total = np.maximum(capacity.sum(axis=0), 1).astype(np.float64)
     total[capacity.max(axis=0, initial=0) >= ANY_NUMBER] = 0.0
     words, periods = n_nodes // 64 + 1, 2 * takers + 1 if takers else 0
+    own.first_kind = len(SETS) + len(LAYERS) * periods
+    own.first_leaving = own.first_kind + len(known)
     nodes = Nodes(
         np.ascontiguousarray(needs, np.int64),
         kind,
@@ -169,10 +172,7 @@ def make_nodes(
         np.empty(2 * n_jobs if plans else 0, PLAN),
         np.empty((2 if plans else 0, *capacity.shape), np.int64),
         np.empty(periods, PERIODS),
-        np.empty((periods, len(LAYERS), words), np.uint64),
-        np.empty((n_jobs if takers else 0, words), np.uint64),
-        np.zeros((len(SETS) if takers else 0, words), np.uint64),
-        np.zeros((len(known) if takers else 0, words), np.uint64),
+        np.zeros((own.first_leaving + n_jobs if takers else 0, words), np.uint64),
         scalars,
     )
     note_open(nodes)

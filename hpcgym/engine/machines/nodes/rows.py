@@ -53,10 +53,7 @@ class Rooms(NamedTuple):
     plan: Rows
     ahead: Rows
     periods: Rows
-    table: Rows
-    leaving: Rows
     sets: Rows
-    may_have: Rows
     scalars: Rows
 
 
@@ -90,8 +87,9 @@ def make_rooms(
     rows["cells"] = np.zeros((number, n_cells), one.cells.dtype)
     rows["held"] = np.zeros((number, longest), one.held.dtype)
     rows["plan"] = np.zeros((number, min(2 * longest, len(one.plan))), one.plan.dtype)
-    leaving = min(longest, len(one.leaving)), one.leaving.shape[1]
-    rows["leaving"] = np.zeros((number, *leaving), one.leaving.dtype)
+    # of the last rows, which jobs give back, as many as may run at a time
+    n_sets = len(one.sets) - len(needs) + longest if looks else 0
+    rows["sets"] = np.zeros((number, n_sets, one.sets.shape[1]), one.sets.dtype)
     shared = one.needs, one.kind, one.capacity, one.total, one.asks
     return Rooms(*shared, one.scalars.copy(), **rows)
 
@@ -113,8 +111,7 @@ def nodes_of(rooms, e, start, stop):
         rooms.asks[start:stop],
         rooms.free[e], rooms.open[e], rooms.later[e], rooms.cells[e], rooms.held[e], rooms.order[e],
         rooms.left[e], rooms.stale[e], rooms.known[e], rooms.asked[e], rooms.worth[e],
-        rooms.plan[e], rooms.ahead[e], rooms.periods[e], rooms.table[e], rooms.leaving[e],
-        rooms.sets[e], rooms.may_have[e], rooms.scalars[e],
+        rooms.plan[e], rooms.ahead[e], rooms.periods[e], rooms.sets[e], rooms.scalars[e],
     )  # fmt: skip
 
 

@@ -20,10 +20,12 @@ from hpcgym.engine.machines.nodes.filling import FIRST_FIT, held_by, weigh_all
 from hpcgym.engine.machines.nodes.placement import (
     FOR_JOB,
     IDLE,
+    LAYERS,
     OPEN,
     RESERVATIONS,
     SCRATCH,
     SEEN,
+    SETS,
     WINDOWS,
     WRITTEN,
     place,
@@ -61,7 +63,7 @@ def list_leaving(nodes):
         return
     nodes.scalars[0].lists_leaving = 1
     for i in range(nodes.scalars[0].n_events):
-        list_nodes(nodes, nodes.plan[i].job, nodes.leaving[i])
+        list_nodes(nodes, nodes.plan[i].job, nodes.sets[nodes.scalars[0].first_leaving + i])
 
 
 @jit
@@ -69,9 +71,10 @@ def plan_ends(sim, blocks, entries, nodes):
     """Let the plan be what the running jobs give back at their predicted ends; all is open."""
     nodes.scalars[0].n_events = nodes.scalars[0].lists_leaving = 0
     nodes.scalars[0].n_periods = 1
-    nodes.periods[0].begin, nodes.periods[0].place = -FOREVER, 0
+    nodes.periods[0].begin, nodes.periods[0].row = -FOREVER, len(SETS)
     for word in range(nodes.sets.shape[1]):
-        nodes.table[0, RESERVATIONS, word] = nodes.table[0, WINDOWS, word] = _ALL
+        nodes.sets[len(SETS) + RESERVATIONS, word] = _ALL
+        nodes.sets[len(SETS) + WINDOWS, word] = _ALL
         nodes.sets[IDLE, word] = 0
     sim.idle_planned = sim.put_off = 0
     for k in range(blocks[RUNNING].in_use):
@@ -127,17 +130,18 @@ def period_at(nodes, time):
 @jit
 def split(nodes, time):
     """Let a period of the table begin at that time, and return which."""
-    periods, table, new = nodes.periods, nodes.table, nodes.scalars[0].n_periods
+    periods, sets, new = nodes.periods, nodes.sets, nodes.scalars[0].n_periods
     before = period_at(nodes, time)
     if periods[before].begin == time:
         return before
     for p in range(new, before + 1, -1):
-        periods[p].begin, periods[p].place = periods[p - 1].begin, periods[p - 1].place
+        periods[p].begin, periods[p].row = periods[p - 1].begin, periods[p - 1].row
     nodes.scalars[0].n_periods += 1
-    periods[before + 1].begin, periods[before + 1].place = time, new
-    for layer in range(2):
-        for word in range(table.shape[2]):
-            table[new, layer, word] = table[periods[before].place, layer, word]
+    row, like = np.int64(len(SETS) + len(LAYERS) * new), periods[before].row
+    periods[before + 1].begin, periods[before + 1].row = time, row
+    for layer in range(len(LAYERS)):
+        for word in range(sets.shape[1]):
+            sets[row + layer, word] = sets[like + layer, word]
     return before + 1
 
 
@@ -148,7 +152,7 @@ def shut(nodes, layer, begin, end, job):
     first, last = split(nodes, begin), split(nodes, end)
     for p in range(first, last):
         for word in range(nodes.sets.shape[1]):
-            nodes.table[nodes.periods[p].place, layer, word] &= ~nodes.sets[SCRATCH, word]
+            nodes.sets[nodes.periods[p].row + layer, word] &= ~nodes.sets[SCRATCH, word]
 
 
 @jit
@@ -230,8 +234,14 @@ def usable_by(nodes, job):
         nodes.known[kind].listed = 1
         for node in range(len(nodes.capacity)):
             if held_by(nodes.capacity, node, nodes.needs, job, np.int64(1)) > 0:
-                add(nodes.may_have[kind], node)
-    return nodes.may_have[kind]
+                add(nodes.sets[nodes.scalars[0].first_kind + kind], node)
+    return nodes.sets[nodes.scalars[0].first_kind + kind]
+
+
+@jit_part
+def both(sets, row, word):
+    """Return which nodes reservations and windows leave open in the period with that row."""
+    return sets[row + RESERVATIONS, word] & sets[row + WINDOWS, word]
 
 
 @jit
@@ -243,16 +253,17 @@ def look_ahead(nodes, job, after, until):
     """
     periods, sets, may_have = nodes.periods, nodes.sets, usable_by(nodes, job)
     p = period_at(nodes, after)
-    before = nodes.table[periods[p].place]
+    before = periods[p].row
     for word in range(sets.shape[1]):
-        sets[OPEN, word] = sets[SEEN, word] = before[RESERVATIONS, word] & before[WINDOWS, word]
+        sets[OPEN, word] = both(sets, before, word)
+        sets[SEEN, word] = sets[OPEN, word]
     opens, began = np.int64(NO_TIME), after
     for q in range(p + 1, nodes.scalars[0].n_periods):
-        period, time = nodes.table[periods[q].place], periods[q].begin
+        period, time = periods[q].row, periods[q].begin
         changed, opened = np.uint64(0), np.uint64(0)
         for word in range(sets.shape[1]):
-            now = period[RESERVATIONS, word] & period[WINDOWS, word]
-            changed |= now ^ (before[RESERVATIONS, word] & before[WINDOWS, word])
+            now = both(sets, period, word)
+            changed |= now ^ both(sets, before, word)
             opened |= now & ~sets[SEEN, word] & may_have[word]
         if changed == 0:
             continue
@@ -263,7 +274,7 @@ def look_ahead(nodes, job, after, until):
             break
         began = time
         for word in range(sets.shape[1]):
-            now = period[RESERVATIONS, word] & period[WINDOWS, word]
+            now = both(sets, period, word)
             sets[SEEN, word] &= now
             if began <= until:
                 sets[OPEN, word] &= now
@@ -303,7 +314,7 @@ def fits_after_ends(sim, nodes, job, stop):
         if found < units and plan[i].time > stop:
             return plan[i].time
         # who has none of the nodes is passed over, and the one behind it not asked when it ends
-        if not have_common(nodes.leaving[i], nodes.sets[FOR_JOB]):
+        if not have_common(nodes.sets[nodes.scalars[0].first_leaving + i], nodes.sets[FOR_JOB]):
             continue
         found += leave(nodes, job, plan[i].job)
         last = plan[i].time
@@ -379,7 +390,7 @@ def shuts_some(nodes, layer, begin, end):
     p = period_at(nodes, begin)
     while p < nodes.scalars[0].n_periods and nodes.periods[p].begin < end:
         for word in range(nodes.sets.shape[1]):
-            if nodes.sets[SCRATCH, word] & ~nodes.table[nodes.periods[p].place, layer, word] != 0:
+            if nodes.sets[SCRATCH, word] & ~nodes.sets[nodes.periods[p].row + layer, word] != 0:
                 return True
         p += 1
     return False
