@@ -177,7 +177,7 @@ def _parts(text: str, own_commas: bool) -> list[str]:
 
 
 def names_in(text: str) -> list[str]:
-    """Return the names that are joined by commas in one text; nothing if one is none."""
+    """Return the names that a text joins by commas; no names if a part of it is not one."""
     parts = _split(text)
     return parts if all(map(_NAME.fullmatch, parts)) else []
 

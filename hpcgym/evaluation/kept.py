@@ -40,7 +40,7 @@ def schedulers_of(
     rows: dict[str, Any] = {}
     if not shared.is_meant(env, given):
         rows, _ = unfolded(by_name(given, find, other_scheduler))
-    kept = {rule: rules[rule] for rule in _KEPT if rule in rules}  # None: there is none
+    kept = {rule: rules[rule] for rule in _KEPT if rule in rules}  # None: no row has it
     for one in rows.values():
         trained = (getattr(one, "env_options", None) or {}) if acts(one) else {}
         asked = {rule: trained[rule] for rule in _KEPT if trained.get(rule) is not None}

@@ -78,7 +78,7 @@ def restrictions(
     if env is not None and not isinstance(env, str):
         there.append(getattr(getattr(env, "unwrapped", None), "scheduler_rules", {}))
     there += [getattr(policy, "env_options", None) or {} for policy in policies.values()]
-    found = {rule: rules[rule] for rule in RESTRICTING if rule in rules}  # None: there is none
+    found = {rule: rules[rule] for rule in RESTRICTING if rule in rules}  # None: no row has it
     for given in there:
         for rule in RESTRICTING:
             if rule not in found and given.get(rule) is not None:
@@ -319,7 +319,7 @@ def _counts_usage(env: Any) -> bool:
 def checked_rules(rules: Mapping[str, Any]) -> dict[str, Any]:
     """Return rules that are given, as names.
 
-    None is one where it says that there is none, as of a quota; else it is as if nothing was given.
+    A rule that may be None, as a quota, is kept if it is. Any other that is None was not given.
     """
     usual = Scheduler()
     given = {

@@ -8,6 +8,24 @@ from hpcgym.compilation import jit_part, trailing_zeros
 
 
 @jit_part
+def is_in(bits, node):
+    """Return whether a node is in a set."""
+    return (bits[node >> 6] >> np.uint64(node & 63)) & np.uint64(1) != 0
+
+
+@jit_part
+def add(bits, node):
+    """Put a node into a set."""
+    bits[node >> 6] |= np.uint64(1) << np.uint64(node & 63)
+
+
+@jit_part
+def remove(bits, node):
+    """Take a node out of a set."""
+    bits[node >> 6] &= ~(np.uint64(1) << np.uint64(node & 63))
+
+
+@jit_part
 def next_open(bits, node):
     """Return the first node from this one on whose bit is set, or one that there is not."""
     place = node >> 6

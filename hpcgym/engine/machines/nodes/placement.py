@@ -25,7 +25,7 @@ from hpcgym.engine.machines.nodes.filling import (
     weigh_all,
 )
 from hpcgym.engine.ordered import records, whole_numbers
-from hpcgym.engine.passes.node_bits import next_open
+from hpcgym.engine.passes.node_bits import add, next_open
 from hpcgym.naming import ANY_NUMBER
 
 # The scalars of a machine, in one record.
@@ -231,7 +231,7 @@ def note_open(nodes):
         nodes.open[place] = 0
     for node in range(len(nodes.free)):
         if nodes.free[node, 0] > 0:
-            nodes.open[node >> 6] |= np.uint64(1) << np.uint64(node & 63)
+            add(nodes.open, node)
 
 
 @jit

@@ -16,6 +16,7 @@ from hpcgym.engine.machines.nodes.conservative import (
 from hpcgym.engine.machines.nodes.filling import FIRST_FIT, note_waiting, weigh, weigh_all
 from hpcgym.engine.machines.nodes.placement import WINDOWS, find_nodes, move, take
 from hpcgym.engine.machines.nodes.placement import fits as fits_free
+from hpcgym.engine.passes.node_bits import add, remove
 from hpcgym.engine.passes.planning import Parts, loop_planned
 from hpcgym.engine.passes.preempting import CANCEL, REQUEUE, Stopping, loop_preempting
 from hpcgym.engine.passes.requeueing import note_cells
@@ -157,10 +158,10 @@ def hide(sim, jobs, nodes, job, sign):
     for c in range(first, first + nodes.held[job].count):
         node = np.int64(nodes.cells[c].node)
         nodes.free[node, 0] += sign * np.int64(nodes.cells[c].units) * nodes.needs[job, 1]
-        word, bit = node >> 6, np.uint64(1) << np.uint64(node & 63)
-        nodes.open[word] = nodes.open[word] | bit
-        if nodes.free[node, 0] <= 0:
-            nodes.open[word] &= ~bit
+        if nodes.free[node, 0] > 0:
+            add(nodes.open, node)
+        else:
+            remove(nodes.open, node)
         weigh(nodes, nodes.free, node)
 
 

@@ -33,7 +33,7 @@ from hpcgym.engine.machines.nodes.placement import (
 from hpcgym.engine.ordered import BLOCK, block_at
 from hpcgym.engine.passes.joining import HALF_MINUTE, raised, rounded, rounded_end, wider
 from hpcgym.engine.passes.looks import order_moves
-from hpcgym.engine.passes.node_bits import next_open
+from hpcgym.engine.passes.node_bits import add, is_in, next_open, remove
 from hpcgym.engine.state import FOREVER, RUNNING
 
 NO_TIME = -1
@@ -81,18 +81,6 @@ def plan_ends(sim, blocks, entries, nodes):
         block = block_at(blocks, RUNNING, k)
         for i in range(block * BLOCK, block * BLOCK + blocks[block].count):
             note(nodes, entries[i].key, entries[i].job)
-
-
-@jit_part
-def is_in(bits, node):
-    """Return whether a node is in a set."""
-    return (bits[node >> 6] >> np.uint64(node & 63)) & np.uint64(1) != 0
-
-
-@jit_part
-def add(bits, node):
-    """Put a node into a set."""
-    bits[node >> 6] |= np.uint64(1) << np.uint64(node & 63)
 
 
 @jit_part
@@ -177,7 +165,7 @@ def note_begun(sim, progress, nodes, job):
     for c in range(first, first + nodes.held[job].count):
         node = np.int64(nodes.cells[c].node)
         if is_in(nodes.sets[IDLE], node):
-            nodes.sets[IDLE, node >> 6] &= ~(np.uint64(1) << np.uint64(node & 63))
+            remove(nodes.sets[IDLE], node)
             sim.idle_planned -= 1
 
 
