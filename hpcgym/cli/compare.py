@@ -15,6 +15,7 @@ from hpcgym.cli.files import ForceOption
 from hpcgym.cli.groups import Several, grouped
 from hpcgym.cli.lineup import choices_of, lineup, pair_rules, scheduler_names
 from hpcgym.cli.options import Format
+from hpcgym.cli.own_rules import failures_in_a_line
 from hpcgym.cli.running import ExplainedCommand, Lists
 from hpcgym.errors import HpcgymError, reworded
 from hpcgym.files.recorded import KEY
@@ -96,8 +97,8 @@ def compare(
         list[str] | None,
         typer.Option(
             metavar="NAME...",
-            help="Scheduler or dispatcher of the lists below, or a dispatcher of your own,"
-            " module:name. A scheduler may have other rules,"
+            help="Scheduler or dispatcher of the lists below, or one of your own, module:name (a"
+            " function is a dispatcher). A scheduler may have other rules,"
             " as in saf:threshold=18000,hold=0.1.",
             show_default=f"{','.join(DEFAULT)}; with --policy EASY with each; with --speedups easy,"
             " fcfs, conservative and all co-schedulers",
@@ -239,7 +240,10 @@ def _simulate(
             for name, rules in chosen.items():
                 step(f"simulating {one.labelled(name)}")
                 try:
-                    result = simulate(jobs, rules, cluster=one.machine, limits=kept, speedups=pairs)
+                    with failures_in_a_line(rules):
+                        result = simulate(
+                            jobs, rules, cluster=one.machine, limits=kept, speedups=pairs
+                        )
                 except HpcgymError as error:
                     raise reworded(error, f"{one.labelled(name)}: {error}") from None
                 signals.add_metrics(result, grid)

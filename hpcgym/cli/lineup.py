@@ -8,7 +8,7 @@ from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hpcgym.cli import options
-from hpcgym.cli.own_rules import is_own_dispatcher, with_own_rules
+from hpcgym.cli.own_rules import failures_in_a_line, is_own, with_own_rules
 from hpcgym.errors import HpcgymError, check_each_once
 from hpcgym.progress import working
 
@@ -93,10 +93,11 @@ def simulated_each(
     from hpcgym.simulation.run import simulate
 
     with working(f"simulating {len(jobs):,} jobs"):
-        return {
-            name: simulate(jobs, one, cluster=machine, failures=failures)
-            for name, one in chosen.items()
-        }
+        found = {}
+        for name, one in chosen.items():
+            with failures_in_a_line(one):
+                found[name] = simulate(jobs, one, cluster=machine, failures=failures)
+    return found
 
 
 def lineup(
@@ -127,7 +128,7 @@ def lineup(
     heeded: set[str] = set()
     for name, begin in begins.items():
         for rules, told in choices:
-            if names and is_own_dispatcher(name):  # one row must leave nothing in it for the next
+            if names and is_own(name):  # one row must leave nothing in it for the next
                 begin = options.rules(name, {})
             try:
                 scheduler, idle = _under(begin, rules, sharing)
@@ -213,6 +214,7 @@ def _check_differ(schedulers: Mapping[str, Scheduler]) -> None:
 
 def _own_code(scheduler: Scheduler) -> list[tuple[str, str]]:
     """Return where the code of a scheduler's own rules is: two modules may have one name."""
-    rules = (scheduler.policy, scheduler.backfill_order, scheduler.dispatcher)
-    own = (rule if isfunction(rule) else type(rule) for rule in rules if callable(rule))
+    from hpcgym.scheduler.own_code import own_rules
+
+    own = (rule if isfunction(rule) else type(rule) for rule in own_rules(scheduler).values())
     return [(one.__module__, one.__qualname__) for one in own]

@@ -350,7 +350,8 @@ class EvaluatedRules(_AllRules):
 def rules(name: str, overrides: Mapping[str, Any]) -> Scheduler:
     """Return the scheduler of a name, or the one that asks a dispatcher, with rules changed.
 
-    Dispatchers and policies may be the user's own, ``module:name``, of the current folder too.
+    Schedulers, dispatchers and policies may be the user's own, ``module:name``, of the current
+    folder too.
 
     What is wrong is said before the work: an unknown name, a dispatcher that needs what is not
     installed, or a rule of the queue beside a dispatcher.
@@ -359,18 +360,20 @@ def rules(name: str, overrides: Mapping[str, Any]) -> Scheduler:
     from hpcgym.baselines.coschedulers import COSCHEDULERS
     from hpcgym.baselines.dispatchers import DISPATCHERS, find_dispatcher
     from hpcgym.baselines.schedulers import is_scheduler, no_scheduler
-    from hpcgym.cli.own_rules import is_own_dispatcher, own_object, with_own_rules
+    from hpcgym.cli.own_rules import is_own, own_scheduler, with_own_rules
     from hpcgym.scheduler.rule_values import not_beside_a_dispatcher
-    from hpcgym.scheduler.rules import OF_THE_QUEUE, POWER
+    from hpcgym.scheduler.rules import OF_THE_QUEUE, POWER, Scheduler
     from hpcgym.simulation.run import scheduler_of
 
     policy = overrides.get("policy")
     if isinstance(policy, str) and len(names_in(policy)) > 1:
         raise HpcgymError(f"{policy} are several policies: hpcgym compare --policy {policy}")
     overrides = with_own_rules(overrides)
-    own = is_own_dispatcher(name)
+    own = is_own(name)
     if own or name in DISPATCHERS:
-        found = own_object(name) if own else find_dispatcher(name)
+        found = own_scheduler(name) if own else find_dispatcher(name)
+        if isinstance(found, Scheduler):
+            return scheduler_of(found, overrides)
         per_event = ["passes"] if overrides.get("passes") == "per-event" else []
         for rule in (*OF_THE_QUEUE, *per_event):
             if rule in overrides:

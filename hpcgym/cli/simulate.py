@@ -13,6 +13,7 @@ from hpcgym.cli.figures import FigureOptions
 from hpcgym.cli.files import SCHEDULE, ForceOption
 from hpcgym.cli.groups import grouped
 from hpcgym.cli.options import Format
+from hpcgym.cli.own_rules import failures_in_a_line
 from hpcgym.cli.running import ExplainedCommand, Lists
 from hpcgym.cli.streams import is_standard_output
 from hpcgym.files.recorded import KEY
@@ -65,9 +66,9 @@ def simulate(
         str,
         typer.Option(
             metavar="NAME",
-            help="Scheduler to begin with, or a dispatcher; see the lists below. Or module:name, a"
-            " dispatcher of your own. Or a file: TOML, or a slurm.conf, with QOS as"
-            " slurm.conf:qos=qos.txt.",
+            help="Scheduler to begin with, or a dispatcher; see the lists below. Or module:name,"
+            " one of your own: a function is a dispatcher. Or a file: TOML, or a slurm.conf, with"
+            " QOS as slurm.conf:qos=qos.txt.",
             rich_help_panel="Scheduler",
             autocompletion=completion.schedulers,
         ),
@@ -141,7 +142,7 @@ def simulated(
     from hpcgym.schedule.provenance import provenance_of
     from hpcgym.simulation.run import simulate as run
 
-    with working(f"simulating {len(jobs):,} jobs"):
+    with working(f"simulating {len(jobs):,} jobs"), failures_in_a_line(chosen):
         pairs = None if sharing is None else sharing.speedups
         result = run(jobs, chosen, cluster=machine, limits=kept, speedups=pairs, failures=failures)
         signals.add_metrics(result, grid)

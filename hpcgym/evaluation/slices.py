@@ -10,6 +10,7 @@ from hpcgym.envs.core.cutting import Episode
 from hpcgym.errors import PolicyWarning, warn_caller
 from hpcgym.evaluation.leaderboard import Leaderboard
 from hpcgym.evaluation.stage import MisfitError
+from hpcgym.scheduler.own_code import failure, own_rules, place_in
 from hpcgym.scheduler.rules import Scheduler
 
 #: (policy, slice) -> what went wrong.
@@ -34,7 +35,7 @@ def measured_on(
     name : of the policy.
     metrics : those that are kept.
     play : returns the metrics of the policy's schedule of a slice.
-    failures : gets what a policy or a dispatcher of the user's does wrong.
+    failures : gets what code of the user's does wrong, and where.
 
     Raises
     ------
@@ -49,9 +50,11 @@ def measured_on(
         except MisfitError:
             raise
         except Exception as error:  # whatever a user's policy does
-            if isinstance(policy, Scheduler) and not callable(policy.dispatcher):
+            own = own_rules(policy).values() if isinstance(policy, Scheduler) else [policy]
+            if not own:
                 raise
-            failures[name, episode.name] = f"{type(error).__name__}: {error}"
+            guilty = next((one for one in own if place_in(one, error)), None)
+            failures[name, episode.name] = failure(error, guilty)
         values.append({metric: float(found.get(metric, "nan")) for metric in metrics})
     return values
 

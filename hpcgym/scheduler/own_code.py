@@ -7,6 +7,7 @@ import inspect
 import os
 import re
 import sys
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -106,6 +107,47 @@ def own_rule(text: str, folder: Path) -> Any:
     except Exception as error:  # whatever a user's class does
         said = f"{type(error).__name__}: {error}"
         raise HpcgymError(f"{text} cannot be made without arguments: {said}") from None
+
+
+def own_rules(scheduler: Any) -> dict[str, Any]:
+    """Return those rules of a scheduler that are functions or objects in Python, by their names."""
+    rules = {rule: getattr(scheduler, rule) for rule in ("policy", "backfill_order", "dispatcher")}
+    return {rule: value for rule, value in rules.items() if callable(value)}
+
+
+def called(one: Any) -> str:
+    """Return ``module:name`` of a function, or of an object's class."""
+    named = one if hasattr(one, "__qualname__") else type(one)
+    return f"{named.__module__}:{named.__qualname__}"
+
+
+def failure(error: Exception, own: Any) -> str:
+    """Return what went wrong in one line, and where, if it was in code of the user's.
+
+    Parameters
+    ----------
+    error : that was caught.
+    own : the user's function or object that may have raised it.
+    """
+    place = place_in(own, error)
+    return f"{type(error).__name__}: {error}{place and f' ({place})'}"
+
+
+def place_in(own: Any, error: Exception) -> str:
+    """Return the file and the line in the module of a function or an object; "" if in no line."""
+    modules = _modules(own)
+    place = ""
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        if frame.f_globals.get("__name__") in modules:
+            place = f"{Path(frame.f_code.co_filename).name}, line {line}"
+    return place
+
+
+def _modules(one: Any) -> tuple[Any, ...]:
+    """Return the names of the modules that have the code of a function or an object."""
+    one = getattr(one, "act", one)  # of a policy that acts
+    one = getattr(one, "func", one)  # of a partial one
+    return (getattr(one, "__module__", None), getattr(type(one).__call__, "__module__", None))
 
 
 @contextmanager

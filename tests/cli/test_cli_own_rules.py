@@ -12,9 +12,16 @@ from commands import JOBS, as_json, run, succeed
 
 CODE = """
 import numpy as np
+import hpcgym
 
 def smallest(view):
     return -view.requested * view.processors
+
+def fails(view):
+    return view.time // 0
+
+FAILS = hpcgym.Scheduler(policy=fails)
+BY_AREA = hpcgym.Scheduler(policy=smallest, backfill_order="spf")
 
 class Counting:
     def __init__(self):
@@ -94,3 +101,38 @@ def test_a_file_makes_nobody_run_its_code(here: Path) -> None:
     done = run("verify", "a.csv")
     assert done.exit_code == 1
     assert "code of its maker, cli_own_rules:smallest, which is not run here" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("given", "rule"),
+    [
+        (("simulate", JOBS, "--policy", "cli_own_rules:fails"), "policy"),
+        (("simulate", JOBS, "--scheduler", "cli_own_rules:fails"), "dispatcher"),
+        (("compare", JOBS, "--scheduler", "easy,cli_own_rules:fails"), "dispatcher"),
+        (("explain", JOBS, "--job", "3", "--policy", "cli_own_rules:fails"), "policy"),
+    ],
+)
+def test_what_own_code_raises_is_one_line(here: Path, given: tuple[str, ...], rule: str) -> None:
+    done = run(*given)
+    assert done.exit_code == 1
+    said = f"{rule} cli_own_rules:fails failed: ZeroDivisionError: "
+    assert said in done.stderr
+    assert done.stderr.rstrip().endswith("(cli_own_rules.py, line 9)")
+    assert "Traceback" not in done.stderr
+
+
+def test_an_evaluation_says_where_own_code_fails(here: Path) -> None:
+    own = "cli_own_rules:FAILS"
+    done = run("evaluate", own, "--workload", JOBS, "--budget", "0", "--number", "1", "--jobs", 50)
+    assert done.exit_code == 1
+    told = "cli_own_rules:FAILS failed on 1 of 1 slices: ZeroDivisionError"
+    (line,) = (line for line in done.stderr.splitlines() if line.startswith(told))
+    assert line.endswith("(cli_own_rules.py, line 9)")
+
+
+def test_a_scheduler_is_named_as_in_evaluations(here: Path) -> None:
+    rows = _rows(as_json("compare", JOBS, "--scheduler", "saf,cli_own_rules:BY_AREA"))
+    assert rows["cli_own_rules:BY_AREA"] == rows["saf"]
+    own = as_json("simulate", JOBS, "--scheduler", "cli_own_rules:BY_AREA", "--threshold", "5h")
+    known = as_json("simulate", JOBS, "--scheduler", "saf:threshold=5h")
+    assert own["mean_bsld"] == known["mean_bsld"]

@@ -109,7 +109,7 @@ def test_a_function_that_scores_is_a_policy(package: str) -> None:
     with pytest.warns(PolicyWarning):
         failed = evaluate(f"{package}.deep:scored", TRACE, jobs=100, n=2, budget=0)
     (said, *_) = failed.failures.values()
-    assert "what scores jobs is no dispatcher, but a policy: Scheduler(policy=...)" in said
+    assert "a policy: write by_score = hpcgym.Scheduler(policy=scored), and name by_score" in said
     assert "np." not in said
 
 

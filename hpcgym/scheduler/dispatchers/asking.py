@@ -237,7 +237,8 @@ def _place(dispatcher: Any, view: PassView, given: Any) -> int:
             dispatcher,
             view,
             f"starts {told!r}, which is no place from 0 to {len(view.job) - 1}; what scores jobs is"
-            " no dispatcher, but a policy: Scheduler(policy=...)",
+            f" no dispatcher, but a policy: write by_score = hpcgym.Scheduler(policy="
+            f"{_name(dispatcher)}), and name by_score",
         )
     return place
 
