@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import fields
 from typing import Any
@@ -171,8 +172,17 @@ def rule_value(rule: str, text: str) -> Any:
     """Return what a rule is that was given as text: a number or None, where it can be.
 
     Times may have units, such as ``5h``; see :func:`hpcgym.naming.seconds_of`.
+
+    Raises
+    ------
+    HpcgymError : "none" among others.
     """
-    if text == "none" and rule in _NONE:
+    if rule in _NONE and "none" in (words := [word.strip() for word in re.split("[,;]", text)]):
+        if len(words) > 1:
+            raise HpcgymError(
+                f"{rule} {text!r}: none stands alone; hpcgym compare simulates one value after the"
+                " other, none first"
+            )
         return None
     if rule not in _NUMBERS:
         return text

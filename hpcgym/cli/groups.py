@@ -32,8 +32,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 #: Marks an option whose values may have commas: they separate values only where all are names, or
-#: ``module:name`` of the user's own.
+#: ``module:name`` of the user's own, and behind a first "none".
 OWN_COMMAS = "own commas"
+_NONE = "none"  # a rule's value that is lifted: it has no commas
 _NAME = re.compile(r"[A-Za-z][\w+-]*|[^\W\d][\w.]*:[^\W\d][\w.]*")
 
 
@@ -172,6 +173,9 @@ def _values(name: str, texts: Sequence[str], hint: Any) -> list[Any]:
 def _parts(text: str, own_commas: bool) -> list[str]:
     """Return the values that are joined by commas in one text."""
     if own_commas:
+        first, _, rest = text.partition(",")
+        if first.strip() == _NONE and rest:
+            return [_NONE, *_parts(rest.strip(), own_commas)]
         return names_in(text) or [text]
     return _split(text)
 

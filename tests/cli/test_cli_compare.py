@@ -356,3 +356,21 @@ def test_help_tells_which_options_may_be_given_several_times() -> None:
     for option in ("--threshold TIME|none...", "--processors N...", "--power none|shut|dvfs"):
         assert option in text
     assert "--week N " in text
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("quota", "user:jobs=1"),
+        ("maintenance", "100/2000:processors=3"),
+        ("preemption", "user:1>2"),
+    ],
+)
+def test_none_beside_a_rule_of_a_site(option: str, value: str) -> None:
+    found = results(JOBS, "--scheduler", "saf", f"--{option}", f"none,{value}")
+    assert list(found) == [f"saf, {option}=none", f"saf, {option}={value}"]
+    for command in (["simulate", JOBS], ["evaluate", "saf", "--workload", JOBS]):
+        for joined in (f"none,{value}", f"{value};none"):
+            failed = run(*command, f"--{option}", joined)
+            assert failed.exit_code == 1
+            assert f"{option} {joined!r}: none stands alone" in failed.stderr

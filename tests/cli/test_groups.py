@@ -89,6 +89,16 @@ def test_options_that_may_be_given_several_times() -> None:
     assert "......" not in text
 
 
+def test_none_is_a_value_before_one_that_has_commas() -> None:
+    got: list[Any] = []
+
+    def command(*, parcel: Annotated[Several[Parcel], "label"]) -> None:
+        got.extend(one.label for one in parcel.each)
+
+    assert run(command, "--label", "none, a>b,cancel").exit_code == 0
+    assert got == ["none", "a>b,cancel"]
+
+
 def test_all_options_of_a_group_may_be_given_several_times() -> None:
     def command(*, parcel: Several[Stamped]) -> None:
         assert [(one.a, one.b) for one in parcel.each] == [("x", "1"), ("x", "2")]
