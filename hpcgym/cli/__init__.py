@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any
+
+from hpcgym.cli.interruption import interruptible
 
 if TYPE_CHECKING:
     from hpcgym.cli.program import app
@@ -16,13 +17,10 @@ def main() -> None:
 
     The commands are imported only here, so that Ctrl-C is one line and 130 meanwhile, too.
     """
-    try:
+    with interruptible():
         from hpcgym.cli.program import run
 
         run()
-    except KeyboardInterrupt:
-        sys.stderr.write("hpcgym: interrupted\n")
-        sys.exit(130)
 
 
 def __getattr__(name: str) -> Any:

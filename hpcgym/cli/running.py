@@ -16,6 +16,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from hpcgym.cli.config import arguments_of, named_in, wrong_in_file
 from hpcgym.cli.files import check_files, digests_of_read
+from hpcgym.cli.interruption import interruptible
 from hpcgym.cli.streams import as_given, standard_streams
 from hpcgym.errors import HpcgymError, HpcgymWarning, reworded
 from hpcgym.files.origin import Command, commanded, date_text
@@ -37,7 +38,7 @@ class Commands(TyperGroup):
     def make_context(self, info_name: Any, args: Any, *rest: Any, **more: Any) -> Any:
         """Keep the arguments: what commands write tells them."""
         given = tuple(args)  # parsing empties the list
-        with _interruptible():
+        with interruptible():
             ctx = super().make_context(info_name, args, *rest, **more)
         ctx.meta[_ARGUMENTS] = given
         return ctx
@@ -45,7 +46,7 @@ class Commands(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         """Run a command; 1 after an error, 130 after Ctrl-C."""
         try:
-            with _interruptible(), _warnings_in_a_line():
+            with interruptible(), _warnings_in_a_line():
                 value = super().invoke(ctx)
             sys.stdout.flush()  # an output that has been closed is noticed here, not at exit
         except BrokenPipeError:
@@ -62,16 +63,6 @@ class Commands(TyperGroup):
         except MemoryError:
             _fail("not enough memory for this workload")
         return value
-
-
-@contextmanager
-def _interruptible() -> Iterator[None]:
-    """End the program with one line and 130 after Ctrl-C."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        typer.echo("hpcgym: interrupted", err=True)
-        raise typer.Exit(130) from None
 
 
 @contextmanager
