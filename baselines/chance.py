@@ -13,6 +13,9 @@ from hpcgym.errors import HpcgymError
 from hpcgym.scheduler.hold import Hold
 from hpcgym.scheduler.rules import Scheduler
 
+#: What such an order is called.
+RANDOM = "random"
+
 #: Kinds of actions that :class:`RandomActions` knows: of JobSelection, QueueOrdering, MixedPolicy.
 KINDS = ("selection", "ordering", "weights")
 
@@ -45,7 +48,7 @@ class RandomActions:
     seed : the same seed does the same in the same episode, whatever was played before.
     """
 
-    name = "random"
+    name = RANDOM
 
     def __init__(self, seed: int = 0) -> None:
         self.seed = seed

@@ -22,7 +22,6 @@ from hpcgym.progress import counting
 
 if TYPE_CHECKING:
     from hpcgym.evaluation import Leaderboard
-    from hpcgym.scheduler.rules import Scheduler
     from hpcgym.workload import Workload
 
 
@@ -197,6 +196,7 @@ def evaluate(
     learn from jobs that have ended. Their regret is how much worse they are than the best weights
     in hindsight.
     """
+    from hpcgym.evaluation.kept import schedulers_of
     from hpcgym.evaluation.seeds import runs_own_code
     from hpcgym.scheduler.own_code import look_here
 
@@ -205,8 +205,8 @@ def evaluate(
     machine = reading.machine
     given = rules.given() | options.given(allocation=reading.allocation)
     one_pass, environment = protocol.is_prequential(), _env(env)
-    schedulers = _schedulers(policies or [], given, environment, one_pass, seed)
-    source = reading.load(workload, schedulers=schedulers)
+    found = _found(policies or [], environment, one_pass, seed)
+    source = reading.load(workload, schedulers=schedulers_of(found, given))
     if one_pass:
         others = {
             "--env": env, "--share": share, "--shutdown": shutdown, "--speedups": speedups,
@@ -217,14 +217,14 @@ def evaluate(
         shared: dict[str, Any] = {"train_share": slices.train_share, "seed": seed, "budget": budget}
         shared |= {"part": slices.part or "all"}
         text = _of_one_pass(format)
-        prequential.run(policies or [], source, machine, protocol, shared, others, given, text)
+        prequential.run(found, source, machine, protocol, shared, others, given, text)
         return
     of_environment = limits.of_environment(environment, share, shutdown)
     of_environment |= options.given(speedups=speedups)
     ranked = {"metric": metric, "reference": reference, "by": by}
     settings = _settings(slices, seed, budget)
     board = _board(
-        policies or [], source, **settings, **ranked, cluster=machine, env=environment,
+        found, source, **settings, **ranked, cluster=machine, env=environment,
         env_options=of_environment, **given,
     )  # fmt: skip
     settings |= {"n": len(board.by_slice), **board.around}  # newer environments have their own
@@ -240,16 +240,14 @@ def evaluate(
         raise typer.Exit(1)
 
 
-def _schedulers(
-    policies: list[str], given: dict[str, Any], env: str | None, one_pass: bool, seed: int
-) -> list[Scheduler]:
-    """Return the schedulers for which the jobs must be fit, learners' or those of slices."""
-    from hpcgym.evaluation.kept import schedulers_of
+def _found(policies: list[str], env: str | None, one_pass: bool, seed: int) -> Any:
+    """Return what policies are, or learners, by their names."""
+    from hpcgym.evaluation.kept import found_policies
     from hpcgym.evaluation.online import find_learner
 
     if one_pass:
-        return schedulers_of(policies, given, find=partial(find_learner, seed=seed))
-    return schedulers_of(policies, given, env)
+        return found_policies(policies, find=partial(find_learner, seed=seed))
+    return found_policies(policies, env)
 
 
 def _settings(slices: Slices, seed: int, budget: int) -> dict[str, Any]:
@@ -273,7 +271,7 @@ def _of_one_pass(format: TableFormat) -> Format:
     return Format(format.value)
 
 
-def _board(policies: list[str], source: Workload, *, by: str | None, **given: Any) -> Leaderboard:
+def _board(policies: Any, source: Workload, *, by: str | None, **given: Any) -> Leaderboard:
     """Return the leaderboard; arguments as of ``hpcgym.evaluate``, ``by`` as of the option."""
     from hpcgym.evaluation import evaluate as run
     from hpcgym.schedule.groups import GROUPED_BY

@@ -90,7 +90,7 @@ def learners() -> list[tuple[str, str]]:
 
 
 def run(
-    policies: list[str],
+    policies: Any,
     workload: Workload,
     machine: Cluster | None,
     protocol: Protocol,
@@ -103,6 +103,7 @@ def run(
 
     Parameters
     ----------
+    policies : of :func:`hpcgym.evaluation.kept.found_policies`.
     settings : ``part``, ``train_share``, ``seed`` and ``budget``.
     others : option -> its value, of those that are for slices; None where it was not given.
     """

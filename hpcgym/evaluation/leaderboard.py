@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.baselines.chance import RANDOM
 from hpcgym.baselines.schedulers import described
 from hpcgym.errors import HpcgymError, unknown
 from hpcgym.evaluation.intervals import (
@@ -265,13 +266,20 @@ class Leaderboard:
                 found[name] = f"{name} (backfill {one.describe()['backfill_order']})"
         return found
 
+    @property
+    def _rules(self) -> dict[str, dict[str, str | float | None]]:
+        """The rules of rows that were simulated; a random order is called so."""
+        found = {name: described(one) for name, one in self.schedulers.items() if one is not None}
+        if RANDOM in found:
+            by_chance = {"policy": RANDOM, "backfill_order": RANDOM, "policy_estimate": None}
+            found[RANDOM] |= by_chance
+        return found
+
     def facts(self) -> dict[str, Any]:
         """Return everything as plain dictionaries, for JSON."""
         policies = []
         for name, row in self.table.to_dict(orient="index").items():
-            scheduler = self.schedulers[str(name)]
-            rules = None if scheduler is None else described(scheduler)
-            policies.append({"name": name, **row, "scheduler": rules})
+            policies.append({"name": name, **row, "scheduler": self._rules.get(str(name))})
         members = {
             name: of.to_dict(orient="index")
             for name, of in self.members.get(self.metric, {}).items()
@@ -293,7 +301,7 @@ class Leaderboard:
 
     def rows(self) -> list[dict[str, Any]]:
         """Return the table as a list, each row with the rules of the scheduler, or without any."""
-        rules = {name: described(one) for name, one in self.schedulers.items() if one is not None}
+        rules = self._rules
         blank = dict.fromkeys(next(iter(rules.values()), {}))
         return [
             {

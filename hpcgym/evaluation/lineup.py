@@ -9,6 +9,7 @@ from typing import Any
 
 from hpcgym.agents import import_agent
 from hpcgym.baselines import SCHEDULERS
+from hpcgym.baselines.chance import RANDOM
 from hpcgym.baselines.coschedulers import COSCHEDULERS
 from hpcgym.baselines.dispatchers import CP_DISPATCHERS, DISPATCHERS, find_dispatcher
 from hpcgym.baselines.pair_policies import PAIR_POLICIES
@@ -30,20 +31,17 @@ from hpcgym.evaluation.brought import (
     own_name,
 )
 from hpcgym.evaluation.seeds import Groups, Seeds, read_seeds, seeds_of
-from hpcgym.evaluation.site_rules import SITE_RULES, under_site_rules
 from hpcgym.report.labels import labelled, scheduler_name
 from hpcgym.scheduler.own_code import names_code
 from hpcgym.scheduler.policies import POLICIES
 from hpcgym.scheduler.policies.expressions import is_expression
 from hpcgym.scheduler.policies.index import parse_policy
 from hpcgym.scheduler.rules import POWER, Scheduler
+from hpcgym.scheduler.site_rules import SITE_RULES, under_site_rules
 from hpcgym.scheduler.usage import without_idle_shares
 
 #: The row of the best static weights.
 STATIC = "best-static"
-
-#: The row of chance: a random order, or with "(acting)" random actions.
-RANDOM = "random"
 
 _OF_EASY = ("easy", "easy-sjbf", "saf", "f1")
 #: References of each leaderboard, beside the best static weights, by its backfilling.

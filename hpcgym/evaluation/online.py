@@ -25,7 +25,6 @@ from hpcgym.evaluation.lineup import (
     with_references,
 )
 from hpcgym.evaluation.regret import FIXED, Prequential
-from hpcgym.evaluation.site_rules import lifted_by
 from hpcgym.evaluation.slices import Progress, silent
 from hpcgym.evaluation.stage import checked_rules
 from hpcgym.evaluation.static_weights import best_static
@@ -34,6 +33,7 @@ from hpcgym.schedule.result import Result
 from hpcgym.scheduler.own_code import named_object, names_code
 from hpcgym.scheduler.policies import WEIGHTED_FEATURES
 from hpcgym.scheduler.rules import Scheduler
+from hpcgym.scheduler.site_rules import lifted_by
 from hpcgym.scheduler.usage import check_fair_share, counts_usage, without_idle_shares
 from hpcgym.simulation.prepare import machine_of
 from hpcgym.simulation.run import simulate

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from hpcgym.baselines.chance import RandomActions, random_order
+from hpcgym.baselines.chance import RANDOM, RandomActions, random_order
 from hpcgym.cluster import Cluster
 from hpcgym.envs import VERSIONS
 from hpcgym.envs.core.cutting import Episode
@@ -21,7 +21,6 @@ from hpcgym.evaluation.brought import acts
 from hpcgym.evaluation.grouping import Grouping, check_grouping
 from hpcgym.evaluation.leaderboard import Leaderboard
 from hpcgym.evaluation.lineup import (
-    RANDOM,
     REFERENCES,
     STATIC,
     by_name,

@@ -13,15 +13,14 @@ from hpcgym.cluster import Cluster
 from hpcgym.envs import any_version
 from hpcgym.envs.core.cutting import Episode
 from hpcgym.envs.core.episodes import Episodes
-from hpcgym.envs.core.surroundings import RESTRICTING
 from hpcgym.errors import HpcgymError, check_choice
 from hpcgym.evaluation.brought import misfit_of_spaces
 from hpcgym.evaluation.limited import Limits, limits_of, measured, same_limits
-from hpcgym.evaluation.site_rules import lifted_by
 from hpcgym.files import shaped
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.policies import WEIGHTED_FEATURES
 from hpcgym.scheduler.rules import Scheduler
+from hpcgym.scheduler.site_rules import OF_MACHINES, lifted_by, settled
 from hpcgym.scheduler.usage import counts_usage
 from hpcgym.simulation.prepare import machine_of
 from hpcgym.workload import Workload
@@ -78,11 +77,7 @@ def restrictions(
     if env is not None and not isinstance(env, str):
         there.append(getattr(getattr(env, "unwrapped", None), "scheduler_rules", {}))
     there += [getattr(policy, "env_options", None) or {} for policy in policies.values()]
-    found = {rule: rules[rule] for rule in RESTRICTING if rule in rules}  # None: no row has it
-    for given in there:
-        for rule in RESTRICTING:
-            if rule not in found and given.get(rule) is not None:
-                found[rule] = given[rule]
+    found = settled(OF_MACHINES, rules, there)
     return {rule: value for rule, value in found.items() if value is not None}
 
 

@@ -13,12 +13,13 @@ from typing import Any
 from hpcgym.agents import TRAINED, import_agent
 from hpcgym.agents.logs import Log
 from hpcgym.agents.released import is_released
+from hpcgym.baselines.chance import RANDOM
 from hpcgym.baselines.coschedulers import COSCHEDULERS
 from hpcgym.baselines.pair_policies import PAIR_POLICIES, PairPolicy
 from hpcgym.baselines.schedulers import find_scheduler
 from hpcgym.errors import HpcgymError
 from hpcgym.evaluation.brought import acts, own_name
-from hpcgym.evaluation.lineup import RANDOM, STATIC, find_policy, scheduler_of
+from hpcgym.evaluation.lineup import STATIC, find_policy, scheduler_of
 from hpcgym.files import bytes_of
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.suite.freezing import STATIC as STATIC_RULES

@@ -23,9 +23,9 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.baselines.chance import RANDOM
 from hpcgym.errors import HpcgymError
 from hpcgym.evaluation.intervals import bootstrap
-from hpcgym.evaluation.lineup import RANDOM
 from hpcgym.suite.agents import easy_of, player
 from hpcgym.suite.ground import METRICS, Ground
 from hpcgym.suite.tasks import Task, find_tasks

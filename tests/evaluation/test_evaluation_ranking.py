@@ -217,6 +217,9 @@ def test_boards_as_json_and_csv(tmp_path: Path) -> None:
         assert row["name"] == name
         assert float(row["max_wait_s"]) == expected["max_wait_s"]
         assert row["backfill"] == "easy"
+        if name == "random":
+            assert (row["policy"], row["backfill_order"]) == ("random", "random")
+            assert row["policy_estimate"] == ""
     for ending in ("json", "csv", "latex"):
         write = getattr(board, f"to_{ending}")
         assert write(tmp_path / ending) is None

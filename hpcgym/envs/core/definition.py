@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from hpcgym.envs.core.episodes import Episodes
 from hpcgym.envs.core.options import Options, read_options
-from hpcgym.envs.core.surroundings import RESTRICTING
 from hpcgym.errors import nearest
 from hpcgym.scheduler.estimates.learning import asks_for_predictions
+from hpcgym.scheduler.site_rules import OF_MACHINES
 from hpcgym.scheduler.usage import counts_usage
 from hpcgym.simulation.warm_start import check_extract
 
@@ -62,7 +62,7 @@ def episodes_of(definition: Definition, given: Mapping[str, Any]) -> Episodes:
     """Return the episodes of an environment, by its arguments for them."""
     options, features = definition.options, definition.rules.get("features", ())
     scheduler = options.scheduler
-    both = {rule: getattr(scheduler, rule) for rule in RESTRICTING}
+    both = {rule: getattr(scheduler, rule) for rule in OF_MACHINES}
     kept = {rule: value for rule, value in both.items() if value is not None}
     return Episodes(
         options.workload,

@@ -32,9 +32,6 @@ Ints = NDArray[np.int64]
 
 ARRIVALS = ("stop", "continue")
 
-#: Rules of a machine, that schedulers keep who left it as an episode finds it.
-RESTRICTING = ("quota", "maintenance")
-
 #: Whose schedule an episode goes on with, where it is not said.
 USUAL_START = "easy"
 
