@@ -226,6 +226,9 @@ def _column(
         shows = shown
     with_ends = any(f"{name}_low" in line for line in lines)
     heading += ["95 % interval"] if with_ends else []
+    lacking = any(line["simulations"] > line.get(f"{name}_ratios", 0) for line in lines)
+    with_ratios = asked.normalise is not None and lacking
+    heading += ["ratios"] if with_ratios else []
     if asked.paired is not None:
         heading += [f"above {asked.paired}", "95 % interval", "effect", "p"]
     rows = []
@@ -238,6 +241,7 @@ def _column(
         top = whole[place] and tops[rivals.index(place)]
         cells = [(shows(line[name]), top)]
         cells += [(_ends(line, name, shows), False)] if with_ends else []
+        cells += [(f"{line[f'{name}_ratios']:,}", False)] if with_ratios else []
         if asked.paired is not None:
             above = f"{name}_above"
             texts = [text_of(metric, line[above]), _ends(line, above, partial(text_of, metric))]
