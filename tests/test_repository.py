@@ -167,6 +167,12 @@ def test_pages_hold_nothing_of_a_merge(page: Path) -> None:
     assert re.findall(r"^(?:<<<<<<<|=======|>>>>>>>).*$", page.read_text(), re.MULTILINE) == []
 
 
+def test_utilization_is_spelled_as_the_metric_is() -> None:
+    texts = [*(ROOT / "hpcgym").rglob("*.py"), *(ROOT / "docs").rglob("*.md"), ROOT / "README.md"]
+    other = "utili" + "sation"
+    assert [path for path in texts if other in path.read_text().lower()] == []
+
+
 @pytest.mark.parametrize("page", PAGES, ids=page_id)
 def test_links_and_paths_in_pages_exist(page: Path) -> None:
     text = CODE.sub("", page.read_text())

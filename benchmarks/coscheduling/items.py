@@ -137,7 +137,7 @@ ITEMS: tuple[Item, ...] = (
     built(
         DOCUMENT,
         "reports",
-        "Gantt diagrams, throughput, queue and utilisation over time",
+        "Gantt diagrams, throughput, queue and utilization over time",
         "docs/coscheduling.md",
     ),
     built(DOCUMENT, "distribution", "many simulations on processes or MPI", "docs/sweeps.md"),

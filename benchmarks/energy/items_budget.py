@@ -48,7 +48,7 @@ ITEMS: tuple[Item, ...] = (
     Item(
         DOCUMENT,
         "figure 5.1",
-        "utilisation by budget",
+        "utilization by budget",
         _statements("figure 5.1"),
         published="section 5.4.4",
     ),

@@ -21,7 +21,7 @@ ITEMS: tuple[Item, ...] = (
     left_out(
         DOCUMENT,
         "figure 3.1",
-        "utilisation and queue around an extract of Curie",
+        "utilization and queue around an extract of Curie",
         "the trace of Curie is not at hand; `hpcgym simulate --html` draws both of any trace",
     ),
     built(

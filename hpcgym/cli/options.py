@@ -68,7 +68,7 @@ PictureOption = Annotated[
     Path | None,
     typer.Option(
         metavar="FILE",
-        help="Draw Gantt charts, utilisation, queue and slowdowns: .png, .svg, .pdf, or a page,"
+        help="Draw Gantt charts, utilization, queue and slowdowns: .png, .svg, .pdf, or a page,"
         " .html, with tables too.",
         show_default=False,
         rich_help_panel="Output",

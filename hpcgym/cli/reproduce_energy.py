@@ -221,7 +221,7 @@ def energy_budget(
     """Study energy budgets as Dutot, Georgiou, Glesser and others did (2017).
 
     Budgets of 100 to 30 % hold for three days of busy weeks. powercap, reducePC and energyBud keep
-    them, with idle processors on or switched off. The study has utilisation, AVEbsld and energy
+    them, with idle processors on or switched off. The study has utilization, AVEbsld and energy
     beside EASY's (figures 5.1 to 5.3), and what switching off changes (table 5.1). It takes some
     minutes of two cores. After an interruption, the same command goes on.
     """

@@ -177,7 +177,7 @@ def list_extracts(
 ) -> None:
     """Find intervals of a trace under stress, as --from and --to of other commands take them.
 
-    Such an interval has a high utilisation, many processors requested by waiting jobs, and many
+    Such an interval has a high utilization, many processors requested by waiting jobs, and many
     jobs, all by what the trace recorded. For each of the three, an interval has the share of all
     intervals that have no more (1: the top); the rank is the least of these.
     """

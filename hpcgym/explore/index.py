@@ -22,7 +22,7 @@ _METRICS = {
     "max_bsld": "max BSLD",
     "mean_wait_s": "mean wait (s)",
     "max_wait_s": "max wait (s)",
-    "utilization": "utilisation",
+    "utilization": "utilization",
     "makespan_s": "makespan (s)",
 }
 _HEADINGS = (

@@ -40,7 +40,7 @@ _LIBRARIES = ("numpy", "numba", "pandas", "matplotlib")
 _DEFINITIONS = """
 Bounded slowdown (BSLD) of a job: max((wait + run) / max(run, 10 s), 1). Short jobs run less than
 10 minutes, medium ones less than 2 hours, long ones longer.
-Response: wait + run. Utilisation: processor time of the jobs over that of the machine from the
+Response: wait + run. Utilization: processor time of the jobs over that of the machine from the
 first submission to the last end (makespan). Backfilled: jobs that started ahead of a job before
 them in the queue.
 """
@@ -126,7 +126,7 @@ def _told(parts: Mapping[str, Result]) -> dict[str, float | int]:
 def _pictures(parts: Mapping[str, Result]) -> list[str]:
     """Return the pictures; Gantt charts and power only of as many schedulers as can be told apart.
 
-    Where processors draw flat powers, theirs is the utilisation over again.
+    Where processors draw flat powers, theirs is the utilization over again.
     """
     missing = why_no_gantts(parts)
     shown_parts = {} if missing else parts

@@ -1,4 +1,4 @@
-"""One picture of everything: Gantt charts, utilisation, queue, slowdowns and the main metrics."""
+"""One picture of everything: Gantt charts, utilization, queue, slowdowns and the main metrics."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ _OF_SPEEDUPS = (
 def save_picture(results: Results, path: str | os.PathLike[str]) -> None:
     """Draw an overview of one or several schedules of a workload into a file.
 
-    It has a Gantt chart for each of up to three schedulers, utilisation and queue length over the
+    It has a Gantt chart for each of up to three schedulers, utilization and queue length over the
     same time axis, the distribution of the bounded slowdown, and the main metrics. Where jobs share
     nodes, also job speedups, and nodes in use and ended jobs over time. More than four schedulers
     on several machines have these once for each machine. Its metadata say where it is from

@@ -106,7 +106,7 @@ def utilization_on(
     *,
     legend: bool = True,
 ) -> Axes:
-    """Draw utilisation over a time axis that others may share; see :func:`draw_utilization`."""
+    """Draw utilization over a time axis that others may share; see :func:`draw_utilization`."""
     from hpcgym.schedule.over_time import processors_in_use
 
     lines = {}
@@ -116,7 +116,7 @@ def utilization_on(
         lines[_label(name, mean, parts)] = (times, used * (100 / result.cluster.processors))
     axes.set_ylim(0, 105)
     axes.set_ylabel("in use (% of processors)")
-    return _draw(axes, "Utilisation", lines, time, note, legend)
+    return _draw(axes, "Utilization", lines, time, note, legend)
 
 
 def queue_length_on(

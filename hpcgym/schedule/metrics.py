@@ -191,7 +191,7 @@ METRICS = (
     _jobs("mean_response_s", "mean response", "s", lambda f: float((f.wait + f.run).mean())),
     _jobs("max_response_s", "max response", "s", lambda f: (f.wait + f.run).max().item()),
     Metric(  # sum of processors x run time / (m C)
-        "utilization", "utilisation", "%", MORE, 100,
+        "utilization", "utilization", "%", MORE, 100,
         lambda f: f.busy / (f.machine.cluster.processors * f.span) if f.span else np.nan,
     ),
     Metric("makespan_s", "makespan", "s", LESS, 1, lambda f: f.span),

@@ -23,7 +23,7 @@ def interesting_extracts(
 ) -> pd.DataFrame:
     """Return intervals of a trace under stress, for :func:`hpcgym.workload.extract`.
 
-    Glesser 2016, section 3.2.1, names what an interesting extract has: a high utilisation, many
+    Glesser 2016, section 3.2.1, names what an interesting extract has: a high utilization, many
     requested resources in waiting state, and many jobs. So each interval has a place by each of the
     three, the share of all intervals that have no more (1: the top), and the worst of its three
     places is its rank. The document does not say how to weigh the three, nor how long an extract

@@ -190,7 +190,7 @@ def test_all_co_schedulers_are_compared_with_easy() -> None:
         assert float(row["makespan_improvement"]) == first / found.metrics["makespan_s"] - 1
     text = succeed("compare", JOBS, *MACHINE).stdout
     heading = " ".join(text.split("─")[0].split())
-    for words in ("makespan", "improvement (%)", "down (%)", "(jobs/h)", "utilisation"):
+    for words in ("makespan", "improvement (%)", "down (%)", "(jobs/h)", "utilization"):
         assert words in heading
 
 

@@ -114,7 +114,7 @@ def test_what_is_drawn_begins_with_the_extract() -> None:
     assert metrics["mean bounded slowdown, ended jobs"] == "-"
     assert metrics["mean wait, started jobs"] == "-"
     assert metrics["longest wait so far"] == "1 min"
-    assert metrics["mean utilisation"] == "100.0 %"
+    assert metrics["mean utilization"] == "100.0 %"
     assert float(metrics["mean queue length"]) == 2
 
 

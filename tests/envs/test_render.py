@@ -188,7 +188,7 @@ def test_long_episodes_and_machines_of_any_size(processors: int) -> None:
     workload = load_workload("lublin:jobs=1500,processors=8,seed=3")
     workload = workload.with_columns(requested_processors=np.ones(1500, np.int64))
     env = make(IDS[0], workload, processors=processors, jobs=1400)
-    played = play(env, 1100)  # more than 2,000 steps of utilisation
+    played = play(env, 1100)  # more than 2,000 steps of utilization
     assert played.render().shape == FRAME
 
 

@@ -96,7 +96,7 @@ def test_it_has_metrics_pictures_settings_cleaning_and_versions(text):
     assert "per-timestamp" in words
     assert "nothing dropped or repaired" in words
     assert "numpy" in words
-    assert read.tags.count("img") == 5  # slowdowns, utilisation, queue, two Gantt charts
+    assert read.tags.count("img") == 5  # slowdowns, utilization, queue, two Gantt charts
     assert all(read.values("alt"))
     assert "★" in words
 

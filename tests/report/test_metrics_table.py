@@ -110,8 +110,8 @@ def test_the_table_marks_the_best_of_each_column():
     place = {text: column for column, (text, _) in enumerate(heading)}
     assert one[place["mean BSLD"]] == ("1.500", True)
     assert two[place["mean BSLD"]] == ("2.500", False)
-    assert one[place["utilisation (%)"]] == ("25.00", False)
-    assert two[place["utilisation (%)"]] == ("75.00", True)
+    assert one[place["utilization (%)"]] == ("25.00", False)
+    assert two[place["utilization (%)"]] == ("75.00", True)
     assert sum(top for row in (one, two) for _, top in row) == 2
     text = printed(rich_comparison(results))
     assert "1.500*" in text

@@ -210,7 +210,7 @@ def test_curves_are_steps_or_means_all_of_them(make):
     assert "max" not in [text.get_text() for text in axes.get_legend().get_texts()]
 
 
-def test_utilisation_is_drawn_in_percent_of_the_machine(make):
+def test_utilization_is_drawn_in_percent_of_the_machine(make):
     axes = draw_utilization(make([(0, 100, 4), (50, 50, 2)]))
     (line,) = axes.get_lines()
     assert line.get_ydata().tolist() == [50, 75, 0]
@@ -355,7 +355,7 @@ def test_names_of_many_schedules_have_room(schedule):
     figure = draw_overview(parts)
     figure.canvas.draw()
     (legend,) = [axes.get_legend() for axes in figure.axes if axes.get_legend() is not None]
-    below = [axes for axes in figure.axes if axes.get_title("left") == "Utilisation"]
+    below = [axes for axes in figure.axes if axes.get_title("left") == "Utilization"]
     assert legend.get_window_extent().y0 > below[0].get_window_extent().y1
 
 

@@ -76,7 +76,7 @@ def machine_limits(view: View) -> tuple[int, int]:
     return left, left + round(past / PAST_SHARE)
 
 
-def draw_utilisation(axes: Axes, view: View, left: int, right: int) -> list[Artist]:
+def draw_utilization(axes: Axes, view: View, left: int, right: int) -> list[Artist]:
     """Draw the share of busy processors so far, and the time of the Gantt chart in grey."""
     times, used = processors_in_use(view.schedule)
     axes.set_ylim(0, 105)

@@ -1,7 +1,7 @@
-"""Frames of 1280 x 800 pixels: the machine over time, the queue, utilisation, metrics so far.
+"""Frames of 1280 x 800 pixels: the machine over time, the queue, utilization, metrics so far.
 
 The Gantt chart goes back so far that it has about the last 250 starts, or that predicted run times
-can be seen. Utilisation and queue length are those of the whole episode so far. The lengths of the
+can be seen. Utilization and queue length are those of the whole episode so far. The lengths of the
 time axes change by steps, so that a film does not tremble.
 """
 
@@ -17,7 +17,7 @@ from hpcgym.envs.render.charts import (
     corners,
     draw_machine,
     draw_queue_length,
-    draw_utilisation,
+    draw_utilization,
     machine_limits,
 )
 from hpcgym.envs.render.view import View, clock, duration, metrics_so_far
@@ -65,7 +65,7 @@ class Picture:
         self._notes[self._machine].set_text("line: now · hatched: until the predicted end")
         self._notes[self._use].set_text("grey: time of the chart above")
         self._notes[self._queue].set_text("blue fits now, orange does not")
-        self._titles[self._use].set_text("Utilisation so far (%)")
+        self._titles[self._use].set_text("Utilization so far (%)")
         self._titles[self._length].set_text("Queued jobs so far")
         self._titles[self._metrics].set_text("Metrics so far")
         self._cells = _cells(self._queue)
@@ -80,7 +80,7 @@ class Picture:
         left, right = machine_limits(view)
         self._drawn = [
             *draw_machine(self._machine, view, left, right),
-            *draw_utilisation(self._use, view, left, right),
+            *draw_utilization(self._use, view, left, right),
             *draw_queue_length(self._length, view, left, right),
             *self._draw_queue(view),
         ]

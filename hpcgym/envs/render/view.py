@@ -255,7 +255,7 @@ def metrics_so_far(view: View) -> dict[str, str]:
         "largest": shown(float(slowdowns.max())) if slowdowns.size else "-",
         "mean wait, started jobs": duration(_mean(waited)),
         "longest wait so far": duration(wait.max() if wait.size else np.nan),
-        "mean utilisation": f"{100 * busy / (view.processors * elapsed):.1f} %",
+        "mean utilization": f"{100 * busy / (view.processors * elapsed):.1f} %",
         "mean queue length": shown(float(machine.wait.sum()) / elapsed),
         "requested by the queue, of the machine": duration(waiting / view.processors),
     }
