@@ -47,7 +47,7 @@ class Partition:
 
     Raises
     ------
-    HpcgymError : no name, no nodes, or an unknown state.
+    HpcgymError : no name, no nodes, an unknown state, or a MinNodes above MaxNodes.
     """
 
     name: str
@@ -77,6 +77,11 @@ class Partition:
         object.__setattr__(self, "nodes", tuple(numbers))
         if self.state not in STATES:
             raise HpcgymError(f"{where}: {unknown('state', self.state, STATES)}")
+        if self.max_nodes is not None and self.min_nodes > self.max_nodes:
+            raise HpcgymError(
+                f"{where}: its MinNodes, {self.min_nodes}, is more than its MaxNodes,"
+                f" {self.max_nodes}: no job could run"
+            )
 
 
 def listed(partitions: Any, n_nodes: int) -> tuple[Partition, ...]:

@@ -174,6 +174,19 @@ def test_names_that_are_known_get_no_hint(tmp_path: Path) -> None:
         read_slurm_conf(path)
 
 
+@pytest.mark.parametrize("key", ["DenyQos", "DenyAccounts"])
+def test_all_is_nobody_to_deny(tmp_path: Path, key: str) -> None:
+    path = conf(tmp_path, f"NodeName=a CPUs=2\nPartitionName=p Nodes=a {key}=ALL\n")
+    with pytest.warns(HpcgymWarning, match=f"line 2, partition 'p': {key}=ALL denies nobody"):
+        read_slurm_conf(path)
+
+
+def test_no_job_has_more_nodes_than_it_may(tmp_path: Path) -> None:
+    path = conf(tmp_path, "NodeName=a\nPartitionName=p Nodes=a MinNodes=3 MaxNodes=2\n")
+    with pytest.raises(HpcgymError, match="line 2, partition 'p': its MinNodes, 3, is more than"):
+        read_slurm_conf(path)
+
+
 def test_partitions_have_modes_of_their_own(tmp_path: Path) -> None:
     lines = ["NodeName=a", "PartitionName=p Nodes=a", "PartitionName=DEFAULT PreemptMode=OFF"]
     lines += ["PartitionName=q Nodes=a", "PartitionName=r Nodes=a PreemptMode=CANCEL"]

@@ -30,16 +30,16 @@ LIFTED = "repaired: nice of -1, which stands for an unknown one, taken for 0"
         ("sbatch --nice=5 --nice run.sh", 100),
         ("srun --nice 50 run.sh", 100),  # 50 is what is run
         ("sbatch --nice=12abc run.sh", 12),
-        ("sbatch --nice=abc run.sh", 0),
+        ("sbatch --nice=abc run.sh", None),
         (f"sbatch --nice={MOST_NICE} run.sh", MOST_NICE),
-        (f"sbatch --nice={MOST_NICE + 1} run.sh", 0),
+        (f"sbatch --nice={MOST_NICE + 1} run.sh", None),
         ("sbatch --nicer=5 run.sh", 0),
         ("sbatch --n=5 run.sh", 0),
         ("sbatch x--nice=5", 0),
         ("", 0),
     ],
 )
-def test_commands(line: str, nice: int) -> None:
+def test_commands(line: str, nice: int | None) -> None:
     assert nice_of_line(line) == nice
 
 
@@ -51,6 +51,13 @@ def read(folder: Path, field: str, *told: str) -> Workload:
     path = folder / "jobs.txt"
     path.write_text("\n".join(lines) + "\n")
     return load_workload(path, "none", processors=8)
+
+
+def test_commands_with_what_is_no_nice_are_counted(tmp_path: Path) -> None:
+    jobs = read(tmp_path, "SubmitLine", "sbatch --nice=abc a", "sbatch --nice=5 b", "sbatch c")
+    assert jobs.nice.tolist() == [0, 5, 0]
+    (counted,) = (n for why, n in jobs.cleaning.items() if "nice that is no number" in why)
+    assert counted == 1
 
 
 def test_a_dump_with_commands(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from hpcgym.cluster.partitions import STATES, Partition
 from hpcgym.cluster.slurm.amounts import count, minutes_text, several
 from hpcgym.cluster.slurm.hostlists import hosts
 from hpcgym.cluster.slurm.lines import Setting
-from hpcgym.errors import HpcgymError, unknown
+from hpcgym.errors import HpcgymError, HpcgymWarning, unknown, warn_caller
 
 
 def partition(
@@ -31,6 +31,10 @@ def partition(
     ------
     HpcgymError : a partition without nodes, nodes that the machine does not have, or a value that
         cannot be; the message names file, line and partition.
+
+    Warns
+    -----
+    HpcgymWarning : a DenyQos or DenyAccounts of ALL, which is nobody's name.
     """
     where = f"{line.where}, partition {line.value!r}"
     told = {**defaults, **line.others}
@@ -46,7 +50,12 @@ def partition(
         return minutes_text(value, f"{where}: {written}")
 
     share = given.get("oversubscribe", given.get("shared", "no")).casefold()
-    return Partition(
+    for key in ("denyaccounts", "denyqos"):
+        written, value = told.get(key, (key, ""))
+        if value.casefold() == "all":
+            warn_caller(f"{where}: {written}={value} denies nobody: ALL is no name", HpcgymWarning)
+    return _made(
+        line.where,
         name=line.value,
         nodes=_members(given.get("nodes", ""), nodes, sets, where),
         default=given.get("default", "no").casefold() in ("yes", "true", "1"),
@@ -64,6 +73,14 @@ def partition(
         exclusive=share == "exclusive",
         state=_state(told, where),
     )
+
+
+def _made(where: str, **settings: Any) -> Partition:
+    """Return a partition; what it cannot be is said with file and line."""
+    try:
+        return Partition(**settings)
+    except HpcgymError as error:
+        raise HpcgymError(f"{where}, {error}") from None
 
 
 def _state(told: Mapping[str, tuple[str, str]], where: str) -> str:

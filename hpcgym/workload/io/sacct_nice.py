@@ -15,6 +15,7 @@ from hpcgym.workload.io.log_lines import Ints, Log
 from hpcgym.workload.model import MISSING
 
 _LIFTED = f"repaired: nice of {MISSING}, which stands for an unknown one, taken for 0"
+_NO_NICE = f"repaired: nice that is no number from {-MOST_NICE:,} to {MOST_NICE:,} taken for 0"
 _USUAL = 100  # where the option has no value
 
 # the option of sbatch, salloc and srun, as getopt takes it, shortened too: a value is joined by =
@@ -25,21 +26,23 @@ _WHOLE = re.compile(r"[+-]?\d{1,18}")  # with which a value begins, as C reads i
 def nice_of(log: Log) -> Ints:
     """Return how nice each job is, (n,) int64, 0 where it does not say.
 
-    ``log`` counts the jobs with a nice of -1.
+    ``log`` counts the jobs with a nice of -1, and those whose command has none that Slurm knows.
     """
     if "nice" in log.fields:
         told = np.array(log.parsed("Nice", _number, blank=0), np.int64)
     else:
         known = {line: nice_of_line(line) for line in set(log.texts("submitline"))}
-        told = np.array([known[line] for line in log.texts("submitline")], np.int64)
+        found = [known[line] for line in log.texts("submitline")]
+        log.count(_NO_NICE, np.array([one is None for one in found], np.bool_))
+        told = np.array([one or 0 for one in found], np.int64)
     log.count(_LIFTED, told == MISSING)
     return np.where(told == MISSING, 0, told)
 
 
-def nice_of_line(line: str) -> int:
+def nice_of_line(line: str) -> int | None:
     """Return how nice the job of a command such as ``sbatch --nice=50 run.sh`` is.
 
-    Values beyond Slurm's limits are 0 for Slurm, too.
+    None: it has no number within Slurm's limits, which Slurm takes for 0.
     """
     found = [match["value"] for match in _OPTION.finditer(line)]
     if not found:
@@ -47,8 +50,8 @@ def nice_of_line(line: str) -> int:
     if found[-1] is None:
         return _USUAL
     whole = _WHOLE.match(found[-1])
-    nice = int(whole[0]) if whole else 0
-    return nice if abs(nice) <= MOST_NICE else 0
+    nice = int(whole[0]) if whole else None
+    return None if nice is None or abs(nice) > MOST_NICE else nice
 
 
 def _number(text: str) -> int:
