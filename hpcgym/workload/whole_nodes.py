@@ -7,6 +7,7 @@ job asks for there. So nobody else has anything of it.
 from __future__ import annotations
 
 from dataclasses import replace
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +24,11 @@ from hpcgym.workload.partitions import partitions_of
 _RAISED = "repaired: processors raised to those of whole nodes, since its partition is exclusive"
 _UNITS = ""  # no resource has this name
 
+# workload -> the machine for which it was last looked at; and machines of which it was told that
+# nodes of a partition differ, by their ids: many simulations of the same jobs look and tell once
+_LOOKED: WeakKeyDictionary[Workload, Cluster] = WeakKeyDictionary()
+_TOLD: WeakValueDictionary[tuple[int, str], Cluster] = WeakValueDictionary()
+
 Ints = NDArray[np.int64]
 
 
@@ -35,6 +41,7 @@ def with_whole_nodes(workload: Workload, cluster: Cluster) -> Workload:
     Warns
     -----
     WorkloadWarning : the nodes of such a partition are not all alike; its jobs stay as they are.
+        It is told once of each.
     """
     exclusive = [one for one in cluster.partitions if one.exclusive]
     known = workload.units is not None or bool((workload.requested_processors > 0).all())
@@ -64,10 +71,15 @@ def with_whole_nodes(workload: Workload, cluster: Cluster) -> Workload:
 def warn_of_shared(workload: Workload, cluster: Cluster) -> None:
     """Warn if jobs of exclusive partitions do not ask for whole nodes, and so share them.
 
+    It is worked out once for a workload and a machine, however often they are simulated.
+
     Warns
     -----
     WorkloadWarning : as told.
     """
+    if _LOOKED.get(workload) is cluster:
+        return
+    _LOOKED[workload] = cluster
     if with_whole_nodes(workload, cluster) is not workload:
         warn_caller(
             f"{workload.name}: jobs share nodes of partitions with OverSubscribe=EXCLUSIVE: load"
@@ -95,7 +107,8 @@ def _are_alike(cluster: Cluster, one: Partition) -> bool:
     """Tell whether all nodes of a partition have as much of each resource; warn if they do not."""
     nodes = _nodes(cluster, one)
     alike = bool((nodes == nodes[0]).all())
-    if not alike:
+    if not alike and (id(cluster), one.name) not in _TOLD:
+        _TOLD[id(cluster), one.name] = cluster
         warn_caller(
             f"partition {one.name!r}: OverSubscribe=EXCLUSIVE is not followed, since its nodes are"
             " not all alike: its jobs share nodes",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from strategies import workloads
 import hpcgym
 from hpcgym.cluster import Cluster, NodeGroup, Partition
 from hpcgym.errors import WorkloadError, WorkloadWarning
-from hpcgym.workload import with_whole_nodes
+from hpcgym.workload import whole_nodes, with_whole_nodes
 from hpcgym.workload.model import Workload
 
 RAISED = "repaired: processors raised to those of whole nodes, since its partition is exclusive"
@@ -92,6 +93,25 @@ def test_nodes_that_differ_are_told(tmp_path: Path) -> None:
         jobs = load(tmp_path, HEAD, "0,mixed,3,,9", "1,some,2,,9")
     assert jobs.units is None
     assert RAISED not in jobs.cleaning
+
+
+def test_many_simulations_look_and_tell_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = hpcgym.cluster.find_cluster(machine(tmp_path))
+    (tmp_path / "jobs.csv").write_text(f"{HEAD}\n0,mixed,3,,9\n1,some,3,,9\n")
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        jobs = hpcgym.load_workload(tmp_path / "jobs.csv", cluster=found)
+        looked = []
+        whole = whole_nodes.with_whole_nodes
+        monkeypatch.setattr(
+            whole_nodes, "with_whole_nodes", lambda *given: looked.append(1) or whole(*given)
+        )
+        for scheduler in ("easy", "fcfs"):
+            hpcgym.simulate(jobs, scheduler, cluster=found)
+    assert len(looked) <= 1
+    assert sum("is not followed" in str(one.message) for one in told) == 1
 
 
 def test_unknown_processors_change_nothing(tmp_path: Path) -> None:
