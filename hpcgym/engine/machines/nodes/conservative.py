@@ -25,7 +25,9 @@ from hpcgym.engine.ordered import BLOCK, block_at
 from hpcgym.engine.passes.reserving import compress_of, replan_of
 from hpcgym.engine.state import FOREVER, RUNNING
 
-NOW, WITHIN = 0, 1  # rows of `ahead`: free at a time, and further on in the window that begins then
+# rows of `ahead`: free when a job would start; while it runs; up to where the plan has been looked
+# at; and what all nodes have to spare, in the place of the first
+NOW, WITHIN, AT_ONE_TIME, SPARE = range(4)
 
 
 @jit_part
@@ -134,43 +136,140 @@ def commit(sim, progress, line, nodes, job, time):
 def earliest(sim, progress, nodes, job, latest):
     """Return the first time before ``latest`` at which a job could start, and write its cells.
 
-    If there is none, ``latest`` and its cells are what they were.
+    If there is none, ``latest`` and its cells are what they were. What the job itself has in the
+    plan does not count.
     """
-    now, units = nodes.ahead[NOW], nodes.needs[job, 0]
-    copy_room(now, nodes.free)
-    found = count_held(now, nodes.needs, job)
-    time = sim.time
-    i = 0
+    plan, n = nodes.plan, nodes.scalars[0].n_events
+    time, length = sim.time, progress[job].predicted + sim.strict
+    note_spare(nodes, job)
+    copy_room(nodes.ahead[NOW], nodes.free)
+    copy_room(nodes.ahead[AT_ONE_TIME], nodes.free)
+    found = count_held(nodes.free, nodes.needs, job)
+    i = summed = counted = happened = 0
     while True:
-        while i < nodes.scalars[0].n_events and nodes.plan[i].time <= time:
-            found += shift(nodes, now, i, job)
+        while i < n and plan[i].time <= time:
             i += 1
-        end = time + progress[job].predicted + sim.strict
-        if found >= units and lasts(nodes, job, i, end, found):
-            if nodes.scalars[0].allocation != FIRST_FIT:
-                weigh_all(nodes, nodes.later)
-            place(nodes, nodes.later, job, False, False)
-            return time
+        # Most places fail by what the whole machine has, which is quickly added up, or by what
+        # the nodes have at one time. What has been looked at for one start holds for later ones.
+        summed, short = runs_short(nodes, job, summed, i, time, time + length)
+        if short == FOREVER:
+            counted, found, short = has_no_room(nodes, job, counted, i, time, time + length, found)
+        if short == FOREVER:
+            while happened < i:
+                if plan[happened].job != job:
+                    change(nodes, nodes.ahead[NOW], plan[happened].job, plan[happened].sign)
+                happened += 1
+            if lasts(nodes, job, i, time + length):
+                if nodes.scalars[0].allocation != FIRST_FIT:
+                    weigh_all(nodes, nodes.later)
+                place(nodes, nodes.later, job, False, False)
+                return time
+            short = time
         # once all that is planned is over, the machine is empty, and any job fits
-        time = nodes.plan[i].time
+        while plan[i].time <= short:
+            i += 1
+        time = plan[i].time
         if time >= latest:
             return latest
 
 
 @jit
-def lasts(nodes, job, i, end, found):
+def note_spare(nodes, job):
+    """Note what is free on all nodes together beyond what a job needs, of each resource.
+
+    Of what it does not need there is no end. Nor is there where a node may have less than nothing.
+    """
+    spare, needs, free = nodes.ahead[SPARE, 0], nodes.needs, nodes.free
+    for r in range(len(spare)):
+        spare[r] = FOREVER
+        if needs[job, r + 1] > 0 and nodes.scalars[0].overdrawn == 0:
+            spare[r] = -needs[job, 0] * needs[job, r + 1]
+            for node in range(len(free)):
+                spare[r] += free[node, r]
+
+
+@jit_part
+def spend(nodes, job, i):
+    """Let entry ``i`` of the plan change what is spare."""
+    spare, needs, other = nodes.ahead[SPARE, 0], nodes.needs, nodes.plan[i].job
+    if other != job:
+        units = nodes.plan[i].sign * needs[other, 0]
+        for r in range(len(spare)):
+            spare[r] += units * needs[other, r + 1]
+
+
+@jit_part
+def lacks(nodes):
+    """Return whether there is too little of any resource."""
+    least = np.int64(0)
+    for r in range(nodes.ahead.shape[2]):
+        least = min(least, nodes.ahead[SPARE, 0, r])
+    return least < 0
+
+
+@jit_part
+def is_whole(nodes, i):
+    """Return whether all that happens at one time in the plan is before entry ``i``."""
+    return i == nodes.scalars[0].n_events or nodes.plan[i].time > nodes.plan[i - 1].time
+
+
+@jit
+def runs_short(nodes, job, summed, i, begin, end):
+    """Return how far the plan has been added up, and when there is first too little for a job.
+
+    FOREVER: not while it would run. Else no start up to that time will do. ``summed``: how far that
+    has been done; entries up to ``i`` have happened when it begins.
+    """
+    while summed < i:
+        spend(nodes, job, summed)
+        summed += 1
+    if lacks(nodes):
+        return summed, begin
+    while summed < nodes.scalars[0].n_events and nodes.plan[summed].time < end:
+        spend(nodes, job, summed)
+        summed += 1
+        if is_whole(nodes, summed) and lacks(nodes):
+            return summed, nodes.plan[summed - 1].time
+    return summed, np.int64(FOREVER)
+
+
+@jit
+def has_no_room(nodes, job, counted, i, begin, end, found):
+    """Return the like of units that the nodes have room for at each time; ``found``, in between.
+
+    ``found`` units fit where ``counted`` entries of the plan have happened.
+    """
+    room, units = nodes.ahead[AT_ONE_TIME], nodes.needs[job, 0]
+    while counted < i:
+        found += shift(nodes, room, counted, job)
+        counted += 1
+    if found < units:
+        return counted, found, begin
+    while counted < nodes.scalars[0].n_events and nodes.plan[counted].time < end:
+        found += shift(nodes, room, counted, job)
+        counted += 1
+        if found < units and is_whole(nodes, counted):
+            return counted, found, nodes.plan[counted - 1].time
+    return counted, found, np.int64(FOREVER)
+
+
+@jit
+def lasts(nodes, job, i, end):
     """Return whether a job fits what is free throughout up to ``end``, which ``later`` is then.
 
-    ``found``: how many of its units fit now. What comes next in the plan is its entry ``i``.
+    What comes next in the plan is its entry ``i``.
     """
     within, later, needs = nodes.ahead[WITHIN], nodes.later, nodes.needs
     units, most = needs[job, 0], needs[job, 0] + 2**40
     copy_room(within, nodes.ahead[NOW])
     copy_room(later, within)
+    found = count_held(later, needs, job)
     while i < nodes.scalars[0].n_events and nodes.plan[i].time < end and found >= units:
         other, sign = nodes.plan[i].job, nodes.plan[i].sign
-        change(nodes, within, other, sign)
         i += 1
+        if other == job:
+            continue
+        change(nodes, within, other, sign)
         if sign > 0:
             continue
         first = nodes.held[other].first
@@ -185,10 +284,15 @@ def lasts(nodes, job, i, end, found):
 
 @jit
 def shift(nodes, room, i, job):
-    """Let entry ``i`` of the plan happen to ``room``; return how many units it gains."""
+    """Let entry ``i`` of the plan happen to ``room``; return how many units more of a job fit.
+
+    What the job itself has in the plan does not count.
+    """
     other, sign, needs = nodes.plan[i].job, nodes.plan[i].sign, nodes.needs
     most = needs[job, 0] + 2**40
     more = 0
+    if other == job:
+        return more
     first = nodes.held[other].first
     for c in range(first, first + nodes.held[other].count):
         node = np.int64(nodes.cells[c].node)
@@ -213,8 +317,10 @@ def plan_running(sim, blocks, entries, profile, nodes):
 def advance(sim, jobs, progress, blocks, entries, profile, line, narrow, nodes, job):
     """Make the reservation of a job anew if it can be earlier."""
     before = line[job].reserved
-    withdraw(nodes, job)
     time = earliest(sim, progress, nodes, job, before)
+    if time == before:
+        return
+    withdraw(nodes, job)
     if time < before:
         sim.may_advance = 1
     commit(sim, progress, line, nodes, job, time)

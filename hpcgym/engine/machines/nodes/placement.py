@@ -40,6 +40,7 @@ SCALARS = whole_numbers(
     "n_stale",  # nodes whose place in `order` may be wrong; 1 where BALANCED has to order all
     "started_before_head",  # 1 if one has since the queue was last looked through
     "released",  # how many of the jobs that have ended have given their nodes back
+    "overdrawn",  # 1 once a node may have less than nothing free, now or in the plan
     "n_events",  # in the plan, see hpcgym.engine.machines.nodes.conservative
     "n_periods",  # in the table, see hpcgym.engine.machines.nodes.table
     "lists_leaving",  # 1 if what jobs give back is written in `sets` as it is in the plan
@@ -95,7 +96,7 @@ class Nodes(NamedTuple):
     worth: NDArray[np.float64]  # (R,) of a resource, to the job that was last tried
     # unless several queued jobs may have reservations these three are empty
     plan: NDArray[np.void]  # PLAN by time
-    ahead: NDArray[np.int64]  # (2, N, R) free at a time to come
+    ahead: NDArray[np.int64]  # (4, N, R) free at times to come
     # what Slurm's looks reserve, else empty; see hpcgym.engine.machines.nodes.table
     periods: NDArray[np.void]  # (P,) PERIODS by time
     # with a bit for each node in W words: SETS; for each period of the table which nodes LAYERS
@@ -170,7 +171,7 @@ def make_nodes(
         np.zeros(len(total), np.int64),
         np.zeros(len(total)),
         np.empty(2 * n_jobs if plans else 0, PLAN),
-        np.empty((2 if plans else 0, *capacity.shape), np.int64),
+        np.empty((4 if plans else 0, *capacity.shape), np.int64),
         np.empty(periods, PERIODS),
         np.zeros((own.first_leaving + n_jobs if takers else 0, words), np.uint64),
         scalars,

@@ -113,6 +113,7 @@ def close(sim, profile, nodes, holder, begin, end):
     if sim.every > 0:
         table.shut(nodes, WINDOWS, begin, end, holder)
     else:
+        nodes.scalars[0].overdrawn = 1  # jobs may run there that should have ended
         foresee(nodes, begin, holder, np.int64(-1))
         foresee(nodes, end, holder, np.int64(1))
 
@@ -154,6 +155,7 @@ def hide(sim, jobs, nodes, job, sign):
     Less than nothing may be free on a node then. ``sim.free`` is only a bound, and stays.
     """
     nodes.scalars[0].version += 1
+    nodes.scalars[0].overdrawn = 1
     first = nodes.held[job].first
     for c in range(first, first + nodes.held[job].count):
         node = np.int64(nodes.cells[c].node)
