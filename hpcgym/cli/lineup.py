@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from inspect import isfunction
 from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -212,9 +211,8 @@ def _check_differ(schedulers: Mapping[str, Scheduler]) -> None:
             )
 
 
-def _own_code(scheduler: Scheduler) -> list[tuple[str, str]]:
+def _own_code(scheduler: Scheduler) -> list[str]:
     """Return where the code of a scheduler's own rules is: two modules may have one name."""
-    from hpcgym.scheduler.own_code import own_rules
+    from hpcgym.scheduler.own_code import called, own_rules
 
-    own = (rule if isfunction(rule) else type(rule) for rule in own_rules(scheduler).values())
-    return [(one.__module__, one.__qualname__) for one in own]
+    return [called(rule) for rule in own_rules(scheduler).values()]

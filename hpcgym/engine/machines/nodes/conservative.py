@@ -25,8 +25,9 @@ from hpcgym.engine.ordered import BLOCK, block_at
 from hpcgym.engine.passes.reserving import compress_of, replan_of
 from hpcgym.engine.state import FOREVER, RUNNING
 
-# rows of `ahead`: free when a job would start; while it runs; up to where the plan has been looked
-# at; and what all nodes have to spare, in the place of the first
+# Rows of `ahead`. NOW: what is free when a job would start. WITHIN: what is free at a time while it
+# runs. AT_ONE_TIME: what is free where the plan has been looked at last. SPARE: in place of the
+# first node, what all nodes have together beyond what the job needs.
 NOW, WITHIN, AT_ONE_TIME, SPARE = range(4)
 
 
@@ -136,8 +137,8 @@ def commit(sim, progress, line, nodes, job, time):
 def earliest(sim, progress, nodes, job, latest):
     """Return the first time before ``latest`` at which a job could start, and write its cells.
 
-    If there is none, ``latest`` and its cells are what they were. What the job itself has in the
-    plan does not count.
+    If there is no such time, return ``latest``; the job keeps the cells that it has. What the job
+    itself has in the plan does not count.
     """
     plan, n = nodes.plan, nodes.scalars[0].n_events
     time, length = sim.time, progress[job].predicted + sim.strict
@@ -177,7 +178,8 @@ def earliest(sim, progress, nodes, job, latest):
 def note_spare(nodes, job):
     """Note what is free on all nodes together beyond what a job needs, of each resource.
 
-    Of what it does not need there is no end. Nor is there where a node may have less than nothing.
+    It is FOREVER, so that it never runs short, of a resource that the job does not need, and of all
+    of them where a node may have less than nothing: sums say nothing then.
     """
     spare, needs, free = nodes.ahead[SPARE, 0], nodes.needs, nodes.free
     for r in range(len(spare)):
@@ -217,8 +219,9 @@ def is_whole(nodes, i):
 def runs_short(nodes, job, summed, i, begin, end):
     """Return how far the plan has been added up, and when there is first too little for a job.
 
-    FOREVER: not while it would run. Else no start up to that time will do. ``summed``: how far that
-    has been done; entries up to ``i`` have happened when it begins.
+    The latter is FOREVER if there is enough from ``begin`` to ``end``. If not, the job cannot start
+    up to that time. ``summed``: how many entries have been added up before. ``i``: how many have
+    happened at ``begin``.
     """
     while summed < i:
         spend(nodes, job, summed)
@@ -235,9 +238,10 @@ def runs_short(nodes, job, summed, i, begin, end):
 
 @jit
 def has_no_room(nodes, job, counted, i, begin, end, found):
-    """Return the like of units that the nodes have room for at each time; ``found``, in between.
+    """Return how many entries have happened, how many units fit then, and when too few fit first.
 
-    ``found`` units fit where ``counted`` entries of the plan have happened.
+    As :func:`runs_short`, but it looks at each node. ``found``: how many units of the job fit once
+    ``counted`` entries of the plan have happened.
     """
     room, units = nodes.ahead[AT_ONE_TIME], nodes.needs[job, 0]
     while counted < i:
