@@ -39,6 +39,8 @@ UNCORRECTED, TO_REQUESTED, INCREMENTAL, DOUBLING, AGAIN, KILL = range(6)
 # new one for the job sim.expiring, which has run as long as predicted; new ones for waiting jobs
 AN_ORDER, A_PREDICTION, A_CORRECTION, A_RENEWAL = range(1, 5)
 NEVER, AFTER_ENDS, EACH_TIME = range(3)  # renews
+# woken: at times of their own, that is a look, or a pass over all jobs
+AN_EVENT, A_LOOK, OVER_ALL = range(3)
 
 # A simulation has one record, called `sim`: its rules, and the scalars of its present state.
 RULES = (
@@ -118,7 +120,7 @@ _PRESENT = (
     "waited",  # 1 if looks go on though nothing happens; on pools, if jobs waited at the last
     # of looks on nodes, by what Slurm takes for changes
     "by_plan",  # 1 if the plan says whether looks go on
-    "woken",  # 1 if a pass has no other reason than a look
+    "woken",  # why there is a pass: AN_EVENT, or by the clock alone
     "idle_planned",  # nodes without a job that this plan reserves
     "had_planned",  # 1 if the last look left such
     "put_off",  # 1 if a job of this plan could have started before the time that it was tried from

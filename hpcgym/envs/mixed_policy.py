@@ -91,6 +91,9 @@ class MixedPolicy(SchedulingEnv):
     | `"hour"`, `"day"`, `"week"`, `"6h"` | stretches of this length, from the first submission on |
     | `"episode"` | the whole episode |
 
+    With `backfill="slurm"` an agent of `"pass"` is asked at each event at which jobs wait, also if
+    none of them fits. Its weights hold until the next event.
+
     If no job waits at the end of a stretch of time, the agent is not asked, and the weights hold
     for the next stretch too. So the times of decisions tell nothing of what comes. A decision by
     time is made at that time. A decision by submissions sees the state after the last event before

@@ -38,7 +38,8 @@ class QueueOrdering(SchedulingEnv):
     The agent decides in which order a scheduling pass serves the queue. Jobs start in this order
     while they fit. With `backfill="easy"` the first job that does not fit gets the reservation, and
     the others are back-filled around it in `backfill_order`. With `"depth:K"` the first K jobs that
-    do not fit get reservations. With `backfill="none"` all others wait behind the first.
+    do not fit get reservations; with `"slurm"`, those that Slurm would give them to. With
+    `backfill="none"` all others wait behind the first.
 
     {description}
 
@@ -48,6 +49,9 @@ class QueueOrdering(SchedulingEnv):
     once. The scores hold for this pass only, and so does the reservation. Consider an agent whose
     scores put the jobs into the order of a policy. If no more jobs wait than the window shows, it
     makes the same schedule as `hpcgym.simulate` with this policy and the same rules.
+
+    With `backfill="slurm"` each event asks at which jobs wait, also if none of them fits. The
+    scores hold until the next event, so for the backfill passes between, too.
 
     ### Quotas and windows
 

@@ -123,10 +123,11 @@ APART: dict[tuple[str, str], str] = {
             ("look-ahead", "look-ahead drains queues with backfill='easy' or 'none'"),
         )
     },
-    ("depth", "job selection"): "the agent names one job after the other, and that one alone has a"
-    " reservation",
-    ("slurm", "environments"): "not built yet: Slurm also looks at the queue where no job fits, and"
-    " then no agent is asked",
+    **{
+        (rule, "job selection"): "the agent names one job after the other, and that one alone has a"
+        " reservation"
+        for rule in ("depth", "slurm")
+    },
     ("per-event", "nodes"): "simulators with such passes know pools, and units of single cores",
     ("per-event", "whole nodes"): "simulators with such passes know pools",
     ("per-event", "shared nodes"): "simulators with such passes know pools",

@@ -187,11 +187,6 @@ def restricted_rows(
     """
     if not scheduler.plans:
         return None
-    if scheduler.slurm is not None and scheduler.slurm.bf_max_job_user > 0:
-        raise HpcgymError(
-            f"backfill={scheduler.backfill!r}: batches and environments do not know bf_max_job_user"
-            " yet; simulate() does"
-        )
     quotas = [make_quotas(one, scheduler.quotas) for one in slices]
     closed = [closings(one, scheduler, cluster) for one in slices]
     windows = [make_windows(some, on_nodes) for some in closed]
@@ -234,6 +229,7 @@ def restricted_rows(
         **links._asdict(),
         place_counts=np.concatenate([one.counts for one in places]),
         begin_places=begin_places,
+        user_before=_users_before(slices, scheduler),
         left=np.zeros((number, *begin_left.shape[1:]), np.int64),
         settled=np.zeros((number, 1), engine_quotas.SCALARS),
         over=np.zeros((number, 1), engine_windows.SCALARS),
@@ -243,6 +239,22 @@ def restricted_rows(
         stops=stops,
         **empty,
     )
+
+
+def _users_before(slices: Sequence[Workload], scheduler: Scheduler) -> NDArray[np.int64]:
+    """Return for each row the last before of the same slice and user, -1: none.
+
+    (n_rows,), or (0,) where Slurm's ``bf_max_job_user`` does not ask for it.
+    """
+    if scheduler.slurm is None or scheduler.slurm.bf_max_job_user == 0:
+        return np.zeros(0, np.int64)
+    slice_of = np.repeat(np.arange(len(slices)), [len(one) for one in slices])
+    user = np.concatenate([one.user_id for one in slices])
+    rows = np.lexsort((user, slice_of))  # stable: the rows of a user stay in order
+    same = (np.diff(slice_of[rows]) == 0) & (np.diff(user[rows]) == 0)
+    before = np.full(len(rows), -1, np.int64)
+    before[rows[1:][same]] = rows[:-1][same]
+    return before
 
 
 def _left_at_first(quotas: Sequence[Quotas]) -> NDArray[np.int64]:

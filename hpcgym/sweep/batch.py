@@ -84,7 +84,7 @@ class BatchSimulator:
     Raises
     ------
     HpcgymError : no slice, slices of different machines, or rules that the batch does not know:
-        conservative backfilling, Slurm's ``bf_max_job_user``, an order of nodes on a pool,
+        conservative backfilling, an order of nodes on a pool,
         processors that are switched off, or features that look at when jobs are submitted, or at
         usage, where the schedule says when they are.
     WorkloadError : a job that cannot be simulated.

@@ -10,33 +10,12 @@ from drawing import costly
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from node_strategies import node_cases, partitioned_cases
-from strategies import schedulers, workloads
+from strategies import SLURM, schedulers, workloads
 from test_against_oracle import assert_same
 from test_nodes_against_oracle import assert_same as assert_same_on_nodes
 
 from hpcgym.cluster import Cluster, NodeGroup
 from hpcgym.workload.model import Workload
-
-PLANS = st.builds(
-    "slurm:bf_interval={}+bf_resolution={}+bf_window_linear={}+{}{}".format,
-    st.sampled_from([1, 30, 77, 600]),
-    st.sampled_from([1, 7, 60, 300]),
-    st.sampled_from([0, 0, 1, 45]),
-    st.sampled_from(
-        ["bf_max_job_test=500", "bf_job_part_count_reserve=2", "bf_max_job_test=3+bf_window=1"]
-    ),
-    st.sampled_from(["", "", "+default_queue_depth=1", "+default_queue_depth=2+sched_interval=45"]),
-)
-
-OF_USERS = st.builds(
-    "slurm:bf_interval={}+bf_max_job_user={}+{}".format,
-    st.sampled_from([77, 600, 3000]),
-    st.sampled_from([1, 1, 2, 3]),
-    st.sampled_from(
-        ["bf_max_job_test=500", "bf_job_part_count_reserve=2", "bf_max_job_test=3", "bf_window=1"]
-    ),
-)
-SLURM = st.one_of(PLANS, PLANS, OF_USERS)
 
 
 @settings(max_examples=300)

@@ -137,7 +137,6 @@ BY_THE_TABLE = "do not go together"
 #: What is refused before the table is asked: an argument that there is not, or a value.
 OTHERWISE: dict[tuple[str, str], str] = {
     **{(place, "conservative"): "unknown backfill" for place in PLACES if "env" in place},
-    **{(place, "slurm"): "unknown backfill" for place in PLACES if "env" in place},
     **{
         (place, feature): "unexpected keyword argument"
         for place in PLACES
@@ -157,7 +156,6 @@ OTHERWISE |= {
 for feature, words in (
     ("changing levels", "unexpected keyword"),
     ("conservative", "unknown backfill"),
-    ("slurm", "unknown backfill"),
     ("dispatcher", "unexpected keyword"),
     ("dispatch time", "unexpected keyword"),
     ("function", "unexpected keyword"),

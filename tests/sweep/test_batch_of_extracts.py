@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from node_oracle import NoRoomError, node_jobs_of, simulate_nodes_slowly
 from node_strategies import machines, node_schedulers, workloads_for
 from oracle import jobs_of, simulate_slowly
-from strategies import NOT_IN_BATCHES, WEIGHTS, schedulers, workloads
+from strategies import WEIGHTS, schedulers, workloads
 from worth import worth
 
 import hpcgym
@@ -32,7 +32,7 @@ ENGINE = settings(deadline=None, suppress_health_check=list(HealthCheck))
 def rules_for(data: st.DataObject, workload: Workload, some: Any = schedulers) -> dict[str, Any]:
     """The rules of a scheduler that a batch simulates, for an extract."""
     rules = data.draw(some(workload))
-    if rules["backfill"] in NOT_IN_BATCHES:
+    if rules["backfill"] == "conservative":
         rules["backfill"] = "easy"
     if not isinstance(rules["estimate"], str):
         rules["estimate"] = "ave2"

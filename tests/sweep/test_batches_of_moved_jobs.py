@@ -15,7 +15,7 @@ from oracle import jobs_of, simulate_slowly
 from preemption_strategies import CLOSE, crowded, preemptions
 from quota_strategies import fitted, shared_quotas, with_queues
 from restrictions import DRAWN
-from strategies import NOT_IN_BATCHES, schedulers, workloads
+from strategies import schedulers, workloads
 from submission_strategies import chains
 from submission_strategies import fitted as fitted_to_chains
 from worth import worth
@@ -45,7 +45,7 @@ VECTORS = st.lists(
 def known(rules: dict[str, Any]) -> dict[str, Any]:
     """Return rules that go with batches."""
     changes = {}
-    if rules["backfill"] in NOT_IN_BATCHES:
+    if rules["backfill"] == "conservative":
         changes["backfill"] = "easy"
     if not isinstance(rules["estimate"], str):
         changes["estimate"] = "requested"

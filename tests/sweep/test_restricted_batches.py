@@ -14,7 +14,7 @@ from node_strategies import machines, node_schedulers, workloads_for
 from oracle import jobs_of, simulate_slowly
 from quota_strategies import fitted, shared_quotas, with_queues
 from restrictions import DRAWN
-from strategies import NOT_IN_BATCHES, WEIGHTS, schedulers, workloads
+from strategies import WEIGHTS, schedulers, workloads
 from worth import worth
 
 import hpcgym
@@ -44,7 +44,7 @@ NAMES = list(METRICS)
 def known(rules: dict[str, Any]) -> dict[str, Any]:
     """Return rules that go with batches and quotas."""
     rules = fitted(rules)
-    if rules["backfill"] in NOT_IN_BATCHES:
+    if rules["backfill"] == "conservative":
         rules["backfill"] = "easy"
     if not isinstance(rules["estimate"], str):
         rules["estimate"] = "ave2"

@@ -1,4 +1,4 @@
-"""When a pass asks an agent: as long as a queued job may start, as far as is known unplanned."""
+"""When a pass asks an agent: mostly as long as a queued job may start, as far as is known."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from hpcgym.compilation import jit, jit_part
 from hpcgym.engine.ordered import BLOCK, block_at
-from hpcgym.engine.state import QUEUE, RUNNING
+from hpcgym.engine.state import AN_EVENT, QUEUE, RUNNING
 
 
 def asking_of(barred: Any, has_room: Any, may_stop: Any) -> Any:
@@ -23,7 +23,13 @@ def asking_of(barred: Any, has_room: Any, may_stop: Any) -> Any:
 
     @jit
     def is_to_ask(sim, jobs, blocks, entries, machine):
-        """Return whether a queued job may start now: in free room, or in that of others."""
+        """Return whether a queued job may start now: in free room, or in that of others.
+
+        Where there are looks, an order holds from event to event, and each event asks at which jobs
+        wait: reservations are in that order, too, and on nodes they say when the next look comes.
+        """
+        if sim.every > 0:
+            return sim.woken == AN_EVENT and blocks[QUEUE].count > 0
         for k in range(blocks[QUEUE].in_use):
             block = block_at(blocks, QUEUE, k)
             for i in range(block * BLOCK, block * BLOCK + blocks[block].count):

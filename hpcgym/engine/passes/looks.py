@@ -15,10 +15,13 @@ import numpy as np
 from hpcgym.compilation import jit_part
 from hpcgym.engine.events import next_pass
 from hpcgym.engine.state import (
+    A_LOOK,
     A_RENEWAL,
+    AN_EVENT,
     EACH_TIME,
     FOREVER,
     NO_THRESHOLD,
+    OVER_ALL,
     QUEUE,
     SCORED,
     UNCORRECTED,
@@ -39,7 +42,7 @@ def next_planned_pass(
         return True
     if sim.asked != 0 or due > stop_time or due == FOREVER:
         return False
-    sim.woken = np.int64(due < sim.all_due)
+    sim.woken = np.int64(A_LOOK if due < sim.all_due else OVER_ALL)
     return go_to(sim, blocks, due)
 
 
@@ -75,7 +78,7 @@ def is_looked_at(sim, waits):
     if now:
         sim.look += sim.every
     else:
-        sim.woken = 0
+        sim.woken = AN_EVENT
     sim.due = sim.look if waits and not now else FOREVER
     sim.waited = np.int64(waits)
     return now
@@ -84,8 +87,8 @@ def is_looked_at(sim, waits):
 @jit_part
 def note_next_look(sim, queued, left):
     """After a look note the next; ``queued`` jobs waited before it, ``left`` do now."""
-    woken = sim.woken == 1
-    sim.woken = 0
+    woken = sim.woken == A_LOOK
+    sim.woken = AN_EVENT
     if left > 0:
         look_for_starts(sim, left < queued)
     sim.waited = np.int64(left > 0)

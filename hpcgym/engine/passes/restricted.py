@@ -24,7 +24,16 @@ from hpcgym.engine.passes.looks import go_to, next_planned_pass
 from hpcgym.engine.passes.planning import Parts, inside, planning_of
 from hpcgym.engine.passes.quotas import Quotas, exceeds, note, settle
 from hpcgym.engine.passes.windows import Windows, are_left, forget_over, next_over
-from hpcgym.engine.state import A_RENEWAL, AN_ORDER, EACH_JOB, FOREVER, NEVER, NOBODY, QUEUE
+from hpcgym.engine.state import (
+    A_RENEWAL,
+    AN_EVENT,
+    AN_ORDER,
+    EACH_JOB,
+    FOREVER,
+    NEVER,
+    NOBODY,
+    QUEUE,
+)
 
 
 class Restricted(NamedTuple):
@@ -85,7 +94,7 @@ def next_restricted_pass(
         return True
     if is_pass or sim.asked == A_RENEWAL:
         if sim.time == time:
-            sim.woken = 0
+            sim.woken = AN_EVENT
         return is_pass and not asks_for_coming(sim, machine.dependencies)
     if sim.asked != 0 or time > stop_time or time == FOREVER:
         return False
@@ -226,10 +235,12 @@ def loop_restricted(parts: Parts, restricting: Restricting) -> Any:
                 arrived, sim.arrived = sim.arrived, 0
                 for job in range(sim.next - arrived, sim.next):
                     enqueue(sim, jobs, progress, keys, scores, blocks, entries, narrow, job)
-                if is_to_ask(sim, jobs, blocks, entries, machine):
-                    sim.asked = AN_ORDER
+                asks = is_to_ask(sim, jobs, blocks, entries, machine)
                 sim.changed = 1  # nothing has been planned
-                return
+                if asks:
+                    sim.asked = AN_ORDER
+                if asks or sim.every == 0:
+                    return
         # jobs that start in order, and not by a plan, need one of the windows all the same
         if are_left(machine.windows) and (sim.every > 0 or sim.depth == 0):
             plan_all(sim, blocks, entries, profile, machine)

@@ -48,6 +48,9 @@ class RestrictedRows(NamedTuple):
     earliest: Shared  # (n_rows,) [s]
     place_counts: Shared  # (n_rows, K) of quotas of submitted jobs
     begin_places: Shared  # (n_slices, C, 2)
+    # (n_rows,) the last row before of the same user, -1: none; (0,) where passes look at any number
+    # of jobs of a user
+    user_before: Shared
     left: Rows  # (n, C, 2)
     settled: Rows  # (n, 1) SCALARS of quotas
     over: Rows  # (n, 1) SCALARS of windows
@@ -123,6 +126,9 @@ def begin_restricted(kept, e, s, table, sim, blocks, entries, line, start, n):
             note(quotas, entries[i].job, np.int64(-1))
     for job in range(n):
         line[job].reserved_at = line[job].reserved = 0
+    for job in range(min(n, len(kept.user_before))):  # a user is told by the first of the jobs
+        before = kept.user_before[start + job] - start
+        line[job].user = line[before].user if before >= 0 else job
     if has_own_jobs(kept):
         own_jobs(kept, e, table, start, n)
     if moves(kept):

@@ -103,8 +103,8 @@ def read_options(
         workload = load_workload(workload, processors=processors, cluster=cluster)
     workload = taken_over(workload)  # by the agent: no scheduler goes on with it
     cluster = machine_of(workload, cluster, processors)
-    if not str(backfill).startswith("depth:"):
-        check_choice("backfill", backfill, ("easy", "until-shadow", "depth:K", "none"))
+    if not str(backfill).startswith(("depth:", "slurm:")):
+        check_choice("backfill", backfill, ("easy", "until-shadow", "depth:K", "slurm", "none"))
     check_choice("observation", observation, ("dict", "flat"))
     visible, split = read_split_window(window)
     scheduler = Scheduler(

@@ -56,7 +56,8 @@ ARGUMENTS = {
     "as `warmup`; `None`: never",
     "sampler": 'how episodes are drawn: `"uniform"`, `"hard"` or `"filtered"`; see Starting State',
     "backfill": '`"easy"` (one reservation), `"none"`, and, but not under limits, '
-    '`"until-shadow"` and `"depth:K"` (K reservations; not in JobSelection)',
+    '`"until-shadow"`, and, but not in JobSelection, `"depth:K"` (K reservations) and `"slurm"`, '
+    "with settings as in docs/slurm.md",
     "backfill_order": 'order in which jobs are back-filled: `"fcfs"`, `"sjbf"` or any policy',
     "estimate": "run times that backfilling uses: a name of "
     '`hpcgym.scheduler.estimates.ESTIMATES` except `"data-driven"`, such as `"e-loss"`, which '

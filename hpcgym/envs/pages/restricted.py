@@ -10,8 +10,8 @@ long as some waiting job fits the free processors that no quota keeps back, and 
 end of a window. Only on nodes, where all jobs of an episode ask for single cores, may schedules
 differ from those of `hpcgym.simulate`: if other jobs of the workload do not, or if nodes have
 powers, reservations here are of nodes by name. The scheduler of `start` keeps the same rules.
-`backfill` must be `"easy"`, `"depth:K"` or `"none"`; `docs/combinations.md` says what else is
-refused. `mask` in JobSelection and the feature `within_quota` tell of quotas.
+`backfill` must be `"easy"`, `"depth:K"`, `"slurm"` or `"none"`; `docs/combinations.md` says what
+else is refused. `mask` in JobSelection and the feature `within_quota` tell of quotas.
 
 With `dependencies="after"` or `"closed-loop"`, and with quotas of submitted jobs, the schedule says
 when jobs are submitted. A job is in the queue, and in the window, from then on, and waits count
