@@ -280,8 +280,9 @@ def _facts(rows: Sequence[Row]) -> dict[str, Any]:
 
 def _print_table(rows: Sequence[Row]) -> None:
     """Print a comparison for people."""
-    from hpcgym.report.labels import limits_in_words, subtitle
+    from hpcgym.report.labels import subtitle
     from hpcgym.report.tables import rich_comparison
+    from hpcgym.report.words import limits_in_words
 
     results = {row.label: row.result for row in rows}
     out = output.console()

@@ -105,6 +105,7 @@ def lineup(
     """Return the schedulers of a comparison by the names of their rows.
 
     A row is called by its scheduler and by those rules that vary, as in ``saf, threshold=18000``.
+    A single value in place of one that the name tells is behind it, as "saf:hold=0.1 (no hold)".
     Rules that mean nothing to a scheduler leave it as it is, in one row: ``dispatch_time`` is for
     dispatchers, ``fair_share`` for who looks at usage, and rules of pairs, with ``sharing`` the
     allocation too, for who shares nodes.
@@ -133,7 +134,8 @@ def lineup(
                 scheduler, idle = _under(begin, rules, sharing)
             except HpcgymError as error:
                 raise HpcgymError(f"{_row(name, told)}: {error}") from None
-            found[_row(name, told, idle)] = scheduler
+            row = _row(name, told, idle)
+            found[_but_given(row, name, begin, scheduler, rules.keys() - told)] = scheduler
             heeded |= rules.keys() - idle
     _check_heeded(choices[0].rules, heeded)
     _check_differ(found)
@@ -143,6 +145,21 @@ def lineup(
 def _row(name: str, told: Mapping[str, str], idle: Iterable[str] = ()) -> str:
     """Return what a row is called, without rules that are idle in it."""
     return ", ".join([name, *(f"{rule}={told[rule]}" for rule in told if rule not in idle)])
+
+
+def _but_given(
+    row: str, name: str, begin: Scheduler, scheduler: Scheduler, given: Iterable[str]
+) -> str:
+    """Return a row with rules behind it that options gave, where its scheduler has others itself.
+
+    Such as "saf:quota=user:jobs=2 (no quota)". Those are told that a variant names, or of a site.
+    """
+    from hpcgym.baselines.schedulers import is_variant, read_variant
+    from hpcgym.report.labels import labelled
+    from hpcgym.scheduler.site_rules import own_site_rules
+
+    named = read_variant(name)[1] if is_variant(name) else ()
+    return labelled(row, begin, scheduler, {*own_site_rules(begin), *named} & {*given})
 
 
 def _but_policy(rules: Mapping[str, Any]) -> dict[str, Any]:

@@ -162,8 +162,9 @@ def simulated(
 
 def _print_table(name: str, result: Result) -> None:
     """Print a result for people."""
-    from hpcgym.report.labels import describe, limits_in_words, subtitle
+    from hpcgym.report.labels import describe, subtitle
     from hpcgym.report.tables import rich_metrics
+    from hpcgym.report.words import limits_in_words
 
     out = output.console()
     out.print(subtitle({name: result}), style="bold", markup=False)

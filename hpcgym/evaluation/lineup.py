@@ -31,7 +31,7 @@ from hpcgym.evaluation.brought import (
     own_name,
 )
 from hpcgym.evaluation.seeds import Groups, Seeds, read_seeds, seeds_of
-from hpcgym.report.labels import labelled, scheduler_name
+from hpcgym.report.labels import labelled, scheduler_names
 from hpcgym.scheduler.own_code import names_code
 from hpcgym.scheduler.policies import POLICIES
 from hpcgym.scheduler.policies.expressions import is_expression
@@ -120,6 +120,8 @@ def by_name(policies: Any, find: Find, other: Other) -> dict[str, Any]:
     check_each_once("policies", [text for text in texts if text is not None])
     check_each_once("policies", [one.name for one in policies if isinstance(one, Seeds)])
     meant = [_found(policy, find) for policy in policies]
+    named = [one for one in meant if isinstance(one, Scheduler)]
+    names = dict(zip(map(id, named), scheduler_names(named), strict=True))
     of_texts = {text: one for text, one in zip(texts, meant, strict=True) if text is not None}
     chosen = {}
     for text, one in zip(texts, meant, strict=True):
@@ -127,7 +129,9 @@ def by_name(policies: Any, find: Find, other: Other) -> dict[str, Any]:
             _check_free(one.name, one, other)
             name = one.name
         elif text is None:
-            name = _free_name(name_of(one), one, {**of_texts, **chosen}, other)
+            name = _free_name(
+                names.get(id(one)) or own_name(one), one, {**of_texts, **chosen}, other
+            )
         else:
             name = _free_name(text, one, chosen, other)
         chosen[name] = one
@@ -230,13 +234,6 @@ def _is_simulated(name: str) -> bool:
     """Tell whether a name is that of a scheduler, a dispatcher or a rule for limits."""
     variant = is_variant(name) and name.partition(":")[0].strip() in SCHEDULERS
     return name in _SIMULATED or variant or is_file(name) or limited.ruled(name) is not None
-
-
-def name_of(policy: Any) -> str:
-    """Return what an object or a function is called."""
-    if isinstance(policy, Scheduler):
-        return scheduler_name(policy)
-    return own_name(policy)
 
 
 def with_references(

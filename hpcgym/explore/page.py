@@ -15,7 +15,8 @@ from hpcgym.explore.document import document, origin_section, source
 from hpcgym.explore.packing import as_text, pack
 from hpcgym.explore.sections import report_of
 from hpcgym.files.writing import whole_text
-from hpcgym.report.labels import Results, drawable, limits_of
+from hpcgym.report.labels import Results, drawable
+from hpcgym.report.words import limits_of
 from hpcgym.schedule.provenance import provenance_of
 from hpcgym.schedule.result import Result
 

@@ -15,7 +15,7 @@ from hpcgym.report.dispatches import dispatches, in_words
 from hpcgym.report.distribution import draw_bsld
 from hpcgym.report.gantt import draw_gantt
 from hpcgym.report.job_speedups import draw_job_speedups, draw_slowed, has_speedups
-from hpcgym.report.labels import by_machine, describe, limits_of, subtitle
+from hpcgym.report.labels import by_machine, describe, subtitle
 from hpcgym.report.numbers import shown
 from hpcgym.report.overview import panels, why_no_gantts
 from hpcgym.report.placement import has_nodes
@@ -28,6 +28,7 @@ from hpcgym.report.timeline import (
     draw_throughput,
     draw_utilization,
 )
+from hpcgym.report.words import limits_of
 from hpcgym.version import __version__
 
 if TYPE_CHECKING:

@@ -2,24 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from hpcgym.errors import HpcgymError
+from hpcgym.report.words import each, machine_in_words
 from hpcgym.scheduler.policies.expressions import is_expression
 
 if TYPE_CHECKING:
-    from hpcgym.cluster.pool import Cluster
     from hpcgym.schedule.result import Result
     from hpcgym.scheduler.rules import Scheduler
 
 #: One result, several, or several with names of one's own.
 Results: TypeAlias = "Result | Sequence[Result] | Mapping[str, Result]"
 
-_LIMITS_SHOWN = 3
 _OF_SHARED_NODES = ("partners", "pairs_above", "pair_estimate")
+
+#: What is said of a rule.
+_WORDS = {
+    "backfill": "{} backfilling",
+    "backfill_order": "backfill {}",
+    "estimate": "estimate {}",
+    "correction": "{} correction",
+    "policy_estimate": "policies by {}",
+    "threshold": "threshold {} s",
+    "hold": "hold {}",
+    "quota": "quota {}",
+    "maintenance": "maintenance {}",
+    "preemption": "preemption {}",
+    "dependencies": "dependencies {}",
+    "fair_share": "fair share {}",
+}
+#: And of those that are usually the setting of all schedulers of a table, and told above it.
+_OF_SETTING = {
+    "policy": "queue by {}",
+    "passes": "{} passes",
+    "allocation": "{} allocation",
+    "power": "{} power",
+    "dvfs_when": "frequencies chosen: {}",
+    "partners": "partners {}",
+    "pairs_above": "pairs above {}",
+    "pair_estimate": "pair speedups {}",
+}
 
 
 def named(results: Results) -> dict[str, Result]:
@@ -36,11 +63,10 @@ def named(results: Results) -> dict[str, Result]:
         listed = results if isinstance(results, Sequence) else [results]
         for result in listed:
             _check_result(result)
-        names = [scheduler_name(result.scheduler) for result in listed]
-        passes = {(name, one.scheduler.passes) for name, one in zip(names, listed, strict=True)}
+        names = scheduler_names([result.scheduler for result in listed])
+        names = _apart(names, [machine_in_words(result.cluster) for result in listed])
+        names = _apart(names, [result.workload.name for result in listed])
         for name, result in zip(names, listed, strict=True):
-            if len({rule for known, rule in passes if known == name}) > 1:
-                name = f"{name}, {result.scheduler.passes} passes"
             same = sum(known == name or known.startswith(f"{name} (") for known in parts)
             parts[f"{name} ({same + 1})" if same else name] = result
     if not parts:
@@ -85,6 +111,22 @@ def by_machine(parts: Mapping[str, Result]) -> list[dict[str, Result]]:
     return found
 
 
+def scheduler_names(schedulers: Sequence[Scheduler]) -> list[str]:
+    """Return what schedulers are called, with passes and shares if these alone tell them apart."""
+    names = _apart(
+        [scheduler_name(one) for one in schedulers], [f"{one.passes} passes" for one in schedulers]
+    )
+    shares = (one.describe()["fair_share"] for one in schedulers)
+    return _apart(names, [f"fair share {one}" if one else "equal shares" for one in shares])
+
+
+def _apart(names: Sequence[str], texts: Sequence[str]) -> list[str]:
+    """Return names; those that are there with several texts have their texts behind them."""
+    both = list(zip(names, texts, strict=True))
+    of_name = Counter(name for name, _ in set(both))
+    return [f"{name}, {text}" if of_name[name] > 1 else name for name, text in both]
+
+
 def scheduler_name(scheduler: Scheduler) -> str:
     """Return the name of the bundle or dispatcher that a scheduler is, else its rules.
 
@@ -122,32 +164,29 @@ def scheduler_name(scheduler: Scheduler) -> str:
     return describe(scheduler)
 
 
-def labelled(name: str, usual: Scheduler, scheduler: Scheduler) -> str:
+def labelled(
+    name: str, usual: Scheduler, scheduler: Scheduler, told: Collection[str] | None = None
+) -> str:
     """Return a name with those rules behind it that are not the ones it stands for.
 
-    Such as "saf (backfill fcfs)". Passes, allocation and limits are the setting of all schedulers
-    of a table, and told above it.
+    Such as "saf (backfill fcfs)".
+
+    Parameters
+    ----------
+    told : the rules that are told if they differ. By default all but passes, allocation and limits:
+        they are the setting of all schedulers of a table, and told above it.
     """
-    told = _differences(usual.describe(), scheduler.describe())
-    return f"{name} ({', '.join(told)})" if told else name
+    words = dict(_WORDS)
+    if told is not None:
+        words = {rule: text for rule, text in {**_OF_SETTING, **_WORDS}.items() if rule in told}
+    differences = _differences(usual.describe(), scheduler.describe(), words)
+    return f"{name} ({', '.join(differences)})" if differences else name
 
 
-def _differences(usual: Mapping[str, Any], rules: Mapping[str, Any]) -> list[str]:
-    """Return the rules that differ and matter, in a few words each."""
-    words = {
-        "backfill": "{} backfilling",
-        "backfill_order": "backfill {}",
-        "estimate": "estimate {}",
-        "correction": "{} correction",
-        "policy_estimate": "policies by {}",
-        "threshold": "threshold {} s",
-        "hold": "hold {}",
-        "quota": "quota {}",
-        "maintenance": "maintenance {}",
-        "preemption": "preemption {}",
-        "dependencies": "dependencies {}",
-        "fair_share": "fair share {}",
-    }
+def _differences(
+    usual: Mapping[str, Any], rules: Mapping[str, Any], words: Mapping[str, str]
+) -> list[str]:
+    """Return the rules that differ and matter, in a few words each; no value is "no"."""
     unused = {"estimate", "correction", "backfill_order"} if rules["backfill"] == "none" else set()
     if _never_too_short(rules["estimate"]):
         unused |= {"correction"}
@@ -156,7 +195,9 @@ def _differences(usual: Mapping[str, Any], rules: Mapping[str, Any]) -> list[str
     if {rules["policy"], rules["backfill_order"]} <= {"fcfs", "sjbf"}:
         unused |= {"policy_estimate"}
     return [
-        text.format("no" if rules[rule] == "none" else rules[rule])
+        text.format(rules[rule])
+        if rules[rule] not in (None, "none")
+        else f"no {text.format('').removesuffix(' s').strip()}"
         for rule, text in words.items()
         if rule not in unused and rules[rule] != usual[rule]
     ]
@@ -278,23 +319,23 @@ def subtitle(parts: Mapping[str, Result]) -> str:
     speedups come from.
     """
     results = list(parts.values())
-    jobs = _each(_jobs(part) for part in results)
-    machines = _each(machine_in_words(part.cluster) for part in results)
+    jobs = each(_jobs(part) for part in results)
+    machines = each(machine_in_words(part.cluster) for part in results)
     words = [
-        _each(part.workload.name for part in results),
+        each(part.workload.name for part in results),
         jobs,
         machines,
-        _each(f"{part.scheduler.passes} passes" for part in results),
+        each(f"{part.scheduler.passes} passes" for part in results),
     ]
     shared = [part.coschedule for part in results if part.coschedule is not None]
     if len(results) == 1:
         words.insert(3, next(iter(parts)))
     if shared:
-        words.append(_each(f"speedups {Path(one.speedups.source).name}" for one in shared))
+        words.append(each(f"speedups {Path(one.speedups.source).name}" for one in shared))
     elif len(results) > 1:
         of_lists = [one.scheduler for one in results if not _chooses_nodes(one.scheduler)]
         told = {one.allocation: f"{one.allocation} allocation" for one in of_lists}
-        words += [_each(told.values())] if told.keys() - {"first-fit"} else []
+        words += [each(told.values())] if told.keys() - {"first-fit"} else []
     if len(results) > 1:
         words += _rules_of_all([part.scheduler for part in results])
     return " · ".join(words)
@@ -311,7 +352,7 @@ def _rules_of_all(schedulers: Sequence[Scheduler]) -> list[str]:
     rules = usual | {name: first[name] for name in same}
     power = [] if rules["power"] == "none" else [f"{rules['power']} power"]
     order = [] if rules["policy"] == "fcfs" else _order(of_queues[0])[:1]
-    return order + _differences(usual, rules) + power
+    return order + _differences(usual, rules, _WORDS) + power
 
 
 def _jobs(result: Result) -> str:
@@ -320,50 +361,6 @@ def _jobs(result: Result) -> str:
     ran = number - int(result.decided.sum())
     words = "1 job" if number == 1 else f"{number:,} jobs"
     return f"{words}, of which {ran:,} run at the beginning" if ran else words
-
-
-def limits_in_words(result: Result) -> str:
-    """Return the first limits that a schedule kept, and how many more; nothing if there are none.
-
-    Percents are of all nodes busy.
-    """
-    from hpcgym.cluster.power_plans import greatest_w
-    from hpcgym.scheduler.limits import PowerCap
-
-    texts = []
-    for limit in (result.limits or ())[:_LIMITS_SHOWN]:
-        most = greatest_w(result.cluster)
-        if isinstance(limit, PowerCap):
-            amount, text = limit.watts, f"cap {{}}({limit.watts:,.0f} W)"
-        else:
-            most *= limit.end - limit.start
-            amount, text = limit.joules, f"budget {{}}({limit.joules / 3.6e6:,.4g} kWh)"
-        text = text.format(f"{100 * amount / most:.4g} % " if most > 0 else "")
-        text += f" from {limit.start:,} s" + ("" if limit.end is None else f" to {limit.end:,} s")
-        texts.append(text + (", with shutdown" if getattr(limit, "shutdown", False) else ""))
-    more = len(result.limits or ()) - len(texts)
-    return "; ".join(texts) + (f"; and {more:,} more" if more else "")
-
-
-def limits_of(parts: Mapping[str, Result]) -> str:
-    """Return the limits that schedules kept, of each machine, in a line; nothing without any."""
-    kept = [limits_in_words(part) for part in parts.values() if part.limits]
-    return f"limits: {_each(kept)}" if kept else ""
-
-
-def machine_in_words(cluster: Cluster) -> str:
-    """Return how large a machine is, in a few words."""
-    size = cluster.processors
-    if not cluster.groups:
-        return "1 processor" if size == 1 else f"{size:,} processors"
-    nodes = "1 node" if cluster.nodes == 1 else f"{cluster.nodes:,} nodes"
-    return f"{cluster.name}{': ' if cluster.name else ''}{nodes} with {size:,} cores"
-
-
-def _each(texts: Iterable[str]) -> str:
-    """Return different texts one after the other, each once."""
-    *most, last = dict.fromkeys(texts)
-    return f"{', '.join(most)} and {last}" if most else last
 
 
 def _policy(policy: Any) -> str:

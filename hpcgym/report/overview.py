@@ -28,18 +28,11 @@ from hpcgym.report.job_speedups import (
     draw_slowed,
     has_speedups,
 )
-from hpcgym.report.labels import (
-    Results,
-    by_machine,
-    describe,
-    drawable,
-    limits_of,
-    machine_in_words,
-    subtitle,
-)
+from hpcgym.report.labels import Results, by_machine, describe, drawable, subtitle
 from hpcgym.report.placement import has_nodes
 from hpcgym.report.tables import comparison, described, text_of
 from hpcgym.report.timeline import nodes_on, queue_length_on, throughput_on, utilization_on
+from hpcgym.report.words import limits_of, machine_in_words
 from hpcgym.schedule.provenance import provenance_of
 
 if TYPE_CHECKING:

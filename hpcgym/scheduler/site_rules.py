@@ -41,6 +41,11 @@ def lifted_by(rules: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(rule for rule in SITE_RULES if rule in rules and rules[rule] is None)
 
 
+def own_site_rules(scheduler: Scheduler) -> tuple[str, ...]:
+    """Return the rules of a site that a scheduler has itself."""
+    return tuple(rule for rule, usual in _USUAL.items() if getattr(scheduler, rule) != usual)
+
+
 def settled(
     names: Collection[str], given: Mapping[str, Any], brought: Iterable[Mapping[str, Any]]
 ) -> dict[str, Any]:
@@ -74,9 +79,6 @@ def under_site_rules(
     ------
     HpcgymError : a scheduler that goes with none of the rules.
     """
-    given = {
-        rule: rules[rule]
-        for rule, usual in _USUAL.items()
-        if rule in rules and getattr(scheduler, rule) == usual
-    }
+    own = own_site_rules(scheduler)
+    given = {rule: rules[rule] for rule in SITE_RULES if rule in rules and rule not in own}
     return scheduler.but(**{**given, **{rule: _USUAL[rule] for rule in lifted}})

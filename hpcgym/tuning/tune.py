@@ -211,21 +211,20 @@ def _check_space(plan: Plan, speedups: Heatmap | None) -> None:
 
 def _named(plan: Plan, against: Sequence[str | Scheduler]) -> dict[str, Scheduler]:
     """Return whom the tuned scheduler is compared with, by name."""
+    from hpcgym.report.labels import scheduler_names
+
     found = {name: scheduler_of(name, {}) for name in plan.space.references}
-    for one in against:
-        rules = scheduler_of(one, {})
-        found[one if isinstance(one, str) else _free_name(rules, found)] = rules
+    rules = [scheduler_of(one, {}) for one in against]
+    for one, name, scheduler in zip(against, scheduler_names(rules), rules, strict=True):
+        found[one if isinstance(one, str) else _free_name(name, found)] = scheduler
     if TUNED in found:
         raise HpcgymError(f"against: {TUNED!r} is what the tuned scheduler is called")
     return found
 
 
-def _free_name(rules: Scheduler, taken: Mapping[str, Any]) -> str:
-    """Return a name for rules that have none."""
-    from hpcgym.report.labels import scheduler_name
-
-    name, number = scheduler_name(rules), 2
-    free = name
+def _free_name(name: str, taken: Mapping[str, Any]) -> str:
+    """Return a name that nothing else has."""
+    free, number = name, 2
     while free in taken:
         free, number = f"{name} ({number})", number + 1
     return free

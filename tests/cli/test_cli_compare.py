@@ -374,3 +374,18 @@ def test_none_beside_a_rule_of_a_site(option: str, value: str) -> None:
             failed = run(*command, f"--{option}", joined)
             assert failed.exit_code == 1
             assert f"{option} {joined!r}: none stands alone" in failed.stderr
+
+
+def test_a_row_says_which_of_its_own_rules_it_has_lost() -> None:
+    own = "saf:quota=user:jobs=1,threshold=600"
+    found = results(JOBS, "--scheduler", f"{own},saf", "--quota", "none")
+    assert list(found) == [f"{own} (no quota)", "saf"]
+    assert list(results(JOBS, "--scheduler", own, "--threshold", "900")) == [
+        f"{own} (threshold 900 s)"
+    ]
+    passes = "saf:passes=per-event"
+    assert list(results(JOBS, "--scheduler", passes, "--passes", "per-timestamp")) == [
+        f"{passes} (per-timestamp passes)"
+    ]
+    both = results(JOBS, "--scheduler", own, "--quota", "none,user:jobs=2")
+    assert list(both) == [f"{own}, quota=none", f"{own}, quota=user:jobs=2"]

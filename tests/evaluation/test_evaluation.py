@@ -15,7 +15,7 @@ from hpcgym.cli import options
 from hpcgym.envs.core.episodes import Episodes
 from hpcgym.errors import HpcgymError
 from hpcgym.evaluation import evaluate
-from hpcgym.scheduler.rules import Scheduler
+from hpcgym.scheduler.rules import PASSES, Scheduler
 from hpcgym.simulation.run import learn_before, simulate
 from hpcgym.workload import load_workload
 
@@ -116,6 +116,9 @@ def test_schedulers_without_a_name_are_called_by_their_rules() -> None:
     rows = [rules, f"{rules}, threshold 60 s", f"{rules} (2)", "saf (2)"]
     assert list(board.by_slice.columns)[:4] == rows
     assert board.by_slice["saf"].equals(board.by_slice["saf (2)"])
+    passes = [Scheduler(policy="saf", passes=each) for each in PASSES]
+    named = evaluate(passes, TRACE, jobs=100, n=2, budget=0)
+    assert list(named.by_slice.columns)[:2] == [f"{rules}, {each} passes" for each in PASSES]
 
 
 #: Settings of an evaluation in which names may not stand for what they are in ``compare``.

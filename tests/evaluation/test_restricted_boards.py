@@ -58,11 +58,9 @@ def test_given_schedulers_are_simulated_under_them(tmp_path: Path) -> None:
     same(rows["own"], policies["own"], {}, TRACE)
     rows = evaluate(policies, TRACE, jobs=60, n=4, budget=0, quota=None).by_slice
     same(rows["object"], "saf", {}, TRACE)
-    (name,) = [row for row in rows if row.startswith("own")]
-    assert (rows[name] == rows["object"]).all()
+    assert (rows["own (no quota)"] == rows["object"]).all()
     rows = evaluate([f"saf:quota={own}"], TRACE, jobs=60, n=4, budget=0, quota=None).by_slice
-    (name,) = [row for row in rows if row.startswith("saf:")]
-    same(rows[name], "saf", {}, TRACE)
+    same(rows[f"saf:quota={own} (no quota)"], "saf", {}, TRACE)
 
 
 @pytest.mark.parametrize("env", ["JobSelection-v0", "QueueOrdering-v0"])

@@ -6,7 +6,15 @@ import pytest
 
 from hpcgym.baselines import SCHEDULERS
 from hpcgym.errors import HpcgymError
-from hpcgym.report.labels import describe, drawable, labelled, named, scheduler_name, subtitle
+from hpcgym.report.labels import (
+    describe,
+    drawable,
+    labelled,
+    named,
+    scheduler_name,
+    scheduler_names,
+    subtitle,
+)
 from hpcgym.scheduler.estimates import ESTIMATES
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.run import simulate
@@ -79,8 +87,12 @@ def test_a_result_without_jobs_has_metrics_and_no_picture(schedule):
 
 
 def test_results_of_one_scheduler_get_different_names(schedule):
-    first, second = schedule(), schedule("lublin:jobs=50")
-    assert list(named([first, second, first])) == ["easy", "easy (2)", "easy (3)"]
+    first, second = schedule(), schedule("lublin:jobs=50,processors=64,seed=7")
+    jobs = [one.workload.name for one in (first, second)]
+    rows = [f"easy, {jobs[0]}", f"easy, {jobs[1]}", f"easy, {jobs[0]} (2)"]
+    assert list(named([first, second, first])) == rows
+    small = schedule("lublin:jobs=50,processors=32")
+    assert list(named([second, small])) == ["easy, 64 processors", "easy, 32 processors"]
     assert list(named(first)) == ["easy"]
     assert named({"mine": first}) == {"mine": first}
 
@@ -91,6 +103,15 @@ def test_names_tell_passes_where_only_these_differ(schedule):
     saf = schedule(scheduler="saf")
     rows = ["easy, per-timestamp passes", "easy, per-event passes", "saf"]
     assert list(named([first, other, saf])) == rows
+
+
+def test_names_tell_shares_where_only_these_differ():
+    fair = SCHEDULERS["fairshare"]
+    half_lives = [fair.but(fair_share={"half_life_s": 86_400 * days}) for days in (2, 3)]
+    shares = [f"fair share {one.describe()['fair_share']}" for one in half_lives]
+    rows = ["fairshare, equal shares", *(f"fairshare, {one}" for one in shares)]
+    assert scheduler_names([fair, *half_lives]) == rows
+    assert scheduler_names([half_lives[0], SCHEDULERS["easy"]]) == ["fairshare", "easy"]
 
 
 def test_a_name_has_the_rules_behind_it_that_are_not_its_own():
@@ -108,6 +129,11 @@ def test_a_name_has_the_rules_behind_it_that_are_not_its_own():
     }
     for row, scheduler in told.items():
         assert labelled("saf", saf, scheduler) == row
+    assert labelled("saf", saf, saf.but(quota="user:jobs=1"), ["hold"]) == "saf"
+    other = saf.but(passes="per-event", allocation="best-fit", threshold=60)
+    row = "saf (per-event passes, best-fit allocation)"
+    assert labelled("saf", saf, other, ["passes", "allocation"]) == row
+    assert labelled("saf", saf.but(quota="user:jobs=1"), saf) == "saf (no quota)"
     easy = SCHEDULERS["easy"]
     assert labelled("easy", easy, easy.but(policy_estimate="user-ratio")) == "easy"
     assert labelled("easy", easy, easy.but(estimate="ave2")) == "easy (estimate ave2)"
