@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,16 @@ RANDOM = "random"
 KINDS = ("selection", "ordering", "weights")
 
 
-def random_order(scheduler: Scheduler, jobs: int, seed: int) -> Scheduler:
+class RandomOrder(Scheduler):
+    """A scheduler whose queue is in a random order, made by :func:`random_order`."""
+
+    def in_words(self) -> dict[str, str | float | None]:
+        """Return the rules as plain words, without the numbers that make the order."""
+        by_chance = {"policy": RANDOM, "backfill_order": RANDOM, "policy_estimate": None}
+        return {**self.describe(), **by_chance}
+
+
+def random_order(scheduler: Scheduler, jobs: int, seed: int) -> RandomOrder:
     """Return a scheduler whose queue is in a random order, and otherwise as it is.
 
     Each job draws a number when it is submitted, and the least is first, as long as it waits: a job
@@ -37,7 +46,10 @@ def random_order(scheduler: Scheduler, jobs: int, seed: int) -> Scheduler:
     numbers = np.random.default_rng(seed).permutation(jobs) + 1
     hold = Hold.parse(scheduler.hold)
     hold = None if hold is None else replace(hold, by="requested")
-    return scheduler.but(policy="spf", backfill_order="spf", policy_estimate=numbers, hold=hold)
+    order = {"policy": "spf", "backfill_order": "spf", "policy_estimate": numbers, "hold": hold}
+    return RandomOrder(
+        **{one.name: getattr(scheduler, one.name) for one in fields(scheduler)} | order
+    )
 
 
 class RandomActions:

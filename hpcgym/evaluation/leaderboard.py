@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.baselines.chance import RANDOM
+from hpcgym.baselines.chance import RandomOrder
 from hpcgym.baselines.schedulers import described
 from hpcgym.errors import HpcgymError, unknown
 from hpcgym.evaluation.intervals import (
@@ -269,11 +269,11 @@ class Leaderboard:
     @property
     def _rules(self) -> dict[str, dict[str, str | float | None]]:
         """The rules of rows that were simulated; a random order is called so."""
-        found = {name: described(one) for name, one in self.schedulers.items() if one is not None}
-        if RANDOM in found:
-            by_chance = {"policy": RANDOM, "backfill_order": RANDOM, "policy_estimate": None}
-            found[RANDOM] |= by_chance
-        return found
+        known = {name: one for name, one in self.schedulers.items() if one is not None}
+        return {
+            name: one.in_words() if isinstance(one, RandomOrder) else described(one)
+            for name, one in known.items()
+        }
 
     def facts(self) -> dict[str, Any]:
         """Return everything as plain dictionaries, for JSON."""

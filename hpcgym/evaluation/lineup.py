@@ -389,5 +389,5 @@ def references_of(
     if not any(isinstance(one, str) and one in CP_DISPATCHERS for one in dispatchers.values()):
         return ()
     names = _references(rules)
-    references = {*(row_of[name] for name in names), STATIC}
+    references = {row_of[name] for name in (*names, STATIC)}
     return tuple(row for row, one in dispatchers.items() if one is not None or row in references)

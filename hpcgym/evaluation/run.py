@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from hpcgym.baselines.chance import RANDOM, RandomActions, random_order
+from hpcgym.baselines.chance import RANDOM
 from hpcgym.cluster import Cluster
 from hpcgym.envs import VERSIONS
 from hpcgym.envs.core.cutting import Episode
@@ -17,6 +17,7 @@ from hpcgym.envs.core.episodes import Episodes
 from hpcgym.envs.core.surroundings import counted
 from hpcgym.errors import HpcgymError, check_choice, check_whole, unknown
 from hpcgym.evaluation import limited, shared
+from hpcgym.evaluation.always import by_chance, check_static, static_row
 from hpcgym.evaluation.brought import acts
 from hpcgym.evaluation.grouping import Grouping, check_grouping
 from hpcgym.evaluation.leaderboard import Leaderboard
@@ -42,7 +43,6 @@ from hpcgym.evaluation.static_weights import best_static
 from hpcgym.schedule.metrics import ranking_metrics
 from hpcgym.schedule.result import Result
 from hpcgym.schedule.within import metrics_within, result_within
-from hpcgym.scheduler.capabilities import check_scheduler
 from hpcgym.scheduler.estimates.learning import Learned
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.scheduler.usage import check_fair_share, counts_usage, without_idle_shares
@@ -263,7 +263,7 @@ def _on_stage(
     training: list[Workload] = []
     if budget > 0:
         training = _training(Episodes(whole, part.kind, part.jobs, "train", part.train_share), seed)
-        _check_static(stage.rules)
+        check_static(stage.rules)
     slices = [part.workload_of(episode) for episode in chosen]
     always = limited.references(limits, slices)
     lineup, row_of = with_references(policies, stage.rules, limits, always, stage.lifted)
@@ -275,8 +275,10 @@ def _on_stage(
     warn_of_schedulers(whole, known)
     warn_of_unused(slices, known, machine)
     limited.check_rows(lineup, limits, slices)
-    lineup |= _by_chance(stage, len(part.workload), seed)
-    rows = [*lineup, *([STATIC] if training else [])]
+    chance, found = by_chance(stage, len(part.workload), seed)
+    lineup[chance], static = found, static_row(stage.rules)
+    row_of |= {RANDOM: chance, STATIC: static}
+    rows = [*lineup, *([static] if training else [])]
     asked = () if reference is None else (reference_row(reference, rows, row_of, groups),)
     metrics = (metric, *METRICS, *(limited.ENERGIES if limits is not None else ()))
     total = budget + (len(lineup) + (budget > 0)) * len(chosen)
@@ -292,7 +294,7 @@ def _on_stage(
             weights = best_static(
                 training, stage.features, plain, budget, seed, step, machine, limits
             )
-            lineup[STATIC] = plain.but(policy=weights)
+            lineup[static] = plain.but(policy=weights)
         for name, policy in lineup.items():
             play = _player(name, policy, whole, part, chosen, stage, step, grouping)
             values[name] = measured_on(chosen, name, policy, metrics, play, failures)
@@ -314,23 +316,6 @@ def _on_stage(
         around=part.around,
         groups=None if grouping is None else grouping.table(whole.name, failed, groups),
     )
-
-
-def _by_chance(stage: Stage, jobs: int, seed: int) -> dict[str, Any]:
-    """Return the row of chance, for so many jobs."""
-    acting = f"{RANDOM} (acting)"
-    if stage.add_random(acting):
-        return {acting: RandomActions(seed)}
-    scheduler = under_limits(scheduler_of("spf", stage.rules), stage.limits)
-    return {RANDOM: random_order(without_idle_shares(scheduler), jobs, seed)}
-
-
-def _check_static(rules: Mapping[str, Any]) -> None:
-    """Raise an HpcgymError for rules that static weights cannot be chosen under."""
-    try:
-        check_scheduler(Scheduler().but(**rules), "environments")
-    except HpcgymError as error:
-        raise HpcgymError(f"{error}; budget=0 (--budget 0) leaves best-static out") from None
 
 
 def _training(part: Episodes, seed: int) -> list[Workload]:

@@ -27,6 +27,8 @@ def test_a_random_order_keeps_the_other_rules() -> None:
     assert (found.policy, found.backfill_order, found.threshold) == ("spf", "spf", 60)
     assert (found.estimate, found.hold) == ("ave2", given.hold)
     assert sorted(found.policy_estimate) == list(range(1, 41))
+    words = {"policy": "random", "backfill_order": "random", "policy_estimate": None}
+    assert found.in_words() == {**given.describe(), **words}
     held = random_order(given.but(hold="share=0.1,by=both"), 40, 3)
     assert held.hold == given.hold  # its numbers are no run times
     same, other = (random_order(given, 40, seed).policy_estimate for seed in (3, 4))

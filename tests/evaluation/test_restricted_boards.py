@@ -41,6 +41,7 @@ def test_schedulers_are_simulated_under_them() -> None:
     rows = board.by_slice
     for name in NAMES:
         same(rows[f"{name} (quota user:jobs=2)"], name, {"quota": "user:jobs=2"}, TRACE)
+    assert "random (quota user:jobs=2)" in rows
     plain = evaluate(list(NAMES), TRACE, jobs=60, n=8, budget=0).by_slice
     assert (plain["easy"] != rows["easy (quota user:jobs=2)"]).any()
 
@@ -61,6 +62,16 @@ def test_given_schedulers_are_simulated_under_them(tmp_path: Path) -> None:
     assert (rows["own (no quota)"] == rows["object"]).all()
     rows = evaluate([f"saf:quota={own}"], TRACE, jobs=60, n=4, budget=0, quota=None).by_slice
     same(rows[f"saf:quota={own} (no quota)"], "saf", {}, TRACE)
+
+
+def test_rows_that_are_always_there_tell_them() -> None:
+    rules: dict[str, Any] = {"maintenance": "0/60", "jobs": 60, "n": 2, "budget": 2}
+    board = evaluate((), TRACE, reference="best-static", **rules)
+    always = ["random (maintenance 0/60)", "best-static (maintenance 0/60)"]
+    assert [*board.by_slice][-2:] == always
+    assert board.reference == always[1]
+    chance = next(row for row in board.rows() if row["name"] == always[0])
+    assert (chance["policy"], chance["maintenance"]) == ("random", "0/60")
 
 
 @pytest.mark.parametrize("env", ["JobSelection-v0", "QueueOrdering-v0"])
