@@ -145,8 +145,8 @@ def _by_name(part: str, ranges: Mapping[str, range], where: str) -> list[int]:
     """Return the numbers of nodes that are named as in Slurm, ``n[01-04]``, by groups' names."""
     from hpcgym.cluster.slurm.hostlists import hosts  # whose package needs this module
 
-    lists = [(hosts(name, where), numbers) for name, numbers in ranges.items() if "[" in name]
-    known = {one: n for names, numbers in lists for one, n in zip(names, numbers, strict=False)}
+    names = names_of_nodes([(name, len(numbers)) for name, numbers in ranges.items()])
+    known = {name: number for number, name in enumerate(names)}
     wanted = hosts(part, where)
     if missing := [one for one in wanted if one not in known]:
         raise HpcgymError(
@@ -154,6 +154,30 @@ def _by_name(part: str, ranges: Mapping[str, range], where: str) -> list[int]:
             f" nor the name of a node; groups are {', '.join(ranges)}"
         )
     return [known[one] for one in wanted]
+
+
+def names_of_nodes(groups: Sequence[tuple[str, int]]) -> list[int | str]:
+    """Return the name of each node, or its number if it has none.
+
+    Nodes have names where a group is called by a list of Slurm such as ``n[01-64]``, as the groups
+    of a slurm.conf are; groups of one node beside it are called by its name.
+
+    Parameters
+    ----------
+    groups : name and number of nodes of each group, in order.
+    """
+    from hpcgym.cluster.slurm.hostlists import hosts  # whose package needs this module
+
+    listed = any("[" in name for name, _ in groups)
+    found: list[int | str] = []
+    for name, number in groups:
+        try:
+            names = hosts(name, name) if listed else []
+        except HpcgymError:  # a name that is no list
+            names = []
+        numbers = range(len(found), len(found) + number)
+        found += names if len(names) == number else numbers
+    return found
 
 
 def text_of_nodes(nodes: Iterable[int]) -> str:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from hpcgym.cluster.nodes import MOST_NODES, NodeGroup
 from hpcgym.cluster.numbers import real, seconds, watts, whole
-from hpcgym.cluster.partitions import Partition, listed
+from hpcgym.cluster.partitions import Partition, listed, names_of_nodes
 from hpcgym.cluster.power import Level
 from hpcgym.errors import HpcgymError
 from hpcgym.naming import ANY_NUMBER, CORE, PARTITION, alike
@@ -177,6 +177,11 @@ class Cluster:
             table[list(one.nodes), column] = ANY_NUMBER
         table.flags.writeable = False
         return table
+
+    @property
+    def node_names(self) -> list[int | str]:
+        """The name of each node, as in the groups of a slurm.conf, or its number without one."""
+        return names_of_nodes([(group.name, group.nodes) for group in self.groups])
 
     @property
     def group_of(self) -> NDArray[np.int64]:

@@ -27,14 +27,14 @@ class Stop(NamedTuple):
     began, stopped : [s] of the run.
     jobs : numbers of the jobs for which it can have been stopped. They started then, may stop it,
         and on nodes have a node that it had. Of several it is not known which needed its place.
-    nodes : its nodes that failed then.
+    nodes : its nodes that failed then, by name, or by number without one.
     """
 
     how: str
     began: int
     stopped: int
     jobs: list[int]
-    nodes: list[int]
+    nodes: list[int | str]
 
 
 class Stopped(NamedTuple):
@@ -133,12 +133,12 @@ def _stopped_runs(result: Result, row: int) -> Iterator[tuple[int, int, NDArray[
         yield int(result.start[row]), int(result.end[row]), nodes
 
 
-def _failed(result: Result, time: int, held: NDArray[np.int32]) -> list[int]:
+def _failed(result: Result, time: int, held: NDArray[np.int32]) -> list[int | str]:
     """Return which of the nodes of a run failed at a time."""
     assert result.lost is not None
     failures = result.lost.failures
-    nodes: list[int] = np.intersect1d(failures.node[failures.time == time], held).tolist()
-    return nodes
+    names = result.cluster.node_names
+    return [names[node] for node in np.intersect1d(failures.node[failures.time == time], held)]
 
 
 def _starters(result: Result, rule: Preemption) -> _Starters:

@@ -100,7 +100,8 @@ def of_schedule(result: Result, name: str, place: int, first: Result, lanes: int
     Returns
     -------
     head : ``name``, ``rules`` (the scheduler, in words), ``rows`` and ``row`` (how many there are,
-        and what one is), ``processors``, ``columns`` (what is told -> name of the column).
+        and what one is), ``processors``, ``columns`` (what is told -> name of the column),
+        and the names of ``nodes``.
     columns : ``wait`` and, unless as in the first, ``run`` [s], (n,). Where jobs are placed,
         ``pieces`` (of each job, (n,)), ``low`` and ``width`` of each piece, and ``nodes``, the rows
         of each node. Where the machine has powers, ``power_gap`` [s] and ``power`` [W], one a
@@ -129,6 +130,8 @@ def of_schedule(result: Result, name: str, place: int, first: Result, lanes: int
         "processors": cluster.processors,
         "columns": {one: f"{one}{place}" for one in told},
     }
+    if "nodes" in told:
+        head["nodes"] = cluster.node_names
     return head, {f"{one}{place}": values for one, values in told.items()}
 
 

@@ -73,9 +73,9 @@ def _events(result: Result, name: str, process: int) -> Iterator[Event]:
 def _slices(result: Result, first: int) -> Iterator[Event]:
     """Give the names of the rows that are used, and the slices of jobs on them."""
     drawn = place_jobs(result)
-    for row in np.unique(drawn.low).tolist():
-        named = {"name": _row_name(result, row)}
-        yield {"ph": "M", "name": "thread_name", "tid": row, "args": named}
+    used = np.unique(drawn.low)
+    for row, name in zip(used.tolist(), _row_names(result, used), strict=True):
+        yield {"ph": "M", "name": "thread_name", "tid": row, "args": {"name": name}}
         yield {"ph": "M", "name": "thread_sort_index", "tid": row, "args": {"sort_index": row}}
     facts = _facts(result)
     rows = zip(
@@ -112,14 +112,15 @@ def _facts(result: Result) -> list[dict[str, Any]]:
     ]
 
 
-def _row_name(result: Result, row: int) -> str:
-    """Return what a row is called: a processor, or a core or part of a node, from 0 on."""
+def _row_names(result: Result, rows: NDArray[np.int64]) -> list[str]:
+    """Return what rows are called: a processor, or a core or part of a node, from 0 on."""
     if result.coschedule is None and not has_nodes(result):
-        return f"processor {row}"
-    firsts = rows_of(result)
-    node = int(np.searchsorted(firsts, row, side="right")) - 1
+        return [f"processor {row}" for row in rows.tolist()]
+    firsts, names = rows_of(result), result.cluster.node_names
+    nodes = np.searchsorted(firsts, rows, side="right") - 1
     what = "core" if result.coschedule is None else "part"
-    return f"node {node} {what} {row - int(firsts[node])}"
+    places = zip(nodes.tolist(), (rows - firsts[nodes]).tolist(), strict=True)
+    return [f"node {names[node]} {what} {place}" for node, place in places]
 
 
 def _microseconds(times: NDArray[Any], first: int) -> list[int]:

@@ -1,4 +1,4 @@
-"""The axis of nodes: their numbers, where one ends, and what groups they belong to."""
+"""The axis of nodes: their names or numbers, where one ends, and what groups they belong to."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LINE_POINTS = 9.0  # of the text of a group
 
 
 def label_nodes(axes: Axes, cluster: Cluster, rows: NDArray[np.int64]) -> None:
-    """Write the numbers of nodes at the left, and the names of their groups at the right.
+    """Write names or numbers of nodes at the left, and the names of their groups at the right.
 
     Parameters
     ----------
@@ -40,7 +40,9 @@ def label_nodes(axes: Axes, cluster: Cluster, rows: NDArray[np.int64]) -> None:
         axes.hlines(rows[1:-1], 0, 1, colour, linewidth=0.6, transform=across, zorder=1.5)
     else:
         named = _round_numbers(nodes)
-    axes.set_yticks((rows[named] + rows[named + 1]) / 2, [f"{node:,}" for node in named])
+    names = cluster.node_names
+    texts = [one if isinstance(one, str) else f"{one:,}" for one in (names[k] for k in named)]
+    axes.set_yticks((rows[named] + rows[named + 1]) / 2, texts)
     if len(cluster.groups) > 1:
         _name_groups(axes, cluster, rows, height_pt)
 

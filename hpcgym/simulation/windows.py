@@ -82,7 +82,9 @@ def _check_room(found: list[Closing], cluster: Cluster) -> None:
         nodes = one.nodes if cluster.groups else np.zeros(1, np.int64)
         free[nodes] -= sign * one.processors // len(nodes)
         if free.min(initial=0) < 0:
-            what = f"node {int(free.argmin())}" if cluster.groups else "processors"
+            what = (
+                f"node {cluster.node_names[int(free.argmin())]}" if cluster.groups else "processors"
+            )
             raise HpcgymError(
                 f"windows overlap: at {time} s they take more than there is of {what}"
             )

@@ -71,13 +71,15 @@ def check_states(result: Result) -> list[str]:
     there = (place < len(states)) & (states.node[at] == node) if len(states) else place < 0
     wrong = np.zeros(len(job), np.bool_)
     wrong[there] = states.begin[at[there]] < result.end[job[there]]
-    return found + cases(wrong, "job {1} runs on node {2} while it is not on", job, node)
+    names = np.array(result.cluster.node_names, object)
+    return found + cases(wrong, "job {1} runs on node {2} while it is not on", job, names[node])
 
 
 def _switching_times(result: Result) -> list[str]:
     """Compare how long nodes are switched off and on with how long it takes."""
     states, cluster, found = result.node_states, result.cluster, []
     assert states is not None
+    names = np.array(cluster.node_names, object)
     last = int(result.end.max(initial=0))
     for code, name in ((1, "shutdown_time_s"), (2, "boot_time_s")):
         times = [getattr(cluster if g.power is None else g.power, name) for g in cluster.groups]
@@ -88,7 +90,7 @@ def _switching_times(result: Result) -> list[str]:
         text = (
             f"node {{1}} is switched {'off' if code == 1 else 'on'} for {{2}} s instead of {{3}} s"
         )
-        found += cases(wrong, text, states.node, length, takes)
+        found += cases(wrong, text, names[states.node], length, takes)
     return found
 
 

@@ -70,11 +70,11 @@ def check_nodes(result: Result, needs: Ints, allocation: Allocation) -> list[str
     last = np.ones(node.size, np.bool_)  # of all that happens to a node in a second
     last[:-1] = (np.diff(node) != 0) | (np.diff(time) != 0)
     found: list[str] = []
-    capacity = cluster.capacity
+    capacity, names = cluster.capacity, np.array(cluster.node_names, object)
     for r, name in enumerate(cluster.resources):
         has = capacity[node, r]
         text = f"node {{1}} over-used: at {{2}} s running jobs hold {{3}} of {{4}} {name}"
-        found += cases(last & (used[:, r] > has), text, node, time, used[:, r], has)
+        found += cases(last & (used[:, r] > has), text, names[node], time, used[:, r], has)
     return found
 
 

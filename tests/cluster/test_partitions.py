@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import hpcgym
 from hpcgym.cluster import Cluster, NodeGroup, Partition, cluster_toml, read_cluster
-from hpcgym.cluster.partitions import nodes_of_text, text_of_nodes
+from hpcgym.cluster.partitions import names_of_nodes, nodes_of_text, text_of_nodes
 from hpcgym.errors import HpcgymError, WorkloadError, WorkloadWarning
 from hpcgym.validation.validate import ScheduleError
 from hpcgym.workload.model import Workload
@@ -54,6 +54,15 @@ def test_groups_by_name() -> None:
     slurm = [("n[01-03]", 3), ("login", 1), ("gpu[1,3]", 2)]
     assert nodes_of_text("gpu3,n[02-03],login, n01,0", slurm, "here") == [5, 1, 2, 3, 0, 0]
     assert nodes_of_text("gpu[1,3]", slurm, "here") == [4, 5]
+
+
+def test_names_of_nodes() -> None:
+    slurm = [("n[01-03]", 3), ("login", 1), ("gpu[1,3]", 2)]
+    assert names_of_nodes(slurm) == ["n01", "n02", "n03", "login", "gpu1", "gpu3"]
+    assert names_of_nodes([("thin", 2), ("fat", 1)]) == [0, 1, 2]
+    assert names_of_nodes([("n[1", 2), ("m[1-2]", 2), ("o[1-2]", 3)]) == [0, 1, "m1", "m2", 4, 5, 6]
+    cluster = Cluster(groups=(NodeGroup("n[1-2]", 2, {"core": 4}),))
+    assert cluster.node_names == ["n1", "n2"]
 
 
 def test_files_hold_all_of_a_partition(tmp_path: Path) -> None:

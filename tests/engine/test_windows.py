@@ -424,6 +424,9 @@ def test_what_is_no_window_is_one_line(window: str, message: str) -> None:
 def test_windows_that_a_machine_cannot_have(window: str, message: str) -> None:
     with pytest.raises(HpcgymError, match=message):
         hpcgym.simulate(three(), cluster=NODES, maintenance=window)
+    named = Cluster(groups=(NodeGroup("n[01-03]", 3, {"core": 2}),))
+    with pytest.raises(HpcgymError, match="more than there is of node n02"):
+        hpcgym.simulate(three(), cluster=named, maintenance="0/10:nodes=n02; 5/20")
 
 
 def test_what_windows_do_not_go_with() -> None:

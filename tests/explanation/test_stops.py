@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from restrictions import DRAWN
 
 import hpcgym
-from hpcgym.cluster import Failures
+from hpcgym.cluster import Cluster, Failures, NodeGroup
 from hpcgym.explanation.stops import Stop, Stopped, in_words, stopped_by, stops_of, who_was_stopped
 from hpcgym.workload.model import Workload
 
@@ -121,6 +121,10 @@ def test_nodes_that_failed_are_named() -> None:
         "First 7 s after it came, as node 1 failed, when it had run for 7 s.",
     ]
     assert told.to_dict()["stops"][0]["nodes"] == [1]
+    named = Cluster(groups=(NodeGroup("n[1-2]", 2, {"core": 1}),))
+    told = hpcgym.explain(hpcgym.simulate(jobs, cluster=named, failures=failures), 1)
+    assert "as node n2 failed" in told.sentences[2]
+    assert told.to_dict()["stops"][0]["nodes"] == ["n2"]
 
 
 def test_a_job_that_was_cancelled_had_started() -> None:

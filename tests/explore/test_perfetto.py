@@ -15,6 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from strategies import workloads
 
+from hpcgym.cluster import Cluster, NodeGroup
 from hpcgym.errors import HpcgymError
 from hpcgym.explore import write_trace
 from hpcgym.simulation.run import simulate
@@ -91,6 +92,10 @@ def test_rows_of_nodes_have_names(tmp_path: Path) -> None:
     names = {e["tid"]: e["args"]["name"] for e in events if e["name"] == "thread_name"}
     assert names[0] == "node 0 core 0"
     assert names[min(row for row in names if row >= 16)].startswith("node 1 core ")
+    named = Cluster(groups=(NodeGroup("n[01-02]", 2, {"core": 2}),))
+    jobs = load_workload("lublin:jobs=20,processors=4")
+    events = events_of(simulate(jobs, "easy", cluster=named), tmp_path / "named.json")
+    assert "node n01 core 0" in [e["args"]["name"] for e in events if e["name"] == "thread_name"]
 
 
 def test_a_file_that_cannot_be_written(tmp_path: Path, made: Callable[..., Any]) -> None:

@@ -71,6 +71,7 @@ def test_pieces_on_nodes_are_told_as_in_pictures(node):
     assert answer["rising"]
     assert sorted(map(tuple, answer["found"])) == pieces_of(result)
     assert head["rows"] == sum(given_columns["nodes"]) == cluster.processors
+    assert head["nodes"] == cluster.node_names
 
 
 values = st.lists(st.integers(-50, 50) | st.floats(-5, 5), max_size=30)

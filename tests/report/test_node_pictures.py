@@ -1,5 +1,6 @@
 """Schedules on nodes: jobs are drawn on the nodes that they have, and pages tell of the machine."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -164,6 +165,12 @@ def test_the_axis_names_nodes_and_groups(result):
     texts = {text.get_text(): text for text in axes.texts}
     assert texts["gpu (2)"].xy == (1, 0.25)
     assert texts["fat (1)"].xy == (1, 0.75)
+
+
+def test_the_axis_has_the_names_of_nodes_that_have_some():
+    cluster = Cluster(groups=(replace(GPUS, name="n[07-08]"),))
+    axes = draw_gantt(simulate(jobs((0, 50, 1, 1, 1)), "easy", cluster=cluster))
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["n07", "n08"]
 
 
 def test_one_group_needs_no_name():

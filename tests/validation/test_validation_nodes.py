@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -235,6 +236,9 @@ def test_a_resource_that_is_over_used(workload: Workload) -> None:
         "node 1 over-used: at 1 s running jobs hold 6 of 4 core",
         "node 1 over-used: at 0 s running jobs hold 1 of 0 gpu (and 1 more)",
     )
+    result.cluster = Cluster(groups=(replace(MACHINE.groups[0], name="n[7]"), MACHINE.groups[1]))
+    assert "node plain over-used" in violations(placed(result, 0, (1, 1)))[0]
+    result.cluster = MACHINE
     found = violations(moved(result, 1, 0))
     assert "node 0 over-used: at 0 s running jobs hold 6 of 4 core (and 1 more)" in found
     assert "node 0 over-used: at 0 s running jobs hold 3 of 2 gpu (and 1 more)" in found

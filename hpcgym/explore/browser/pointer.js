@@ -129,7 +129,8 @@ function nodeAt(event, k) {
   if (k === null || !S.runs[k].nodes) return "";
   const box = $(`gantt${k}`).getBoundingClientRect(), { low, high } = S.rows;
   const row = low + ((event.clientY - box.y) / box.height) * (high - low);
-  return `, node ${upper(S.runs[k].nodes, row)}`;
+  const name = S.runs[k].nodeNames[upper(S.runs[k].nodes, row)];
+  return name === undefined ? "" : `, node ${name}`;
 }
 
 function hideHover() {

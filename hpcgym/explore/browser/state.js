@@ -51,6 +51,7 @@ function scheduleOf(told, columns, jobs) {
     end,
     pieces: timed(pieces, start, end),
     nodes: nodes ? cumulated(nodes, 0) : null,  // one after the last row of each
+    nodeNames: told.nodes,
     used: stacked(start, end, jobs.size, byStart),
     queue: stacked(jobs.submit, start, null, undefined, byStart),
     power: column("power") ? curveOf(cumulated(column("power_gap"), 0), column("power")) : null,
