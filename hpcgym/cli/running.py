@@ -54,7 +54,8 @@ class Commands(TyperGroup):
         except HpcgymError as error:
             _fail(str(error))
         except typer.BadParameter as error:
-            error.message = _NO_NUMBER.get(error.message, error.message)
+            message = error.message.removeprefix("Value error, ")  # of whom typer asks
+            error.message = _NO_NUMBER.get(message, message)
             if (said := wrong_in_file(error)) is None:
                 raise
             _fail(said)

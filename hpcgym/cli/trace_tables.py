@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from hpcgym.cli import output
+from hpcgym.naming import counted
 from hpcgym.workload.summary import SHARES
 
 if TYPE_CHECKING:
@@ -32,10 +33,8 @@ def print_summary(workload: Workload, facts: Mapping[str, Any], warnings: Iterab
     """Print what a workload is like, and what is odd of it."""
     out = output.console()
     load = "" if facts["load"] is None else f" · load {facts['load']:.3g}"
-    line = (
-        f"{facts['name']} · {facts['jobs']:,} jobs · {facts['processors']:,} processors ·"
-        f" {facts['days']:.4g} days{load}"
-    )
+    jobs, processors = counted(facts["jobs"], "job"), counted(facts["processors"], "processor")
+    line = f"{facts['name']} · {jobs} · {processors} · {facts['days']:.4g} days{load}"
     out.print(line, style="bold", markup=False)
     if facts["begin"] is not None:
         out.print(f"first submission {facts['begin']}", markup=False)

@@ -59,7 +59,8 @@ class Quota:
     def __post_init__(self) -> None:
         for column in (*self.each, *(column for column, _ in self.where)):
             if column not in COLUMNS:
-                raise HpcgymError(f"quota: {unknown('column', column, COLUMNS)}")
+                hint = "; accounts of Slurm are groups" if column == "account" else ""
+                raise HpcgymError(f"quota: {unknown('column', column, COLUMNS)}{hint}")
         for name in BOUNDS:
             value = getattr(self, name)
             whole = isinstance(value, int) and not isinstance(value, bool)

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from hpcgym.errors import WorkloadWarning, warn_caller
 from hpcgym.files import header_number
+from hpcgym.naming import counted
 from hpcgym.workload.io.records import most_busy
 from hpcgym.workload.io.times import zone_of
 from hpcgym.workload.model import MISSING, REORDERED, Workload
@@ -97,7 +98,7 @@ def oddities(workload: Workload, raw: Workload) -> list[str]:
         )
     early = int(np.count_nonzero(raw.wait_time < MISSING))
     if early:
-        found.append(f"{early:,} jobs started before they were submitted: their waits are negative")
+        found.append(f"{counted(early, 'job')} started before being submitted: negative waits")
     untold = float((workload.wait_time < 0).mean())
     if untold > _TOUCHED:
         found.append(f"{_percent(untold)} of the jobs have no start in the log")

@@ -41,6 +41,12 @@ def test_a_value_that_is_no_number(given, said):
     assert f"Invalid value for '--processors': {said}" in done.stderr
 
 
+def test_a_choice_that_there_is_not():
+    done = run("simulate", JOBS, "--format", "yaml")
+    assert done.exit_code == 2
+    assert "Invalid value for '--format': 'yaml' is not one of 'table', 'json'" in done.stderr
+
+
 def test_help_lists_all_names():
     text = succeed("simulate", "--help").stdout
     assert set(DESCRIBED_RECIPES) == set(RECIPES)

@@ -88,7 +88,7 @@ def test_what_is_odd_of_a_log() -> None:
     for part in (
         "75 % of the jobs were dropped: no run time",
         "100 % of the requested times are the run times",
-        "1 jobs started before they were submitted",
+        "1 job started before being submitted: negative waits",
         "25 % of the jobs have no start in the log",
         "it has no date of its beginning",
     ):

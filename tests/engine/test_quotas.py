@@ -272,6 +272,11 @@ def test_as_text_and_back(given: list[Quota]) -> None:
         ("user:jobs=1+jobs=2", "'jobs=2' is no bound"),
         ("users:jobs=1", "unknown column 'users'"),
         ("name=x:jobs=1", "unknown column 'name'"),
+        (
+            "account:jobs=1",
+            "unknown column 'account'; known are user, group, code, queue, partition,"
+            " qos, array; accounts of Slurm are groups",
+        ),
         ("user:nodes=1", "'nodes=1' is no bound"),
     ],
 )

@@ -219,6 +219,8 @@ def test_scores_beyond_double_precision_are_an_error() -> None:
         ("wait/requested", True),
         ("not queue", True),
         ("20*wiat", True),
+        ("wiat - area", True),
+        ("waits / requested", True),
     ],
 )
 def test_which_texts_are_expressions(text: str, meant: bool) -> None:

@@ -111,6 +111,7 @@ def test_bad_shares(given: dict[str, Any], message: str) -> None:
         ({"shares": {1: 2, "1": 3}}, "fair_share: shares: 1 is there twice"),
         ({"accounts": {1: "a", "1": "b"}}, "fair_share: accounts: 1 is there twice"),
         ("nowhere.toml", "nowhere.toml: no such file"),
+        ("nowhere.csv", "nowhere.csv: no such file"),
     ],
 )
 def test_bad_texts(given: Any, message: str) -> None:

@@ -169,6 +169,8 @@ def text(*lines: str, head: str = HEAD) -> str:
         (text(JOB.replace("COMPLETED", "PENDING")), "no job that ran and ended: 1 PENDING when"),
         ("JobID  User  State  Submit  Start\n------ ----- ----- ---- ----\n", "line 1: fields are"
          " separated by blanks, .* sacct -P"),
+        ("       JobID       State  Submit  Start\n------ ----- ----- ----\n", "line 1: fields are"
+         " separated by blanks, .* sacct -P"),
         (text(JOB, head=HEAD.replace("User", "State")), "line 1: the field 'state' stands there"),
         (text(JOB.replace("alice", "al\0ice")), "is not a dump of sacct: it is binary"),
     ],

@@ -200,6 +200,10 @@ def test_truncated_last_line(tmp_path):
         (b"\x7fELF" + bytes(200), "is binary"),
         (HEADER.encode("utf-16"), "is binary"),
         (b"\x89\xff\xfe" * 100, "line 1: field 1"),
+        (
+            b"hello world\n",
+            "what begins like no other format is read as SWF$",
+        ),
         (gzip.compress((HEADER + JOB).encode(), mtime=0)[:-20], "is a truncated gzip file"),
         (gzip.compress((HEADER + JOB).encode(), mtime=0)[:-8] + bytes(8), "is a damaged gzip file"),
         (gzip.compress(b"", mtime=0)[:10] + b"\x07" * 50, "is a damaged gzip file"),

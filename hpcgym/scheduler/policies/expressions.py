@@ -186,13 +186,17 @@ class Expression:
         )
 
 
+#: Signs that names and paths may have, but not between blanks.
+_APART = (" + ", " - ", " / ")
+
+
 def is_expression(text: str) -> bool:
     """Return whether a text is meant as an expression, and not as a name, weights or a path."""
     words = "".join(c if c.isalnum() or c in "_." else " " for c in text).split()
     words = [word for word in words if not word[0].isdigit()]
     if not words or text.startswith(("/", "./", "../", "~")):
         return False
-    if any(sign in text for sign in "*()<>%="):
+    if any(sign in text for sign in "*()<>%=") or any(sign in text for sign in _APART):
         return True
     names = [word for word in words if not keyword.iskeyword(word)]
     return len(names) > 0 and all(word in NAMES for word in names)

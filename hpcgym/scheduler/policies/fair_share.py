@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from hpcgym.errors import HpcgymError, check_choice, check_each_once, number_in, unknown
 from hpcgym.files import toml_file
+from hpcgym.files.opening import check_is_there
 
 WEEK_S = 604_800
 MOST_SECONDS = 2**53
@@ -121,6 +122,7 @@ class FairShare:
             )
         if given.endswith(".toml"):
             return cls.read(given, usual)
+        check_is_there(given)
         pairs: dict[str, Any] = {}
         for pair in filter(None, given.split(",")):
             name, _, value = (part.strip() for part in pair.partition("="))

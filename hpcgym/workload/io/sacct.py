@@ -158,7 +158,7 @@ def _read(path: Path, how: Reading) -> Log:
     first, _ = next(lines, ("", True))
     if not first.strip():
         raise WorkloadError(f"{path} is empty, or its line 1 is: it must have the names of fields")
-    separator = _separator(first)
+    separator = _separator(first.strip())
     if separator.isspace() and separator != "\t":
         raise WorkloadError(
             f"{path}, line 1: fields are separated by blanks, which cut names: print them with"

@@ -262,6 +262,8 @@ class _Reader:
         except BadLineError as error:
             if self.errors == "raise":
                 hint = "; it is the last line: is the file truncated?" if cut else ""
+                if line == 1:
+                    hint = "; what begins like no other format is read as SWF"
                 raise WorkloadError(f"{self.path}, line {line}: {error}{hint}") from None
             reason = f"dropped: {error.reason}"
             self.dropped[reason] = self.dropped.get(reason, 0) + 1
