@@ -84,6 +84,7 @@ Rules
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -95,7 +96,7 @@ Nodes = list[Amounts]
 Placed = list[tuple[int, int]]  # (node, units on it), in the order of allocation
 
 
-@dataclass
+@dataclass(eq=False)
 class NodeJob(Job):
     """A job with units; ``demand`` is of each unit, ``nodes`` what it has or has reserved."""
 
@@ -155,7 +156,12 @@ def node_jobs_of(
 
 def hold(free: Amounts, demand: Sequence[int]) -> int:
     """How many units a node has room for."""
-    return max(min(have // need for have, need in zip(free, demand, strict=True) if need > 0), 0)
+    units = None
+    for have, need in zip(free, demand, strict=True):
+        if need > 0 and (units is None or have // need < units):
+            units = have // need
+    assert units is not None
+    return max(units, 0)
 
 
 def hold_of(job: Any, node: int, free: Amounts) -> int:
@@ -169,7 +175,9 @@ def room(nodes: Nodes, demand: Sequence[int]) -> int:
 
 
 def room_for(job: Any, nodes: Nodes) -> int:
-    return sum(hold_of(job, node, free) for node, free in enumerate(nodes))
+    mine = [free for node, free in enumerate(nodes) if job.allowed is None or node in job.allowed]
+    alike = Counter(map(tuple, mine))
+    return sum(number * hold(free, job.demand) for free, number in alike.items())
 
 
 def order_of_nodes(
@@ -530,8 +538,11 @@ class NodeSimulation(Simulation):
         there = [
             list(node) if n in mine else [0] * len(node) for n, node in enumerate(self.capacity)
         ]
-        ends = [(self.expected_end(one, now), one.number, one) for one in self.running + self.kept]
-        left = sorted(end for end in ends if end[0] > now)
+        there_are = self.running + self.kept
+        ends = self.expected_ends(there_are, now)
+        left = sorted(
+            (end, one.number, one) for one, end in zip(there_are, ends, strict=True) if end > now
+        )
         time, raised, span = now, None, 30
         while True:
             free = [list(node) for node in there]
@@ -557,7 +568,8 @@ class NodeSimulation(Simulation):
     def planned(self, now: int) -> list[tuple[int, Nodes]]:
         """Return (time, what each node has free from then on until the next), from now on."""
         held = [(job.start, job.predicted_end, job) for job in self.running]
-        held += [(now, self.expected_end(job, now), job) for job in self.kept]
+        ends = self.expected_ends(self.kept, now)
+        held += [(now, end, job) for job, end in zip(self.kept, ends, strict=True)]
         for job in self.queue:
             if job.reservation != -1:
                 held.append((job.reservation, job.reservation + job.predicted, job))

@@ -171,7 +171,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from slow_predictions import Estimator, features
@@ -181,7 +181,7 @@ TOO_MANY = "too many to look at"
 INCREMENTS = (60, 300, 900, 1800, 3600, 7200, 18000, 36000, 72000, 180000, 360000)
 
 
-@dataclass
+@dataclass(eq=False)  # a job is like no other
 class Job:
     """What is known of a job before, and what has become of it after a simulation."""
 
@@ -381,6 +381,7 @@ class Simulation:
         self.cancelled: list[Any] = []  # likewise, under cancel
         self.suspended: list[Job] = []
         self.kept: list[Job] = []  # those of them whose processors are taken for who is looked at
+        self.expected: tuple[Any, dict[int, int]] = (None, {})  # a state, and ends expected in it
         self.reopened = -1  # up to when windows have ended
         self.places = rules.get("places") or []
         self.outside: list[Job] = []  # by the times at which they were to be submitted
@@ -478,7 +479,15 @@ class Simulation:
         """Rule 4."""
         if self.policy_estimator.estimate == "requested":
             return score
-        return lambda job, now: score(replace(job, requested=job.policy_time), now)
+
+        def with_policy_time(job: Job, now: int) -> float:
+            given, job.requested = job.requested, job.policy_time
+            try:
+                return score(job, now)
+            finally:
+                job.requested = given
+
+        return with_policy_time
 
     def go_on(self, before: Simulation) -> None:
         """Begin with what another simulation has learned."""
@@ -680,6 +689,18 @@ class Simulation:
 
     def fits_again(self, job: Job, now: int) -> bool:
         return self.fits(job, now)
+
+    def expected_ends(self, jobs: Iterable[Job], now: int) -> list[int]:
+        """Rule 29: worked out once for each job, while the same jobs run and are suspended."""
+        both = (self.running, self.suspended)
+        state = now, *([(job.number, job.since) for job in some] for some in both)
+        if state != self.expected[0]:
+            self.expected = state, {}
+        known = self.expected[1]
+        for job in jobs:
+            if job.number not in known:
+                known[job.number] = self.expected_end(job, now)
+        return [known[job.number] for job in jobs]
 
     def expected_end(self, job: Job, now: int) -> int:
         """Rule 29: of a job that runs or is suspended."""
@@ -914,9 +935,10 @@ class Simulation:
         """Reserve the earliest time where the job fits; its own reservation so far is lifted."""
         job.reservation = -1
         steps = self.profile(now)
-        for first, (start, _) in enumerate(steps):
+        short = [time for time, free in steps if free < job.processors]
+        for start, _ in steps:
             end = start + job.predicted + (self.slurm is not None)
-            if all(free >= job.processors for time, free in steps[first:] if time < end):
+            if not any(start <= time < end for time in short):
                 job.reservation = start
                 return
         raise AssertionError("the job is larger than the machine")
@@ -932,7 +954,9 @@ class Simulation:
             for job in self.running
         ]
         held += self.windows
-        held += [(now, self.expected_end(job, now), job.processors) for job in self.kept]
+        if self.kept:
+            ends = self.expected_ends(self.kept, now)
+            held += [(now, end, job.processors) for job, end in zip(self.kept, ends, strict=True)]
         held += [(*self.reserved_in(job), job.processors) for job in queue if job.reservation != -1]
         changes: dict[int, int] = {now: self.processors}
         for start, end, processors in held:

@@ -123,6 +123,36 @@ def _call(name: str, *arguments: Any) -> ast.expr:
     return ast.Call(ast.Name(name, ast.Load()), list(arguments), [])
 
 
+def _since(job: Job) -> float:
+    return math.log10(max(job.submit - job.first_submit, 1))
+
+
+def _column(name: str) -> Any:
+    return lambda job, now, workload: int(workload.columns[name][job.number])
+
+
+#: What an expression may name, of one job of a workload.
+NAMES: dict[str, Any] = {
+    "wait": lambda job, now, _: now - job.submit,
+    "requested": lambda job, now, _: job.requested,
+    "processors": lambda job, now, _: job.processors,
+    "submit": lambda job, now, _: job.submit,
+    "clock": lambda job, now, _: now,
+    "area": lambda job, now, _: job.requested * job.processors,
+    "ratio": lambda job, now, _: job.requested / job.processors,
+    "expansion": lambda job, now, _: 1 + (now - job.submit) / job.requested,
+    "unicef": lambda job, now, _: (
+        (now - job.submit) / max(math.log2(job.processors) * job.requested, 1e-200)
+    ),
+    "f1": lambda job, now, _: math.log10(job.requested) * job.processors + 870 * _since(job),
+    "f2": lambda job, now, _: math.sqrt(job.requested) * job.processors + 25600 * _since(job),
+    "f3": lambda job, now, _: job.requested * job.processors + 6860000 * _since(job),
+    "f4": lambda job, now, _: job.requested * math.sqrt(job.processors) + 530000 * _since(job),
+    "time_limit": lambda job, now, workload: int(workload.requested_time[job.number]),
+}
+NAMES |= {name: _column(column) for name, column in COLUMNS.items()}
+
+
 class SlowExpression:
     """A policy of `oracle.py` by an expression over the jobs of an hpcgym workload."""
 
@@ -131,36 +161,18 @@ class SlowExpression:
         tree = ast.parse(text, mode="eval")
         tree = ast.fix_missing_locations(_Numbers().visit(tree))
         self.code = compile(tree, text, "eval")
+        self.names = {name: NAMES[name] for name in self.code.co_names if name in NAMES}
 
     def begin(self, simulation: Any) -> None:
         """It looks at nothing that has terminated; but waiting may change its order."""
 
     def __call__(self, job: Job, now: int) -> float:
-        value = eval(self.code, {"__builtins__": {}}, FUNCTIONS | self.names(job, now))
+        value = eval(self.code, {"__builtins__": {}}, FUNCTIONS | self.named(job, now))
         return float(value) if value == value else -math.inf
 
-    def names(self, job: Job, now: int) -> dict[str, Number]:
-        """What an expression may name, of one job; its requested time may be a predicted one."""
-        w, p, q, row = now - job.submit, job.requested, job.processors, job.number
-        since = math.log10(max(job.submit - job.first_submit, 1))
-        names = {
-            "wait": w,
-            "requested": p,
-            "processors": q,
-            "submit": job.submit,
-            "clock": now,
-            "area": p * q,
-            "ratio": p / q,
-            "expansion": 1 + w / p,
-            "unicef": w / max(math.log2(q) * p, 1e-200),
-            "f1": math.log10(p) * q + 870 * since,
-            "f2": math.sqrt(p) * q + 25600 * since,
-            "f3": p * q + 6860000 * since,
-            "f4": p * math.sqrt(q) + 530000 * since,
-            "time_limit": int(self.workload.requested_time[row]),
-        }
-        names |= {name: int(self.workload.columns[c][row]) for name, c in COLUMNS.items()}
-        return {name: Number(value) for name, value in names.items()}
+    def named(self, job: Job, now: int) -> dict[str, Number]:
+        """What the expression names, of one job; its requested time may be a predicted one."""
+        return {name: Number(of(job, now, self.workload)) for name, of in self.names.items()}
 
 
 # --- Random ones ----------------------------------------------------------------------------------

@@ -59,7 +59,7 @@ class Budget:
         return self.mj // (self.end - self.start)
 
 
-@dataclass
+@dataclass(eq=False)
 class LimitedJob(Job):
     nodes: int = 0
     measured: Any = None  # [mW] at each level, or None

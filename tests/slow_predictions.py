@@ -102,8 +102,11 @@ def told(job: Any, x: dict[str, float], elapsed: int) -> dict[str, Any]:
 
 def by_history(name: str, job: Any, past: Sequence[Any]) -> int | Fraction:
     if name == "user-ratio":
-        ratios = [Fraction(other.actual, other.requested) for other in past] or [Fraction(1)]
-        return job.requested * sum(ratios) / len(ratios)
+        if not past:
+            return job.requested
+        whole = math.lcm(*(other.requested for other in past))  # fractions are added slowly
+        ratios = sum(other.actual * (whole // other.requested) for other in past)
+        return Fraction(job.requested * ratios, whole * len(past))
     k = int(name.removeprefix("ave"))
     last = [other.actual for other in past[-k:]]
     return sum(last) // k if len(last) == k else job.requested
@@ -119,15 +122,15 @@ class TypicalRatio:
     def __init__(self) -> None:
         # user, processors, logarithm of the ratio
         self.ended: list[tuple[int, float, Decimal]] = []
+        self.total = Decimal(0)
 
     def learn_one(self, x: dict[str, Any], y: float) -> None:
         ratio = (Decimal(y) / Decimal(x["requested"])).ln()
         self.ended.append((x["user"], x["processors"], ratio))
+        self.total += ratio
 
     def predict_one(self, x: dict[str, Any]) -> Decimal:
-        everyone = Decimal(0)
-        if self.ended:
-            everyone = sum((ratio for _, _, ratio in self.ended), everyone) / len(self.ended)
+        everyone = self.total / max(len(self.ended), 1)
         mine = [(width, ratio) for user, width, ratio in self.ended if user == x["user"]]
         of_user = self.shrunk([ratio for _, ratio in mine], everyone)
         as_wide = [ratio for width, ratio in mine if width == x["processors"]]

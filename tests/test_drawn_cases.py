@@ -13,7 +13,8 @@ from hypothesis import is_hypothesis_test, settings
 pytestmark = pytest.mark.distributed
 
 TESTS = Path(__file__).parent
-COMMAND = [sys.executable, "-m", "pytest", "-q", "-p", "conftest", "-p", "no:cacheprovider"]
+COMMAND = [sys.executable, "-m", "pytest", "-q", "-p", "hypothesispytest", "-p", "conftest"]
+COMMAND += ["-p", "no:cacheprovider"]
 
 PROFILE = "--hypothesis-profile={}"
 DRAWING = """
@@ -39,6 +40,7 @@ def drawn(folder: Path, *arguments: str, before: str = "", **environment: str) -
     (folder / "test_drawing.py").write_text(f"{before}\n{DRAWING}")
     (folder / "lines").unlink(missing_ok=True)
     known = {**os.environ, "PYTHONPATH": str(TESTS), "DRAWN": str(folder / "lines")}
+    known["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # others draw nothing, and load for long
     known.pop("HPCGYM_EXAMPLES", None)
     run = subprocess.run(
         [*COMMAND, *arguments, "test_drawing.py"],

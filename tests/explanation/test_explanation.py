@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from drawing import costly
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from oracle import jobs_of, simulate_slowly
@@ -147,6 +148,7 @@ def _explained(workload: Workload, rules: dict[str, Any], pick: int) -> Any:
     return result, job, hpcgym.explain(result, job)
 
 
+@costly
 @settings(max_examples=400)
 @given(cases(25), st.integers(0, 100))
 def test_without_each_other_job(case: tuple[Workload, dict[str, Any]], pick: int) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from drawing import costly
 from hypothesis import given
 from hypothesis import strategies as st
 from restrictions import DRAWN
@@ -96,6 +97,7 @@ def test_after_a_failure() -> None:
     assert rights_of(result, stopped + 1) == {2 - stopped: "ran"}
 
 
+@costly
 @given(
     seed=st.integers(0, 50),
     machine=st.sampled_from([None, "6x1x2"]),

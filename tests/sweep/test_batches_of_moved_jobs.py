@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from drawing import costly
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from node_oracle import node_jobs_of, simulate_nodes_slowly
@@ -179,6 +180,7 @@ def test_stoppers_on_pools(data: st.DataObject, first: Workload, vectors: list[A
             assert_worth(values[v, s], jobs, most, lost_seconds(lost, part, slow[s][2]))
 
 
+@costly
 @settings(ENGINE)
 @given(st.data(), machines(), VECTORS)
 def test_stoppers_on_nodes(data: st.DataObject, cluster: Any, vectors: list[Any]) -> None:
