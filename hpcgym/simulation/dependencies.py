@@ -47,7 +47,7 @@ def make_dependencies(workload: Workload, scheduler: Scheduler) -> Dependencies:
         none = np.empty(0, np.int64)
         came = np.empty(0, COMING)
         return Dependencies(none, none, none, none, none, came, none, none, np.zeros(1, SCALARS))
-    by_arrival = np.array(orders_of_arrival(workload, scheduler), np.int64)
+    by_arrival = orders_of_arrival(workload, scheduler)
     following = _nobody(n) if scheduler.dependencies == "none" else _following([workload])[0]
     left = np.bincount(following.job, minlength=n)
     by_other = np.argsort(following.other, kind="stable")
@@ -138,8 +138,8 @@ def _check_think_times(
             raise WorkloadError(f"{one.name}: think times are {total:.3g} s together, over 2^53 s")
 
 
-def orders_of_arrival(workload: Workload, scheduler: Scheduler) -> list[bool]:
-    """Return whether the primary, and the secondary, order is that of submission.
+def orders_of_arrival(workload: Workload, scheduler: Scheduler) -> NDArray[np.int64]:
+    """Return 1 where the primary, or the secondary, order is that of submission.
 
     None is where the log says when jobs are submitted.
 
@@ -148,7 +148,7 @@ def orders_of_arrival(workload: Workload, scheduler: Scheduler) -> list[bool]:
     HpcgymError : an order that looks at when jobs are submitted otherwise.
     """
     if not scheduler.moves_submissions:
-        return [False, False]
+        return np.zeros(2, np.int64)
     found = []
     rules = ("policy", "backfill_order")
     ranked = rankings(workload, scheduler, shares=True)
@@ -168,7 +168,7 @@ def orders_of_arrival(workload: Workload, scheduler: Scheduler) -> list[bool]:
                 f"{rule}={scheduler.describe()[rule]!r} looks at when the log says that jobs are"
                 f" submitted, and {what_moves(scheduler)} changes that"
             )
-    return found
+    return np.array(found, np.int64)
 
 
 def check_weighed(features: Sequence[str], scheduler: Scheduler) -> None:

@@ -44,9 +44,10 @@ def make_expressed(
     if times is None:
         run_time = np.minimum(workload.run_time, workload.requested_time)
         estimate = scheduler.policy_estimate
-        times = predicted_run_times(estimate, run_time, workload, "policy_estimate")
+        known = predicted_run_times(estimate, run_time, workload, "policy_estimate")
+        # a copy: an array that is read only would be another type, and have all compiled anew
+        times = np.array(workload.requested_time if known is None else known)
     columns = JobColumns(workload)
-    times = np.array(workload.requested_time) if times is None else times
     first, second = (_program(expression, columns, times) for expression in scheduler.anew)
     again = np.array([int(scheduler.preemption is not None)])
     expressed = Expressed(first, second, np.array([ticks]), again)
