@@ -1,4 +1,4 @@
-"""numba's passes, but for two that do the same in less time.
+"""numba's passes, but for three that do the same in less time.
 
 A part, of :func:`hpcgym.compilation.jit_part`, is copied to each place that calls it, block by
 block. numba reads it anew for each of them, with the parts that it has itself; here it is read
@@ -9,22 +9,29 @@ numba optimises each function with all that it calls: what is called through fiv
 optimised six times, and made into machine code as often. Here this is done only with functions that
 Python calls, and with them all that they call, once.
 
+numba finds what a function of its own returns, such as the sum of two numbers, by trying all that
+are registered for it, at each place again. Here each is found once for the same types.
+
 A numba that does it otherwise does it as it likes, in its own time.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from copy import copy
 from typing import Any
 
 import llvmlite.binding as llvm
+from numba.core import types
 from numba.core.bytecode import FunctionIdentity
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler, CompileResult, DefaultPassBuilder
 from numba.core.compiler_machinery import register_pass
 from numba.core.environment import lookup_environment
 from numba.core.inline_closurecall import InlineWorker
-from numba.core.typed_passes import NativeLowering
+from numba.core.typed_passes import NativeLowering, NopythonTypeInference
+from numba.core.types.functions import BaseFunction
 from numba.core.untyped_passes import InlineInlinables
 
 _LINKED = "linked"  # a kind of library, beside those of numba
@@ -45,6 +52,11 @@ _OPTIMISES = all(
         "verify_declare_only_symbols", "get_module_for_linking",
     )
 )  # fmt: skip
+#: Whether this numba finds what its functions return as :class:`InferTypes` knows it.
+_RESOLVES = all(
+    "_impl_keys" in getattr(BaseFunction, name).__code__.co_names
+    for name in ("get_call_type", "get_impl_key")
+)
 
 
 @register_pass(mutates_CFG=True, analysis_only=False)
@@ -104,6 +116,51 @@ def _put(manager: Any, ours: type, theirs: type) -> Any:
     """Put a pass into a list of passes in place of another; return the list."""
     manager.passes = [(ours if one is theirs else one, words) for one, words in manager.passes]
     return manager
+
+
+#: What numba's functions return: signatures by function, typing context and types of arguments.
+_found: dict[Any, Any] = {}
+_get_call_type: Any = BaseFunction.get_call_type
+_PLAIN = (types.Number, types.Boolean, types.Array)
+
+
+def _call_type(function: Any, context: Any, args: Any, kws: Any) -> Any:
+    """Return the signature of a call as numba does, found once where nothing else decides it."""
+    if kws or not all(isinstance(one, _PLAIN) for one in args):
+        return _get_call_type(function, context, args, kws)
+    key = function, context, tuple(args)
+    signature = _found.get(key)
+    if signature is not None:
+        function._impl_keys[signature.args] = function.typing_key
+        return signature
+    signature = _get_call_type(function, context, args, kws)
+    if function.get_impl_key(signature) is function.typing_key:
+        _found[key] = signature  # others are compiled from Python, as whoever calls them is
+    return signature
+
+
+@contextmanager
+def _finding_once() -> Iterator[None]:
+    """Find signatures by :func:`_call_type`; numba has one thread compile at a time."""
+    owner: Any = BaseFunction
+    before = owner.get_call_type
+    owner.get_call_type = _call_type
+    try:
+        yield
+    finally:
+        owner.get_call_type = before
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class InferTypes(NopythonTypeInference):
+    """numba's pass, which finds once what each of numba's functions returns."""
+
+    _name = "infer_types"
+
+    def run_pass(self, state: Any) -> Any:
+        """Do as numba does."""
+        with _finding_once():
+            return super().run_pass(state)
 
 
 class Linked(JITCodeLibrary):
@@ -209,13 +266,16 @@ class _Linking:
 
 
 class Pipeline(Compiler):
-    """numba's passes, with :class:`InlineParts` and :class:`LowerOnly`."""
+    """numba's passes, with :class:`InlineParts`, :class:`InferTypes` and :class:`LowerOnly`."""
 
     def define_pipelines(self) -> Any:
         """Return the lists of passes; see numba's "Customizing the Compiler"."""
         lists = super().define_pipelines()
         if _FITS:
             lists = [_with_parts(manager) for manager in lists]
+        if _RESOLVES:
+            for manager in lists:
+                _put(manager, InferTypes, NopythonTypeInference)
         if _OPTIMISES:
             for manager in lists:
                 _put(manager, LowerOnly, NativeLowering)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numba
@@ -78,6 +79,7 @@ def test_numba_without_our_pass_comes_to_the_same() -> None:
 def test_this_numba_can_be_told_to_compile_so() -> None:
     """Else all takes longer, and nothing else says why."""
     assert pipeline._FITS
+    assert pipeline._RESOLVES
     assert pipeline._OPTIMISES
 
 
@@ -129,6 +131,25 @@ def test_a_function_may_be_compiled_for_python_and_for_compiled_code() -> None:
     for number in (25, np.int8(25)):
         assert fifth_and_one(number) == 6
         assert alone(number) == 5
+
+
+def test_what_functions_of_numba_return_is_found_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[Any] = []
+    look = pipeline._get_call_type
+
+    def counted(function: Any, context: Any, args: Any, kws: Any) -> Any:
+        looked.append((function.typing_key, tuple(args)))
+        return look(function, context, args, kws)
+
+    monkeypatch.setattr(pipeline, "_get_call_type", counted)
+    monkeypatch.setattr(pipeline, "_found", {})
+    array = np.array([5, -2, 0, 1])
+    assert numba.njit(pipeline_class=Pipeline)(twice)(array, 11) == plain(array, 11)
+    sums = [args for key, args in looked if key is operator.iadd]
+    assert len(sums) == len(set(sums)) > 0
+    before = len(looked)
+    assert numba.njit(pipeline_class=Pipeline)(twice)(array, 11) == plain(array, 11)
+    assert len(looked) - before < before / 2
 
 
 def test_variables_of_parts_are_not_copied_with_each_block(
