@@ -59,9 +59,16 @@ def main() -> None:
         len(full),
         on_nodes(full, small, SLURM),
     )
+    some = Cluster(groups=(NodeGroup("thin", 96, {"core": 20, "mem": 64_000}),))
+    crowd = fitting_on(load_workload("kit:jobs=1000,seed=3"), some)
+    for name in ("easy", "conservative"):
+        table[f"96 x 20 cores, {len(crowd):,} jobs of whole nodes and parts, {name}"] = (
+            len(crowd),
+            on_nodes(crowd, some, Scheduler(backfill=name)),
+        )
     best = dict.fromkeys(table, np.inf)
     # those that take seconds by themselves: behind them the system clears memory for the next
-    slow = [name for name in table if "Slurm" in name]
+    slow = [name for name in table if "Slurm" in name or "conservative" in name]
     for names in ([name for name in table if name not in slow], slow):
         for _ in range(repeat):
             for name in names:

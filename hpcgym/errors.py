@@ -32,7 +32,7 @@ def reworded(error: HpcgymError, message: str) -> HpcgymError:
 
 
 class HpcgymWarning(UserWarning):
-    """Something that can be gone on with, but that a user should know; a line that says it."""
+    """Work goes on, but a user should know something, which is told in one line."""
 
     def __init__(self, message: object = "") -> None:
         super().__init__(one_line(message))

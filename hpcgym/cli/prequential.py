@@ -80,7 +80,7 @@ class Protocol:
 
 
 def learners() -> list[tuple[str, str]]:
-    """Return learners by name, and what else is one, with what they are."""
+    """Return the names of learners, then other ways to name one, each with what it is."""
     return [
         ("policy-bandit", "chooses among saf, spf, f1 and fcfs by load, queue, hour and weekday"),
         ("weight-bandit", "chooses how much waiting counts beside size, and forgets"),

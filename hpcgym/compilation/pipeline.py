@@ -1,4 +1,4 @@
-"""numba's passes, but for three that do the same in less time.
+"""numba's passes, with faster ones in place of three.
 
 A part, of :func:`hpcgym.compilation.jit_part`, is copied to each place that calls it, block by
 block. numba reads it anew for each of them, with the parts that it has itself; here it is read
@@ -12,7 +12,7 @@ Python calls, and with them all that they call, once.
 numba finds what a function of its own returns, such as the sum of two numbers, by trying all that
 are registered for it, at each place again. Here each is found once for the same types.
 
-A numba that does it otherwise does it as it likes, in its own time.
+Where a version of numba is built otherwise, its own passes are used.
 """
 
 from __future__ import annotations

@@ -190,7 +190,7 @@ def _of_others(told: Facts) -> list[str]:
 
 
 def _by_what_right(counts: pd.Series[int]) -> str:
-    """Return how many jobs ran while it waited, and by what right, of which there are so many."""
+    """Return how many jobs ran while it waited for which reason, by these counts, in words."""
     if counts.sum() == 1:
         return f"While it waited, 1 job ran, which {_of_one(RIGHTS[counts.index[0]])}."
     told = {name: int(counts[name]) for name in RIGHTS if name in counts}

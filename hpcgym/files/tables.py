@@ -157,7 +157,7 @@ def csv_lines(path: Path, error: type[HpcgymError] = HpcgymError) -> Iterator[li
 
 
 def need_parquet(what: str = "Parquet", error: type[HpcgymError] = WorkloadError) -> None:
-    """Say so if the library is not installed that Parquet needs; ``what`` is what needs it."""
+    """Raise an error if Parquet's library is missing; ``what`` is the file or option."""
     try:
         import pyarrow  # noqa: F401
     except ImportError:

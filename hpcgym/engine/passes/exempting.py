@@ -11,7 +11,7 @@ from hpcgym.engine.state import FOREVER, QUEUE, RUNNING
 
 @jit
 def first_exempt_until(sim, progress, blocks, entries, machine):
-    """Return when the first running job may be stopped by a queued one, and not now; or FOREVER."""
+    """Return when a queued job may stop a running one that is still exempt; FOREVER if none is."""
     first = np.int64(FOREVER)
     if machine.scalars[0].exempts == 0:
         return first

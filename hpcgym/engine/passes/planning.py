@@ -11,7 +11,7 @@ the plan still holds, and a job that comes after all who have reservations is ju
 Where ``sim.every`` says so, as in Slurm, jobs start at an event in primary order until one does not
 fit now. A pass as above is made only at looks, see :mod:`hpcgym.engine.passes.looks`.
 It looks at the first ``sim.tested`` jobs, but of each user only at ``sim.tested_of_user``, if that
-is not 0: others of the user are none of the first. It reserves nothing that begins later than
+is not 0: further jobs of the user do not count. It reserves nothing that begins later than
 ``sim.window`` seconds from now.
 
 A machine gives what it does differently, which is compiled in.

@@ -67,7 +67,7 @@ SCALARS = whole_numbers(
     "found",  # entries in `victims`
     "count",  # entries in `suspended`
     "exempts",  # 1 if a group is exempt for a time
-    "exempt_until",  # [s] when a running job may be stopped that a queued one waits for, or FOREVER
+    "exempt_until",  # [s] when a queued job may stop one that is still exempt, or FOREVER
     "short",  # processors by which fewer than none are free beside suspended jobs, at most 0
 )
 
@@ -218,7 +218,8 @@ def loop_preempting(parts: Parts, restricting: Restricting, stopping: Stopping) 
     def give_up(sim, jobs, progress, blocks, entries, machine, job, around):
         """Let a running job give up what it has, as it does if it is stopped.
 
-        ``around``: it is taken off the list of what runs, for a plan without it.
+        ``around``: it is taken off the list of what runs, for a plan without it. Suspended jobs
+        meet no windows: ``check_restricted`` of the simulation refuses both together.
         """
         if machine.scalars[0].mode == SUSPEND:
             lend(sim, jobs, machine.machine.machine, job, np.int64(1))

@@ -351,7 +351,7 @@ class Teller:
 
 
 def _with_flags(names: Iterable[str]) -> list[str]:
-    """Return names, behind each that of the flags which say of whom it is told."""
+    """Return names, and behind each the name of its flags, as Gymnasium has them."""
     return [each for name in names for each in (name, f"_{name}")]
 
 

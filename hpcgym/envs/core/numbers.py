@@ -35,7 +35,7 @@ def _first_bad(numbers: NDArray[Any]) -> str:
 
 
 def read_index(action: Any, number: int) -> int:
-    """Return an action as one of that many indices, or say that it is none."""
+    """Return an action as one of that many indices, or raise an error if it is none."""
     try:
         index = operator.index(action.item() if isinstance(action, np.ndarray) else action)
     except (TypeError, ValueError):

@@ -183,7 +183,7 @@ def is_full(e, kept, limited):
     if limited is not None:
         full = limited.scalars[e, 0].full == 1
     if kept is not None:
-        full = log_is_full(kept.stops, e)
+        full = full or log_is_full(kept.stops, e)
     return full
 
 

@@ -110,7 +110,7 @@ def _check_job(where: str, job: Any) -> None:
 
 
 def _shown(value: Any) -> str:
-    """Return a value as JSON has it, or what it is of what has parts."""
+    """Return a value as JSON has it; of a list or an object, only which of the two it is."""
     if isinstance(value, list | dict):
         return "a list" if isinstance(value, list) else "an object"
     return json.dumps(value)[:24]

@@ -14,6 +14,7 @@ from hpcgym.engine.events import enqueue
 from hpcgym.engine.loop import loop_of, next_event_pass
 from hpcgym.engine.machines.nodes.filling import FIRST_FIT, held_by, note_waiting, weigh_all
 from hpcgym.engine.machines.nodes.placement import (
+    ANY_UNITS,
     change,
     copy_room,
     count_held,
@@ -167,9 +168,9 @@ def earliest(sim, progress, nodes, job, latest):
                 return time
             short = time
         # once all that is planned is over, the machine is empty, and any job fits
-        while plan[i].time <= short:
+        while i < n and plan[i].time <= short:
             i += 1
-        time = plan[i].time
+        time = plan[i].time if i < n else latest
         if time >= latest:
             return latest
 
@@ -264,7 +265,7 @@ def lasts(nodes, job, i, end):
     What comes next in the plan is its entry ``i``.
     """
     within, later, needs = nodes.ahead[WITHIN], nodes.later, nodes.needs
-    units, most = needs[job, 0], needs[job, 0] + 2**40
+    units, most = needs[job, 0], needs[job, 0] + ANY_UNITS
     copy_room(within, nodes.ahead[NOW])
     copy_room(later, within)
     found = count_held(later, needs, job)
@@ -293,7 +294,7 @@ def shift(nodes, room, i, job):
     What the job itself has in the plan does not count.
     """
     other, sign, needs = nodes.plan[i].job, nodes.plan[i].sign, nodes.needs
-    most = needs[job, 0] + 2**40
+    most = needs[job, 0] + ANY_UNITS
     more = 0
     if other == job:
         return more

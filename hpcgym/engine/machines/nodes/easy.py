@@ -21,6 +21,7 @@ from hpcgym.engine.machines.nodes.filling import (
     shuffle,
 )
 from hpcgym.engine.machines.nodes.placement import (
+    ANY_UNITS,
     change,
     copy_room,
     count_held,
@@ -109,7 +110,7 @@ def find_shadow(sim, jobs, progress, blocks, entries, line, nodes):
     """Find when the head fits, what is free then and how much of that it can spare."""
     head, later, needs = sim.head, nodes.later, nodes.needs
     copy_room(later, nodes.free)
-    units, most = needs[head, 0], needs[head, 0] + 2**40
+    units, most = needs[head, 0], needs[head, 0] + ANY_UNITS
     found = count_held(later, needs, head)
     missing = needed(sim, jobs, line, head) - sim.free
     time = -1

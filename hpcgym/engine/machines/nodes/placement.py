@@ -48,6 +48,8 @@ SCALARS = whole_numbers(
     "first_leaving",
 )
 
+ANY_UNITS = 2**40  # more than are asked for of any node: it is to say how many it holds
+
 CELLS = records(("node", np.int32), ("units", np.int32))  # units of a job on a node
 HELD = records(("first", np.int64), ("count", np.int64))  # where the cells of a job stand
 # how many units of a kind fitted when, and how many beside the head
@@ -238,7 +240,7 @@ def note_open(nodes):
 @jit
 def count_held(room, needs, job):
     """Return how many units of a job there is ``room`` (N, R) for."""
-    most = needs[job, 0] + 2**40
+    most = needs[job, 0] + ANY_UNITS
     found = 0
     for node in range(len(room)):
         if room[node, 0] > 0:
@@ -306,7 +308,7 @@ def place(nodes, room, job, now, guarded):
 def spared(nodes, node, job, units, slack):
     """Return how many of the units of a job the head can spare a node for; the slack then left."""
     head, needs, later = nodes.scalars[0].guarded, nodes.needs, nodes.later
-    most = needs[head, 0] + 2**40
+    most = needs[head, 0] + ANY_UNITS
     before = held_by(later, node, needs, head, most)
     while units > 0:
         after = before
