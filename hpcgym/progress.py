@@ -79,9 +79,22 @@ def _counting_in_lines(total: int) -> Callable[[str], None]:
     return step
 
 
+def _measuring_in_lines(title: str) -> Callable[[int, int], None]:
+    """Return what says now and then how much is done."""
+    said = time.monotonic()
+
+    def show(done: int, total: int) -> None:
+        nonlocal said
+        if time.monotonic() - said >= SHOW_S:
+            said = time.monotonic()
+            say(f"{title}: {done:,} of {total:,}")
+
+    return show
+
+
 @contextmanager
 def measuring(title: str) -> Iterator[Callable[[int, int], None]]:
-    """Show a bar with the rate and the time that remains, if somebody watches.
+    """Show a bar with the rate and the time that remains, or lines in a log.
 
     The function given is to be told how much is done, and of how much; what was done before its
     first call counts for no rate.
@@ -92,7 +105,7 @@ def measuring(title: str) -> Iterator[Callable[[int, int], None]]:
 
     console = Console(stderr=True)
     if not watched():
-        yield lambda done, total: None
+        yield _measuring_in_lines(title)
         return
     columns = (
         TextColumn(title),

@@ -212,8 +212,8 @@ def _of_slurm(path: Path) -> Cluster:
     conf = read_slurm_conf(path)
     if conf.others:
         warn_caller(
-            f"{path}: settings that are not of the machine: {len(conf.others)}; hpcgym machines"
-            f" {path} names them, and those that --scheduler {path} follows",
+            f"{path}: settings that do not describe the machine: {len(conf.others)}; hpcgym"
+            f" machines {path} lists them, and says which of them --scheduler {path} follows",
             HpcgymWarning,
         )
     return conf.cluster

@@ -43,8 +43,8 @@ def warn_of_short_period(whole: Workload, part: Episodes, chosen: Sequence[Episo
     told = int(whole.submit_time[-1]) - whole.first_submit_s - last * length
     if last in _numbers(chosen) and 2 * told < length:
         warn_caller(
-            f"{whole.name}: {label} {last} is the last, and has jobs of {duration(told)} only;"
-            f" it counts as much as a whole {label}",
+            f"{whole.name}: the last {label}, {last}, ends after {duration(told)}; it counts as"
+            f" much as a whole {label}",
             WorkloadWarning,
         )
 

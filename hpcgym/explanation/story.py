@@ -176,7 +176,7 @@ def _of_others(told: Facts) -> list[str]:
         return lines
     named = ", ".join(f"{number} ({duration(int(s))})" for number, s in late.head(_NAMED).items())
     more = f" and {len(late) - _NAMED:,} others" if len(late) > _NAMED else ""
-    lines.append(f"Without one of these jobs it would have started earlier: {named}{more}.")
+    lines.append(f"Without any one of these jobs it would have started earlier, by: {named}{more}.")
     if helped:
         lines.append(f"Without {_jobs(helped, 'other')} of them it would have started later.")
     harmless = len(delay) - len(late) - helped

@@ -111,7 +111,8 @@ def why_no_gantts(parts: Mapping[str, Result]) -> str:
     number = max(map(len, panels(parts)))
     if number <= MOST_GANTTS:
         return ""
-    return f"No Gantt charts: they are for up to {MOST_GANTTS} schedulers, and these are {number}."
+    most = f"at most {MOST_GANTTS} are drawn"
+    return f"Gantt charts are left out: there are {number} schedulers, and {most}."
 
 
 def draw_overview(results: Results) -> Figure:

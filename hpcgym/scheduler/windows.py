@@ -101,17 +101,21 @@ class Window:
             raise HpcgymError(f"window {text!r}: {str(error).removeprefix('window: ')}") from None
 
     def seconds(self, header: Mapping[str, list[str]]) -> tuple[int, int]:
-        """Return when it begins and ends [s] on the clock of a log.
+        """Return when it begins and ends [s] on the clock of a log, at second 0 or later.
 
         Raises
         ------
-        HpcgymError : dates that the log has no clock for, before its beginning, or an end that is
-            not after the beginning.
+        HpcgymError : dates that the log has no clock for, an end before the log begins, or one that
+            is not after the window's own beginning.
         """
         begin, end = (self._second(time, header) for time in (self.begin, self.end))
         if end <= begin:
             raise HpcgymError(f"window {str(self)!r}: its end must be after its beginning")
-        return begin, end
+        if end <= 0:
+            raise HpcgymError(f"window {str(self)!r} is over before the log begins")
+        if end > _LATEST:
+            raise HpcgymError(f"window {str(self)!r} ends too late: after second {_LATEST:,}")
+        return max(begin, 0), end
 
     def _second(self, time: int | str, header: Mapping[str, list[str]]) -> int:
         if isinstance(time, int):
@@ -122,10 +126,7 @@ class Window:
                 f"window {self}: the log does not tell by which date it begins; give whole seconds"
                 " of its clock"
             )
-        second = Clock(zone_of(header)[1]).seconds(time) - zero
-        if not 0 <= second <= _LATEST:
-            raise HpcgymError(f"window {self}: {time} is before the log's clock begins")
-        return second
+        return Clock(zone_of(header)[1]).seconds(time) - zero
 
 
 def windows_of(text: str | None) -> tuple[Window, ...]:

@@ -302,7 +302,7 @@ def test_compare_draws(tmp_path):
     result = succeed(*arguments, "fcfs,easy,saf")
     assert result.stderr == "".join(f"wrote {file}\n" for file in files)
     assert all(file.stat().st_size > 10_000 for file in files)
-    missing = "No Gantt charts: they are for up to 3 schedulers, and these are 4."
+    missing = "Gantt charts are left out: there are 4 schedulers, and at most 3 are drawn."
     result = succeed(*arguments, "fcfs,easy,saf,easy++", "--force")
     assert result.stderr == "".join(f"wrote {file}\n{file}: {missing}\n" for file in files)
     assert missing in files[1].read_text()

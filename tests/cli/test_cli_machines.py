@@ -264,7 +264,10 @@ def test_what_a_scheduler_follows_of_a_slurm_conf_is_not_called_unfollowed(tmp_p
     assert named["others"] == ["SchedulerParameters=bf_continue", "b: LLN=YES"]
     jobs = ("simulate", "lublin:jobs=20,processors=8", "--cluster", conf, "--scheduler", conf)
     said = succeed(*jobs).stderr
-    assert f"{conf}: settings that are not of the machine: 7; hpcgym machines {conf} names" in said
+    assert (
+        f"{conf}: settings that do not describe the machine: 7; hpcgym machines {conf} lists"
+        in said
+    )
     (line,) = (line for line in said.splitlines() if "not followed: " in line)
     assert all(name not in line for name in ("PriorityWeightAge", "bf_interval", "PriorityTier"))
     # by submission, and in strict order

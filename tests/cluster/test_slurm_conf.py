@@ -142,7 +142,7 @@ def test_what_is_not_followed_is_named(tmp_path: Path) -> None:
     of_partitions |= {"old: State", "gpu: OverSubscribe"}
     assert not named.keys() & {"debug: MaxTime", *of_partitions}
     assert not named.keys() & {"GresTypes", "DEFAULT: State", "batch: Nodes", "gpu[1-4]: Gres"}
-    with pytest.warns(HpcgymWarning, match="settings that are not of the machine: "):
+    with pytest.warns(HpcgymWarning, match="settings that do not describe the machine: "):
         assert find_cluster(path).nodes == 105
 
 

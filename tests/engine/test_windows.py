@@ -237,6 +237,7 @@ def three(**columns: list[int]) -> Workload:
         ("5/5000000:processors=1; 40/50:processors=3", [0, 10, 20]),
         # 9:00 in Berlin is the log's beginning
         ("2026-03-01T09:00:10/2026-03-01T08:00:11+00:00", [0, 11, 11]),
+        ("2020-01-01/2026-03-01T09:00:05", [5, 5, 15]),  # it began before the log
         (None, [0, 1, 10]),
     ],
 )
@@ -396,7 +397,8 @@ def test_as_text_and_back(given: list[Window]) -> None:
         ("-5/10", "begin must be whole seconds"),
         ("10/10", "window '10/10': its end must be after its beginning"),
         ("2026-03-03/2026-03-02", "its end must be after its beginning"),
-        ("2020-03-02/2026-03-01", "2020-03-02 is before the log's clock begins"),
+        ("2020-03-02/2020-03-01", "its end must be after its beginning"),
+        ("2020-03-02/2020-03-03", "'2020-03-02/2020-03-03' is over before the log begins"),
         ("0/10:processors=0", "processors must be a whole number from 1 on, not 0"),
         ("0/10:processors=many", "processors must be a whole number, not 'many'"),
         ("0/10:processors=5", "the machine has 4 processors"),

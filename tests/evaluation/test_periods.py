@@ -43,7 +43,5 @@ def test_a_last_week_that_has_hardly_begun_is_said_once(days: int, said: bool) -
         warnings.simplefilter("always")
         evaluate([], log(days), slices="all", episodes="weeks", budget=0)
     texts = [str(one.message) for one in caught if issubclass(one.category, WorkloadWarning)]
-    short = (
-        "three weeks: week 2 is the last, and has jobs of 2 d only; it counts as much as a whole"
-    )
+    short = "three weeks: the last week, 2, ends after 2 d; it counts as much as a whole"
     assert texts == ([f"{short} week"] if said else [])

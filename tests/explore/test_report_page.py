@@ -103,10 +103,10 @@ def test_it_has_metrics_pictures_settings_cleaning_and_versions(text):
 
 def test_it_says_why_there_are_no_gantt_charts(text):
     read = Page(page({str(number): schedule() for number in range(4)}, report=True))
-    said = "No Gantt charts: they are for up to 3 schedulers, and these are 4. Any two"
+    said = "Gantt charts are left out: there are 4 schedulers, and at most 3 are drawn. Any two"
     assert said in " ".join(read.text)
     assert read.tags.count("img") == 3
-    assert "No Gantt charts" not in text
+    assert "Gantt charts are left out" not in text
 
 
 def test_texts_of_the_workload_are_no_html(made):

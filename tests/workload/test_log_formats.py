@@ -295,7 +295,7 @@ def test_columns_that_presets_lack(tmp_path: Path) -> None:
     F_DATA.drop(columns=["adt", "usr"]).to_parquet(path)
     with pytest.raises(WorkloadError, match="lacks the columns usr, adt"):
         load_workload(path, format="f-data")
-    with pytest.raises(WorkloadError, match="unknown column 'jid'"):
+    with pytest.raises(WorkloadError, match="unknown columns: 'jid'"):
         load_workload(path)
 
 

@@ -126,9 +126,9 @@ def test_any_name_is_read_as_it_was_written(tmp_path):
 
 def test_times_that_are_none(tmp_path):
     for text, problem in {
-        "submit_time\n2024-01-01\n5\n": "line 3: column submit_time is '5, no date', not a number",
+        "submit_time\n2024-01-01\n5\n": "line 3: column submit_time is '5 .no date.', not a number",
         "submit_time,run_time\n0,00:10:00\n1,10:x\n": "line 3: column run_time is '10:x', not a",
-        "submit_time\n2024-13-01\n": "line 2: column submit_time is '2024-13-01, no date', not a",
+        "submit_time\n2024-13-01\n": "line 2: column submit_time is '2024-13-01', not a number",
     }.items():
         with pytest.raises(WorkloadError, match=problem):
             read(tmp_path, text)
@@ -167,6 +167,11 @@ def test_later_changes_of_the_frame_do_not_matter():
         ),
         ({"run_tim": [1, 2, 3]}, "workload has an unknown column 'run_tim'; did you mean 'run_ti"),
         ({"zzz": [1, 2, 3]}, "workload has an unknown column 'zzz'; SWF has job_number"),
+        (
+            {"start": [1, 2, 3], "cpus": [1, 2, 3], "job_id": [1, 2, 3]},
+            r"unknown columns: 'start' \(write wait_time and run_time .*\); 'cpus' \(did you mean"
+            r" 'requested_processors'\?\); 'job_id' \(did you mean 'job_number'\?\)$",
+        ),
         ({"run_time": ["1", "2x", "3"]}, "row 1: column run_time is '2x', not a number$"),
         ({"user_id": ["alice", "b\tb", "c"]}, r"workload, row 1: 'b\\tb' is no name of a user"),
         ({"user": ["alice", "bob", "eve"], "user_id": [1, 1, 2]}, "row 1: user_id 1 is 'bob' here"),
@@ -224,7 +229,8 @@ def test_csv(tmp_path, end):
         ("submit_time,run_time\n0,1\n\n2,3\n4", "line 5 has 1 fields, and line 1"),
         ("submit_time,run_time,user_id\n0,1,1\n3,5\r4,5,6\n", "line 3 has 2 fields, and line 1"),
         ("submit_time\n0,1\n1,2\n", "line 2 has more fields than line 1"),
-        ("0,1\n1,2\n", "unknown column '0'"),
+        ("submit_time;run_time\n0;1\n", "';' between its columns; write commas"),
+        ("0,1\n1,2\n", "unknown columns: '0'"),
         (b"\x89PNG\xff\xfe" * 99, "is binary|unknown column"),
     ],
 )

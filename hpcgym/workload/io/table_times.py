@@ -87,4 +87,5 @@ def _unix(value: Any, clock: Clock) -> Any:
     try:
         return clock.seconds(text)
     except ValueError:
-        return f"{text}, no date"  # a number among dates is none
+        # a number among dates is none
+        return f"{text} (no date)" if text.lstrip("+-").replace(".", "").isdigit() else text

@@ -41,14 +41,12 @@ from hpcgym.naming import (
     MOST_AMOUNT,
     NAME_COLUMNS,
     UNITS,
-    known_columns,
     megabytes,
-    near_name,
-    resource_problem,
 )
 from hpcgym.workload.io.files import TABLE_ENDINGS, Errors, check_errors, is_table, stem
 from hpcgym.workload.io.json_jobs import is_json, read_json, write_json
 from hpcgym.workload.io.records import size_by_jobs
+from hpcgym.workload.io.table_columns import resource_columns
 from hpcgym.workload.io.table_extracts import BEGIN, begin_of, extract_of, trace_of
 from hpcgym.workload.io.table_files import read_csv, read_parquet, where_row
 from hpcgym.workload.io.table_names import with_names, without_names
@@ -114,7 +112,7 @@ def from_pandas(
         return extract_of(trace, begin)
     frame, told = without_names(frame, name, queues)
     frame, times = with_seconds(frame, tz)
-    resources = _check_names(frame, name)
+    resources = resource_columns(frame, name)
     counts: dict[str, int] = {}
     if "job_number" not in frame:
         frame = frame.assign(job_number=np.arange(1, len(frame) + 1))
@@ -219,52 +217,6 @@ def write_table(workload: Workload, path: str | os.PathLike[str]) -> None:
             frame.to_csv(file, index=False, lineterminator="\n")
 
 
-def _check_names(frame: pd.DataFrame, name: str) -> list[str]:
-    """Say so if a column is unknown, double or needed and not there; return those of resources."""
-    names = [str(column) for column in frame.columns]
-    if {"submit", "start", "end", "wait", "bsld"} <= {*names}:  # columns of Result.jobs
-        raise WorkloadError(
-            f"{name} is a schedule that hpcgym wrote, not a log: simulate the log that it is of"
-        )
-    has_units = UNITS in names or CORE in names
-    resources = []
-    for column in names:
-        if names.count(column) > 1:
-            raise WorkloadError(f"{name} has the column {column!r} twice")
-        if column in JOB_COLUMNS or column == KILLED:
-            continue
-        if column not in (UNITS, CORE):
-            _check_resource(column, has_units, name)
-        resources.append(column)
-    if "submit_time" not in names:
-        raise WorkloadError(f"{name} lacks the column 'submit_time', which a workload needs")
-    return resources
-
-
-def _check_resource(column: str, has_units: bool, name: str) -> None:
-    """Say so if a column cannot be a resource: it is almost a known one, or there are no units."""
-    problem = resource_problem(column)
-    if has_units and not problem:
-        return
-    known = (*JOB_COLUMNS, KILLED, UNITS, CORE, MEMORY, *NAME_COLUMNS)
-    near = near_name(column, known, 0.8 if has_units else 0.6)
-    if column == MEMORY:
-        hint = (
-            "it is a resource, of which each unit of a job asks for some, and needs a column that"
-            f" the table lacks: {UNITS!r}, how many units a job has, or {CORE!r}, the cores of each"
-        )
-    elif near:
-        hint = f"did you mean {near!r}?"
-    elif has_units:
-        raise WorkloadError(f"{name} has an unknown column; {problem}")
-    else:
-        hint = (
-            f"{known_columns()}, {', '.join(NAME_COLUMNS)}; a resource, of which each unit of a job"
-            f" asks for some, needs the column {UNITS!r} or {CORE!r} beside it"
-        )
-    raise WorkloadError(f"{name} has an unknown column {column!r}; {hint}")
-
-
 def _with_amounts(
     frame: pd.DataFrame, resources: list[str], name: str, errors: Errors, counts: dict[str, int]
 ) -> pd.DataFrame:
@@ -354,6 +306,8 @@ def _how_to_number(column: str) -> str:
         return "; it must be whole MB or such as '16 GB'"
     if column in ("requested_memory", "used_memory"):
         return ", of kilobytes a processor"
+    if column == "submit_time":
+        return ", nor a date such as '2024-03-01 12:00'"
     return ", nor a name" if column in NAME_COLUMNS.values() else ""
 
 
