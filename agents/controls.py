@@ -17,7 +17,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-import hpcgym  # noqa: F401  its import registers the environments
 from hpcgym.agents.declared import takes
 from hpcgym.agents.episode_search import search
 from hpcgym.agents.settings import ControlsSettings

@@ -24,7 +24,6 @@ from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from torch import nn
 
-import hpcgym  # noqa: F401  its import registers the environments
 from hpcgym.agents.common import (
     Budget,
     Progress,

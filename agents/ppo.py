@@ -27,7 +27,6 @@ from stable_baselines3.common.policies import ActorCriticPolicy, MultiInputActor
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from stable_baselines3.common.vec_env import VecEnvWrapper
 
-import hpcgym  # noqa: F401  its import registers the environments
 from hpcgym.agents.common import (
     Budget,
     Progress,

@@ -51,8 +51,6 @@ def maker(workload: Any, env_id: str, options: Mapping[str, Any], train_share: f
     def make(part: str = "train", num_envs: int | None = None, **more: Any) -> Any:
         import gymnasium
 
-        import hpcgym  # noqa: F401  its import registers the environments
-
         check_choice("part", part, ("train", "validation"))
         given = {**options, **more, "workload": jobs, "part": "test", "train_share": 1.0 - _HELD}
         if part == "train":

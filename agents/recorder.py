@@ -17,7 +17,6 @@ from typing import Any
 import gymnasium
 import numpy as np
 
-import hpcgym  # noqa: F401  its import registers the environments
 from hpcgym.agents.declared import takes
 from hpcgym.agents.minari_files import check_target, is_minari_name, write_minari
 from hpcgym.agents.recordings import Recording, save_recording

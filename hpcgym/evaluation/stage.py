@@ -240,8 +240,6 @@ class Stage:
         """Make an environment that has the slices of this evaluation."""
         import gymnasium
 
-        import hpcgym  # noqa: F401  its import registers the environments
-
         part = self._part
         ours = {
             "workload": self.workload,

@@ -249,8 +249,6 @@ def environment(task: Task, part: str = "train", num_envs: int | None = None, **
     """
     import gymnasium
 
-    import hpcgym  # noqa: F401  its import registers the environments
-
     jobs, arguments = part_of(jobs_of(task), task, part)
     given = {**task.options, **arguments, "workload": jobs, "jobs": task.window, **more}
     given |= {name: tuple(value) for name, value in given.items() if isinstance(value, list)}

@@ -12,7 +12,6 @@ import gymnasium
 import numpy as np
 import pytest
 
-import hpcgym  # noqa: F401  its import registers the environments
 from hpcgym.agents import load, save_spec
 from hpcgym.errors import HpcgymError
 from hpcgym.evaluation import evaluate
