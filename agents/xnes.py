@@ -37,6 +37,7 @@ from hpcgym.files.writing import whole_json
 from hpcgym.schedule.bounded_slowdown import TAU_S, check_tau
 from hpcgym.scheduler.policies import FairShare
 from hpcgym.scheduler.rules import OF_SHARED_NODES, Scheduler
+from hpcgym.scheduler.site_rules import SITE_RULES
 from hpcgym.sweep.batch import METRICS, BatchSimulator
 from hpcgym.workload.load import load_workload
 from hpcgym.workload.model import Workload
@@ -271,8 +272,7 @@ class Xnes:
         Nor are weights searched under limits of power, quotas, windows of maintenance, dependencies
         or preemption.
         """
-        restricted = ("quota", "maintenance", "preemption", "dependencies")
-        of_others = ("dispatcher", "dispatch_time", *restricted, *OF_SHARED_NODES)
+        of_others = ("dispatcher", "dispatch_time", *SITE_RULES, *OF_SHARED_NODES)
         others = ("policy", "fair_share", "power", "dvfs_when", *of_others)
         names = (field.name for field in fields(Scheduler) if field.name not in others)
         rules = {name: _plain(getattr(self.rules, name)) for name in names}

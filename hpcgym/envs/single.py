@@ -24,6 +24,7 @@ from hpcgym.envs.core.spec import Spec, has_matplotlib, spec_of
 from hpcgym.errors import installing
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.dispatchers import PassView
+from hpcgym.scheduler.site_rules import OF_ENVIRONMENTS
 from hpcgym.workload.model import Workload
 
 
@@ -198,12 +199,7 @@ class SchedulingEnv(gymnasium.Env[Any, Any]):
         workload's processors. Where the environment has limits, those of the episode are
         ``result().limits``.
         """
-        names = (
-            "backfill", "backfill_order", "estimate", "policy_estimate", "correction", "passes",
-            "allocation", "threshold", "hold", "fair_share", "quota", "maintenance", "preemption",
-            "dependencies",
-            *self.simulations.machines.own_rules,
-        )  # fmt: skip
+        names = (*OF_ENVIRONMENTS, *self.simulations.machines.own_rules)
         return {name: getattr(self.options.scheduler, name) for name in names}
 
     @property

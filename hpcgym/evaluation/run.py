@@ -138,13 +138,13 @@ def evaluate(
         each slice. The metric must be one of jobs, and not of whole schedules.
     progress : shows how far it is; :func:`hpcgym.progress.counting` does on a terminal.
     rules : ``backfill``, ``backfill_order``, ``estimate``, ``policy_estimate``, ``correction``,
-        ``passes``, ``allocation``, ``threshold``, ``fair_share``, ``quota``, ``maintenance``,
-        ``preemption`` and ``dependencies`` of environments and of simulated policies, but for
-        ``Scheduler`` objects and for what the names of the EASY family stand for: these have the
-        last four, unless they have their own. By default those of the environment; without one, the
-        rules of ``SCHEDULERS``. With ``quota=None`` no row has one; so it is with others that may
-        be None. The correction of dispatchers is "next-second" unless it is given here, or the
-        environment has another than "requested".
+        ``passes``, ``allocation``, ``threshold``, ``hold``, ``fair_share``, ``quota``,
+        ``maintenance``, ``preemption`` and ``dependencies`` of environments and of simulated
+        policies, but for ``Scheduler`` objects and for what the names of the EASY family stand for:
+        these have the last four, unless they have their own. By default those of the environment;
+        without one, the rules of ``SCHEDULERS``. With ``quota=None`` no row has one; so it is with
+        others that may be None. The correction of dispatchers is "next-second" unless it is given
+        here, or the environment has another than "requested".
 
     Schedulers whose estimates learn begin each slice with what a simulation of the whole trace
     under them has learned before it, from the jobs that have ended by then. Policies that act in

@@ -20,28 +20,10 @@ from hpcgym.files import shaped
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.policies import WEIGHTED_FEATURES
 from hpcgym.scheduler.rules import Scheduler
-from hpcgym.scheduler.site_rules import OF_MACHINES, lifted_by, settled
+from hpcgym.scheduler.site_rules import OF_ENVIRONMENTS, OF_MACHINES, lifted_by, settled
 from hpcgym.scheduler.usage import counts_usage
 from hpcgym.simulation.prepare import machine_of
 from hpcgym.workload import Workload
-
-#: Rules that environments have, and an evaluation may set.
-RULES = (
-    "backfill",
-    "backfill_order",
-    "estimate",
-    "policy_estimate",
-    "correction",
-    "passes",
-    "allocation",
-    "threshold",
-    "hold",
-    "fair_share",
-    "quota",
-    "maintenance",
-    "preemption",
-    "dependencies",
-)
 
 _BACKFILLING = ("backfill", "backfill_order")
 
@@ -254,7 +236,7 @@ class Stage:
         }
         given = {**options, **ours}
         given.pop("sampler", None)  # slices are named here, not drawn
-        for rule in RULES:
+        for rule in OF_ENVIRONMENTS:
             if rule in given and given[rule] is None:  # which not all environments know
                 del given[rule]
         order = Scheduler(**{rule: given[rule] for rule in _BACKFILLING if rule in given})
@@ -285,7 +267,7 @@ class Stage:
 
     def _agree(self, name: str, env: Any) -> None:
         """Take over the rules of an environment, or say how they differ."""
-        theirs = {rule: env.scheduler_rules[rule] for rule in RULES}
+        theirs = {rule: env.scheduler_rules[rule] for rule in OF_ENVIRONMENTS}
         if not _counts_usage(env):
             theirs["fair_share"] = self.rules.get("fair_share")  # it is for others
         for rule in ("estimate", "policy_estimate"):
@@ -321,7 +303,7 @@ def checked_rules(rules: Mapping[str, Any]) -> dict[str, Any]:
         if value is not None or getattr(usual, rule, "") is None
     }
     for rule in given:
-        check_choice("argument", rule, RULES)
+        check_choice("argument", rule, OF_ENVIRONMENTS)
     usual.but(**given)
     for rule in ("estimate", "policy_estimate"):
         if not isinstance(given.get(rule, ""), str):

@@ -29,6 +29,21 @@ SITE_RULES = {
     "dependencies": SiteRule(of_machine=False, of_jobs=True),
 }
 
+#: Rules that all environments have and tell, and an evaluation may set.
+OF_ENVIRONMENTS = (
+    "backfill",
+    "backfill_order",
+    "estimate",
+    "policy_estimate",
+    "correction",
+    "passes",
+    "allocation",
+    "threshold",
+    "hold",
+    "fair_share",
+    *SITE_RULES,
+)
+
 #: Those of the machine, and those of jobs.
 OF_MACHINES = tuple(rule for rule, one in SITE_RULES.items() if one.of_machine)
 OF_JOBS = tuple(rule for rule, one in SITE_RULES.items() if one.of_jobs)

@@ -15,9 +15,9 @@ from hpcgym.baselines import find_baseline
 from hpcgym.envs.core.episodes import Episodes
 from hpcgym.errors import HpcgymError, PolicyWarning
 from hpcgym.evaluation import evaluate, lineup
-from hpcgym.evaluation.stage import RULES
 from hpcgym.scheduler.policies import FairShare
 from hpcgym.scheduler.rules import Scheduler
+from hpcgym.scheduler.site_rules import OF_ENVIRONMENTS
 from hpcgym.simulation.run import simulate
 from hpcgym.workload import load_workload
 
@@ -30,7 +30,7 @@ class OneChoice:
     def __init__(self, workload: Any = TRACE, jobs: int = 100, **rules: Any) -> None:
         self.episodes = Episodes(workload, jobs=jobs)
         scheduler = Scheduler().but(**rules)
-        self.scheduler_rules = {rule: getattr(scheduler, rule) for rule in RULES}
+        self.scheduler_rules = {rule: getattr(scheduler, rule) for rule in OF_ENVIRONMENTS}
         self.unwrapped = self
         self.truncates = False
 

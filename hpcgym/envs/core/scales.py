@@ -9,10 +9,9 @@ from hpcgym.envs.core.surroundings import counted
 from hpcgym.errors import HpcgymError
 from hpcgym.report.labels import scheduler_name
 from hpcgym.schedule.within import metrics_within
+from hpcgym.scheduler.site_rules import own_site_rules
 from hpcgym.simulation.run import simulate
 from hpcgym.workload.warm_start import decided
-
-_OF_SITE = ("quota", "maintenance", "preemption", "dependencies")
 
 
 def scales_of(options: Options, episodes: Episodes, episode: Episode) -> list[float]:
@@ -23,8 +22,7 @@ def scales_of(options: Options, episodes: Episodes, episode: Episode) -> list[fl
     rules of the site.
     """
     jobs, scales = episodes.workload_of(episode), []
-    told = {name: getattr(options.scheduler, name) for name in _OF_SITE}
-    rules = {name: value for name, value in told.items() if value not in (None, "none")}
+    rules = {rule: getattr(options.scheduler, rule) for rule in own_site_rules(options.scheduler)}
     for reference in options.rewards.references:
         if reference is None:
             scales.append(1.0)
