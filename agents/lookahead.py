@@ -24,7 +24,7 @@ from hpcgym.engine.many import beliefs, lookahead
 from hpcgym.errors import HpcgymError, WorkloadError, check_choice
 from hpcgym.schedule.bounded_slowdown import TAU_S, check_tau
 from hpcgym.schedule.result import Result
-from hpcgym.scheduler.capabilities import check_scheduler
+from hpcgym.scheduler.asked_for import check_scheduler
 from hpcgym.scheduler.estimates.learning import asks_for_predictions
 from hpcgym.scheduler.policies.features import FEATURES, WEIGHTED_FEATURES, JobColumns
 from hpcgym.scheduler.policies.index import POLICIES, PolicyLike, parse_policy, refuse_usage

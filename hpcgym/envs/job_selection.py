@@ -15,7 +15,7 @@ from hpcgym.envs.pages.page import page
 from hpcgym.envs.single import SchedulingEnv
 from hpcgym.envs.vector import SchedulingVectorEnv
 from hpcgym.errors import HpcgymError, check_choice
-from hpcgym.scheduler.capabilities import check_scheduler
+from hpcgym.scheduler.asked_for import check_scheduler
 
 RESERVATIONS = ("revised", "kept")
 
@@ -38,8 +38,8 @@ def read_job_selection(
     check_scheduler(options.scheduler, "job selection")
     if keeps and options.scheduler.restricts:
         raise HpcgymError(
-            "reservation='kept' does not go with quota, maintenance or dependencies: not built yet,"
-            " for the selected job may come to exceed its quota"
+            "reservation='kept' does not go with quota, maintenance or dependencies: not supported"
+            " yet, for the selected job may come to exceed its quota"
         )
     return Definition(
         arrays.SELECTION_KIND,

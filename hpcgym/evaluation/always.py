@@ -10,7 +10,7 @@ from hpcgym.errors import HpcgymError
 from hpcgym.evaluation.lineup import STATIC, scheduler_of, under_limits
 from hpcgym.evaluation.stage import Stage
 from hpcgym.report.labels import labelled
-from hpcgym.scheduler.capabilities import check_scheduler
+from hpcgym.scheduler.asked_for import check_scheduler
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.scheduler.site_rules import SITE_RULES
 from hpcgym.scheduler.usage import without_idle_shares

@@ -1,19 +1,19 @@
 """What goes together: the one table of what refuses what, and why.
 
 :func:`check` raises the one error of what is in :data:`APART`, and :func:`table` is what the docs
-show. Beside it, rules have errors of their own where a value, not a thing, does not fit.
+show. A refusal that depends on a value, not on a thing, stands where the value is read.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING
 
 from hpcgym.errors import HpcgymError
-from hpcgym.scheduler.estimates.by_name import is_compiled_in, learns
-from hpcgym.scheduler.estimates.learning import average_in_kernel
-from hpcgym.scheduler.quotas import bound_submissions
-from hpcgym.scheduler.rules import Scheduler
+from hpcgym.scheduler.rule_values import plain
+
+if TYPE_CHECKING:
+    from hpcgym.scheduler.rules import Scheduler
 
 #: Where jobs are scheduled, in words: first the machines, then what simulates them.
 PLACES = {
@@ -75,19 +75,19 @@ FEATURES = {
     "extract": "an extract, which begins with jobs that run",
 }
 
-_ONE_OR_NONE = "not built yet: there one job that waits has a reservation, or none"
+_ONE_OR_NONE = "not supported yet: there one job that waits has a reservation, or none"
 _OF_AGENTS = "there the agent says what starts"
 _SHARED_RUNS = "run times stand once for all simulations, and a kill changes them"
-_NO_QUOTA = "not built yet: simulate() keeps quotas"
-_NO_FOLLOWING = "not built yet: simulate() lets jobs follow others"
-_NO_KEEPING_OUT = "not built yet: simulate() keeps jobs outside the queue"
-_OF_THE_LOG = "not built yet: it goes by submissions that are known before"
-_NO_STOPS = "not built yet: simulate() lets jobs stop others"
-_NOT_TOLD_OF_STOPS = "not built yet: it is not told of runs that others ended"
-_NO_WINDOW = "not built yet: simulate() plans around them"
-_OTHER_PLAN = "not built yet: under quotas reservations are made anew at each pass"
-_OTHER_SUBMISSIONS = "not built yet: there jobs are submitted when the log says"
-_AROUND = "not built yet: around windows reservations are made anew at each pass"
+_NO_QUOTA = "not supported yet: simulate() keeps quotas"
+_NO_FOLLOWING = "not supported yet: simulate() lets jobs follow others"
+_NO_KEEPING_OUT = "not supported yet: simulate() keeps jobs outside the queue"
+_OF_THE_LOG = "not supported yet: it goes by submissions that are known before"
+_NO_STOPS = "not supported yet: simulate() lets jobs stop others"
+_NOT_TOLD_OF_STOPS = "not supported yet: it is not told of runs that others ended"
+_NO_WINDOW = "not supported yet: simulate() plans around them"
+_OTHER_PLAN = "not supported yet: under quotas reservations are made anew at each pass"
+_OTHER_SUBMISSIONS = "not supported yet: there jobs are submitted when the log says"
+_AROUND = "not supported yet: around windows reservations are made anew at each pass"
 _EMPTY = (
     "they begin with an empty machine; leave the extract out (--from), and give the whole trace, or"
     " one of its weeks and months (--week, --month)"
@@ -95,13 +95,13 @@ _EMPTY = (
 _NO_PYTHON = "no Python runs inside; 'ave2' or 'e-loss' are compiled"
 _NO_DISPATCHER = "there is no dispatcher"
 _OTHER_ENDS = "how long a job runs depends on who is beside it"
-_NOT_TOLD = "not built yet: it is not told of runs that a failure ended"
+_NOT_TOLD = "not supported yet: it is not told of runs that a failure ended"
 _OF_CAPS = "it keeps caps of power; limits= says which"
 _OTHER_VECTORS = "what has ended at a submission differs from vector to vector"
 
 _ANEW = (
-    "not built yet: there waiting changes orders by a multiple of the waiting time, or not at all,"
-    " and expressions look at no run times that are learned"
+    "not supported yet: there waiting changes orders by a multiple of the waiting time, or not at"
+    " all, and expressions look at no run times that are learned"
 )
 
 #: What does not go together, and why.
@@ -117,7 +117,7 @@ APART: dict[tuple[str, str], str] = {
         for place, why in (
             ("whole nodes", _ONE_OR_NONE),
             ("shared nodes", _ONE_OR_NONE),
-            ("failures", "not built yet: a failure would break reservations of nodes"),
+            ("failures", "not supported yet: a failure would break reservations of nodes"),
             ("shutdown", "reservations reckon with processors that are on"),
             ("coverage", _ONE_OR_NONE),
             ("look-ahead", "look-ahead drains queues with backfill='easy' or 'none'"),
@@ -128,6 +128,16 @@ APART: dict[tuple[str, str], str] = {
         " reservation"
         for rule in ("depth", "slurm")
     },
+    **{
+        (rule, plan): why
+        for plan in ("conservative", "depth", "slurm")
+        for rule, why in (
+            ("function", "its scores would move all reservations"),
+            ("hold", "it holds jobs back around one reservation, or none"),
+        )
+    },
+    ("per-event", "depth"): "simulators with such passes have one reservation, or all",
+    ("per-event", "slurm"): "simulators with such passes have one reservation, or all",
     ("per-event", "nodes"): "simulators with such passes know pools, and units of single cores",
     ("per-event", "whole nodes"): "simulators with such passes know pools",
     ("per-event", "shared nodes"): "simulators with such passes know pools",
@@ -146,7 +156,10 @@ APART: dict[tuple[str, str], str] = {
     ("predictor", "look-ahead"): "look-ahead learns run times itself",
     ("usage", "coverage"): _OTHER_VECTORS,
     ("usage", "look-ahead"): "it tries policies on copies of the queue, where usage is not counted",
-    ("anew", "failures"): "not built yet: jobs that wait again would have no scores in that pass",
+    (
+        "anew",
+        "failures",
+    ): "not supported yet: jobs that wait again would lack scores in that pass",
     ("anew", "environments"): _ANEW,
     ("anew", "batches"): _ANEW,
     ("anew", "look-ahead"): _ANEW,
@@ -164,19 +177,22 @@ APART: dict[tuple[str, str], str] = {
     ("threshold", "job selection"): (
         "the agent names each job that is served, so there is no order with a head to come to"
     ),
-    ("function", "whole nodes"): "not built yet: it is not shown what limits allow",
-    ("function", "shared nodes"): "not built yet: it is not shown who may be beside whom",
-    ("function", "failures"): "not built yet: it is not shown which nodes are down",
+    ("function", "whole nodes"): "not supported yet: it is not shown what limits allow",
+    ("function", "shared nodes"): "not supported yet: it is not shown who may be beside whom",
+    ("function", "failures"): "not supported yet: it is not shown which nodes are down",
     ("function", "environments"): "there the agent orders the queue",
     ("function", "batches"): "there weights order the queue",
-    ("hold", "whole nodes"): "not built yet: power would have to be held back too",
-    ("hold", "shared nodes"): "not built yet: a job beside another takes no free nodes",
-    ("hold", "failures"): "not built yet: what is held back would have to know of nodes down",
-    ("hold", "coverage"): "not built yet: it reckons with the processors that jobs have",
-    ("hold", "look-ahead"): "not built yet: it drains queues without what is held back",
-    ("until-shadow", "whole nodes"): "not built yet: limits leave the head power and energy",
-    ("until-shadow", "shared nodes"): "not built yet: who is beside whom decides when a job ends",
-    ("until-shadow", "coverage"): "not built yet: it reckons with extra processors",
+    ("hold", "whole nodes"): "not supported yet: power would have to be held back too",
+    ("hold", "shared nodes"): "not supported yet: a job beside another takes no free nodes",
+    ("hold", "failures"): "not supported yet: what is held back would have to know of nodes down",
+    ("hold", "coverage"): "not supported yet: it reckons with the processors that jobs have",
+    ("hold", "look-ahead"): "not supported yet: it drains queues without what is held back",
+    ("until-shadow", "whole nodes"): "not supported yet: limits leave the head power and energy",
+    (
+        "until-shadow",
+        "shared nodes",
+    ): "not supported yet: a job's end depends on who is beside it",
+    ("until-shadow", "coverage"): "not supported yet: it reckons with extra processors",
     ("until-shadow", "look-ahead"): "look-ahead drains queues with backfill='easy' or 'none'",
     ("contiguous", "pool"): "its processors are no nodes; cluster= says which machine",
     ("contiguous", "shared nodes"): "allocation says there how jobs share nodes",
@@ -192,18 +208,24 @@ APART: dict[tuple[str, str], str] = {
     ("shutdown", "shared nodes"): "nodes that jobs share stay on",
     ("shutdown", "batches"): "a batch switches nothing off",
     ("shutdown", "extract"): "which processors were off at its beginning is not known",
-    ("conservative", "failures"): "not built yet: a failure would break reservations of nodes",
+    ("conservative", "failures"): "not supported yet: a failure would break reservations of nodes",
     ("learned", "failures"): _NOT_TOLD,
     ("predictor", "failures"): _NOT_TOLD,
-    ("usage", "failures"): "not built yet: what lost runs have used is not counted",
+    ("usage", "failures"): "not supported yet: what lost runs have used is not counted",
     ("dispatcher", "failures"): _NOT_TOLD,
     ("dispatch time", "failures"): _NOT_TOLD,
-    ("contiguous", "failures"): "not built yet: jobs have nodes of their own then",
-    ("shutdown", "failures"): "not built yet: nodes that are off would have to fail too",
-    ("extract", "failures"): "not built yet: jobs that run at its beginning may be on nodes down",
+    ("contiguous", "failures"): "not supported yet: jobs have nodes of their own then",
+    ("shutdown", "failures"): "not supported yet: nodes that are off would have to fail too",
+    (
+        "extract",
+        "failures",
+    ): "not supported yet: jobs of its beginning may run on nodes down",
     ("failures", "pool"): "its processors are no nodes; cluster= says which machine",
-    ("failures", "whole nodes"): "not built yet: limits would have to know of nodes that are down",
-    ("failures", "shared nodes"): "not built yet: a failure would change who is beside whom",
+    (
+        "failures",
+        "whole nodes",
+    ): "not supported yet: limits would have to know of nodes down",
+    ("failures", "shared nodes"): "not supported yet: a failure would change who is beside whom",
     ("limits", "pool"): "its processors are no nodes with a power; cluster= says which machine",
     ("limits", "shared nodes"): "powers are of nodes with one job each",
     ("limits", "environments on nodes"): "PowerCap and EnergyBudget keep limits",
@@ -260,17 +282,20 @@ APART: dict[tuple[str, str], str] = {
     ("preemption", "job selection"): "the agent names one job after the other, and a stop would be"
     " of its choice too",
     ("preemption", "shutdown"): "reservations reckon with processors that are on",
-    ("preemption", "extract"): "not built yet: jobs that run at its beginning would be stopped too",
-    ("preemption", "submitted"): "not built yet: who is cancelled would make room for others",
+    (
+        "preemption",
+        "extract",
+    ): "not supported yet: jobs of its beginning would be stopped too",
+    ("preemption", "submitted"): "not supported yet: who is cancelled would make room for others",
     **{(rule, "preemption"): _NOT_TOLD_OF_STOPS for rule in ("learned", "predictor")},
     ("conservative", "preemption"): "reservations that are kept would be broken",
     **{
-        (rule, "preemption"): "not built yet: reservations are made anew there at each pass"
+        (rule, "preemption"): "not supported yet: reservations are made anew there at each pass"
         for rule in ("until-shadow", "hold", "function", "per-event")
     },
     ("partitions", "pool"): "its processors are no nodes; cluster= says which machine",
-    ("partitions", "whole nodes"): "not built yet: all nodes count as alike there",
-    ("partitions", "shared nodes"): "not built yet: all nodes count as alike there",
+    ("partitions", "whole nodes"): "not supported yet: all nodes count as alike there",
+    ("partitions", "shared nodes"): "not supported yet: all nodes count as alike there",
     ("extract", "whole nodes"): _EMPTY,
     ("extract", "shared nodes"): _EMPTY,
     ("extract", "coverage"): _EMPTY,
@@ -294,67 +319,22 @@ def check(*things: str, words: Mapping[str, str] | None = None) -> None:
             raise HpcgymError(f"{present[one]} and {present[other]} do not go together: {why}")
 
 
-def check_scheduler(scheduler: Scheduler, *things: str) -> None:
-    """Raise an HpcgymError if a scheduler asks for what does not go together, or with the things.
-
-    As :func:`check` does.
-    """
-    check(*things, words=features_of(scheduler))
-
-
-def features_of(scheduler: Scheduler) -> dict[str, str]:
-    """Return what a scheduler asks for, in the words of its rules, as :func:`check` takes it."""
-    rules: Mapping[str, Any] = scheduler.describe()
+def at_passes(scheduler: Scheduler) -> dict[str, str]:
+    """Return how passes go, as :func:`check` takes it: a scheduler checks this when it is made."""
+    backfill = f"backfill={scheduler.backfill!r}"
     found = {}
     if scheduler.backfill == "conservative":
-        found["conservative"] = FEATURES["conservative"]
+        found["conservative"] = backfill
     if scheduler.plans_anew:
-        name = "depth" if scheduler.slurm is None else "slurm"
-        found[name] = f"backfill={scheduler.backfill!r}"
+        found["depth" if scheduler.slurm is None else "slurm"] = backfill
     if scheduler.passes == "per-event":
         found["per-event"] = FEATURES["per-event"]
-    if scheduler.correction == "kill":
-        found["kill"] = FEATURES["kill"]
-    for rule in ("policy_estimate", "estimate"):
-        if learns(getattr(scheduler, rule)):
-            kind = "averages" if average_in_kernel(scheduler) else "learned"
-            found[kind] = f"{rule}={rules[rule]!r}"
-        if not is_compiled_in(getattr(scheduler, rule)):
-            found["predictor"] = f"{rule}={rules[rule]!r}"
-    for rule, looks in zip(("policy", "backfill_order"), scheduler.usage_orders, strict=True):
-        if looks:
-            found["usage"] = f"{rule}={rules[rule]!r}"
-    for rule, expression in zip(("policy", "backfill_order"), scheduler.anew, strict=True):
-        if expression is not None:
-            found["anew"] = f"{rule}={rules[rule]!r}"
-    if scheduler.dispatcher is not None:
-        found["dispatcher"] = f"dispatcher={rules['dispatcher']!r}"
-    if scheduler.dispatch_time:
-        found["dispatch time"] = f"dispatch_time={rules['dispatch_time']!r}"
-    if scheduler.threshold is not None:
-        found["threshold"] = "threshold"
     if callable(scheduler.policy):
-        found["function"] = f"policy={rules['policy']}"
+        found["function"] = f"policy={plain(scheduler.policy)}"
     if scheduler.hold is not None:
         found["hold"] = FEATURES["hold"]
-    if scheduler.quotas:
-        found["quota"] = f"quota={scheduler.quota!r}"
-    if bound_submissions(scheduler.quotas):
-        found["submitted"] = f"quota={scheduler.quota!r} (submitted)"
-    if scheduler.maintenance is not None:
-        found["maintenance"] = f"maintenance={scheduler.maintenance!r}"
-    if scheduler.preemption is not None:
-        found["preemption"] = f"preemption={scheduler.preemption!r}"
-    if scheduler.dependencies != "none":
-        found["dependencies"] = f"dependencies={scheduler.dependencies!r}"
     if scheduler.backfill == "until-shadow":
-        found["until-shadow"] = FEATURES["until-shadow"]
-    if scheduler.power != "none":
-        found["limits"] = f"power={scheduler.power!r}"
-    if scheduler.allocation == "contiguous":
-        found["contiguous"] = FEATURES["contiguous"]
-    if scheduler.dvfs_when != "start":
-        found["changing levels"] = FEATURES["changing levels"]
+        found["until-shadow"] = backfill
     return found
 
 

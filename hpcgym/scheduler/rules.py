@@ -8,6 +8,7 @@ from typing import Any
 
 from hpcgym.errors import HpcgymError, check_choice
 from hpcgym.scheduler.allocations import check_allocation_name
+from hpcgym.scheduler.capabilities import at_passes, check
 from hpcgym.scheduler.estimates.by_name import CORRECTIONS, Estimate, check_estimate, learns
 from hpcgym.scheduler.hold import Hold
 from hpcgym.scheduler.policies.expressions import Expression
@@ -203,22 +204,9 @@ class Scheduler:
         if self.correction == "predicted-again" and not learns(self.estimate):
             raise HpcgymError("correction 'predicted-again' needs an estimate that learns")
         settle(self, "threshold", threshold(self.threshold))
-        if callable(self.policy) and not (self.reserves_one or self.backfill == "none"):
-            raise HpcgymError(
-                f"policy: a function does not go with backfill={self.backfill!r}, whose"
-                " reservations would all move with its scores"
-            )
         settle(self, "hold", Hold.parse(self.hold))
-        if self.hold is not None and not (self.reserves_one or self.backfill == "none"):
-            raise HpcgymError(
-                f"hold does not go with backfill={self.backfill!r}: it holds jobs back around one"
-                " reservation or none"
-            )
-        if self.plans_anew and self.passes == "per-event":
-            raise HpcgymError(
-                f"passes='per-event' does not go with backfill={self.backfill!r}: simulators with"
-                " such passes have one reservation, or all"
-            )
+        filling = {"shared nodes": "backfill='fill'"} if self.backfill == "fill" else {}
+        check(words=at_passes(self) | filling)
         settle(self, "quota", quota_text(self.quota))
         settle(self, "maintenance", window_text(self.maintenance))
         settle(self, "preemption", preemption_text(self.preemption))

@@ -18,7 +18,8 @@ from hpcgym.errors import HpcgymError, WorkloadError
 from hpcgym.naming import CORE
 from hpcgym.schedule.places import Allocation, Coschedule
 from hpcgym.schedule.result import Result
-from hpcgym.scheduler.capabilities import check, check_scheduler
+from hpcgym.scheduler.asked_for import check_scheduler
+from hpcgym.scheduler.capabilities import check
 from hpcgym.scheduler.policies.features import PASS_FEATURES
 from hpcgym.scheduler.policies.index import parse_policy
 from hpcgym.simulation.corun_files import check_files, files_of, slowest_in_congestion

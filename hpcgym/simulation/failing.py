@@ -17,7 +17,7 @@ from hpcgym.engine.state import make_queues
 from hpcgym.errors import HpcgymError, HpcgymWarning, warn_caller
 from hpcgym.schedule.lost_runs import down, lost_runs
 from hpcgym.schedule.result import Result
-from hpcgym.scheduler.capabilities import check_scheduler
+from hpcgym.scheduler.asked_for import check_scheduler
 from hpcgym.simulation.driver import new_simulation
 from hpcgym.simulation.nodes import allocation_code, allocation_of, demand_of, needs_on
 

@@ -19,7 +19,8 @@ from hpcgym.schedule.level_changes import LevelChanges
 from hpcgym.schedule.node_states import NodeStates
 from hpcgym.schedule.places import Allocation
 from hpcgym.schedule.result import Result
-from hpcgym.scheduler.capabilities import PLACES, check, features_of
+from hpcgym.scheduler.asked_for import features_of
+from hpcgym.scheduler.capabilities import PLACES, check
 from hpcgym.scheduler.dispatchers.own_nodes import propose
 from hpcgym.scheduler.limits import Limit, check_limits
 from hpcgym.simulation.driver import Simulation, answers_for, asks_for_answers

@@ -18,7 +18,7 @@ from hpcgym.engine.machines.nodes.rows import Rooms, make_rooms
 from hpcgym.errors import HpcgymError
 from hpcgym.schedule.places import Allocation
 from hpcgym.scheduler.allocations import random_seed
-from hpcgym.scheduler.capabilities import check_scheduler
+from hpcgym.scheduler.asked_for import check_scheduler
 from hpcgym.scheduler.dispatchers.asking import Facts, begin, dispatch
 from hpcgym.scheduler.dispatchers.late import LateDispatcher
 from hpcgym.scheduler.dispatchers.view import cells_of

@@ -14,7 +14,7 @@ from hpcgym.cluster.files import find_cluster
 from hpcgym.cluster.pool import Cluster
 from hpcgym.engine import holding, state
 from hpcgym.errors import HpcgymError, WorkloadError
-from hpcgym.scheduler.capabilities import check_scheduler
+from hpcgym.scheduler.asked_for import check_scheduler
 from hpcgym.scheduler.estimates.by_name import CORRECTION_CODES, learns, predicted_run_times
 from hpcgym.scheduler.estimates.learning import (
     asks_for_predictions,

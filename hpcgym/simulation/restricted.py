@@ -18,7 +18,7 @@ from hpcgym.engine.passes.restricted import Restricted
 from hpcgym.engine.passes.restricted_rows import RestrictedRows
 from hpcgym.engine.rows import Rows, names_of
 from hpcgym.errors import HpcgymError, HpcgymWarning, warn_caller
-from hpcgym.scheduler.capabilities import check_scheduler
+from hpcgym.scheduler.asked_for import check_scheduler
 from hpcgym.simulation.dependencies import (
     links_of,
     make_dependencies,

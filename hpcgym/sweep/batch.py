@@ -17,7 +17,8 @@ from hpcgym.engine.machines.nodes.rows import Rooms
 from hpcgym.engine.many import search
 from hpcgym.errors import HpcgymError, check_choice
 from hpcgym.schedule.bounded_slowdown import TAU_S, check_tau
-from hpcgym.scheduler.capabilities import check, check_scheduler
+from hpcgym.scheduler.asked_for import check_scheduler
+from hpcgym.scheduler.capabilities import check
 from hpcgym.scheduler.estimates.learning import asks_for_predictions
 from hpcgym.scheduler.policies.features import WEIGHTED_FEATURES, check_features
 from hpcgym.scheduler.rules import Scheduler

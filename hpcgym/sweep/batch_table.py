@@ -14,7 +14,7 @@ from hpcgym.engine.answers import online
 from hpcgym.engine.many import search
 from hpcgym.engine.rows import empty_rows
 from hpcgym.errors import HpcgymError
-from hpcgym.scheduler.capabilities import check_scheduler
+from hpcgym.scheduler.asked_for import check_scheduler
 from hpcgym.scheduler.estimates.by_name import learns, predicted_run_times
 from hpcgym.scheduler.estimates.learning import (
     asks_for_predictions,

@@ -15,7 +15,7 @@ from hpcgym.engine import state
 from hpcgym.engine.many import coverage
 from hpcgym.errors import HpcgymError, unknown
 from hpcgym.schedule.bounded_slowdown import TAU_S
-from hpcgym.scheduler.capabilities import check_scheduler
+from hpcgym.scheduler.asked_for import check_scheduler
 from hpcgym.scheduler.policies.features import FEATURES, check_features
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.warm_start import check_extract

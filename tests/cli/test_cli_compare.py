@@ -319,7 +319,7 @@ ONE_CAPPED = ("--cluster", "taurus", "--cap", "watts=9e5", "--scheduler", "easy"
         (["--processors", "32", "--cluster", "taurus"], "a machine or its processors, not both"),
         (["--scheduler", "easy,eazy"], "did you mean 'easy'"),
         (["--scheduler", "shut"], "--power shut, beside --cap or --budget"),
-        (["--hold", "0.1"], "conservative: hold does not go with backfill='conservative'"),
+        (["--hold", "0.1"], "conservative: hold and backfill='conservative' do not go toge"),
         (
             ["--scheduler", "easy,easy-sjbf", "--backfill-order", "sjbf"],
             "easy and easy-sjbf come to the same rules: name other schedulers by --scheduler",

@@ -200,7 +200,7 @@ def test_what_texts_stand_for() -> None:
 
 
 def test_it_holds_back_around_one_reservation() -> None:
-    with pytest.raises(HpcgymError, match="hold does not go with backfill='conservative'"):
+    with pytest.raises(HpcgymError, match="hold and backfill='conservative' do not go together"):
         Scheduler(hold=0.1, backfill="conservative")
 
 

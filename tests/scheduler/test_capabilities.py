@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import warnings
 from collections.abc import Callable
 from functools import partial
@@ -17,7 +18,7 @@ from hpcgym import Cluster, Scheduler, Workload, simulate
 from hpcgym.agents.lookahead import Lookahead
 from hpcgym.cluster import Failures, NodeGroup, NodePower, Partition
 from hpcgym.errors import HpcgymError, HpcgymWarning
-from hpcgym.scheduler.capabilities import APART, FEATURES, PLACES, check, refuses, table
+from hpcgym.scheduler.capabilities import APART, FEATURES, PLACES, at_passes, check, refuses, table
 from hpcgym.scheduler.limits import PowerCap
 from hpcgym.sweep import BatchSimulator, cover
 from hpcgym.workload.codes import with_codes
@@ -133,6 +134,15 @@ BY_SUBMISSIONS = ("averages", "learned", "predictor", "threshold")
 NOT_TOLD_OF_STOPS = ("learned", "predictor")
 #: What says who is submitted when, and does not go with jobs that are stopped.
 NOT_WITH_STOPS = ("submitted",)
+#: Plans with several reservations, and what none of them goes with.
+PLANS = ("conservative", "depth", "slurm")
+NOT_PLANNED = ("function", "hold")
+#: What a scheduler does not ask for together: it is refused when it is made.
+OF_A_SCHEDULER = (
+    *((rule, plan) for plan in PLANS for rule in NOT_PLANNED),
+    ("per-event", "depth"),
+    ("per-event", "slurm"),
+)
 BY_THE_TABLE = "do not go together"
 #: What is refused before the table is asked: an argument that there is not, or a value.
 OTHERWISE: dict[tuple[str, str], str] = {
@@ -199,6 +209,7 @@ def test_two_things_that_no_machine_takes_together() -> None:
         ("changing levels", "usage"),
         ("changing levels", "dispatcher"),
         ("shutdown", "extract"),
+        *OF_A_SCHEDULER,
         *((one, "shutdown") for one in RESTRICTIONS),
         *((one, "extract") for one in NOT_IN_EXTRACTS),
         *((other, one) for one in RESTRICTIONS for other in NOT_RESTRICTED),
@@ -231,6 +242,19 @@ def test_two_things_that_no_machine_takes_together() -> None:
     ):
         with pytest.raises(HpcgymError, match="do not go together"):
             simulate(jobs, cluster=cluster, **rules)
+
+
+def test_what_no_scheduler_asks_for_together() -> None:
+    for one, other in OF_A_SCHEDULER:
+        told = f"^{re.escape(at_passes(Scheduler(**RULES[one]))[one])} and .* do not go together: "
+        with pytest.raises(HpcgymError, match=told + re.escape(APART[one, other])):
+            Scheduler(**RULES[one] | RULES[other])
+    for rule in (*NOT_PLANNED, "per-event"):
+        with pytest.raises(HpcgymError, match="backfill='fill' do not go together"):
+            Scheduler(**RULES[rule] | {"backfill": "fill"})
+        for backfill in ("none", "easy", "until-shadow"):
+            Scheduler(**RULES[rule] | {"backfill": backfill})
+    Scheduler(**RULES["per-event"] | RULES["conservative"])
 
 
 def test_all_names_are_known() -> None:

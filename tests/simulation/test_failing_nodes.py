@@ -388,7 +388,9 @@ def test_failures_that_cannot_be(failures: Any, told: str) -> None:
 
 def test_an_extract_does_not_begin_on_nodes_that_fail() -> None:
     log = jobs((0, 9, 2), (4, 9, 2)).with_columns(wait_time=[0, 0], user_id=[1, 1])
-    with pytest.raises(HpcgymError, match=r"failures of nodes.* do not go together: not built yet"):
+    with pytest.raises(
+        HpcgymError, match=r"failures of nodes.* do not go together: not supported yet"
+    ):
         hpcgym.simulate(log.extract(3), cluster=PAIR, failures=Failures([0], [4], [9]))
 
 

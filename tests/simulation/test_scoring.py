@@ -145,7 +145,7 @@ def test_a_wrong_answer_is_one_line(answer: Any, told: str) -> None:
 
 
 def test_what_it_does_not_go_with() -> None:
-    with pytest.raises(HpcgymError, match="a function does not go with backfill='conservative'"):
+    with pytest.raises(HpcgymError, match="and backfill='conservative' do not go together"):
         hpcgym.simulate(JOBS, policy=least_area, backfill="conservative")
     with pytest.raises(HpcgymError, match="policy may be a function"):
         hpcgym.simulate(JOBS, backfill_order=least_area)

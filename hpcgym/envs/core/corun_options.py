@@ -14,7 +14,7 @@ from hpcgym.envs.core.definition import Definition
 from hpcgym.envs.core.options import Options, read_window
 from hpcgym.envs.core.rewards import SHARED, Reward, read_rewards
 from hpcgym.errors import check_choice
-from hpcgym.scheduler.capabilities import check_scheduler
+from hpcgym.scheduler.asked_for import check_scheduler
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.corun import check_machine, check_shared
 from hpcgym.simulation.prepare import machine_of

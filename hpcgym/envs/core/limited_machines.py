@@ -21,7 +21,7 @@ from hpcgym.envs.core.tables import Common
 from hpcgym.envs.core.told import State
 from hpcgym.errors import HpcgymError
 from hpcgym.schedule.result import Result
-from hpcgym.scheduler.capabilities import check_scheduler
+from hpcgym.scheduler.asked_for import check_scheduler
 from hpcgym.scheduler.limits import Limit, check_limits
 from hpcgym.simulation.limited import (
     check_for_limits,

@@ -35,7 +35,7 @@ def keeps_books(options: Options, alike: bool = False) -> bool:
     if options.scheduler.preemption is not None:
         if powers and rewarded:
             raise HpcgymError(
-                "reward 'energy': not built yet where nodes have powers and jobs may be stopped"
+                "reward 'energy': not supported yet where nodes have powers and jobs may be stopped"
                 " (preemption)"
             )
         return False

@@ -12,7 +12,7 @@ from hpcgym.cluster.pool import Cluster
 from hpcgym.envs.core.rewards import ALONE, Reward, Rewards, read_rewards
 from hpcgym.errors import HpcgymError, WorkloadWarning, check_choice, unknown, warn_caller
 from hpcgym.naming import WITH_QOS
-from hpcgym.scheduler.capabilities import check_scheduler
+from hpcgym.scheduler.asked_for import check_scheduler
 from hpcgym.scheduler.policies.features import JobColumns, check_features
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.prepare import check_allocation, machine_of
