@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hpcgym.benchmarks.coscheduling.plans import Sizes
+from hpcgym.benchmarks.coscheduling.published import TRACES
 from hpcgym.benchmarks.studies.markdown import table_text
 from hpcgym.version import __version__
 
@@ -89,7 +90,8 @@ TEXTS = {
     "traces": (
         "Simulated days an hour of logs",
         "128 nodes of 64 cores, as the document prints; SDSC-SP2 as cleaned here, its jobs with"
-        " codes drawn at random. KIT-FH2 (published: 28.32 and 27.19 days an hour) is public too,"
+        " codes drawn at random. KIT-FH2 (published: "
+        f"{TRACES['KIT-FH2']['fcfs']} and {TRACES['KIT-FH2']['easy']} days an hour) is public too,"
         " `hpcgym traces fetch KIT-FH2`, and not timed here.",
     ),
 }
