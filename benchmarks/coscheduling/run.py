@@ -43,15 +43,14 @@ Outcomes = list[tuple[Task, dict[str, Any]]]
 def find_measured() -> Path | None:
     """Return the file of measured speedups if it is on this machine.
 
-    It is looked for in the folders of ``HPCGYM_DATA``, in folders ``coscheduling`` in or beside
-    these, and in ``shared/coscheduling`` beside the repository.
+    It is looked for in the folders of ``HPCGYM_DATA``, and in folders ``coscheduling`` in or beside
+    these.
     """
     places = [
         place
         for folder in data_folders()
         for place in (folder, folder / "coscheduling", folder.parent / "coscheduling")
     ]
-    places.append(Path(__file__).parents[3] / "shared" / "coscheduling")
     return next((at / MEASURED_FILE for at in places if (at / MEASURED_FILE).is_file()), None)
 
 
