@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from hpcgym.cli.output import print_json
+from hpcgym.files.plain import json_text
 from hpcgym.version import __version__
 
 
@@ -105,7 +105,7 @@ def show(
             found[name].print(out)
     if given.format == "json":
         rows = {name: section.rows for name, section in found.items()}
-        print_json({"machine": facts, "sections": rows})
+        print(json_text({"machine": facts, "sections": rows}), end="")
 
 
 def best(run: Callable[[], object], repeat: int) -> float:

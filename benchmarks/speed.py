@@ -17,7 +17,7 @@ import numpy as np
 from sections import Column, Section, console, doing, machine, names_among, print_machine
 
 import hpcgym
-from hpcgym.cli.output import print_json
+from hpcgym.files.plain import json_text
 from hpcgym.workload.archive import find
 
 EPILOG = """\
@@ -101,7 +101,8 @@ def main() -> None:
         sys.exit(f"speed.py: {error}")
     if given.format == "json":
         rows = {name: section.rows for name, section in sections.items()}
-        print_json({"machine": facts, "workload": given.workload, "sections": rows})
+        told = {"machine": facts, "workload": given.workload, "sections": rows}
+        print(json_text(told), end="")
 
 
 def arguments() -> argparse.Namespace:
