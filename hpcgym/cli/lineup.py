@@ -154,8 +154,8 @@ def _but_given(
 
     Such as "saf:quota=user:jobs=2 (no quota)". Those are told that a variant names, or of a site.
     """
+    from hpcgym.baselines.labels import labelled
     from hpcgym.baselines.schedulers import is_variant, read_variant
-    from hpcgym.report.labels import labelled
     from hpcgym.scheduler.site_rules import own_site_rules
 
     named = read_variant(name)[1] if is_variant(name) else ()

@@ -32,7 +32,7 @@ COSCHEDULERS = {
 def schedulers() -> Iterable[tuple[str, str]]:
     """Return the named schedulers and their rules."""
     from hpcgym.baselines import SCHEDULERS
-    from hpcgym.report.labels import describe
+    from hpcgym.baselines.labels import describe
 
     return [(name, describe(scheduler)) for name, scheduler in SCHEDULERS.items()]
 
@@ -54,8 +54,8 @@ def dispatchers() -> Iterable[tuple[str, str]]:
 def coscheduling() -> Iterable[tuple[str, str]]:
     """Return the co-schedulers, and the rules that act in CoSchedule."""
     from hpcgym.baselines.coschedulers import COSCHEDULERS
+    from hpcgym.baselines.labels import describe
     from hpcgym.baselines.pair_policies import PAIR_POLICIES
-    from hpcgym.report.labels import describe
 
     simulated = [(name, describe(scheduler)) for name, scheduler in COSCHEDULERS.items()]
     return [*simulated, *((name, rule.meaning) for name, rule in PAIR_POLICIES.items())]

@@ -166,8 +166,9 @@ def _print_table(found: Replay) -> None:
     """Print for people what differs, and where both schedules part."""
     from rich.table import Table
 
+    from hpcgym.baselines.labels import describe
     from hpcgym.replay import facts_of, table_of
-    from hpcgym.report.labels import describe, subtitle
+    from hpcgym.report.labels import subtitle
     from hpcgym.report.tables import rich_comparison
 
     out = output.console()

@@ -138,7 +138,7 @@ def simulated(
     grid = signal.read(jobs, machine)
     kept = limits.following(asked, grid, machine)
 
-    from hpcgym.report.labels import scheduler_name
+    from hpcgym.baselines.labels import scheduler_name
     from hpcgym.schedule.provenance import provenance_of
     from hpcgym.simulation.run import simulate as run
 
@@ -162,7 +162,8 @@ def simulated(
 
 def _print_table(name: str, result: Result) -> None:
     """Print a result for people."""
-    from hpcgym.report.labels import describe, subtitle
+    from hpcgym.baselines.labels import describe
+    from hpcgym.report.labels import subtitle
     from hpcgym.report.tables import rich_metrics
     from hpcgym.report.words import limits_in_words
 

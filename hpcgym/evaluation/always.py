@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from hpcgym.baselines.chance import RANDOM, RandomActions, random_order
+from hpcgym.baselines.labels import labelled
 from hpcgym.errors import HpcgymError
 from hpcgym.evaluation.lineup import STATIC, scheduler_of, under_limits
 from hpcgym.evaluation.stage import Stage
-from hpcgym.report.labels import labelled
 from hpcgym.scheduler.asked_for import check_scheduler
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.scheduler.site_rules import SITE_RULES

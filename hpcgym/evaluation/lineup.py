@@ -12,6 +12,7 @@ from hpcgym.baselines import SCHEDULERS
 from hpcgym.baselines.chance import RANDOM
 from hpcgym.baselines.coschedulers import COSCHEDULERS
 from hpcgym.baselines.dispatchers import CP_DISPATCHERS, DISPATCHERS, find_dispatcher
+from hpcgym.baselines.labels import labelled, scheduler_names
 from hpcgym.baselines.pair_policies import PAIR_POLICIES
 from hpcgym.baselines.schedulers import (
     find_scheduler,
@@ -31,7 +32,6 @@ from hpcgym.evaluation.brought import (
     own_name,
 )
 from hpcgym.evaluation.seeds import Groups, Seeds, read_seeds, seeds_of
-from hpcgym.report.labels import labelled, scheduler_names
 from hpcgym.scheduler.own_code import names_code
 from hpcgym.scheduler.policies import POLICIES
 from hpcgym.scheduler.policies.expressions import is_expression

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hpcgym.baselines.labels import describe
 from hpcgym.errors import HpcgymError
 from hpcgym.files import header_number
 from hpcgym.naming import NAMED, duration
-from hpcgym.report.labels import describe
 from hpcgym.report.placement import has_nodes, place_jobs, rows_of
 from hpcgym.report.tables import comparison, in_order
 from hpcgym.schedule.metrics import Metric, told_metrics, watts_given

@@ -8,6 +8,7 @@ from html import escape
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
+from hpcgym.baselines.labels import describe
 from hpcgym.explore.document import origin_section
 from hpcgym.explore.markup import Cell, cleaning_table, picture, table
 from hpcgym.report.canvas import figure_of
@@ -15,7 +16,7 @@ from hpcgym.report.dispatches import dispatches, in_words
 from hpcgym.report.distribution import draw_bsld
 from hpcgym.report.gantt import draw_gantt
 from hpcgym.report.job_speedups import draw_job_speedups, draw_slowed, has_speedups
-from hpcgym.report.labels import by_machine, describe, subtitle
+from hpcgym.report.labels import by_machine, subtitle
 from hpcgym.report.numbers import shown
 from hpcgym.report.overview import panels, why_no_gantts
 from hpcgym.report.placement import has_nodes

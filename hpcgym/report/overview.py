@@ -10,6 +10,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hpcgym.baselines.labels import describe
 from hpcgym.report.canvas import (
     GREEN,
     LIGHT_GREY,
@@ -28,7 +29,7 @@ from hpcgym.report.job_speedups import (
     draw_slowed,
     has_speedups,
 )
-from hpcgym.report.labels import Results, by_machine, describe, drawable, subtitle
+from hpcgym.report.labels import Results, by_machine, drawable, subtitle
 from hpcgym.report.placement import has_nodes
 from hpcgym.report.tables import comparison, described, text_of
 from hpcgym.report.timeline import nodes_on, queue_length_on, throughput_on, utilization_on

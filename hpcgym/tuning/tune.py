@@ -211,7 +211,7 @@ def _check_space(plan: Plan, speedups: Heatmap | None) -> None:
 
 def _named(plan: Plan, against: Sequence[str | Scheduler]) -> dict[str, Scheduler]:
     """Return whom the tuned scheduler is compared with, by name."""
-    from hpcgym.report.labels import scheduler_names
+    from hpcgym.baselines.labels import scheduler_names
 
     found = {name: scheduler_of(name, {}) for name in plan.space.references}
     rules = [scheduler_of(one, {}) for one in against]

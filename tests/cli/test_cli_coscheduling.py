@@ -16,9 +16,9 @@ from typer.testing import CliRunner
 
 from hpcgym import generate_speedups, load_workload, read_speedups, simulate
 from hpcgym.baselines.coschedulers import COSCHEDULERS
+from hpcgym.baselines.labels import describe, scheduler_name
 from hpcgym.cli import app, names
 from hpcgym.cli.compare import SHARED_DEFAULT
-from hpcgym.report.labels import describe, scheduler_name
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.speedups import Heatmap, write_speedups
 from hpcgym.workload import assign_codes, code_names

@@ -12,10 +12,10 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from hpcgym import load_workload, simulate, validate_schedule
+from hpcgym.baselines.labels import scheduler_name
 from hpcgym.cli import app
 from hpcgym.cluster import find_cluster
 from hpcgym.cluster.power_plans import greatest_w
-from hpcgym.report.labels import scheduler_name
 from hpcgym.schedule.signals import read_signal, total_of
 from hpcgym.scheduler.limits import EnergyBudget, PowerCap
 from hpcgym.scheduler.rules import POWER, Scheduler

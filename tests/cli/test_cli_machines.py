@@ -12,10 +12,10 @@ import pytest
 from typer.testing import CliRunner
 
 from hpcgym.baselines.dispatchers import CP_DISPATCHERS, DISPATCHERS
+from hpcgym.baselines.labels import describe, scheduler_name
 from hpcgym.cli import app
 from hpcgym.cluster import Cluster, NodeGroup, find_cluster, machine_names
 from hpcgym.report.dispatches import dispatches
-from hpcgym.report.labels import describe, scheduler_name
 from hpcgym.scheduler.allocations import ALLOCATIONS
 from hpcgym.scheduler.estimates import CORRECTIONS
 from hpcgym.scheduler.rules import Scheduler

@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 from online import EASY, assert_same, cases, oracle
 
 from hpcgym import HpcgymError, Scheduler, simulate
+from hpcgym.baselines.labels import describe
 from hpcgym.cli import names
 from hpcgym.compilation import jit_part
 from hpcgym.engine.answers.formulas import FORMULAS, Formula
 from hpcgym.engine.answers.histories import DECAY, LAST, LOGARITHMS, NUMBER, WEIGHT
 from hpcgym.envs.queue_ordering import QueueOrdering
-from hpcgym.report.labels import describe
 from hpcgym.sweep.batch import BatchSimulator
 from hpcgym.workload.model import Workload
 

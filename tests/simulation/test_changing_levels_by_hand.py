@@ -10,10 +10,10 @@ import pytest
 
 import hpcgym
 from hpcgym import simulate, validate_schedule
+from hpcgym.baselines.labels import scheduler_name
 from hpcgym.cluster import Cluster, NodeGroup, NodePower
 from hpcgym.cluster.power import slowed, units_a_second
 from hpcgym.errors import HpcgymError
-from hpcgym.report.labels import scheduler_name
 from hpcgym.schedule.level_changes import LevelChanges
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.limits import EnergyBudget, PowerCap

@@ -18,8 +18,8 @@ from strategies import predictions
 
 import hpcgym
 from hpcgym import HpcgymError, simulate
+from hpcgym.baselines.labels import describe, scheduler_name
 from hpcgym.cluster import Cluster, NodeGroup
-from hpcgym.report.labels import describe, scheduler_name
 from hpcgym.scheduler.dispatchers import PassView
 from hpcgym.scheduler.dispatchers.asking import DispatchError
 from hpcgym.scheduler.limits import PowerCap

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from hpcgym.baselines.labels import scheduler_name
 from hpcgym.envs.core.cutting import Episode
 from hpcgym.envs.core.episodes import Episodes
 from hpcgym.envs.core.options import Options
 from hpcgym.envs.core.surroundings import counted
 from hpcgym.errors import HpcgymError
-from hpcgym.report.labels import scheduler_name
 from hpcgym.schedule.within import metrics_within
 from hpcgym.scheduler.site_rules import own_site_rules
 from hpcgym.simulation.run import simulate
