@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -137,15 +138,16 @@ def line_style(place: int) -> dict[str, Any]:
 
 
 def shortened(names: Iterable[str], width: float) -> dict[str, str]:
-    """Return what names are called in a figure so wide [inches]: long ones have their middle cut.
+    """Return what names are called in a figure so wide [inches]: of long ones a part is cut.
 
-    Different names stay different.
+    It is cut where what is left tells the name from all others, if there is such a place. Different
+    names stay different.
     """
     most = int(width * _LETTERS_OF_NAMES)
     found: dict[str, str] = {}
-    for name in dict.fromkeys(names):
-        end, begin = most // 3, most - most // 3 - 1
-        short = name if len(name) <= most else f"{name[:begin]}…{name[-end:]}"
+    every = list(dict.fromkeys(names))
+    for name in every:
+        short = name if len(name) <= most else _cut(name, every, most)
         number = 1
         free = short
         while free in found.values():
@@ -153,6 +155,21 @@ def shortened(names: Iterable[str], width: float) -> dict[str, str]:
             free = f"{short} ({number})"
         found[name] = free
     return found
+
+
+def _cut(name: str, names: Sequence[str], most: int) -> str:
+    """Return ``most`` letters of a name, those that tell it from the others if possible.
+
+    Of several such cuts it is the one next to two thirds of the letters, and of none that itself.
+    """
+    letters = most - 1  # without the dots
+    usual = letters - most // 3
+    others = [one for one in names if one != name]
+    for begin in sorted(range(letters + 1), key=lambda at: abs(at - usual)):
+        first, last = name[:begin], name[len(name) - (letters - begin) :]
+        if not any(one.startswith(first) and one.endswith(last) for one in others):
+            return f"{first}…{last}"
+    return f"{name[:usual]}…{name[len(name) - (letters - usual) :]}"
 
 
 def title(axes: Axes, text: str, note: str = "", legend_rows: int = 0) -> None:
@@ -178,14 +195,17 @@ def title(axes: Axes, text: str, note: str = "", legend_rows: int = 0) -> None:
 def legend_above(
     axes: Axes, names: Sequence[str], inches: float | None = None, **options: Any
 ) -> int:
-    """Put a legend between title and axes and return its rows, which ``title`` leaves room for.
+    """Put a legend between title and axes and return its lines, which ``title`` leaves room for.
 
-    It may be so many inches wide; None: as wide as the figure.
+    It may be so many inches wide; None: as wide as the figure. Longer names go on in lines below.
     """
     letters = (inches or figure_of(axes).get_figwidth() - 1) * LETTERS_PER_INCH
     columns = len(names)
+    names = ["\n".join(_in_lines(name, int(letters))) for name in names]
     if sum(len(name) + 5 for name in names) > letters:
-        columns = max(int(letters / (max(map(len, names)) + 5)), 1)
+        columns = max(
+            int(letters / (max(len(line) for name in names for line in name.split("\n")) + 5)), 1
+        )
     legend = axes.legend(
         loc="lower left",
         bbox_to_anchor=(0, 1),
@@ -200,9 +220,26 @@ def legend_above(
         handletextpad=0.5,
         **options,
     )
-    for text in legend.get_texts():
+    for text, name in zip(legend.get_texts(), names, strict=True):
         text.set_parse_math(False)  # users and codes may have any name
-    return -(-len(names) // columns)
+        text.set_text(name)
+    rows = -(-len(names) // columns)
+    filled = (names[at : at + rows] for at in range(0, len(names), rows))
+    return max(sum(name.count("\n") + 1 for name in column) for column in filled)
+
+
+def _in_lines(name: str, letters: int) -> list[str]:
+    """Return a text of a legend in lines, broken at blanks, else behind colons and commas."""
+    lines: list[str] = []
+    for word in name.split():
+        pieces = [word]
+        if len(word) > letters:
+            pieces = textwrap.wrap(re.sub("([:,])", r"\1 ", word), letters)
+            pieces = [piece.replace(": ", ":").replace(", ", ",") for piece in pieces]
+        if lines and len(lines[-1]) + 1 + len(pieces[0]) <= letters:
+            lines[-1] += f" {pieces.pop(0)}"
+        lines += pieces
+    return lines
 
 
 def plain(axes: Axes, grid: str | None = "y") -> None:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 #: What jobs may be classed by -> what the axis says.
 CLASSES = {"size": "processors of the job", "length": "run time of the job"}
 _LENGTHS = {"short": "< 10 min", "medium": "10 min to 2 h", "long": "≥ 2 h"}
+_SHORT = {"days": "d", "hours": "h", "minutes": "min", "seconds": "s"}
 _MARKERS = "osD^vPX"
 
 
@@ -47,16 +48,19 @@ def draw_class_waits(results: Results, by: str = "size", axes: Axes | None = Non
     check_choice("by", by, CLASSES)
     parts = drawable(results)
     note = "" if axes else subtitle(parts)
-    found = {name: _mean_waits(result, by) for name, result in parts.items()}
+    every = {one: {name: _mean_waits(part, one) for name, part in parts.items()} for one in CLASSES}
+    found = every[by]
     names = _in_order(found, by)
     means = {name: float(result.metrics["mean_wait_s"]) for name, result in parts.items()}
     unequal = max(means.values()) > UNEQUAL * min(means.values()) > 0
-    told = min(means.values()) if unequal else max(max(waits.values()) for waits in found.values())
+    # both pictures have the same unit
+    longest = max(max(waits.values()) for of in every.values() for waits in of.values())
+    told = min(means.values()) if unequal else longest
     unit_s, unit = next((u for u in UNITS if told >= 2 * u[0]), UNITS[-1])
     axes = axes_or_new(axes, 6, 4)
     for place, (name, waits) in enumerate(found.items()):
         heights = [waits.get(one, np.nan) / unit_s for one in names]
-        mean = f"mean {shown(means[name] / unit_s)}"
+        mean = f"mean {shown(means[name] / unit_s)} {_SHORT[unit]}"
         style: dict[str, Any] = {**line_style(place), "marker": _MARKERS[place % len(_MARKERS)]}
         axes.plot(heights, label=f"{name}: {mean}", linewidth=1.1, markersize=4, **style)
     axes.set_xticks(range(len(names)), [_text(one, by) for one in names])

@@ -38,6 +38,7 @@ SUFFIXES = (".pdf", ".svg")
 COLUMN_INCHES, MOST_INCHES = 3.5, 12.0
 #: Letters in narrower figures leave no room for what is drawn.
 LEAST_INCHES = 2.5
+_LINES_OF_NAMES = 4
 _INCHES = 2.4  # of what is drawn, without a legend above it
 
 #: Draws on axes.
@@ -52,7 +53,8 @@ def save_figures(
     They are ``slowdown`` (:func:`~hpcgym.report.draw_bsld`), ``utilization``, ``queue``,
     ``waits-by-size`` and ``waits-by-length``; where jobs share nodes also ``throughput``,
     ``job-speedups`` and, if it is known who has which, ``nodes``. They have no title: papers have
-    captions. Long names of schedulers are cut in the middle. Fonts are TrueType, lines differ in
+    captions. Long names of schedulers take several lines, and lack a part
+    that others have too if they need more. Fonts are TrueType, lines differ in
     grey too. Their metadata say where they are from.
 
     Parameters
@@ -83,8 +85,8 @@ def draw_figure(results: Results, name: str, width: float = COLUMN_INCHES) -> Fi
     HpcgymError : another name, or what that function raises.
     """
     given = drawable(results)
-    # its legend has the mean and the maximum behind each name
-    short = shortened(given, width if name != "queue" else 0.6 * width)
+    # at rows there is room for few letters; a legend has names over some lines
+    short = shortened(given, width if name == "job-speedups" else _LINES_OF_NAMES * width)
     parts = {short[name]: result for name, result in given.items()}
     draws = _draws_of(parts)
     check_choice("figure", name, draws)

@@ -104,6 +104,32 @@ def test_what_figures_cannot_be(two, tmp_path):
         save_figures(two, tmp_path / "file")
 
 
+def test_legends_have_names_in_full_in_several_lines(schedule):
+    """However narrow the figure is: what was compared is what differs."""
+    rules, machines = ("easy", "saf:threshold=288000"), ("128", "136")
+    names = [f"{rule} on {size} processors" for size in machines for rule in rules]
+    results = {name: schedule() for name in names}
+    for figure in ("queue", "slowdown", "utilization", "waits-by-size", "waits-by-length"):
+        drawn = draw_figure(results, figure, 3.5)
+        drawn.draw_without_rendering()
+        legend = drawn.axes[0].get_legend()
+        texts = [" ".join(text.get_text().split()) for text in legend.get_texts()]
+        assert [text.partition(": mean")[0] for text in texts[:4]] == names
+        assert legend.get_window_extent().x1 <= drawn.bbox.x1
+        assert legend.get_window_extent().y1 <= drawn.bbox.y1 + 1
+
+
+def test_both_figures_of_waits_have_the_unit_of_the_legend(schedule):
+    results = {"one": schedule(), "two": schedule()}
+    axes = [draw_figure(results, f"waits-by-{by}").axes[0] for by in ("size", "length")]
+    labels = {one.get_ylabel() for one in axes}
+    assert len(labels) == 1
+    short = {"days": "d", "hours": "h", "minutes": "min", "seconds": "s"}
+    unit = short[labels.pop().removeprefix("mean wait (").removesuffix(")")]
+    for one in axes:
+        assert all(text.get_text().endswith(f" {unit}") for text in one.get_legend().get_texts())
+
+
 def test_long_names_leave_room_for_what_is_drawn(schedule):
     """Different ones stay different, and matplotlib warns of nothing."""
     long = "a very long name of a scheduler that goes on and on and does not end, threshold="
@@ -118,6 +144,9 @@ def test_long_names_leave_room_for_what_is_drawn(schedule):
     assert list(short.values()) == [
         "a very long na…hold=1h", "a very long na…hold=2h"
     ]  # fmt: skip
+    assert "…" not in "".join(shortened(["easy on 128 nodes", "saf on 128 nodes"], 3.5).values())
+    middle = [f"{'a' * 30}{k}{'b' * 30}" for k in "xy"]
+    assert all(k in short for k, short in zip("xy", shortened(middle, 5.5).values(), strict=True))
     alike = shortened([f"{'a' * 40}{k}{'b' * 40}" for k in range(3)] + ["saf"], 3.5)
     assert len({*alike.values()}) == 4
     assert alike["saf"] == "saf"
