@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import sys
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hpcgym.cli import output
 from hpcgym.cli.boards import SLICE, no_intervals, notes_of, rows_by, setting_of
+from hpcgym.cli.fitting import print_table
 from hpcgym.cli.means import Asked, TableFormat, means_of, print_means
 from hpcgym.cli.running import note
 from hpcgym.files.recorded import KEY
@@ -17,6 +19,10 @@ if TYPE_CHECKING:
     from hpcgym.cluster import Cluster
     from hpcgym.evaluation import Leaderboard
     from hpcgym.workload import Workload
+
+
+#: Of a line of a heading: references may have long names.
+_HEADING_LETTERS = 16
 
 
 class Shown(NamedTuple):
@@ -102,9 +108,20 @@ def _print_table(shown: Shown) -> None:
     _print_setting(shown)
     output.print_cleaning(out, shown.workload)
     out.print()
-    out.print(_rich_table(shown.board))
+    print_table(out, _rich_table(shown.board), _least(shown.board))
     for line in notes_of(shown.board):
         out.print(line, markup=False, soft_wrap=True)
+
+
+def _least(board: Leaderboard) -> list[str]:
+    """Return the headings of columns that a narrow terminal may lack, the first of these first."""
+    from hpcgym.evaluation.tables import lines_of
+
+    heading = [" ".join(one.split()) for one in lines_of(board)[0]]
+    intervals = [one for one in heading if one.startswith("95 %")]
+    kept = {"p", *(one for one in heading if one.startswith("above "))}
+    others = [one for one in reversed(heading[2:]) if one not in {*intervals, *kept}]
+    return [*others, *intervals]
 
 
 def _rich_table(board: Leaderboard) -> Table:
@@ -125,7 +142,8 @@ def _rich_table(board: Leaderboard) -> Table:
     )
     table.add_column("policy", overflow="fold")
     for title in heading[1:]:
-        table.add_column(title.replace("\n", " \n") + " ", justify="right", no_wrap=True)
+        lines = [part for line in title.split("\n") for part in wrap(line, _HEADING_LETTERS)]
+        table.add_column(" \n".join(lines) + " ", justify="right", no_wrap=True)
     for (policy, _), *cells in rows:
         values = (
             Text(f"{text}*", "bold green") if top else Text(f"{text} ") for text, top in cells

@@ -66,7 +66,7 @@ def notes_of(board: Leaderboard) -> list[str]:
     if board.reference is not None:
         best_of = len(board.references) > 1
         heading = board.ranked_by.title
-        above = f"above reference: {heading} less that of {board.labels[board.reference]}"
+        above = f"above {board.reference}: {heading} less that of {board.labels[board.reference]}"
         above += ", the best of dispatchers and references" if best_of else ""
         words = [above] if board.references else []
         words += [f"p: of no difference from {board.labels[board.reference]}, slice by slice"]

@@ -12,6 +12,7 @@ import typer
 from hpcgym.cli import completion, coscheduling, limits, loading, names, options, output, signals
 from hpcgym.cli.figures import FigureOptions
 from hpcgym.cli.files import ForceOption
+from hpcgym.cli.fitting import print_table
 from hpcgym.cli.groups import Several, grouped
 from hpcgym.cli.lineup import choices_of, lineup, pair_rules, scheduler_names
 from hpcgym.cli.options import Format
@@ -292,5 +293,5 @@ def _print_table(rows: Sequence[Row]) -> None:
             out.print(f"{one.labelled('limits')}: {kept}", markup=False)
         output.print_cleaning(out, result.workload, one.labelled("cleaning"))
     out.print()
-    out.print(rich_comparison(results))
+    print_table(out, rich_comparison(results))
     output.print_dispatches(out, results)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
 import typer
 
 from hpcgym.cli import completion, output
+from hpcgym.cli.fitting import print_table
 from hpcgym.cli.running import note
 from hpcgym.errors import check_choice, check_each_once
 from hpcgym.sweep.source import OF_GROUPS, OF_JOBS
@@ -230,7 +231,7 @@ def _column(
     with_ratios = asked.normalise is not None and lacking
     heading += ["ratios"] if with_ratios else []
     if asked.paired is not None:
-        heading += [f"above {asked.paired}", "95 % interval", "effect", "p"]
+        heading += _of_differences(asked.paired)
     rows = []
     whole = [line["simulations"] == number for line, number in zip(lines, wholes, strict=True)]
     shown_as = metric if asked.normalise is None else metric._replace(scale=1)
@@ -249,6 +250,12 @@ def _column(
             cells += [(text, False) for text in texts]
         rows.append(cells)
     return heading, rows
+
+
+def _of_differences(reference: str) -> list[str]:
+    """Return the headings of what there is of differences from a scheduler."""
+    above = f"above {reference}"
+    return [above, f"95 % interval {above}", "effect", "p"]
 
 
 def _ends(line: Mapping[Hashable, Any], name: str, shows: Callable[[float], str]) -> str:
@@ -317,12 +324,13 @@ def rich_means(means: Means) -> Table:
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, caption_justify="left")
-    table.caption = "\n".join(["means over simulations; * best of its workload", *means.notes])
+    from hpcgym.report.tables import two_lines
+
+    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
     for name in means.keys:
         table.add_column(name, overflow="fold")
     for title in means.heading:
-        table.add_column(f"{title} ", justify="right")
+        table.add_column(two_lines(title), justify="right", no_wrap=True)
     for row in means.rows:
         named, values = row[: len(means.keys)], row[len(means.keys) :]
         cells = (
@@ -330,6 +338,13 @@ def rich_means(means: Means) -> Table:
         )
         table.add_row(*(Text(text) for text, _ in named), *cells)
     return table
+
+
+def _least(means: Means) -> list[str]:
+    """Return the headings of columns that a narrow terminal may lack, the first of these first."""
+    first = ["effect", "ratios", "simulations", "95 % interval"]
+    # of the number of simulations and the first metric the latter stays
+    return [*first, *(one for one in reversed(means.heading[2:]) if one not in first)]
 
 
 def markdown_means(means: Means) -> str:
@@ -365,7 +380,10 @@ def print_means(rows: pd.DataFrame, means: Means, asked: Asked, format: TableFor
         if asked.statistics and means.few:
             note(means.few)
     elif format is TableFormat.table:
-        output.console().print(rich_means(means))
+        out = output.console()
+        print_table(out, rich_means(means), _least(means))
+        for text in ("means over simulations; * best of its workload", *means.notes):
+            out.print(text, style="dim italic", markup=False, soft_wrap=True)
     else:
         sys.stdout.write(markdown_means(means) if format == "markdown" else latex_means(means))
         for text in means.notes:

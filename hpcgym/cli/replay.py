@@ -9,6 +9,7 @@ import typer
 
 from hpcgym.cli import completion, loading, names, options, output
 from hpcgym.cli.files import SCHEDULE, ForceOption, Written
+from hpcgym.cli.fitting import print_table
 from hpcgym.cli.groups import grouped
 from hpcgym.cli.options import Format
 from hpcgym.cli.running import ExplainedCommand, Lists, note
@@ -177,7 +178,7 @@ def _print_table(found: Replay) -> None:
     out.print(describe(found.simulated.scheduler), markup=False)
     output.print_cleaning(out, found.replayed.workload)
     out.print()
-    out.print(rich_comparison(results))
+    print_table(out, rich_comparison(results))
     out.print(
         f"starts at the same second: {facts['same_starts']:.1%}; at most 60 s apart:"
         f" {facts['close_starts']:.1%}; largest difference: {facts['largest_difference_s']:,} s",

@@ -9,6 +9,7 @@ import typer
 
 from hpcgym.cli import options, output
 from hpcgym.cli.files import ForceOption, Written
+from hpcgym.cli.fitting import print_table
 from hpcgym.cli.options import Format
 from hpcgym.cli.running import ExplainedCommand, note
 from hpcgym.progress import working
@@ -139,10 +140,10 @@ def _print_table(heatmap: Heatmap, rows: list[dict[str, Any]]) -> None:
     table.add_column("code", overflow="fold")
     headings = ("processes", "compact (s)", "alone", "mean speedup", "least", "greatest")
     for heading in (*headings, "mean of others", "unknown pairs"):
-        table.add_column(heading, justify="right")
+        table.add_column(heading, justify="right", no_wrap=True)
     reads = heatmap.io_share is not None
     for heading in ("I/O share", "MB/s a core") if reads else ():
-        table.add_column(heading, justify="right")
+        table.add_column(heading, justify="right", no_wrap=True)
     for row in rows:
         io = [f"{row.pop(name):g}" for name in ("io_share", "io_demand_mb_s") if reads]
         code, processes, compact_s, *speedups, unknown_pairs = row.values()
@@ -150,4 +151,4 @@ def _print_table(heatmap: Heatmap, rows: list[dict[str, Any]]) -> None:
         cells.append("-" if compact_s != compact_s else f"{compact_s:,.1f}")
         cells += ["-" if value is None else f"{value:.3f}" for value in speedups]
         table.add_row(Text(code), *map(Text, [*cells, f"{unknown_pairs:,}", *io]))
-    out.print(table)
+    print_table(out, table)

@@ -10,12 +10,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hpcgym.cli import files, options, output
+from hpcgym.cli.fitting import print_table
 from hpcgym.cli.means import TableFormat
 from hpcgym.cli.options import Format
 from hpcgym.cli.running import ExplainedCommand, note
 from hpcgym.progress import counting
 
 if TYPE_CHECKING:
+    from rich.console import JustifyMethod
+
     from hpcgym.suite.board import Board
     from hpcgym.suite.submissions import Submission
 
@@ -271,8 +274,10 @@ def _print_table(headings: Sequence[str], columns: Sequence[Sequence[str]]) -> N
     from rich.text import Text
 
     table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    for place, heading in enumerate(headings):
-        table.add_column(heading, justify="right" if place else "left", overflow="fold")
+    for place, (heading, texts) in enumerate(zip(headings, columns, strict=True)):
+        least = max(map(len, texts), default=0) if place else None  # headings may be folded
+        side: JustifyMethod = "right" if place else "left"
+        table.add_column(heading, justify=side, overflow="fold", min_width=least)
     for row in zip(*columns, strict=True):
         table.add_row(*map(Text, row))
-    output.console().print(table)
+    print_table(output.console(), table, [])

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hpcgym.cli import loading, options, output
+from hpcgym.cli.fitting import print_table
 from hpcgym.cli.groups import grouped
 from hpcgym.cli.options import Format
 from hpcgym.cli.running import ExplainedCommand, note
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from hpcgym.workload.archive import Trace
 
 traces = typer.Typer(name="traces", no_args_is_help=True, rich_markup_mode=None)
+
+_SYSTEM_LETTERS = 24  # of a line at least
 
 
 class _List(ExplainedCommand):
@@ -252,11 +255,12 @@ def _print_table(rows: list[dict[str, Any]]) -> None:
     from rich.text import Text
 
     table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    for key in ("name", "processors", "jobs", "period", "on this machine", "system"):
+    for key in ("name", "processors", "jobs", "period", "on this\nmachine"):
         right = key in ("processors", "jobs")
-        table.add_column(key, justify="right" if right else "left", no_wrap=key != "system")
+        table.add_column(key, justify="right" if right else "left", no_wrap=True)
+    table.add_column("system", overflow="fold", min_width=_SYSTEM_LETTERS)
     for row in rows:
         here = "yes" if row["path"] else "no"
         values = [_text(key, row[key]) for key in ("name", "processors", "jobs", "period")]
         table.add_row(*(Text(value) for value in (*values, here, _text("system", row["system"]))))
-    output.console().print(table)
+    print_table(output.console(), table, ["period", "jobs"])

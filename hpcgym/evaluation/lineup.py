@@ -263,7 +263,7 @@ def with_references(
     """
     lineup: dict[str, Any] = {}
     row_of: dict[str, str] = {}
-    names = (*_references(rules), *always)
+    names = (*references(rules), *always)
     for name, policy in {**dict(zip(names, names, strict=True)), **policies}.items():
         row, one = name, policy
         if isinstance(policy, Scheduler):
@@ -283,12 +283,15 @@ def with_references(
     return {row: lineup[row] for row in order}, row_of
 
 
-def _references(rules: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the references under these rules.
+def references(rules: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the references under these rules, the plain one first.
 
-    F1 is none where the schedule says when jobs are submitted: it looks at when the log says it.
+    Under several reservations, or Slurm's backfilling, it is the order of submission with these,
+    and EASY is one of the others. F1 is none where the schedule says when jobs are submitted: it
+    looks at when the log says it.
     """
-    names = REFERENCES[rules.get("backfill", "easy")]
+    backfill = Scheduler(backfill=rules.get("backfill", "easy")).backfill
+    names = REFERENCES.get(backfill, (f"easy:backfill={backfill}", *_OF_EASY))
     known = {rule: rules[rule] for rule in ("quota", "dependencies") if rule in rules}
     if Scheduler().but(**known).moves_submissions:
         return tuple(name for name in names if name != "f1")
@@ -388,6 +391,5 @@ def references_of(
     }
     if not any(isinstance(one, str) and one in CP_DISPATCHERS for one in dispatchers.values()):
         return ()
-    names = _references(rules)
-    references = {row_of[name] for name in (*names, STATIC)}
-    return tuple(row for row, one in dispatchers.items() if one is not None or row in references)
+    rows = {row_of[name] for name in (*references(rules), STATIC)}
+    return tuple(row for row, one in dispatchers.items() if one is not None or row in rows)

@@ -22,13 +22,13 @@ from hpcgym.evaluation.brought import acts
 from hpcgym.evaluation.grouping import Grouping, check_grouping
 from hpcgym.evaluation.leaderboard import Leaderboard
 from hpcgym.evaluation.lineup import (
-    REFERENCES,
     STATIC,
     by_name,
     find_policy,
     listed,
     other_scheduler,
     reference_row,
+    references,
     references_of,
     scheduler_of,
     under_limits,
@@ -312,7 +312,7 @@ def _on_stage(
         resamples=resamples,
         references=among,
         energies=() if limits is None else limited.ENERGIES,
-        plain=row_of[REFERENCES[stage.rules.get("backfill", "easy")][0]],
+        plain=row_of[references(stage.rules)[0]],
         around=part.around,
         groups=None if grouping is None else grouping.table(whole.name, failed, groups),
     )

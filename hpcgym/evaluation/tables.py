@@ -51,7 +51,7 @@ def columns_of(board: Leaderboard) -> list[Metric]:
     spread = [like(f"median_{board.short}", "median\nBSLD" if short == "mean BSLD" else "median")]
     if board.members:
         spread.append(like(f"iqm_{board.short}", "IQM"))
-    above = [like("above_reference", "above\nreference")] if board.references else []
+    above = [like("above_reference", f"above\n{board.reference}")] if board.references else []
     if board.makespans is not None:
         found = [first, *above, _P, *_SHARED, _BSLD, _WAIT]
     elif board.energy:
@@ -71,6 +71,13 @@ def _broken(heading: str) -> str:
 def has_interval(board: Leaderboard, metric: Metric) -> bool:
     """Tell whether a column has an interval."""
     return f"{metric.name}_low" in board.table
+
+
+def interval_title(metric: Metric) -> str:
+    """Return the heading of an interval; beside that of the metric, one of differences says so."""
+    of_differences = metric.name == "above_reference"
+    above = metric.title.replace("\n", " ")
+    return f"95 % interval\n{above}" if of_differences else "95 %\ninterval"
 
 
 def cells_of(board: Leaderboard, metric: Metric) -> list[tuple[str, bool]]:
@@ -94,7 +101,7 @@ def lines_of(board: Leaderboard) -> tuple[list[str], list[list[tuple[str, bool]]
         heading.append(metric.title)
         columns.append(cells_of(board, metric))
         if has_interval(board, metric):
-            heading.append("95 %\ninterval")
+            heading.append(interval_title(metric))
             ends = [interval_of(metric, row) for _, row in board.table.iterrows()]
             texts = ["-" if end is None else f"{end[0]} to {end[1]}" for end in ends]
             columns.append([(text, False) for text in texts])
@@ -114,7 +121,7 @@ def latex(board: Leaderboard) -> str:
             [rf"\textbf{{{text}}}" if top else text for text, top in cells_of(board, metric)]
         )
         if has_interval(board, metric):
-            heading.append(escaped("95 % interval"))
+            heading.append(escaped(interval_title(metric).replace("\n", " ")))
             ends = [interval_of(metric, row) for _, row in board.table.iterrows()]
             columns.append(["-" if end is None else f"{end[0]} to {end[1]}" for end in ends])
     return tabular(heading, columns)

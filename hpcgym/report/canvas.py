@@ -32,6 +32,8 @@ BLUE, VERMILLION, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
 ORANGE, SKY_BLUE, YELLOW, BLACK = "#E69F00", "#56B4E9", "#F0E442", "#000000"
 DARK_GREY, LIGHT_GREY = "#555555", "#DDDDDD"
 
+#: Numbers stay with the word before them, and units with their number.
+_WHERE_LINES_END = re.compile(r"\s+(?!\d|%|(?:d|h|min|s)$)")
 LETTERS_PER_INCH = 15  # of 8 points
 _LETTERS_OF_NAMES = 6.5  # for each inch of a figure: room is left for what stands beside a name
 
@@ -231,7 +233,7 @@ def legend_above(
 def _in_lines(name: str, letters: int) -> list[str]:
     """Return a text of a legend in lines, broken at blanks, else behind colons and commas."""
     lines: list[str] = []
-    for word in name.split():
+    for word in _WHERE_LINES_END.split(name):
         pieces = [word]
         if len(word) > letters:
             pieces = textwrap.wrap(re.sub("([:,])", r"\1 ", word), letters)

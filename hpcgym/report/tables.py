@@ -164,7 +164,7 @@ def rich_comparison(results: Results, names: Sequence[str] | None = None) -> Tab
     )
     table.add_column(heading[0][0], overflow="fold")
     for text, _ in heading[1:]:
-        table.add_column(_two_lines(text), justify="right", no_wrap=True)
+        table.add_column(two_lines(text), justify="right", no_wrap=True)
     last = {list(group)[-1] for group in machines}
     for (name, _), *values in rows:
         cells = [
@@ -174,7 +174,7 @@ def rich_comparison(results: Results, names: Sequence[str] | None = None) -> Tab
     return table
 
 
-def _two_lines(heading: str) -> str:
+def two_lines(heading: str) -> str:
     """Return a heading broken where it becomes narrowest, with room for a mark behind it."""
     words = heading.split()
     breaks = [(" ".join(words[:at]), " ".join(words[at:])) for at in range(len(words))]

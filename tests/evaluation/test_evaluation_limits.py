@@ -179,6 +179,6 @@ def test_the_command() -> None:
             assert rows[str(name)][column] == row[column]
     assert rows["reduce-pc+saf (backfill fcfs)"]["scheduler"]["power"] == "reduce-pc"
     text = CliRunner().invoke(app, arguments).stdout
-    assert "above reference: mean BSLD less that of powercap" in text
+    assert "above powercap: mean BSLD less that of powercap" in text
     wrong = CliRunner().invoke(app, [*arguments, "--env", "Energy"])
     assert "unknown --env 'Energy'" in wrong.stderr

@@ -38,6 +38,25 @@ def test_dispatchers_are_simulated_by_name() -> None:
     assert board.facts()["reference"] == "easy (estimate ave2)"
 
 
+@pytest.mark.compiled
+def test_agents_order_the_queue_of_slurm() -> None:
+    """Beside the order of submission under the same backfilling, and EASY itself."""
+    rules = {"backfill": "slurm:bf_interval=300", "env": "hpcgym/QueueOrdering-v0"}
+    board = evaluate(["saf"], TRACE, seed=3, **{**SMALL, "budget": 0}, **rules)
+    part = Episodes(TRACE, jobs=100, part="test")
+    slices = [part.workload_of(episode) for episode in part.named(6, 3)]
+    plain = f"easy:backfill={rules['backfill']}"
+    for name, scheduler in {plain: Scheduler(backfill=rules["backfill"]), "easy": "easy"}.items():
+        expected = [simulate(one, scheduler).metrics["mean_bsld"] for one in slices]
+        assert board.by_slice[name].tolist() == expected
+    assert board.facts()["reference"] == plain
+    assert any(row.startswith("saf (slurm") for row in board.by_slice)
+    with pytest.raises(
+        HpcgymError, match="'slurm' or 'none' here; evaluate 'conservative' by name"
+    ):
+        evaluate(["saf"], TRACE, **{**SMALL, "budget": 0}, backfill="conservative")
+
+
 def in_order(view: Any) -> list[int]:
     return view.in_order(range(len(view.job)))  # type: ignore[no-any-return]
 

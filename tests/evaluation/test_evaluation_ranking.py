@@ -238,6 +238,16 @@ def test_columns_of_words_are_to_the_left() -> None:
     assert lines[4] == r"1 & a-1 & $-$2.0 \\"
 
 
+def test_headings_of_differences_name_the_reference() -> None:
+    values = {"new": [1.0, 2.0, 3.0, 4.0, 5.0], "easy": [2.0, 3.0, 4.0, 5.0, 7.0]}
+    text = board_of(values, references=("easy",)).to_latex()
+    assert text is not None
+    heading = text.splitlines()[2].removesuffix(r" \\").split(" & ")
+    assert heading[2] == r"95 \% interval"
+    assert heading[6:8] == ["above easy", r"95 \% interval above easy"]
+    assert len({*heading}) == len(heading)
+
+
 def test_a_board_as_latex() -> None:
     values = {"a_b & 50%": [1.0, 2.0, 3.0, 4.0, 5.0], "easy": [2.0, 3.0, 4.0, 5.0, 6.0]}
     text = board_of(values, plain="easy").to_latex()

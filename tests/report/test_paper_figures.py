@@ -115,6 +115,8 @@ def test_legends_have_names_in_full_in_several_lines(schedule):
         legend = drawn.axes[0].get_legend()
         texts = [" ".join(text.get_text().split()) for text in legend.get_texts()]
         assert [text.partition(": mean")[0] for text in texts[:4]] == names
+        lines = "\n".join(text.get_text() for text in legend.get_texts()).split("\n")
+        assert not any(line.split()[-1] in ("mean", "max") for line in lines[:-1])
         assert legend.get_window_extent().x1 <= drawn.bbox.x1
         assert legend.get_window_extent().y1 <= drawn.bbox.y1 + 1
 
