@@ -129,19 +129,25 @@ def test_gpus_and_partitions(tmp_path: Path) -> None:
 
 
 def test_what_is_not_followed_is_named(tmp_path: Path) -> None:
-    path = conf(tmp_path, GPUS + "Strange=1\n")
+    path = conf(tmp_path, GPUS + "Strange=1\nCompleteWait=30\nSlurmctldPort=6817\n")
     named = {one.name: one for one in read_slurm_conf(path).others}
     assert {
         "SchedulerParameters", "PriorityType", "PriorityWeightAge", "PriorityMaxAge",
         "n[001-100]: Weight", "mixed: State", "debug: PriorityTier",
-        "gpu: QOS", "Strange",
+        "gpu: QOS", "Strange", "CompleteWait",
     } <= named.keys()  # fmt: skip
     assert named["Strange"].where == f"{path}, line 24"
     assert named["debug: PriorityTier"].of == "debug"
     of_partitions = {"debug: MaxNodes", "debug: AllowAccounts", "batch: DefaultTime"}
     of_partitions |= {"old: State", "gpu: OverSubscribe"}
     assert not named.keys() & {"debug: MaxTime", *of_partitions}
-    assert not named.keys() & {"GresTypes", "DEFAULT: State", "batch: Nodes", "gpu[1-4]: Gres"}
+    assert not named.keys() & {
+        "SlurmctldPort",
+        "GresTypes",
+        "DEFAULT: State",
+        "batch: Nodes",
+        "gpu[1-4]: Gres",
+    }
     with pytest.warns(HpcgymWarning, match="settings that do not describe the machine: "):
         assert find_cluster(path).nodes == 105
 

@@ -54,7 +54,8 @@ _OF_SCHEDULING = (
     "PreemptType", "PreemptMode", "PreemptParameters", "PreemptExemptTime",
     "EnforcePartLimits", "AccountingStorageEnforce", "MaxJobCount", "MaxArraySize",
     "FirstJobId", "DefMemPerCPU", "DefMemPerNode", "DefCpuPerGPU", "DefMemPerGPU", "MaxMemPerCPU",
-    "MaxMemPerNode", "OverTimeLimit", "JobRequeue", "RequeueExit", "RequeueExitHold", "Licenses",
+    "MaxMemPerNode", "OverTimeLimit", "CompleteWait", "JobRequeue", "RequeueExit",
+    "RequeueExitHold", "Licenses",
     "SuspendTime", "SuspendTimeout", "ResumeTimeout", "SuspendExcNodes", "SuspendExcParts",
     "SuspendRate", "ResumeRate", "ResvOverRun", "SchedulerTimeSlice", "TopologyPlugin",
     "TopologyParam", "DisableRootJobs", "FairShareDampeningFactor",
@@ -72,7 +73,7 @@ _SILENT = re.compile(
     r"energy|ext|get|group|hash|inactive|include|interactive|min|message|power|private|propagate|"
     r"reboot|resumeprogram|resumefailprogram|return|route|rpc|salloc|sbcast|srun|suspendprogram|"
     r"tcp|usepam|userpam|wait|unix|tree|nodefeatures|max(step|tasks|dbd|batch|node)|preplugins|"
-    r"prep|scron|sched(log)|mcs|scheduler(port|root|auth)|fast|licenses?_|completewait|"
+    r"prep|scron|sched(log)|mcs|scheduler(port|root|auth)|fast|licenses?_|"
     r"allowspecresources|usergroup|eiotimeout|epilogmsgtime|mailprog|maildomain)\w*"
     r"|\w*(logfile|pidfile|port|debug|timeout|host|addr|dir|location|program|logging|user)"
 )
@@ -95,6 +96,7 @@ _USUAL = {
     "topologyplugin": ("topology/none", "topology/default", "topology/flat"),
     "priorityfavorsmall": ("no",),
     "enforcepartlimits": ("no", "any", "all"),
+    "completewait": ("0",),
 }
 #: The same of keys of nodes and partitions, or they are read with these values.
 _USUAL_KEYS = {
