@@ -85,10 +85,17 @@ def test_evaluate_says_what_is_wrong_with_a_variant() -> None:
 
 @pytest.mark.parametrize("backfill", ["conservative", "depth:4", "4", "slurm"])
 def test_several_reservations_are_evaluated_by_name(backfill: str) -> None:
-    with pytest.raises(HpcgymError, match="by name, as easy:backfill="):
-        evaluate(["saf"], JOBS, slices="all", episodes="whole", backfill=backfill, budget=0)
+    whole: dict[str, Any] = {"slices": "all", "episodes": "whole", "budget": 0}
     name = f"easy:backfill={backfill}"
-    assert name in evaluate([name], JOBS, slices="all", episodes="whole", budget=0).by_slice
+    found = evaluate([name], JOBS, **whole).by_slice[name]
+    if backfill == "conservative":
+        with pytest.raises(HpcgymError, match="by name, as easy:backfill="):
+            evaluate(["saf"], JOBS, backfill=backfill, **whole)
+        return
+    board = evaluate(["saf"], JOBS, backfill=backfill, **whole)
+    among = [row for row in board.by_slice if row.startswith("easy:backfill=")]
+    assert len(among) == 1  # the order of submission is among the references then
+    assert board.by_slice[among[0]].equals(found)
 
 
 def test_an_evaluation_until_the_shadow_time() -> None:
