@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from node_oracle import node_jobs_of, simulate_nodes_slowly
 from node_strategies import ALLOCATIONS, machines, node_schedulers, workloads_for
-from strategies import NOT_IN_BATCHES, WEIGHTS
+from strategies import WEIGHTS
 from worth import worth
 
 import hpcgym
@@ -34,7 +34,7 @@ def batches(draw: st.DrawFn) -> tuple[Cluster, list[Workload], dict[str, Any]]:
     cluster = draw(machines())
     parts = draw(st.lists(workloads_for(cluster), min_size=1, max_size=3))
     rules = draw(node_schedulers(parts[0]))
-    if rules["backfill"] in NOT_IN_BATCHES:
+    if rules["backfill"] == "conservative":
         rules["backfill"] = "easy"
     if not isinstance(rules["estimate"], str):
         rules["estimate"] = "ave2"

@@ -281,5 +281,5 @@ def test_what_no_slice_has_is_told_once(slices: list[Workload]) -> None:
     with pytest.warns(WorkloadWarning) as told:
         BatchSimulator(slices, scheduler=Scheduler(quota="queue=77:jobs=1", maintenance="1/2"))
     texts = [str(one.message) for one in told]
-    assert "part 0 to part 1200: quotas of no job: queue=77:jobs=1" in texts
+    assert "part 0 to part 1200: no job falls under these quotas: queue=77:jobs=1" in texts
     assert sum("no window is between" in text for text in texts) == 1
