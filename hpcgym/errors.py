@@ -115,7 +115,8 @@ def nearest(name: object, known: Iterable[str]) -> str:
     names = list(known)
     written = str(name).casefold()
     swapped = [one for one in names if sorted(one) == sorted(written)]
-    near = [*dict.fromkeys([*swapped, *get_close_matches(written, names, n=3)])][:3]
+    longer = [one for one in names if written in one.split("_")]  # bsld: mean_bsld
+    near = [*dict.fromkeys([*swapped, *longer, *get_close_matches(written, names, n=3)])][:3]
     hint = f"did you mean {' or '.join(map(repr, near))}? " if near else ""
     if len(names) <= _MOST_SHOWN:
         return f"{hint}known are {', '.join(names)}"

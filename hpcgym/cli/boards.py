@@ -75,6 +75,11 @@ def notes_of(board: Leaderboard) -> list[str]:
         number = len(members.columns)
         if number > 1:
             lines.append(f"{group}: means of {number} trainings; intervals resample them too")
+    lines += [
+        f"{name}: sees at most {places:,} waiting jobs, and up to {waiting:,} waited at once: the"
+        " others come after these"
+        for name, (places, waiting) in board.unseen.items()
+    ]
     if board.static_weights:
         weights = ", ".join(f"{w:.3g} {name}" for name, w in board.static_weights.items())
         lines.append(f"best-static: {weights}; chosen on the train part")

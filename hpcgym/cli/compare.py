@@ -288,10 +288,16 @@ def _print_table(rows: Sequence[Row]) -> None:
     results = {row.label: row.result for row in rows}
     out = output.console()
     out.print(subtitle(results), style="bold", markup=False)
-    for one, result in {row.setting: row.result for row in rows}.items():
+    schedules = {row.setting: row.result for row in rows}
+    for one, result in schedules.items():
         if kept := limits_in_words(result):
             out.print(f"{one.labelled('limits')}: {kept}", markup=False)
-        output.print_cleaning(out, result.workload, one.labelled("cleaning"))
+    cleanings = [result.workload.cleaning for result in schedules.values()]
+    if all(cleaning == cleanings[0] for cleaning in cleanings):
+        output.print_cleaning(out, rows[0].result.workload)
+    else:
+        for one, result in schedules.items():
+            output.print_cleaning(out, result.workload, one.labelled("cleaning"))
     out.print()
     print_table(out, rich_comparison(results))
     output.print_dispatches(out, results)

@@ -121,7 +121,8 @@ def text_of(name: str) -> str:
     """Return what is said while a part is compiled."""
     return (
         f"hpcgym: compiling {PARTS[name].what} for this machine, about {PARTS[name].seconds} s on"
-        f" an idle core; this happens once, and `hpcgym warmup {name}` does it beforehand"
+        f" an idle core; this happens once for this kind of simulation, and `hpcgym warmup {name}`"
+        " does it beforehand"
     )
 
 

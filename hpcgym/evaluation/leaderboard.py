@@ -67,6 +67,8 @@ class Leaderboard:
         (their number) and the metric, nan without jobs; what :func:`hpcgym.evaluation.summary`
         takes. Else None.
     left_out : how many jobs of these weeks or months are in no slice, as they cross the end of one.
+    unseen : policy that acted on a window of jobs -> places of the window, and how many jobs waited
+        at once at most; of those for which these were more.
     """
 
     by_slice: pd.DataFrame
@@ -85,6 +87,7 @@ class Leaderboard:
     around: Mapping[str, Any] = field(default_factory=dict)
     groups: pd.DataFrame | None = None
     left_out: int = 0
+    unseen: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         slices, policies = self.by_slice.shape
@@ -290,6 +293,7 @@ class Leaderboard:
             "static_weights": dict(self.static_weights),
             "reference": self.reference,
             "left_out": self.left_out,
+            "unseen": {name: list(numbers) for name, numbers in self.unseen.items()},
             "by_slice": self.by_slice.to_dict(orient="index"),
             **{f"{name}_by_slice": of.to_dict(orient="index") for name, of in self._others.items()},
             **({"seeds_by_slice": members} if members else {}),

@@ -314,6 +314,7 @@ def _on_stage(
         energies=() if limits is None else limited.ENERGIES,
         plain=row_of[references(stage.rules)[0]],
         around=part.around,
+        unseen=stage.unseen,
         groups=None if grouping is None else grouping.table(whole.name, failed, groups),
     )
 

@@ -25,6 +25,9 @@ from hpcgym.scheduler.usage import counts_usage
 from hpcgym.simulation.prepare import machine_of
 from hpcgym.workload import Workload
 
+#: Kinds of actions that are about the jobs of a window alone.
+_ABOUT_A_WINDOW = ("ordering", "selection")
+
 _BACKFILLING = ("backfill", "backfill_order")
 
 _COLUMNS = ("submit_time", "run_time", "requested_time", "requested_processors")
@@ -99,6 +102,8 @@ class Stage:
     counts_usage : whether an environment looks at what users have used.
     limits : of power and energy, that all environments set; None: none does.
     machine : what all run on.
+    unseen : policy -> places of the window it acts on, and how many jobs waited at once at most; of
+        those for which these were more.
 
     Raises
     ------
@@ -122,6 +127,7 @@ class Stage:
         self.machine = machine_of(workload, machine, None)
         self.limits: Limits | None = None
         self.counts_usage = False
+        self.unseen: dict[str, tuple[int, int]] = {}
         self._made: list[Any] = []
         options = dict(env_options or {})
         for name in ("cluster", "processors"):
@@ -198,9 +204,17 @@ class Stage:
         if not terminated and self._part.around["horizon"] is None:
             raise RuntimeError("truncated before all jobs of the slice had started")
         metrics: Mapping[str, float | int] = info["metrics"]
+        self._note_unseen(name, int(metrics.get("max_queue_length", 0)))
         if self.limits is not None:
             return {**metrics, **measured(env.unwrapped.result())}
         return metrics
+
+    def _note_unseen(self, name: str, waiting: int) -> None:
+        """Keep how many jobs waited at once at most, if a policy acts on a window of fewer."""
+        env = self._envs[name].unwrapped
+        if env.action_kind in _ABOUT_A_WINDOW and waiting > env.options.window:
+            most = self.unseen.get(name, (0, 0))[1]
+            self.unseen[name] = env.options.window, max(most, waiting)
 
     def result_of(self, name: str) -> Result:
         """Return the schedule of the slice that a policy has just played."""

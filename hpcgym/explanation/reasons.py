@@ -20,7 +20,7 @@ REASONS = {
     "quota": "because it would have exceeded a quota",
     "processors": "because fewer processors were free than it asks for",
     "nodes": "because enough cores were free, but no nodes had room for all of it",
-    "partition": "because nodes had room for it, but too few of them are in its partition",
+    "partition": "because too few of the nodes with room for it are in its partition",
     "order": "because a job before it could not start, and nothing starts out of order",
     "reservation": "because it would have delayed the first job of the queue",
     "plan": "because all earlier times were reserved for others",

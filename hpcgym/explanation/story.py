@@ -106,7 +106,9 @@ def story(told: Facts) -> list[str]:
         which = _which_quotas(told.quotas) if name == "quota" else ""
         lines.append(f"It waited for {duration(seconds)} {REASONS[name]}{which}{share}.")
     if not told.waited_for:
-        lines.append(f"What it waited for is not told {told.unwatched or 'of such schedules'}.")
+        lines.append(
+            f"Why it waited cannot be worked out {told.unwatched or 'for such schedules'}."
+        )
     lines += _of_the_queue(told)
     lines += filter(None, _of_others(told))
     return lines

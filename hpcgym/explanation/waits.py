@@ -68,9 +68,9 @@ def waits(result: Result, progress: Callable[[int, int], None] = silence) -> pd.
 
     why = why_not_watched(result)
     if not why and result.workload.initial is not None:
-        why = "of an extract, whose first jobs waited before it begins"
+        why = "for an extract, whose first jobs waited before it begins"
     if why:
-        raise HpcgymError(f"what all jobs waited for is not told {why}")
+        raise HpcgymError(f"why all jobs waited cannot be worked out {why}")
     seconds = np.zeros((len(result.start), len(REASONS)), np.int64)
     with said_before():
         simulation, _ = again(result)

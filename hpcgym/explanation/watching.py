@@ -86,7 +86,7 @@ def why_not_watched(result: Result) -> str:
         "where a dispatcher says what starts": result.dispatcher is not None,
         "where the order of the queue came from outside": result.outside,
         "where a function orders the queue": callable(rules.policy),
-        "around maintenance windows": bool(rules.windows),
+        "with maintenance windows": bool(rules.windows),
         "where jobs follow others (dependencies)": rules.dependencies != "none",
         "under quotas of submitted jobs": rules.moves_submissions,
     }

@@ -90,7 +90,9 @@ def scheduler_of_slurm(path: str | Path, qos: str | Path | None = None) -> Sched
         raise HpcgymError(str(error) if named else f"{path}: {error}") from None
     left = _not_followed(conf, scheduler, bool(known))
     if left_of_qos := _left_of_qos(known, scheduler):
-        warn_caller(f"{qos}: not followed: {', '.join(left_of_qos)}", HpcgymWarning)
+        stops = any(one.preempts for one in known) and not _stops_by_qos(conf)
+        why = f"; {path} has no PreemptType=preempt/qos, so no job stops another" if stops else ""
+        warn_caller(f"{qos}: not followed: {', '.join(left_of_qos)}{why}", HpcgymWarning)
     if left:
         more = qos is None and (_stops_by_qos(conf) or "PriorityWeightQOS" in left)
         hint = f". {path}:qos=FILE takes what sacctmgr -P show qos printed" if more else ""

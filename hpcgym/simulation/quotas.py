@@ -142,7 +142,7 @@ def warn_of_none(
     ]
     if of_none:
         name = called_together(slices)
-        warn_caller(f"{name}: quotas of no job: {'; '.join(of_none)}", RuleWarning)
+        warn_caller(f"{name}: no job falls under these quotas: {'; '.join(of_none)}", RuleWarning)
 
 
 def called_together(slices: Sequence[Workload]) -> str:

@@ -37,20 +37,25 @@ def closings(workload: Workload, scheduler: Scheduler, cluster: Cluster) -> list
     HpcgymError : dates that the log has no clock for, processors of a machine of nodes, nodes of a
         pool or that there are not, or windows that take more together than there is.
     """
-    found = []
-    for window in scheduler.windows:
-        begin, end = window.seconds(workload.header)
-        nodes = nodes_in(window, cluster)
-        if not cluster.groups:
-            width = window.processors or cluster.processors
-            found.append(Closing(begin, end, width, nodes[:0]))
-            continue
-        rows, kind = np.unique(cluster.capacity[nodes], axis=0, return_inverse=True)
-        for k in range(len(rows)):
-            some = nodes[kind.reshape(-1) == k]
-            found.append(Closing(begin, end, int(rows[k, 0]) * len(some), some))
+    found = [
+        (window, closing)
+        for window in scheduler.windows
+        for closing in _closings_of(window, workload, cluster)
+    ]
     _check_room(found, cluster)
-    return sorted(found, key=lambda closing: closing.end)
+    return sorted((closing for _, closing in found), key=lambda closing: closing.end)
+
+
+def _closings_of(window: Window, workload: Workload, cluster: Cluster) -> list[Closing]:
+    """Return what one window takes of a machine."""
+    begin, end = window.seconds(workload.header)
+    nodes = nodes_in(window, cluster)
+    if not cluster.groups:
+        return [Closing(begin, end, window.processors or cluster.processors, nodes[:0])]
+    rows, kind = np.unique(cluster.capacity[nodes], axis=0, return_inverse=True)
+    equal = [nodes[kind.reshape(-1) == k] for k in range(len(rows))]
+    sizes = zip(rows[:, 0].tolist(), equal, strict=True)
+    return [Closing(begin, end, cores * len(some), some) for cores, some in sizes]
 
 
 def nodes_in(window: Window, cluster: Cluster) -> NDArray[np.int64]:
@@ -72,22 +77,25 @@ def nodes_in(window: Window, cluster: Cluster) -> NDArray[np.int64]:
     return np.unique(nodes_of_text(window.nodes, sizes, f"window {window}")).astype(np.int64)
 
 
-def _check_room(found: list[Closing], cluster: Cluster) -> None:
+def _check_room(found: list[tuple[Window, Closing]], cluster: Cluster) -> None:
     """Raise an HpcgymError if windows take more at once than there is of a pool, or of a node."""
     changes: list[tuple[int, int, Closing]] = []
-    for one in found:
+    for _, one in found:
         changes += [(one.begin, 1, one), (one.end, -1, one)]
     free = cluster.capacity[:, 0].copy()
     for time, sign, one in sorted(changes, key=lambda change: change[:2]):  # ends come first
         nodes = one.nodes if cluster.groups else np.zeros(1, np.int64)
         free[nodes] -= sign * one.processors // len(nodes)
         if free.min(initial=0) < 0:
-            what = (
-                f"node {cluster.node_names[int(free.argmin())]}" if cluster.groups else "processors"
-            )
-            raise HpcgymError(
-                f"windows overlap: at {time} s they take more than there is of {what}"
-            )
+            short = int(free.argmin())
+            what = f"node {cluster.node_names[short]}" if cluster.groups else "the processors"
+            at_once = [
+                str(window)
+                for window, other in found
+                if other.begin <= time < other.end and (not cluster.groups or short in other.nodes)
+            ]
+            together = f"{' and '.join(at_once)} take more at once than there is"
+            raise HpcgymError(f"windows overlap: {together} of {what}")
 
 
 def make_windows(closings: list[Closing], on_nodes: bool) -> Windows:

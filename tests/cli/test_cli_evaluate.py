@@ -312,6 +312,7 @@ def test_latex_is_the_board_alone() -> None:
         (["ppo=no.pt"], "hpcgym: no.pt: there is no such file"),
         (["--metric", "p99_wait"], "unknown metric 'p99_wait'; did you mean 'p99_wait_s'"),
         (["--metric", "jobs"], "unknown metric 'jobs'"),
+        (["--metric", "bsld"], "unknown metric 'bsld'; did you mean 'mean_bsld' or"),
         (["--reference", "sav"], "unknown reference 'sav'; did you mean 'saf'"),
         (["--reference", "easy", "--backfill", "none"], "or easy if it is among the policies, too"),
         (["sfa"], "unknown policy 'sfa'; did you mean 'saf'"),

@@ -172,6 +172,18 @@ def test_names_that_are_mistyped(tmp_path: Path, line: str, hint: str) -> None:
     assert [str(one.message) for one in told] == [f"{path}, line 2: unknown setting {hint}"]
 
 
+def test_of_a_setting_that_stands_there_twice_the_last_counts(tmp_path: Path) -> None:
+    lines = "PriorityMaxAge=5\nPriorityMaxAge=5\nNodeName=a CPUs=2\nNodeName=b CPUs=2\n"
+    lines += "SchedulerParameters=bf_interval=60\nSchedulerParameters=bf_window=2880\n"
+    path = conf(tmp_path, lines)
+    with pytest.warns(HpcgymWarning) as told:
+        read = read_slurm_conf(path)
+    assert [str(one.message) for one in told] == [
+        f"{path}, line 6: SchedulerParameters stands there again, and this value counts"
+    ]
+    assert read.parameters == {"bf_window": "2880"}
+
+
 def test_names_that_are_known_get_no_hint(tmp_path: Path) -> None:
     text = "SchedulerParameters=bf_max_job_part=5,defer\nSlurmdPort=5\nStrange=1\n"
     path = conf(tmp_path, f"NodeName=a CPUs=2 Weight=4\n{text}PartitionName=p Nodes=a DenyQos=x\n")

@@ -283,7 +283,7 @@ def test_the_schedule_is_a_log_of_its_own() -> None:
     assert again.start.tolist() == result.start.tolist()
     with pytest.raises(HpcgymError, match="a simulation with jobs that follow others cannot be"):
         hpcgym.continued(result, 5)
-    with pytest.raises(HpcgymError, match="what all jobs waited for is not told "):
+    with pytest.raises(HpcgymError, match="why all jobs waited cannot be worked out "):
         waits(result)
     assert hpcgym.explain(result, 9).passes.empty  # that tells less: passes are not made again
 

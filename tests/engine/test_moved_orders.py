@@ -26,7 +26,7 @@ from hpcgym.workload.model import Workload
 pytestmark = [
     pytest.mark.compiled,
     pytest.mark.filterwarnings("ignore:.*no job follows another"),
-    pytest.mark.filterwarnings("ignore:.*quotas of no job"),
+    pytest.mark.filterwarnings("ignore:.*no job falls under these quotas"),
     pytest.mark.filterwarnings("ignore:.*fair share"),
     pytest.mark.filterwarnings("ignore:.*EASY's reservation is of nodes by name"),
 ]

@@ -191,7 +191,9 @@ def test_orders_that_are_worked_out_anew(
 @settings(max_examples=150)
 @given(st.data(), cases_by_usage(), QUEUES)
 @pytest.mark.filterwarnings("ignore:.*no job may stop another")
-@pytest.mark.filterwarnings("ignore:.*there is no job of", "ignore:.*quotas of no job")
+@pytest.mark.filterwarnings(
+    "ignore:.*there is no job of", "ignore:.*no job falls under these quotas"
+)
 @pytest.mark.filterwarnings("ignore:.*fair share")
 def test_orders_by_usage(data: st.DataObject, case: Any, queues: list[int]) -> None:
     """Users are charged for a run that others end at the first pass after, and not before."""

@@ -35,7 +35,7 @@ def untold_on_nodes(test: Any) -> Any:
     for told in (
         ".*its jobs are in none of the machine's partitions",
         "with quotas, windows or dependencies EASY's reservation is of nodes by name",
-        ".*quotas of no job",
+        ".*no job falls under these quotas",
     ):
         test = pytest.mark.filterwarnings(f"ignore:{told}")(test)
     return test
@@ -73,7 +73,7 @@ def test_nodes(data: st.DataObject, case: tuple[Cluster, Workload, Any], queues:
 
 @settings(max_examples=300)
 @given(st.data(), cases(), QUEUES)
-@pytest.mark.filterwarnings("ignore:.*quotas of no job")
+@pytest.mark.filterwarnings("ignore:.*no job falls under these quotas")
 def test_extracts(data: st.DataObject, case: tuple[Workload, Any], queues: list[int]) -> None:
     """Jobs that run at the beginning count, and may exceed a quota: no log keeps it."""
     workload = recorded(data, with_queues(case[0], queues))
@@ -218,7 +218,7 @@ def test_names_of_the_log() -> None:
         hpcgym.simulate(jobs, quota="queue=nigth:jobs=1")
     texts = [str(one.message) for one in told]
     assert any("nothing is called 'nigth' in queue; did you mean 'night'?" in one for one in texts)
-    assert "workload: quotas of no job: queue=nigth:jobs=1" in texts
+    assert "workload: no job falls under these quotas: queue=nigth:jobs=1" in texts
 
 
 @pytest.mark.parametrize("word", WORDS)

@@ -67,7 +67,7 @@ def with_numbers(workload: Workload, queues: list[int]) -> Workload:
 @given(st.data(), cases(), QUEUES, st.booleans())
 @pytest.mark.filterwarnings("ignore:.*no job follows another")
 @pytest.mark.filterwarnings("ignore:.*no window is between")
-@pytest.mark.filterwarnings("ignore:.*quotas of no job")
+@pytest.mark.filterwarnings("ignore:.*no job falls under these quotas")
 def test_pools(
     data: st.DataObject, case: tuple[Workload, Any], queues: list[int], depends: bool
 ) -> None:
@@ -92,7 +92,7 @@ def test_pools(
 @pytest.mark.filterwarnings("ignore:.*its jobs are in none of the machine's partitions")
 @pytest.mark.filterwarnings("ignore:.*EASY's reservation is of nodes by name")
 @pytest.mark.filterwarnings("ignore:.*no job follows another")
-@pytest.mark.filterwarnings("ignore:.*quotas of no job")
+@pytest.mark.filterwarnings("ignore:.*no job falls under these quotas")
 def test_nodes(
     data: st.DataObject, case: tuple[Cluster, Workload, Any], queues: list[int], depends: bool
 ) -> None:
@@ -208,7 +208,7 @@ def test_who_was_outside_comes_before_those_that_are_due_in_that_second() -> Non
 
 
 @given(cases())
-@pytest.mark.filterwarnings("ignore:.*quotas of no job")
+@pytest.mark.filterwarnings("ignore:.*no job falls under these quotas")
 def test_a_quota_that_bounds_nothing_changes_nothing(case: tuple[Workload, Any]) -> None:
     """By the simulator of jobs that come when the log says."""
     workload, rules = with_numbers(case[0], [1]), fitted(case[1])
@@ -229,7 +229,7 @@ def test_a_log_of_which_most_waits_outside() -> None:
 
 
 @given(st.data(), cases(), QUEUES, st.integers(-3, 3).filter(bool))
-@pytest.mark.filterwarnings("ignore:.*quotas of no job")
+@pytest.mark.filterwarnings("ignore:.*no job falls under these quotas")
 def test_the_proof_finds_any_job_that_comes_at_another_time(
     data: st.DataObject, case: tuple[Workload, Any], queues: list[int], by: int
 ) -> None:
@@ -279,7 +279,7 @@ def test_what_is_not_told_of_such_a_schedule() -> None:
     result = hpcgym.simulate(five(), quota="user:submitted=1")
     with pytest.raises(HpcgymError, match="a simulation with quotas of submitted jobs cannot be"):
         hpcgym.continued(result, 5)
-    with pytest.raises(HpcgymError, match="what all jobs waited for is not told "):
+    with pytest.raises(HpcgymError, match="why all jobs waited cannot be worked out "):
         waits(result)
     told = hpcgym.explain(result, 3)
     assert told.passes.empty

@@ -404,7 +404,7 @@ def test_as_text_and_back(given: list[Window]) -> None:
         ("0/10:processors=5", "the machine has 4 processors"),
         ("0/10:nodes=0", "a pool of processors has no nodes"),
         ("0/10:cores=1", "end must be whole seconds"),
-        ("0/10; 5/20:processors=1", "at 5 s they take more than there is of processors"),
+        ("0/10; 5/20:processors=1", "0/10 and 5/20:processors=1 take more at once"),
     ],
 )
 def test_what_is_no_window_is_one_line(window: str, message: str) -> None:
@@ -420,14 +420,16 @@ def test_what_is_no_window_is_one_line(window: str, message: str) -> None:
         ("0/10:processors=2", "of a machine of nodes say which, such as :nodes=0-3"),
         ("0/10:nodes=fat", "'fat' is neither a group nor a number of nodes"),
         ("0/10:nodes=0-3", "node 3 is none of the machine"),
-        ("0/10:nodes=0; 5/20:nodes=thin", "at 5 s they take more than there is of node 0"),
+        ("0/10:nodes=0; 5/20:nodes=thin", "take more at once than there is of node 0"),
     ],
 )
 def test_windows_that_a_machine_cannot_have(window: str, message: str) -> None:
     with pytest.raises(HpcgymError, match=message):
         hpcgym.simulate(three(), cluster=NODES, maintenance=window)
     named = Cluster(groups=(NodeGroup("n[01-03]", 3, {"core": 2}),))
-    with pytest.raises(HpcgymError, match="more than there is of node n02"):
+    with pytest.raises(
+        HpcgymError, match="0/10:nodes=n02 and 5/20 take more at once than there is of node n02"
+    ):
         hpcgym.simulate(three(), cluster=named, maintenance="0/10:nodes=n02; 5/20")
 
 

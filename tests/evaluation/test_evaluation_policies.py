@@ -12,6 +12,7 @@ import pytest
 from boards import SMALL, TRACE
 
 from hpcgym.baselines import find_baseline
+from hpcgym.cli.boards import notes_of
 from hpcgym.envs.core.episodes import Episodes
 from hpcgym.errors import HpcgymError, PolicyWarning
 from hpcgym.evaluation import evaluate, lineup
@@ -306,6 +307,27 @@ def test_a_policy_may_know_its_own_environment() -> None:
         evaluate([one, other], TRACE, **SMALL)
     board = evaluate([one, other], TRACE, backfill="easy", **SMALL)
     assert board.by_slice["saf (acting)"].equals(board.by_slice["saf (acting) (2)"])
+
+
+def test_a_window_that_is_smaller_than_the_queue_is_told() -> None:
+    """Of 30 jobs that each take the whole machine one runs, and 29 wait."""
+    burst = TRACE.take(slice(0, 30)).with_columns(
+        submit_time=np.zeros(30, np.int64), requested_processors=np.full(30, TRACE.processors)
+    )
+    boards = {
+        window: evaluate(
+            find_baseline("saf"), burst, slices="all", episodes="whole", budget=0,
+            env="hpcgym/QueueOrdering-v0", env_options={"window": window},
+        )
+        for window in (5, 30)
+    }  # fmt: skip
+    assert boards[5].unseen["saf (acting)"] == (5, 29)
+    assert boards[30].unseen == {}
+    (line,) = (line for line in notes_of(boards[5]) if line.startswith("saf (acting): "))
+    assert line == (
+        "saf (acting): sees at most 5 waiting jobs, and up to 29 waited at once: the others"
+        " come after these"
+    )
 
 
 def test_saved_agents_are_called_by_their_path(monkeypatch: pytest.MonkeyPatch) -> None:

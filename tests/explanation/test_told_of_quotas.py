@@ -24,7 +24,7 @@ from hpcgym.workload.model import Workload
 pytestmark = [
     pytest.mark.filterwarnings("ignore:.*its jobs are in none of the machine's partitions"),
     pytest.mark.filterwarnings("ignore:under quotas EASY's reservation is of nodes by name"),
-    pytest.mark.filterwarnings("ignore:.*quotas of no job"),
+    pytest.mark.filterwarnings("ignore:.*no job falls under these quotas"),
 ]
 TOLD = ("quota", "processors", "nodes", "partition")
 
@@ -200,4 +200,4 @@ def test_full_partitions() -> None:
     assert result.start.tolist() == [0, 50, 0, 0]
     found = hpcgym.explain(result, 2)
     assert found.waited_for == {"processors": 10, "partition": 40}
-    assert "too few of them are in its partition" in str(found)
+    assert "too few of the nodes with room for it are in its partition" in str(found)

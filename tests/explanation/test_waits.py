@@ -148,7 +148,9 @@ def test_what_cannot_be_told() -> None:
     with pytest.raises(HpcgymError, match="the log does not tell the queue of any job"):
         waits_by(result, waits(result), "queue")
     extract = hpcgym.simulate(result.workload, "easy").as_workload().extract(20)
-    with pytest.raises(HpcgymError, match="is not told of an extract, whose first jobs waited"):
+    with pytest.raises(
+        HpcgymError, match="cannot be worked out for an extract, whose first jobs waited"
+    ):
         waits(hpcgym.simulate(extract, "easy"))
 
 
@@ -156,10 +158,10 @@ def test_the_one_reason_why_it_cannot_be_told() -> None:
     queued = jobs(*SMALL).with_columns(queue=[1, 1, 2, 2])
     stops = hpcgym.simulate(queued, "easy", preemption="queue:2>1")
     reason = "where jobs may stop others (preemption)"
-    with pytest.raises(HpcgymError, match=re.escape(f"is not told {reason}")):
+    with pytest.raises(HpcgymError, match=re.escape(f"cannot be worked out {reason}")):
         waits(stops)
     late = next(job for job in (1, 2, 3, 4) if stops.wait[job - 1] > 0)
-    told = f"What it waited for is not told {reason}."
+    told = f"Why it waited cannot be worked out {reason}."
     assert told in hpcgym.explain(stops, late).sentences
 
 

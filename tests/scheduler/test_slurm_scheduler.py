@@ -338,6 +338,7 @@ def test_a_file_of_qos_beside_the_slurm_conf(tmp_path: Path) -> None:
         scheduler = find_scheduler(f"{other}:qos={qos}")
     assert scheduler.preemption is None
     assert "high: Preempt" in str(told[0].message)
+    assert "no PreemptType=preempt/qos, so no job stops another" in str(told[0].message)
 
 
 def test_a_job_of_a_higher_qos_comes_first(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from hpcgym.cluster.slurm.machine import Nodes, node_sets, nodes_of
 from hpcgym.cluster.slurm.partitions import partition
 from hpcgym.cluster.slurm.settings import OF_SCHEDULING, OtherSetting, other_settings
 from hpcgym.cluster.slurm.typos import warn_of_typos
-from hpcgym.errors import HpcgymError
+from hpcgym.errors import HpcgymError, HpcgymWarning, warn_caller
 
 #: What general settings of scheduling are unless somebody sets them, in lower case.
 _UNLESS_SAID = {
@@ -71,10 +71,11 @@ def read_slurm_conf(path: str | os.PathLike[str]) -> SlurmConf:
 
     Warns
     -----
-    HpcgymWarning : unknown settings whose names are close to a known one.
+    HpcgymWarning : unknown settings whose names are close to a known one, and settings that stand
+        there twice, of which the last counts.
     """
     settings = settings_of(Path(path))
-    general = {s.name.casefold(): s.value for s in settings if not s.others}
+    general = _general(settings)
     groups = _groups(settings, "memory" in general.get("selecttypeparameters", "").casefold())
     if not groups:
         raise HpcgymError(f"{path}: it has no nodes, NodeName=...")
@@ -96,6 +97,20 @@ def read_slurm_conf(path: str | os.PathLike[str]) -> SlurmConf:
         preempt_modes=_of_partitions(settings, "preemptmode"),
         others=tuple(others),
     )
+
+
+def _general(settings: Iterable[Setting]) -> dict[str, str]:
+    """Return the general settings, lower case name -> value; Slurm too takes the last of two."""
+    found: dict[str, str] = {}
+    for setting in settings:
+        name = setting.name.casefold()
+        if setting.others:
+            continue
+        if name in OF_SCHEDULING and found.get(name, setting.value) != setting.value:
+            text = f"{setting.where}: {setting.name} stands there again, and this value counts"
+            warn_caller(text, HpcgymWarning)
+        found[name] = setting.value
+    return found
 
 
 def _groups(settings: list[Setting], counts_memory: bool) -> list[Nodes]:

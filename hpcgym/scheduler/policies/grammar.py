@@ -30,6 +30,9 @@ FUNCTIONS: dict[str, tuple[int, str]] = {
     "max": (op.GREATEST, "the greatest of its values"),
 }
 
+#: What no scheduler may look at, as people call it.
+_SECRET = ("run_time", "runtime", "run", "actual", "real_time")
+
 _OPERATORS: dict[type, int] = {
     ast.Add: op.ADD,
     ast.Sub: op.SUBTRACT,
@@ -164,6 +167,9 @@ class _Reader:
         """Write a name."""
         if node.id in FUNCTIONS:
             self._fail(node, f"{node.id} is a function: write {node.id}(...)")
+        if node.id in _SECRET:
+            known = "`requested` is what its user asked for, or what is predicted"
+            self._fail(node, f"nobody knows how long a job will run ({node.id}); {known}")
         if node.id not in self._codes:
             self._fail(node, unknown("name", node.id, self._codes))
         self._step(node, self._codes[node.id], node.id)
