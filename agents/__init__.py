@@ -190,8 +190,9 @@ def import_agent(module: str) -> Any:
     try:
         return import_module(f"hpcgym.agents.{module}")
     except ImportError as error:
+        missing = error.__cause__ or error  # what hpcgym.envs.sb3 says has a cause
         raise HpcgymError(
-            f"agents need PyTorch, Stable-Baselines3, river: {installing('agents')} ({error})"
+            f"agents need PyTorch, Stable-Baselines3, river: {installing('agents')} ({missing})"
         ) from None
 
 

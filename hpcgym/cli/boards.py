@@ -69,21 +69,35 @@ def notes_of(board: Leaderboard) -> list[str]:
         above = f"above {board.reference}: {heading} less that of {board.labels[board.reference]}"
         above += ", the best of dispatchers and references" if best_of else ""
         words = [above] if board.references else []
-        words += [f"p: of no difference from {board.labels[board.reference]}, slice by slice"]
+        other = board.labels[board.reference]
+        words += [f"p: chance of such a difference from {other} if there were none"]
         lines.append("; ".join(words))
     for group, members in board.members.get(board.metric, {}).items():
         number = len(members.columns)
         if number > 1:
             lines.append(f"{group}: means of {number} trainings; intervals resample them too")
-    lines += [
-        f"{name}: sees at most {places:,} waiting jobs, and up to {waiting:,} waited at once: the"
-        " others come after these"
-        for name, (places, waiting) in board.unseen.items()
-    ]
+    lines += _of_acting(board)
     if board.static_weights:
         weights = ", ".join(f"{w:.3g} {name}" for name, w in board.static_weights.items())
         lines.append(f"best-static: {weights}; chosen on the train part")
     return lines
+
+
+def _of_acting(board: Leaderboard) -> list[str]:
+    """Return what there is to know of policies that act in an environment, in lines."""
+    if None not in board.schedulers.values():
+        return []
+    changed = [
+        label
+        for name, label in board.labels.items()
+        if label.endswith(")") and board.schedulers.get(name) is not None
+    ]
+    words = "rules behind a name, as in {}, are those of the environment in which policies act"
+    return [words.format(one) for one in changed[:1]] + [
+        f"{name}: sees at most {places:,} waiting jobs, and up to {waiting:,} waited at once: the"
+        " others come after these"
+        for name, (places, waiting) in board.unseen.items()
+    ]
 
 
 def page_of(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator
@@ -86,6 +87,17 @@ def _warnings_in_a_line() -> Iterator[None]:
         yield
 
 
+def _by_options(ctx: Any, message: str) -> str:
+    """Return a message that says which option to give, where it says which argument of Python."""
+    known = {one.name for one in ctx.command.params}
+
+    def option(found: re.Match[str]) -> str:
+        name = found[1]
+        return f"give --{name.replace('_', '-')} " if name in known else found[0]
+
+    return re.sub(r"\bgive (\w+)=", option, message)
+
+
 def _fail(message: str) -> NoReturn:
     """End the program with one line on the error stream."""
     typer.echo(f"hpcgym: {' '.join(message.split())}", err=True)
@@ -122,7 +134,7 @@ class ExplainedCommand(TyperCommand):
                 with commanded(Command(arguments, find_files, date_text())):
                     return super().invoke(ctx)
             except HpcgymError as error:
-                raise reworded(error, named_in(ctx, str(error))) from None
+                raise reworded(error, _by_options(ctx, named_in(ctx, str(error)))) from None
 
     def format_help_text(self, ctx: Any, formatter: Any) -> None:
         """Write what the command does, with examples behind the first sentence."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -196,7 +197,8 @@ def find_policy(policy: Any) -> Any:
         module, kind = ACTING[policy]
         return getattr(import_agent(module), kind)()
     expressed = is_expression(policy) and ":" not in policy
-    is_file = os.path.exists(policy) or policy.endswith(ENDINGS)
+    ends_as_files = re.fullmatch(r"[\w-]+\.[a-z]\w*", policy) is not None
+    is_file = os.path.exists(policy) or policy.endswith(ENDINGS) or ends_as_files
     if is_file or ("/" in policy and not expressed):
         return load_agent(policy)  # which says what is missing
     if "," in policy or expressed:

@@ -286,7 +286,10 @@ APART: dict[tuple[str, str], str] = {
         "preemption",
         "extract",
     ): "not supported yet: jobs of its beginning would be stopped too",
-    ("preemption", "submitted"): "not supported yet: who is cancelled would make room for others",
+    (
+        "preemption",
+        "submitted",
+    ): "not supported yet: a job that is cancelled would make room for others",
     **{(rule, "preemption"): _NOT_TOLD_OF_STOPS for rule in ("learned", "predictor")},
     ("conservative", "preemption"): "reservations that are kept would be broken",
     **{

@@ -85,7 +85,7 @@ def scheduler_of_slurm(path: str | Path, qos: str | Path | None = None) -> Sched
         known = [] if qos is None else read_qos(qos)
         scheduler = _rules(conf, known, qos)
     except HpcgymError as error:
-        places = tuple(f"{place}: " for place in conf.where.values())
+        places = (*(f"{place}: " for place in conf.where.values()), *([str(qos)] if qos else []))
         named = str(error).startswith(places)
         raise HpcgymError(str(error) if named else f"{path}: {error}") from None
     left = _not_followed(conf, scheduler, bool(known))

@@ -86,7 +86,8 @@ class Window:
         if found is None:
             raise HpcgymError(
                 f"window {text!r}: it must be BEGIN/END such as 2026-03-01T08:00/2026-03-02T08:00,"
-                " with :processors=32 or :nodes=gpu,0-3 behind it if it is not all"
+                " with :processors=32 or :nodes=gpu,0-3 behind it if it is not all; several are"
+                " separated by ;"
             )
         of = (found["of"] or "").strip()
         if found["what"] == "nodes" and not of:

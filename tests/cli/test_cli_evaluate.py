@@ -289,7 +289,7 @@ def test_several_trainings_are_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
     text = succeed(*options).stdout
     (row,) = (line for line in text.splitlines() if line.startswith("ppo "))
     assert "ppo: means of 3 trainings; intervals resample them too" in text.splitlines()
-    assert "P99 of wait less that of saf (backfill fcfs); p: of no" in text
+    assert "P99 of wait less that of saf (backfill fcfs); p: chance of such a difference" in text
     assert "P99 of wait" in text
     assert " IQM " in text
     assert "means of" not in succeed("ppo=0.pt").stdout  # of one

@@ -179,9 +179,27 @@ def test_of_a_setting_that_stands_there_twice_the_last_counts(tmp_path: Path) ->
     with pytest.warns(HpcgymWarning) as told:
         read = read_slurm_conf(path)
     assert [str(one.message) for one in told] == [
-        f"{path}, line 6: SchedulerParameters stands there again, and this value counts"
+        f"{path}, line 6: SchedulerParameters is set twice; this later value counts"
     ]
     assert read.parameters == {"bf_window": "2880"}
+
+
+def test_of_a_parameter_that_stands_there_twice_the_first_counts(tmp_path: Path) -> None:
+    """Slurm looks for the first place of its name in the text."""
+    path = conf(tmp_path, "NodeName=a CPUs=2\nSchedulerParameters=bf_interval=60,bf_interval=90\n")
+    with pytest.warns(HpcgymWarning) as told:
+        read = read_slurm_conf(path)
+    assert [str(one.message) for one in told] == [
+        f"{path}, line 2: SchedulerParameters has bf_interval twice; 60 counts"
+    ]
+    assert read.parameters == {"bf_interval": "60"}
+
+
+def test_of_a_key_that_stands_twice_on_a_line_the_last_counts(tmp_path: Path) -> None:
+    lines = "NodeName=a CPUs=2\nPartitionName=p Nodes=a MaxTime=60 maxtime=30\n"
+    with pytest.warns(HpcgymWarning, match="line 2: maxtime is set twice; this later value counts"):
+        read = read_slurm_conf(conf(tmp_path, lines))
+    assert read.cluster.partitions[0].max_time_s == 1800
 
 
 def test_names_that_are_known_get_no_hint(tmp_path: Path) -> None:

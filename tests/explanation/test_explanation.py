@@ -126,7 +126,10 @@ def test_wrong_jobs() -> None:
     with pytest.raises(HpcgymError, match="job 7; 7 is an array, whose tasks are jobs 1 to 3"):
         hpcgym.explain(hpcgym.simulate(tasks, "easy"), 7)
     twice = hpcgym.simulate(workload.with_columns(job_number=np.array([1, 2, 2, 3])), "easy")
-    assert hpcgym.explain(twice, 2).sentences[1] == "It is the last of 2 runs of this job."
+    assert (
+        hpcgym.explain(twice, 2).sentences[1]
+        == "The log has 2 runs with this number; this is the last."
+    )
 
 
 def test_times_in_words() -> None:

@@ -127,7 +127,10 @@ def test_values_are_those_of_python(data: st.DataObject, workload: Workload) -> 
     [
         ("requested *", r"column 11: no expression: invalid syntax"),
         ("20 * wiat", r"column 6: unknown name 'wiat'; did you mean 'wait'\?"),
-        ("wait - run_time", r"column 8: nobody knows how long a job will run \(run_time\); `requested`"),
+        (
+            "wait - run_time",
+            r"column 8: nobody knows how long a job will run \(run_time\); `requested`",
+        ),
         ("wait + foo(3)", r"column 8: unknown function 'foo'; did you mean 'floor'\?"),
         ("wait * sqrt", r"column 8: sqrt is a function: write sqrt\(...\)"),
         ("log(wait, 2)", r"column 1: log takes one value"),

@@ -86,7 +86,7 @@ def read_slurm_conf(path: str | os.PathLike[str]) -> SlurmConf:
         partitions=_partitions(settings, groups, names),
     )
     others = other_settings(settings)
-    parameters = _parameters(general.get("schedulerparameters", ""))
+    parameters = _parameters(settings, general.get("schedulerparameters", ""))
     warn_of_typos(others, parameters)
     return SlurmConf(
         cluster=cluster,
@@ -107,7 +107,7 @@ def _general(settings: Iterable[Setting]) -> dict[str, str]:
         if setting.others:
             continue
         if name in OF_SCHEDULING and found.get(name, setting.value) != setting.value:
-            text = f"{setting.where}: {setting.name} stands there again, and this value counts"
+            text = f"{setting.where}: {setting.name} is set twice; this later value counts"
             warn_caller(text, HpcgymWarning)
         found[name] = setting.value
     return found
@@ -171,7 +171,13 @@ def _partitions(
     return tuple(found.values())
 
 
-def _parameters(text: str) -> dict[str, str]:
-    """Return ``SchedulerParameters`` by name."""
+def _parameters(settings: Iterable[Setting], text: str) -> dict[str, str]:
+    """Return ``SchedulerParameters`` by name; of two Slurm looks up the first."""
     parts = (part.partition("=") for part in text.split(",") if part.strip())
-    return {name.strip(): value.strip() for name, _, value in parts}
+    found: dict[str, str] = {}
+    for name, _, value in ((name.strip(), sign, value.strip()) for name, sign, value in parts):
+        if found.setdefault(name, value) != value:
+            places = [s.where for s in settings if s.name.casefold() == "schedulerparameters"]
+            text = f"{places[-1]}: SchedulerParameters has {name} twice; {found[name]} counts"
+            warn_caller(text, HpcgymWarning)
+    return found

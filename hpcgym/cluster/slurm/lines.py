@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from hpcgym.errors import HpcgymError
+from hpcgym.errors import HpcgymError, HpcgymWarning, warn_caller
 from hpcgym.files import text_of
 
 #: How the names of these files end.
@@ -102,6 +102,11 @@ def _of_line(where: str, line: str) -> Iterator[Setting]:
         place = found.end()
     name, value = pairs[0]
     if name.casefold() in OBJECTS:
+        known: dict[str, str] = {}
+        for key, given in pairs[1:]:
+            if known.setdefault(key.casefold(), given) != given:
+                text = f"{where}: {key} is set twice; this later value counts"
+                warn_caller(text, HpcgymWarning)
         yield Setting(where, name, value, {n.casefold(): (n, v) for n, v in pairs[1:]})
         return
     for name, value in pairs:

@@ -3,6 +3,12 @@
 The rules are those of :mod:`hpcgym.engine.machines.pool.conservative`. The plan is a list of times
 at which jobs will take their nodes and give them back; a job's reservation begins at the first of
 these times, or now, from which nodes are free throughout its predicted run time.
+
+A reservation that could not be earlier when it was last tried can be so only by room that the plan
+has gained since: what a job that ended early was to keep, and what reservations that moved have
+left. It then begins before the end of such room, ``gained_until``: no later time is tried.
+``left_until`` is the part of that which reservations have left in the present pass. Those of jobs
+before them in order have not been tried with it.
 """
 
 from __future__ import annotations
@@ -49,9 +55,13 @@ def do_pass(
     for job in range(sim.next - arrived, sim.next):
         reserve(sim, jobs, progress, profile, line, machine, job)
         enqueue(sim, jobs, progress, keys, scores, blocks, entries, narrow, job)
+    loose = sim.may_advance == 1
     compress(
         sim, jobs, keys, scores, progress, blocks, entries, profile, line, narrow, idle, machine
     )  # fmt: skip
+    if loose:  # all have been tried with what there was at the beginning of the pass
+        machine.scalars[0].gained_until = machine.scalars[0].left_until
+        machine.scalars[0].left_until = 0
 
 
 @jit_part
@@ -60,6 +70,7 @@ def forget_ended(sim, ended, nodes):
     while nodes.scalars[0].released < sim.ended:
         job = ended[nodes.scalars[0].released]
         give_back(nodes, job)
+        note_gain(nodes, job)
         withdraw(nodes, job)
         nodes.scalars[0].released += 1
     if sim.ended_early > 0:  # some ended before their predicted end
@@ -93,6 +104,17 @@ def put(nodes, place, time, job, sign):
     nodes.plan[place].time = time
     nodes.plan[place].job = job
     nodes.plan[place].sign = sign
+
+
+@jit_part
+def note_gain(nodes, job):
+    """Note that what a job has in the plan will be free; return until when the job had it [s]."""
+    until = np.int64(0)
+    for i in range(nodes.scalars[0].n_events):
+        if nodes.plan[i].job == job:
+            until = max(until, nodes.plan[i].time)
+    nodes.scalars[0].gained_until = max(nodes.scalars[0].gained_until, until)
+    return until
 
 
 @jit
@@ -322,9 +344,14 @@ def plan_running(sim, blocks, entries, profile, nodes):
 def advance(sim, jobs, progress, blocks, entries, profile, line, narrow, nodes, job):
     """Make the reservation of a job anew if it can be earlier."""
     before = line[job].reserved
-    time = earliest(sim, progress, nodes, job, before)
-    if time == before:
+    latest = min(before, nodes.scalars[0].gained_until)
+    if sim.time < before and latest <= sim.time:
         return
+    time = earliest(sim, progress, nodes, job, latest)
+    if time == latest:
+        return
+    until = note_gain(nodes, job)
+    nodes.scalars[0].left_until = max(nodes.scalars[0].left_until, until)
     withdraw(nodes, job)
     if time < before:
         sim.may_advance = 1

@@ -26,6 +26,7 @@ from hpcgym.engine.machines.nodes.filling import (
 )
 from hpcgym.engine.ordered import records, whole_numbers
 from hpcgym.engine.passes.node_bits import add, next_open
+from hpcgym.engine.state import FOREVER
 from hpcgym.naming import ANY_NUMBER
 
 # The scalars of a machine, in one record.
@@ -41,6 +42,8 @@ SCALARS = whole_numbers(
     "started_before_head",  # 1 if one has since the queue was last looked through
     "released",  # how many of the jobs that have ended have given their nodes back
     "overdrawn",  # 1 once a node may have less than nothing free, now or in the plan
+    "gained_until",  # [s] see hpcgym.engine.machines.nodes.conservative
+    "left_until",
     "n_events",  # in the plan, see hpcgym.engine.machines.nodes.conservative
     "n_periods",  # in the table, see hpcgym.engine.machines.nodes.table
     "lists_leaving",  # 1 if what jobs give back is written in `sets` as it is in the plan
@@ -148,6 +151,7 @@ def make_nodes(
     scalars = np.zeros(1, SCALARS)
     own: Any = scalars[0]
     own.allocation, own.version, own.guarded = allocation, 1, -1
+    own.gained_until = FOREVER  # nobody has looked yet
     state = np.random.SeedSequence(seed).generate_state(1, np.uint64)[0]
     own.random_state = np.int64(state >> np.uint64(1)) | 1
     total = np.maximum(capacity.sum(axis=0), 1).astype(np.float64)
