@@ -301,3 +301,4 @@ def _print_table(rows: Sequence[Row]) -> None:
     out.print()
     print_table(out, rich_comparison(results))
     output.print_dispatches(out, results)
+    output.print_moved(out, results)

@@ -14,6 +14,7 @@ from hpcgym.cli.streams import called
 from hpcgym.files.plain import csv_text, json_text, plain
 from hpcgym.files.recorded import NAME, ending_of, origin_columns, record_text, write_beside
 from hpcgym.files.writing import is_stream, whole, whole_text
+from hpcgym.naming import duration
 from hpcgym.progress import working
 from hpcgym.version import __version__
 
@@ -97,6 +98,20 @@ def print_dispatches(out: Console, results: Mapping[str, Result]) -> None:
         solved = dispatches(result)
         if solved is not None:
             out.print(f"{name}: {in_words(solved)}", markup=False, soft_wrap=True)
+
+
+def print_moved(out: Console, results: Mapping[str, Result]) -> None:
+    """Print how much later jobs were submitted by rules that say when, a line each; no wait has it.
+
+    These are quotas of submitted jobs, and dependencies.
+    """
+    for name, result in results.items():
+        if result.given is None or not len(result.given):
+            continue
+        later = float(result.workload.submit_time.mean() - result.given.submit_time.mean())
+        text = f"jobs were submitted {duration(later)} later than in the log on average"
+        before = f"{name}: " if name else ""
+        out.print(f"{before}{text}; no wait counts this", markup=False, soft_wrap=True)
 
 
 def print_json(value: Any) -> None:

@@ -177,3 +177,4 @@ def _print_table(name: str, result: Result) -> None:
     out.print()
     out.print(rich_metrics(result))
     output.print_dispatches(out, {name: result})
+    output.print_moved(out, {"": result})

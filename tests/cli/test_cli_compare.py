@@ -389,3 +389,19 @@ def test_a_row_says_which_of_its_own_rules_it_has_lost() -> None:
     ]
     both = results(JOBS, "--scheduler", own, "--quota", "none,user:jobs=2")
     assert list(both) == [f"{own}, quota=none", f"{own}, quota=user:jobs=2"]
+
+
+def test_time_outside_of_the_queue_is_told(tmp_path: Path) -> None:
+    """By hand: of two jobs of one user the second is submitted once the first has run 10 min."""
+    log = tmp_path / "two.csv"
+    log.write_text(
+        "submit_time,run_time,requested_time,requested_processors,user\n"
+        "0,600,600,1,ann\n0,600,600,1,ann\n"
+    )
+    arguments = (log, "--processors", 4, "--quota", "user:submitted=1", "--scheduler", "easy")
+    told = "jobs were submitted 5 min later than in the log on average; no wait counts this"
+    assert told in succeed("simulate", *arguments).stdout.splitlines()
+    lines = succeed("compare", *arguments, "--policy", "fcfs,saf").stdout.splitlines()
+    assert sum(line.endswith(f": {told}") for line in lines) == 2
+    plain = succeed("compare", log, "--processors", 4, "--scheduler", "easy").stdout
+    assert "no wait counts" not in plain
