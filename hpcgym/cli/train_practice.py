@@ -127,8 +127,7 @@ def train_job_ppo(
     The training starts from the best of a few known orders. It keeps the agent that is best on a
     part of the jobs set apart for choosing.
     """
-    jobs = reading.load(workload)
-    _train("job-ppo", jobs, output, env, practice, vars(settings), logs, rules.given())
+    _train("job-ppo", reading, workload, output, env, practice, vars(settings), logs, rules.given())
 
 
 @grouped
@@ -148,8 +147,10 @@ def train_job_dqn(
     The training starts from the best of a few known orders. It keeps the agent that is best on a
     part of the jobs set apart for choosing.
     """
-    jobs = reading.load(workload)
-    _train("job-dqn", jobs, output, "JobSelection", practice, vars(settings), logs, rules.given())
+    _train(
+        "job-dqn", reading, workload, output, "JobSelection", practice, vars(settings), logs,
+        rules.given(),
+    )  # fmt: skip
 
 
 @grouped
@@ -177,21 +178,22 @@ def train_rule_es(
     The training starts from the best constant weights of a random search. It keeps the weights that
     are best on a part of the jobs set apart for choosing. Needs no extra.
     """
-    jobs = reading.load(workload)
-    _train("rule-es", jobs, output, env, practice, vars(settings), logs, rules.given())
+    _train("rule-es", reading, workload, output, env, practice, vars(settings), logs, rules.given())
 
 
 def _train(
-    name: str, jobs: Any, output: Path, env: str, practice: PracticeSettings,
-    settings: Mapping[str, Any], logs: Logs, given: Mapping[str, Any],
+    name: str, reading: PoolReading, workload: str, output: Path, env: str,
+    practice: PracticeSettings, settings: Mapping[str, Any], logs: Logs, given: Mapping[str, Any],
 ) -> None:  # fmt: skip
-    """Train an agent, and write it."""
+    """Train an agent, and write it; what it needs is asked for before the workload is read."""
     env = env.removeprefix("hpcgym/").removesuffix("-v1")
     check_choice("--env", env, ("JobSelection", "QueueOrdering", "MixedPolicy"))
     module, kind = TRAINED[name]
     agent = getattr(import_agent(module), kind)(**settings)
+    jobs = reading.load(workload)
     options = {"jobs": practice.jobs, **given}
     make = import_agent("practice").maker(jobs, f"hpcgym/{env}-v1", options, practice.train_share)
+    note("trying what to begin with, on the part of the jobs that is set apart for choosing")
     try:
         agent.train(make, practice.seed, practice.steps, logs.opened())
     except KeyboardInterrupt:

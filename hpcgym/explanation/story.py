@@ -156,7 +156,9 @@ def _of_the_queue(told: Facts) -> list[str]:
         before = found.last - job["start"]
         line += f". It started {duration(before)} before that" if before > 0 else ""
         lines.append(f"{line}.")
-        lines.append(f"{_jobs(found.ended_early, 'job')} ended earlier than predicted meanwhile.")
+        if found.ended_early:
+            ended = _jobs(found.ended_early, "job")
+            lines.append(f"{ended} ended earlier than predicted meanwhile.")
     return lines
 
 
@@ -176,19 +178,27 @@ def _of_others(told: Facts) -> list[str]:
         which = "that job" if len(others) == 1 else f"any one of {len(delay):,} of them"
         lines.append(f"It would not have started earlier without {which}.")
         return lines
-    named = ", ".join(f"{number} ({duration(int(s))})" for number, s in late.head(_NAMED).items())
-    more = f" and {len(late) - _NAMED:,} others" if len(late) > _NAMED else ""
-    lines.append(f"Without any one of these jobs it would have started earlier, by: {named}{more}.")
+    lines.append(_without(late))
     if helped:
         lines.append(f"Without {_jobs(helped, 'other')} of them it would have started later.")
     harmless = len(delay) - len(late) - helped
     if harmless:
-        each = f"Each of the {harmless:,} that are" if harmless > 1 else "The one that is"
-        lines.append(f"{each} left made no difference.")
+        others_too = f"The other {harmless:,}" if harmless > 1 else "The other one"
+        lines.append(f"{others_too} made no difference.")
     if len(delay) < len(others):
         untried = len(others) - len(delay)
         lines.append(f"{untried:,} of them {'was' if untried == 1 else 'were'} not tried.")
     return lines
+
+
+def _without(late: pd.Series[int]) -> str:
+    """Return how much earlier it would have started without each of some others, most first."""
+    told = [(number, duration(int(seconds))) for number, seconds in late.head(_NAMED).items()]
+    if len(late) == 1:
+        return f"Without job {told[0][0]} it would have started {told[0][1]} earlier."
+    named = ", ".join(f"{number} ({seconds} earlier)" for number, seconds in told)
+    more = f" and {len(late) - _NAMED:,} others" if len(late) > _NAMED else ""
+    return f"It would have started earlier without one of these jobs: {named}{more}."
 
 
 def _by_what_right(counts: pd.Series[int]) -> str:

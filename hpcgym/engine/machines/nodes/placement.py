@@ -188,16 +188,12 @@ def make_nodes(
 
 
 def asks_of(needs: NDArray[np.int64], requested: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return what all units of each job ask for times its requested time [s] and a second.
+    """Return what all units of each job ask for times its requested time and a second, (n_jobs, R).
 
     Parameters
     ----------
     needs : (n_jobs, 1 + R) as :func:`make_nodes` takes them.
     requested : (n_jobs,) [s].
-
-    Returns
-    -------
-    (n_jobs, R) int64.
     """
     asks: NDArray[np.int64] = needs[:, :1] * needs[:, 1:] * (requested[:, np.newaxis] + 1)
     return asks
