@@ -66,10 +66,10 @@ def notes_of(board: Leaderboard) -> list[str]:
     if board.reference is not None:
         best_of = len(board.references) > 1
         heading = board.ranked_by.title
-        above = f"above {board.reference}: {heading} less that of {board.labels[board.reference]}"
+        other = board.labels[board.reference]
+        above = f"above {board.reference}: {heading} less that of {other}"
         above += ", the best of dispatchers and references" if best_of else ""
         words = [above] if board.references else []
-        other = board.labels[board.reference]
         words += [f"p: chance of such a difference from {other} if there were none"]
         lines.append("; ".join(words))
     for group, members in board.members.get(board.metric, {}).items():

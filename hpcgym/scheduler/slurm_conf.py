@@ -91,7 +91,8 @@ def scheduler_of_slurm(path: str | Path, qos: str | Path | None = None) -> Sched
     left = _not_followed(conf, scheduler, bool(known))
     if left_of_qos := _left_of_qos(known, scheduler):
         stops = any(one.preempts for one in known) and not _stops_by_qos(conf)
-        why = f"; {path} has no PreemptType=preempt/qos, so no job stops another" if stops else ""
+        lacks = f"; {path} has no PreemptType=preempt/qos, so no job stops another by its QOS"
+        why = lacks if stops else ""
         warn_caller(f"{qos}: not followed: {', '.join(left_of_qos)}{why}", HpcgymWarning)
     if left:
         more = qos is None and (_stops_by_qos(conf) or "PriorityWeightQOS" in left)

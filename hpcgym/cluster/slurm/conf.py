@@ -9,7 +9,7 @@ from pathlib import Path
 
 from hpcgym.cluster.partitions import Partition
 from hpcgym.cluster.pool import Cluster
-from hpcgym.cluster.slurm.lines import Setting, settings_of
+from hpcgym.cluster.slurm.lines import Setting, settings_of, warn_of_later
 from hpcgym.cluster.slurm.machine import Nodes, node_sets, nodes_of
 from hpcgym.cluster.slurm.partitions import partition
 from hpcgym.cluster.slurm.settings import OF_SCHEDULING, OtherSetting, other_settings
@@ -107,8 +107,7 @@ def _general(settings: Iterable[Setting]) -> dict[str, str]:
         if setting.others:
             continue
         if name in OF_SCHEDULING and found.get(name, setting.value) != setting.value:
-            text = f"{setting.where}: {setting.name} is set twice; this later value counts"
-            warn_caller(text, HpcgymWarning)
+            warn_of_later(setting.where, setting.name)
         found[name] = setting.value
     return found
 

@@ -58,6 +58,11 @@ def settings_of(path: str | Path) -> list[Setting]:
     return list(_settings(Path(path), 0))
 
 
+def warn_of_later(where: str, name: str) -> None:
+    """Warn that what stands there has been set before: Slurm takes the later value."""
+    warn_caller(f"{where}: {name} is set twice; this later value counts", HpcgymWarning)
+
+
 def _settings(path: Path, depth: int) -> Iterator[Setting]:
     """Yield the settings of a file and of those that it includes."""
     for number, line in _joined(text_of(path, _MOST, _KIND)):
@@ -105,8 +110,7 @@ def _of_line(where: str, line: str) -> Iterator[Setting]:
         known: dict[str, str] = {}
         for key, given in pairs[1:]:
             if known.setdefault(key.casefold(), given) != given:
-                text = f"{where}: {key} is set twice; this later value counts"
-                warn_caller(text, HpcgymWarning)
+                warn_of_later(where, key)
         yield Setting(where, name, value, {n.casefold(): (n, v) for n, v in pairs[1:]})
         return
     for name, value in pairs:

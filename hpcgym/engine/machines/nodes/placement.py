@@ -151,7 +151,7 @@ def make_nodes(
     scalars = np.zeros(1, SCALARS)
     own: Any = scalars[0]
     own.allocation, own.version, own.guarded = allocation, 1, -1
-    own.gained_until = FOREVER  # nobody has looked yet
+    own.gained_until = FOREVER  # no reservation has been tried
     state = np.random.SeedSequence(seed).generate_state(1, np.uint64)[0]
     own.random_state = np.int64(state >> np.uint64(1)) | 1
     total = np.maximum(capacity.sum(axis=0), 1).astype(np.float64)
