@@ -74,8 +74,6 @@ MEMORY = "mem"
 #: What stands before the name of a partition, where nodes of its own are a resource like others.
 #: No resource that somebody names has a blank in it.
 PARTITION = "partition "
-#: How much of that resource each node of the partition has: more than any jobs there ask for.
-ANY_NUMBER = 2**40
 
 MOST_AMOUNT = 2**31  # of units, and of a resource on a node or in a unit: so that no sum overflows
 

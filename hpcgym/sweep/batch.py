@@ -13,10 +13,11 @@ from hpcgym.cluster.pool import Cluster
 from hpcgym.compilation import compiling
 from hpcgym.compilation.threads import OnThreads
 from hpcgym.engine.answers.shares import ShareRows
+from hpcgym.engine.constants import TAU_S
 from hpcgym.engine.machines.nodes.rows import Rooms
 from hpcgym.engine.many import search
 from hpcgym.errors import HpcgymError, check_choice
-from hpcgym.schedule.bounded_slowdown import TAU_S, check_tau
+from hpcgym.schedule.bounded_slowdown import check_tau
 from hpcgym.scheduler.asked_for import check_scheduler
 from hpcgym.scheduler.capabilities import check
 from hpcgym.scheduler.estimates.learning import asks_for_predictions

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from hpcgym.compilation import compiling
 from hpcgym.compilation.threads import OnThreads
 from hpcgym.engine import state
+from hpcgym.engine.constants import TAU_S
 from hpcgym.engine.many import coverage
 from hpcgym.errors import HpcgymError, unknown
-from hpcgym.schedule.bounded_slowdown import TAU_S
 from hpcgym.scheduler.asked_for import check_scheduler
 from hpcgym.scheduler.policies.features import FEATURES, check_features
 from hpcgym.scheduler.rules import Scheduler

@@ -88,6 +88,24 @@ def test_what_a_compiled_function_uses_is_among_its_sources() -> None:
     assert count > 500
 
 
+#: What compiled code of the engine and of the environments may be made of.
+OF_KERNELS = tuple(
+    f"hpcgym/{room}" for room in ("compilation/", "engine/", "envs/kernels/", "envs/core/arrays.py")
+)
+
+
+def test_kernels_are_made_of_kernels_alone() -> None:
+    """What else stood in their keys would compile the environments anew at each edit of it."""
+    rooms = ("hpcgym.engine.", "hpcgym.envs.kernels.")
+    kernels = [
+        name for name in NAMES if name.startswith(rooms) and "jit" in NAMES[name].read_text()
+    ]
+    assert len(kernels) > 80
+    for name in kernels:
+        files = {Path(f).relative_to(PACKAGE.parent).as_posix() for f in sources._sources(name)}
+        assert {file for file in files if not file.startswith(OF_KERNELS)} == set(), name
+
+
 def write(folder: Path, **texts: str) -> None:
     for name, text in texts.items():
         (folder / f"{name}.py").write_text(text)

@@ -73,6 +73,7 @@ PASSES_INTERVAL, SECONDS_INTERVAL, SUBMISSIONS_INTERVAL, EPISODE_INTERVAL = rang
 # ELAPSED where jobs share nodes, MAX_WAIT where they do not: what the longest wait has grown by
 BSLD, WAIT, ENERGY, ELAPSED, MAX_WAIT = range(5)
 N_TERMS = 5
+PLAIN, LOG = range(2)  # shape of a reward
 PAID_AT_START, PAID_AT_END, PAID_WHILE_WAITING = range(3)  # slowdowns and waits, `paid`
 
 BUSY, IDLING, OFF, SWITCHING_OFF, SWITCHING_ON = range(5)  # what processors do, in `Table.watts`
@@ -100,7 +101,7 @@ class Table(NamedTuple):
     node_watts: NDArray[np.float64]
     still_w: NDArray[np.float64]
     reward_weights: NDArray[np.float64]  # (n_rewards, N_TERMS) weights of the terms in each reward
-    shapes: NDArray[np.int64]  # (n_rewards,) hpcgym.envs.core.rewards.PLAIN or LOG
+    shapes: NDArray[np.int64]  # (n_rewards,) PLAIN or LOG
     settings: NDArray[np.void]  # (1,) SETTINGS
     sim: NDArray[np.void]  # (1,) SIM, the state of an empty machine before the first submission
     blocks: NDArray[np.void]

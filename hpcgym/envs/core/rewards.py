@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from hpcgym.baselines.schedulers import find_scheduler
+from hpcgym.envs.core.arrays import LOG, PLAIN
 from hpcgym.errors import HpcgymError, check_choice, unknown
 from hpcgym.scheduler.rules import Scheduler
 
@@ -21,7 +22,6 @@ PAID = ("start", "end", "waiting")
 #: It is known of the whole schedule alone, which the kernel does not keep in order.
 TAIL = "p99_wait"
 
-PLAIN, LOG = range(2)  # shape of a reward
 _LOG = "log_"
 _IN_LOGS = ("bsld", "wait")
 _MOST_WEIGHT = 1e12  # of a reward: sums of many stay finite

@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from hpcgym.compilation import jit, jit_part
+from hpcgym.engine.constants import TAU_S
 from hpcgym.engine.machines.corun.rates import left_at
 from hpcgym.engine.machines.corun.rows import (
     N_BESIDE,
@@ -24,7 +25,6 @@ from hpcgym.engine.machines.corun.state import NOBODY_THERE, PART
 from hpcgym.engine.slowdown import bounded_slowdown
 from hpcgym.engine.state import AN_ORDER, RUNNING
 from hpcgym.envs.core.arrays import BSLD, BUSY, ELAPSED, ENERGY, IDLING, PAIR_SCORES_KIND, WAIT
-from hpcgym.schedule.bounded_slowdown import TAU_S
 
 HOUR = 3600.0  # [s]
 MACHINE_SIZE, JOB_SIZE, NEIGHBOUR_SIZE, PAIR_SIZE = 8, 8, 5, 2

@@ -9,13 +9,13 @@ from __future__ import annotations
 import numpy as np
 
 from hpcgym.compilation import jit, jit_part
+from hpcgym.engine.constants import TAU_S
 from hpcgym.engine.machines.limited.at_levels import MILLION
 from hpcgym.engine.machines.limited.budgets import count_to
 from hpcgym.engine.machines.limited.caps import idle_mw
 from hpcgym.engine.machines.limited.controls import set_control
 from hpcgym.engine.machines.limited.state import NEVER, PLENTY, ZERO
 from hpcgym.engine.slowdown import bounded_slowdown
-from hpcgym.schedule.bounded_slowdown import TAU_S
 
 HOUR = 3600.0  # [s]
 

@@ -39,6 +39,7 @@ from hpcgym.engine.state import ALL_PASSES, AN_ORDER, FOREVER, NOBODY
 from hpcgym.envs.core.arrays import (
     BEGIN,
     ENERGY,
+    LOG,
     N_TERMS,
     N_TOLD,
     ORDERING_KIND,
@@ -48,7 +49,6 @@ from hpcgym.envs.core.arrays import (
     STEP,
     WEIGHTS_KIND,
 )
-from hpcgym.envs.core.rewards import LOG
 from hpcgym.envs.kernels.accounts import account
 from hpcgym.envs.kernels.allowed import (
     count_allowed,

@@ -12,6 +12,7 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
+from hpcgym.engine.constants import TAU_S
 from hpcgym.envs import VERSIONS
 from hpcgym.envs.core.corun_layout import PairLayout
 from hpcgym.envs.core.definition import EPISODE_ARGUMENTS
@@ -25,7 +26,6 @@ from hpcgym.envs.pages import limited as power_page
 from hpcgym.envs.pages import rewards as reward_page
 from hpcgym.envs.pages.reference import SCORES
 from hpcgym.envs.pages.restricted import RESTRICTED, STOPPING
-from hpcgym.schedule.bounded_slowdown import TAU_S
 from hpcgym.scheduler.policies.features import FEATURES, USER_FEATURES
 
 Class = TypeVar("Class", bound=type)

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.compilation import jit, jit_entry, jit_part
+from hpcgym.engine.constants import ANY_NUMBER
 from hpcgym.engine.machines.nodes.filling import (
     BY_DEMAND,
     FIRST_FIT,
@@ -27,7 +28,6 @@ from hpcgym.engine.machines.nodes.filling import (
 from hpcgym.engine.ordered import records, whole_numbers
 from hpcgym.engine.passes.node_bits import add, next_open
 from hpcgym.engine.state import FOREVER
-from hpcgym.naming import ANY_NUMBER
 
 # The scalars of a machine, in one record.
 SCALARS = whole_numbers(
