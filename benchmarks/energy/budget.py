@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from hpcgym.benchmarks.energy.within import energy_within
+from hpcgym.benchmarks.studies.logs import load_jobs
 from hpcgym.benchmarks.studies.spread import check_same_jobs
 from hpcgym.cluster.files import find_cluster
 from hpcgym.cluster.nodes import NodeGroup
@@ -20,7 +21,6 @@ from hpcgym.schedule.result import Result
 from hpcgym.scheduler.limits import EnergyBudget, Limit
 from hpcgym.simulation.run import simulate
 from hpcgym.workload.fingerprint import fingerprint
-from hpcgym.workload.load import load_workload
 from hpcgym.workload.model import Workload
 
 #: What the thesis calls the mechanisms -> the rule ``power`` here.
@@ -218,4 +218,4 @@ def measure(task: Mapping[str, Any], sources: Mapping[str, str]) -> dict[str, An
 
 @lru_cache(maxsize=2)
 def _loaded(source: str) -> Workload:
-    return load_workload(source)
+    return load_jobs(source)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from hpcgym.benchmarks.energy import budget_figures, budget_tables
 from hpcgym.benchmarks.energy.budget import BUDGETS, READINGS, TEXT, measure, week_of, weeks_of
 from hpcgym.benchmarks.energy.budget_report import HEAD, report_text
+from hpcgym.benchmarks.studies.logs import load_jobs
 from hpcgym.benchmarks.studies.markdown import check_report, write_csv, write_text
 from hpcgym.benchmarks.studies.pictures import save_picture
 from hpcgym.benchmarks.studies.progress import Progress, no_progress
@@ -108,7 +109,7 @@ def _tasks(
     names: dict[str, str] = {}
     weeks: dict[tuple[str, int], str] = {}
     for source in sources:
-        workload = load_workload(source)
+        workload = load_jobs(source)
         note_name(names, workload.name, source)
         for week in weeks_of(workload, number, seed):
             weeks[workload.name, week] = fingerprint([week_of(workload, week)])

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.benchmarks.studies.logs import load_jobs
 from hpcgym.cluster.pool import Cluster
 from hpcgym.errors import HpcgymError
 from hpcgym.schedule.result import Result
@@ -84,14 +85,14 @@ def substitute(seed: int, jobs: int = JOBS) -> Workload:
 
 
 def load(source: str, requests: str, cluster: Cluster, jobs: int = JOBS) -> Workload:
-    """Return the workload of a source, ``substitute:SEED`` or what :func:`load_workload` takes.
+    """Return the workload of a source, ``substitute:SEED`` or what :func:`load_jobs` takes.
 
     Raises
     ------
     HpcgymError : a source that cannot be read, or jobs larger than the machine.
     """
     kind, _, seed = source.partition(":")
-    workload = substitute(int(seed), jobs) if kind == SUBSTITUTE else load_workload(source)
+    workload = substitute(int(seed), jobs) if kind == SUBSTITUTE else load_jobs(source)
     largest = int(workload.requested_processors.max(initial=0))
     if largest > cluster.processors:
         raise HpcgymError(

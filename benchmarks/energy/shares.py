@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.benchmarks.studies.logs import load_jobs
 from hpcgym.benchmarks.studies.spread import check_same_jobs
 from hpcgym.cluster.pool import Cluster
 from hpcgym.schedule.result import Result
@@ -17,7 +18,6 @@ from hpcgym.scheduler.policies.fair_share import WEEK_S, FairShare
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.run import simulate
 from hpcgym.workload.fingerprint import fingerprint
-from hpcgym.workload.load import load_workload
 from hpcgym.workload.model import Workload
 
 #: What the thesis calls the policies -> what they are called here.
@@ -83,7 +83,7 @@ READINGS: dict[str, Reading] = {
 
 def load_trace(source: str, reading: Reading, jobs: int | None) -> Workload:
     """Return a trace as a reading has it; only the first ``jobs`` of them, None: all."""
-    workload = load_workload(source, clean=reading.recipe)
+    workload = load_jobs(source, clean=reading.recipe)
     if jobs is not None and jobs < len(workload):
         workload = workload.take(slice(0, jobs), name=f"{workload.name}, first {jobs:,} jobs")
     if reading.late_seed is not None:

@@ -11,6 +11,7 @@ from hpcgym.benchmarks.frontier import figures, tables, weekly
 from hpcgym.benchmarks.frontier.choice import chosen, chosen_alone
 from hpcgym.benchmarks.frontier.rules import Rule, all_rules, quick_rules
 from hpcgym.benchmarks.frontier.simulations import load_log, simulate_rule
+from hpcgym.benchmarks.studies.logs import load_jobs
 from hpcgym.benchmarks.studies.markdown import check_report, folder_name, write_csv, write_text
 from hpcgym.benchmarks.studies.pictures import save_picture
 from hpcgym.benchmarks.studies.progress import Progress, no_progress
@@ -192,7 +193,7 @@ def _weekly(
     for place, (log, (source, recipe)) in enumerate(of_weeks.items()):
         progress("weekly sums", place, len(of_weeks))
         try:
-            cut = cut_weeks(load_workload(source, clean=recipe), 0)
+            cut = cut_weeks(load_jobs(source, clean=recipe), 0)
         except WorkloadError:
             continue
         weeks = {number: week for number, week in cut.items() if len(week)}

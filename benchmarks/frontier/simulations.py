@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.benchmarks.frontier.rules import Rule
+from hpcgym.benchmarks.studies.logs import load_jobs
 from hpcgym.benchmarks.studies.spread import check_same_jobs
 from hpcgym.schedule.measures import HOUR, measures
 from hpcgym.schedule.result import Result
 from hpcgym.simulation.run import simulate
 from hpcgym.tuning.jitters import varied
 from hpcgym.workload.fingerprint import fingerprint
-from hpcgym.workload.load import load_workload
 from hpcgym.workload.model import Workload
 
 #: Part of a log -> whether a submission belongs to it, by the share of the log's time before it.
@@ -28,7 +28,7 @@ WIDTHS = {"up to 1/16": (0, 1 / 16), "up to 1/4": (1 / 16, 1 / 4), "above 1/4": 
 
 def load_log(source: str, recipe: str, first_jobs: int | None = None) -> Workload:
     """Return a log, cleaned by a recipe; only its first jobs, if that many are named."""
-    workload = load_workload(source, clean=recipe)
+    workload = load_jobs(source, clean=recipe)
     if first_jobs is not None:
         workload = workload.take(slice(0, first_jobs))
     return workload.take(slice(None), name=f"{workload.name} {recipe}")

@@ -23,13 +23,13 @@ from hpcgym.agents.lookahead import ESTIMATES, Lookahead
 from hpcgym.agents.search import candidates, normalised
 from hpcgym.agents.xnes import Xnes
 from hpcgym.benchmarks.mixed_policies.readings import RECIPE
+from hpcgym.benchmarks.studies.logs import load_jobs
 from hpcgym.benchmarks.studies.markdown import table_text
 from hpcgym.benchmarks.studies.weeks import board_of, cut_weeks, shifts, table_of
 from hpcgym.scheduler.policies import FEATURES
 from hpcgym.scheduler.policies.features import WEIGHTED_FEATURES
 from hpcgym.scheduler.policies.spread import spread
 from hpcgym.sweep import BatchSimulator
-from hpcgym.workload.load import load_workload
 from hpcgym.workload.model import Workload
 
 Floats = NDArray[np.float64]
@@ -146,7 +146,7 @@ def values_of(
 
 def compare(sources: Sequence[str], n_cuts: int, n_vectors: int, budget: int) -> str:
     """Return the tables of some traces as Markdown."""
-    traces = [load_workload(source, clean=RECIPE) for source in sources]
+    traces = [load_jobs(source, clean=RECIPE) for source in sources]
     vectors = _vectors(traces[0], n_vectors)
     cuts = {
         trace.name: [Cut(trace, shift, vectors) for shift in shifts(n_cuts)] for trace in traces

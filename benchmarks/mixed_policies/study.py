@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from hpcgym.baselines.schedulers import find_scheduler
 from hpcgym.benchmarks.mixed_policies.published import SPLIT
 from hpcgym.benchmarks.mixed_policies.readings import RECIPE, find_reading, months, weeks
+from hpcgym.benchmarks.studies.logs import load_jobs
 from hpcgym.benchmarks.studies.progress import Progress, no_progress
 from hpcgym.benchmarks.studies.store import Store, code
 from hpcgym.benchmarks.studies.weeks import WEEKS
@@ -20,7 +21,6 @@ from hpcgym.scheduler.policies import POLICIES, WEIGHTED_FEATURES
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.sweep import BatchSimulator
 from hpcgym.workload.fingerprint import fingerprint
-from hpcgym.workload.load import load_workload
 from hpcgym.workload.model import Workload
 
 #: Section 4.2: the twelve pure policies.
@@ -65,7 +65,7 @@ class Study:
         progress: Progress = no_progress,
     ) -> None:
         self.reading = find_reading(reading)
-        self.workload = load_workload(source, clean=RECIPE)
+        self.workload = load_jobs(source, clean=RECIPE)
         self.trace = self.workload.name
         self.progress = progress
         self.quick = quick

@@ -26,6 +26,7 @@ import numpy as np
 
 from hpcgym.agents.lookahead import Lookahead
 from hpcgym.benchmarks.prediction.predictors import RatioQuantile, Ratios
+from hpcgym.benchmarks.studies.logs import load_jobs
 from hpcgym.benchmarks.studies.markdown import table_text
 from hpcgym.benchmarks.studies.spread import check_same_jobs, run_all
 from hpcgym.benchmarks.studies.store import code
@@ -41,7 +42,6 @@ from hpcgym.progress import measuring
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.sweep import read_results
 from hpcgym.workload.fingerprint import fingerprint
-from hpcgym.workload.load import load_workload
 from hpcgym.workload.model import Workload
 
 RECIPE = "legrand"
@@ -146,7 +146,7 @@ _LOOKAHEAD = "look-ahead, fresh"
 @cache
 def _cut(source: str, shift: int, jobs: str) -> dict[int, Workload]:
     """Return the weeks of a trace; a worker makes them once."""
-    weeks = cut_weeks(load_workload(source, clean=RECIPE), shift)
+    weeks = cut_weeks(load_jobs(source, clean=RECIPE), shift)
     check_same_jobs(source, _hash(weeks), jobs)
     return weeks
 
@@ -191,7 +191,7 @@ def tables(
 
 def _tasks(source: str, families: Sequence[str], n_cuts: int, made_by: str) -> list[Task]:
     """Return the tasks of one trace; what their values depend on is in them."""
-    trace = load_workload(source, clean=RECIPE)
+    trace = load_jobs(source, clean=RECIPE)
     hashes = {at: _hash(cut_weeks(trace, at)) for at in shifts(n_cuts)}
     return [
         {

@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.benchmarks.prediction.configurations import configuration_of, scheduler_of
+from hpcgym.benchmarks.studies.logs import load_jobs
 from hpcgym.benchmarks.studies.spread import check_same_jobs
 from hpcgym.schedule.result import Result
 from hpcgym.simulation.run import simulate
 from hpcgym.workload.fingerprint import fingerprint
-from hpcgym.workload.load import load_workload
 from hpcgym.workload.model import Workload
 
 #: The cleaning recipe of the thesis.
@@ -32,7 +32,7 @@ def load_trace(source: str, jobs: int | None) -> Workload:
     source : a trace of the archive, a file or a generator.
     jobs : only the first ones; None: all.
     """
-    workload = load_workload(source, clean=RECIPE)
+    workload = load_jobs(source, clean=RECIPE)
     if jobs is None or jobs >= len(workload):
         return workload
     # by another name: nothing published is of these jobs

@@ -232,13 +232,14 @@ def _facts(trace: Trace) -> dict[str, Any]:
         "jobs": trace.jobs,
         "period": trace.period,
         "path": None if path is None else str(path),
+        "note": trace.note or None,
     }
 
 
 def _own(name: str, path: Path) -> dict[str, Any]:
     """Return an SWF file of the user's as a row of the list; what it holds is not read."""
     unknown = dict.fromkeys(("system", "processors", "jobs", "period"))
-    return {"name": name, **unknown, "path": str(path)}
+    return {"name": name, **unknown, "path": str(path), "note": None}
 
 
 def _text(key: str, value: Any) -> str:
@@ -263,4 +264,8 @@ def _print_table(rows: list[dict[str, Any]]) -> None:
         here = "yes" if row["path"] else "no"
         values = [_text(key, row[key]) for key in ("name", "processors", "jobs", "period")]
         table.add_row(*(Text(value) for value in (*values, here, _text("system", row["system"]))))
-    print_table(output.console(), table, ["period", "jobs"])
+    out = output.console()
+    print_table(out, table, ["period", "jobs"])
+    for row in rows:
+        if row["note"]:
+            out.print(f"{row['name']}: {row['note']}", markup=False, highlight=False)

@@ -39,6 +39,9 @@ class Trace:
     period : first and last month of the log.
     sha256 : checksum of the archive's file, None where it is not known beforehand: then that of the
         first download is kept beside the file, and every later use is checked against it.
+    studied_processors : of the machine that published studies simulate, None: as the header tells.
+    studied_file : name of the edition that published studies have, None: the archive's file.
+    note : both in words, for people who compare their results with published ones.
     """
 
     name: str
@@ -49,6 +52,9 @@ class Trace:
     jobs: int
     period: str
     sha256: str | None = None
+    studied_processors: int | None = None
+    studied_file: str | None = None
+    note: str = ""
 
     @property
     def url(self) -> str:
@@ -63,6 +69,10 @@ class Trace:
     def is_archive_file(self, path: Path) -> bool:
         """Tell whether a file bears the name of the archive's file, packed or not."""
         return stem(path) == stem(Path(self.file))
+
+    def is_studied_file(self, path: Path) -> bool:
+        """Tell whether a file bears the name of the edition that published studies have."""
+        return stem(path) == stem(Path(self.studied_file or self.file))
 
 
 _TRACES = (
@@ -102,6 +112,8 @@ _TRACES = (
         processors=1_152,
         jobs=243_306,
         period="2000-04 to 2003-01",
+        studied_file="SDSC-BLUE-2000-4.1-cln.swf.gz",
+        note="Glesser's thesis (2016) has edition 4.1, SDSC-BLUE-2000-4.1-cln",
     ),
     Trace(
         "CEA-Curie",
@@ -111,6 +123,8 @@ _TRACES = (
         processors=93_312,
         jobs=312_826,
         period="2011-02 to 2012-10",
+        studied_processors=80_640,
+        note="Glesser's thesis (2016) simulates 80,640 processors: --processors 80640",
     ),
     Trace(
         "MetaCentrum",
@@ -157,6 +171,18 @@ TRACES = {trace.name: trace for trace in _TRACES}
 def is_trace(name: str) -> bool:
     """Tell whether ``name`` is that of a trace of the archive, in any case."""
     return name.casefold() in (known.casefold() for known in TRACES)
+
+
+def trace_of(source: object) -> Trace | None:
+    """Return the trace that a source of jobs names, or one of whose files it is; None of others."""
+    if not isinstance(source, str | os.PathLike):
+        return None
+    name, path = os.fspath(source), Path(source)
+    for trace in TRACES.values():
+        ours = trace.is_archive_file(path) or trace.is_studied_file(path)
+        if ours or trace.name.casefold() == str(name).casefold():
+            return trace
+    return None
 
 
 def find_trace(name: str) -> Trace:

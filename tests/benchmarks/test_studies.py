@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+from collections.abc import Callable
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,7 +16,12 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from hpcgym import Workload, load_workload
+from hpcgym.benchmarks.energy import powercap_workload, shares
+from hpcgym.benchmarks.frontier import simulations as frontier
+from hpcgym.benchmarks.prediction import simulations as prediction
 from hpcgym.benchmarks.studies import store
+from hpcgym.benchmarks.studies.logs import load_jobs
 from hpcgym.benchmarks.studies.markdown import (
     check_report,
     folder_name,
@@ -27,6 +33,7 @@ from hpcgym.benchmarks.studies.pictures import save_picture
 from hpcgym.benchmarks.studies.progress import no_progress
 from hpcgym.benchmarks.studies.spread import run_all
 from hpcgym.cli import app
+from hpcgym.cluster import find_cluster
 from hpcgym.compilation import sources
 from hpcgym.errors import HpcgymError
 from hpcgym.report.canvas import new_figure
@@ -263,3 +270,46 @@ def test_a_task_that_fails_is_an_error_and_the_others_are_kept(tmp_path: Path) -
         half, tasks[:2], tmp_path, "serial", None, of="halves", what="", progress=no_progress
     )
     assert (again.done, again.new) == (2, 0)
+
+
+# --- Traces as studies have them ------------------------------------------------------------------
+
+
+@pytest.fixture
+def logs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of traces: Curie with a job larger than what is studied, Blue Horizon's edition."""
+    job = "{} 0 0 9 1 -1 -1 {} 9 -1 1 1 1 -1 1 1 -1 -1\n"
+    curie = "; MaxProcs: 93312\n" + job.format(1, 80640) + job.format(2, 80641)
+    (tmp_path / "CEA-Curie-2011-2.1-cln.swf").write_text(curie)
+    blue = "; MaxProcs: 1152\n" + job.format(1, 8)
+    (tmp_path / "SDSC-BLUE-2000-4.1-cln.swf").write_text(blue)
+    monkeypatch.setenv("HPCGYM_DATA", str(tmp_path))
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    "load",
+    [
+        load_jobs,
+        lambda source: frontier.load_log(source, "glesser"),
+        lambda source: prediction.load_trace(source, None),
+        lambda source: shares.load_trace(source, shares.READINGS[shares.TEXT], None),
+        lambda source: powercap_workload.load(source, "as requested", find_cluster("curie")),
+    ],
+)
+def test_studies_simulate_curie_with_as_many_processors_as_the_thesis(
+    logs: Path, load: Callable[[str], Workload]
+) -> None:
+    for source in ("CEA-Curie", "cea-curie", str(logs / "CEA-Curie-2011-2.1-cln.swf")):
+        jobs = load(source)
+        assert jobs.processors == 80_640
+        assert jobs.requested_processors.tolist() == [80_640]
+    assert load_workload("CEA-Curie").processors == 93_312  # what is not a study takes the header's
+
+
+def test_the_edition_of_a_study_has_the_name_of_its_published_values(logs: Path) -> None:
+    assert load_workload("SDSC-BLUE").name == "SDSC-BLUE-2000-4.1-cln"
+    assert load_jobs("SDSC-BLUE").name == "SDSC-BLUE"
+    assert load_jobs(str(logs / "SDSC-BLUE-2000-4.1-cln.swf")).name == "SDSC-BLUE"
+    (logs / "SDSC-BLUE-2000-3.swf").write_text((logs / "SDSC-BLUE-2000-4.1-cln.swf").read_text())
+    assert load_jobs(str(logs / "SDSC-BLUE-2000-3.swf")).name == "SDSC-BLUE-2000-3"

@@ -318,6 +318,8 @@ def test_traces_list(tmp_path):
     for trace in TRACES.values():
         assert trace.name in text
         assert trace.system in text
+    assert "CEA-Curie: Glesser's thesis (2016) simulates 80,640 processors" in text
+    assert "SDSC-BLUE: Glesser's thesis (2016) has edition 4.1" in text
     rows = json.loads(succeed("traces", "list", "--format", "json", env=env).stdout)
     assert [row["name"] for row in rows] == list(TRACES)
     assert rows[0]["path"] == str(tmp_path / "KTH-SP2.swf.gz")
