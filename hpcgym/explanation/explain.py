@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from hpcgym.errors import HpcgymError, check_whole
 from hpcgym.explanation.delays import can_repeat, delays
 from hpcgym.explanation.meanwhile import Meanwhile, meanwhile
-from hpcgym.explanation.reasons import kept_by_quotas, rights, waited_for
+from hpcgym.explanation.reasons import kept_by_quotas, rights, spells_of, summed
 from hpcgym.explanation.stops import stopped_by, stops_of
-from hpcgym.explanation.story import Facts, moves, story
+from hpcgym.explanation.story import Facts, moves, story, who_delayed
 from hpcgym.explanation.watching import Moment, Pass, can_watch, said_before, watch, why_not_watched
 from hpcgym.files.plain import plain
 from hpcgym.progress import silence
@@ -46,6 +46,8 @@ class Explanation:
         ``backfilled``.
     waited_for : reason -> [s], as in :data:`hpcgym.explanation.reasons.REASONS`; empty where the
         passes of a schedule cannot be made again.
+    behind : the part of that, reason -> [s], in which other jobs stood before it in the queue; not
+        told of quotas, which keep a job wherever it stands.
     passes : a row a pass of the wait: ``time`` [s], ``ahead`` (queued jobs before it), ``head`` (
         number of the first job that could not start, -1: none), ``shadow`` [s], ``extra``,
         ``free`` (processors), ``before`` (as ``ahead``, with those that were back-filled in the
@@ -62,8 +64,14 @@ class Explanation:
     sentences: list[str]
     facts: dict[str, Any]
     waited_for: dict[str, int]
+    behind: dict[str, int]
     passes: pd.DataFrame
     others: pd.DataFrame
+
+    @property
+    def delayed(self) -> dict[int, int]:
+        """The jobs that delayed it, by their numbers, the most first: by how much [s]."""
+        return who_delayed(self.others)
 
     def __str__(self) -> str:
         return "\n".join(self.sentences)
@@ -76,6 +84,7 @@ class Explanation:
             "sentences": self.sentences,
             **{name: plain(value) for name, value in self.facts.items()},
             "waited_for": self.waited_for,
+            "behind": self.behind,
             "passes": self.passes.to_dict("records"),
             "others": others.to_dict("records"),
         }
@@ -119,7 +128,7 @@ def explain(
     others = _others(result, ran, passes, delay)
     facts = _facts(result, row)
     runs = int((result.workload.job_number == job).sum())
-    spent = waited_for(result, row, passes)
+    spells = spells_of(result, row, passes)
     quotas = kept_by_quotas(passes, facts["start"])
     later = 0
     if result.given is not None:
@@ -127,8 +136,10 @@ def explain(
         later = int(result.workload.submit_time[row] - given)
     moved = moves(result, row, passes)
     order, unwatched = _order(result), why_not_watched(result)
-    told = Facts(job, facts, later, runs, spent, quotas, others, moved, order, unwatched)
-    return Explanation(job, story(told), facts, spent, _passes(result, passes), others)
+    told = Facts(job, facts, later, runs, spells, quotas, others, moved, order, unwatched)
+    behind = summed([spell for spell in spells if spell.behind])
+    table = _passes(result, passes)
+    return Explanation(job, story(told), facts, summed(spells), behind, table, others)
 
 
 def _row(workload: Workload, job: int) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,18 +16,18 @@ from hpcgym.simulation.nodes import as_on_pool, needs_on
 
 Needs = NDArray[np.int64]  # (n_jobs, 1 + R), units and what each asks for
 
-#: What a job may have waited for: name -> the words that follow "it waited for 2 h".
+#: What a job may have waited for: name -> what held as it waited.
 REASONS = {
-    "quota": "because it would have exceeded a quota",
-    "processors": "because fewer processors were free than it asks for",
-    "nodes": "because enough cores were free, but no nodes had room for all of it",
-    "partition": "because too few of the nodes with room for it are in its partition",
-    "order": "because a job before it could not start, and nothing starts out of order",
-    "reservation": "because it would have delayed the first job of the queue",
-    "plan": "because all earlier times were reserved for others",
-    "clock": "for the next pass that back-fills",
-    "unseen": "because passes that back-fill do not look at so many jobs",
-    "hold": "because processors were to stay free behind it",
+    "quota": "it would have exceeded a quota",
+    "processors": "fewer processors were free than it asks for",
+    "nodes": "enough cores were free, but no nodes had room for all of it",
+    "partition": "too few of the nodes with room for it were in its partition",
+    "order": "nothing starts out of order",
+    "reservation": "it would have delayed the first job of the queue",
+    "plan": "all earlier times were reserved for others",
+    "clock": "the next pass that back-fills was to come",
+    "unseen": "passes that back-fill do not look at so many jobs",
+    "hold": "processors were to stay free behind it",
 }
 #: What they are called in tables and pictures.
 CALLED = {
@@ -141,20 +142,49 @@ def have_room(
     return found
 
 
-def waited_for(result: Result, job: int, passes: Sequence[Pass]) -> dict[str, int]:
-    """Return how long a job waited for what, reason -> [s]; the sum is its wait."""
+class Spell(NamedTuple):
+    """A part of a wait.
+
+    Attributes
+    ----------
+    reason : what the job waited for, a name of :data:`REASONS`.
+    behind : whether other jobs stood before it in the queue; not told of quotas, which keep a job
+        wherever it stands.
+    seconds : how long [s].
+    """
+
+    reason: str
+    behind: bool
+    seconds: int
+
+
+def spells_of(result: Result, job: int, passes: Sequence[Pass]) -> list[Spell]:
+    """Return the parts of a job's wait, of each reason at most two, the longest first.
+
+    Without passes there are none; else their sum is the wait.
+    """
     if not passes:
-        return {}
+        return []
     submit, start = int(result.workload.submit_time[job]), int(result.start[job])
     # passes at single events: there is none for a job that does not fit as it comes
-    seconds = {"processors": min(passes[0].at.time, start) - submit}
+    seconds = {("processors", passes[0].ahead > 0): min(passes[0].at.time, start) - submit}
     needs, names = needs_of_nodes(result), list(REASONS)
     row = np.array([job])
     for one, spent in _with_times(passes, start):
         told = np.array([one.unseen]), np.array([bool(one.quotas)])
         name = names[int(reasons_at(result, row, one.at, *told, needs)[0])]
-        seconds[name] = seconds.get(name, 0) + spent
-    return {name: spent for name, spent in seconds.items() if spent > 0}
+        part = name, one.ahead > 0 and name != "quota"
+        seconds[part] = seconds.get(part, 0) + spent
+    found = [Spell(name, behind, spent) for (name, behind), spent in seconds.items() if spent > 0]
+    return sorted(found, key=lambda spell: -spell.seconds)
+
+
+def summed(spells: Sequence[Spell]) -> dict[str, int]:
+    """Return how long a job waited for what, reason -> [s]."""
+    seconds: dict[str, int] = {}
+    for spell in spells:
+        seconds[spell.reason] = seconds.get(spell.reason, 0) + spell.seconds
+    return seconds
 
 
 def kept_by_quotas(passes: Sequence[Pass], start: int) -> dict[str, int]:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from hpcgym.explanation.reasons import REASONS, RIGHTS
+from hpcgym.explanation.reasons import REASONS, RIGHTS, Spell
 from hpcgym.explanation.stops import Stop, Stopped, in_words, times, who_was_stopped
 from hpcgym.explanation.watching import Pass
-from hpcgym.naming import CORE, MEMORY, duration
+from hpcgym.naming import CORE, MEMORY, counted, duration
 from hpcgym.schedule.result import Result
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class Facts(NamedTuple):
     job: dict[str, Any]
     later: int  # than in the log it was submitted [s]
     runs: int
-    waited_for: dict[str, int]
+    spells: list[Spell]
     quotas: dict[str, int]
     others: pd.DataFrame
     moves: Moves | None
@@ -100,17 +100,54 @@ def story(told: Facts) -> list[str]:
     stopped = who_was_stopped([Stopped(**one) for one in job["stopped"]], told.number)
     if job["wait"] == 0:
         return [*lines, "It started at once.", *stopped, *stops]
+    lines += _of_delays(told.others)
     lines += [*stopped, *stops]
-    for name, seconds in sorted(told.waited_for.items(), key=lambda item: -item[1]):
-        share = f" ({seconds / job['wait']:.0%} of its wait)" if len(told.waited_for) > 1 else ""
-        which = _which_quotas(told.quotas) if name == "quota" else ""
-        lines.append(f"It waited for {duration(seconds)} {REASONS[name]}{which}{share}.")
-    if not told.waited_for:
-        lines.append(
-            f"Why it waited cannot be worked out {told.unwatched or 'for such schedules'}."
-        )
+    lines += _of_the_wait(told)
     lines += _of_the_queue(told)
-    lines += filter(None, _of_others(told))
+    lines += _of_others(told)
+    return lines
+
+
+def who_delayed(others: pd.DataFrame) -> dict[int, int]:
+    """Return the jobs without which it would have started earlier, and by how much [s]."""
+    delay = _tried(others)
+    late = delay[delay > 0].sort_values(ascending=False, kind="stable")
+    return {int(number): int(seconds) for number, seconds in late.items()}
+
+
+def _of_delays(others: pd.DataFrame) -> list[str]:
+    """Return a sentence on those that delayed it, if any was tried."""
+    delay, late = _tried(others), who_delayed(others)
+    if not len(delay):
+        return []
+    if not late:
+        which = "the job" if len(others) == 1 else f"any one of {len(delay):,} jobs"
+        ran = "that ran while it waited"
+        return [f"It would not have started earlier without {which} {ran}."]
+    (first, most), *more = [(number, duration(each)) for number, each in late.items()]
+    lines = [f"without job {first} it would have started {most} earlier"]
+    lines += [f"without {number} {seconds}" for number, seconds in more[: _NAMED - 1]]
+    rest = len(late) - _NAMED
+    less = f"; {counted(rest, 'other')} delayed it too" if rest > 0 else ""
+    return [f"{counted(len(late), 'job')} delayed it: {', '.join(lines)}{less}."]
+
+
+def _tried(others: pd.DataFrame) -> pd.Series[int]:
+    """Return the delays that are known, by the numbers of the jobs."""
+    return others["delay"].dropna().astype(np.int64)
+
+
+def _of_the_wait(told: Facts) -> list[str]:
+    """Return sentences on what held when, the longest first."""
+    if not told.spells:
+        return [f"Why it waited cannot be worked out {told.unwatched or 'for such schedules'}."]
+    lines, first = [], "with no job before it, " * any(spell.behind for spell in told.spells)
+    for reason, behind, seconds in told.spells:
+        kept = reason == "quota"
+        stood = "behind other jobs, while" if behind else f"{'' if kept else first}because"
+        which = _which_quotas(told.quotas) if kept else ""
+        share = f" ({seconds / told.job['wait']:.0%} of its wait)" if len(told.spells) > 1 else ""
+        lines.append(f"It waited for {duration(seconds)} {stood} {REASONS[reason]}{which}{share}.")
     return lines
 
 
@@ -129,11 +166,11 @@ def _resources(job: Mapping[str, Any]) -> str:
         for name, n in job["per_unit"].items()
         if name != CORE
     ]
-    text = _jobs(job["processors"], "processor")
+    text = counted(job["processors"], "processor")
     if not others:
         return text
     each = ", ".join([f"{job['per_unit'].get(CORE, 1):,} {CORE}", *others])
-    return f"{text}, {_jobs(job['units'], 'unit')} of {each}"
+    return f"{text}, {counted(job['units'], 'unit')} of {each}"
 
 
 def _of_the_queue(told: Facts) -> list[str]:
@@ -142,7 +179,9 @@ def _of_the_queue(told: Facts) -> list[str]:
     if found is None:
         return []
     place = (
-        f"{_jobs(found.ahead, 'job')} stood before it" if found.ahead else "Nobody stood before it"
+        f"{counted(found.ahead, 'job')} stood before it"
+        if found.ahead
+        else "Nobody stood before it"
     )
     lines = [f"{place} in the queue when it came (order: {told.order})."]
     if found.queued_s >= 0:
@@ -157,48 +196,31 @@ def _of_the_queue(told: Facts) -> list[str]:
         line += f". It started {duration(before)} before that" if before > 0 else ""
         lines.append(f"{line}.")
         if found.ended_early:
-            ended = _jobs(found.ended_early, "job")
+            ended = counted(found.ended_early, "job")
             lines.append(f"{ended} ended earlier than predicted meanwhile.")
     return lines
 
 
 def _of_others(told: Facts) -> list[str]:
     """Return sentences on the jobs that ran while it waited."""
-    others, lines = told.others, []
-    counts = others["right"].value_counts()
-    if len(others):
-        lines.append(_by_what_right(counts))
-        lines += _who_came_later(others, told.job["submit"])
-    delay = others["delay"].dropna().astype(np.int64)
+    others, delay = told.others, _tried(told.others)
+    if not len(others):
+        return []
+    lines = [_by_what_right(others["right"].value_counts())]
+    lines += _who_came_later(others, told.job["submit"])
     if not len(delay):
         return lines
-    late = delay[delay > 0].sort_values(ascending=False, kind="stable")
-    helped = int((delay < 0).sum())
-    if not len(late):
-        which = "that job" if len(others) == 1 else f"any one of {len(delay):,} of them"
-        lines.append(f"It would not have started earlier without {which}.")
-        return lines
-    lines.append(_without(late))
-    if helped:
-        lines.append(f"Without {_jobs(helped, 'other')} of them it would have started later.")
-    harmless = len(delay) - len(late) - helped
-    if harmless:
+    if helped := int((delay < 0).sum()):
+        which = "one" if helped == 1 else f"any one of {helped:,}"
+        lines.append(f"Without {which} of them it would have started later.")
+    harmless = int((delay == 0).sum())
+    if harmless and harmless < len(delay):
         others_too = f"The other {harmless:,}" if harmless > 1 else "The other one"
         lines.append(f"{others_too} made no difference.")
     if len(delay) < len(others):
         untried = len(others) - len(delay)
         lines.append(f"{untried:,} of them {'was' if untried == 1 else 'were'} not tried.")
     return lines
-
-
-def _without(late: pd.Series[int]) -> str:
-    """Return how much earlier it would have started without each of some others, most first."""
-    told = [(number, duration(int(seconds))) for number, seconds in late.head(_NAMED).items()]
-    if len(late) == 1:
-        return f"Without job {told[0][0]} it would have started {told[0][1]} earlier."
-    named = ", ".join(f"{number} ({seconds} earlier)" for number, seconds in told)
-    more = f" and {len(late) - _NAMED:,} others" if len(late) > _NAMED else ""
-    return f"It would have started earlier without one of these jobs: {named}{more}."
 
 
 def _by_what_right(counts: pd.Series[int]) -> str:
@@ -209,7 +231,7 @@ def _by_what_right(counts: pd.Series[int]) -> str:
     parts = [
         f"{n:,} {RIGHTS[name] if n > 1 else _of_one(RIGHTS[name])}" for name, n in told.items()
     ]
-    return f"While it waited, {_jobs(int(counts.sum()), 'job')} ran: {'; '.join(parts)}."
+    return f"While it waited, {counted(int(counts.sum()), 'job')} ran: {'; '.join(parts)}."
 
 
 def _of_one(words: str) -> str:
@@ -220,13 +242,15 @@ def _of_one(words: str) -> str:
 
 def _who_came_later(others: pd.DataFrame, submit: int) -> list[str]:
     """Return a sentence on those of the jobs that ran which came later, if there are any."""
-    later = int((others["submit"] > submit).sum())
-    if not later:
+    later = others[others["submit"] > submit]
+    if not len(later):
         return []
-    which = "That job" if len(others) == 1 else f"{later:,} of these"
-    return [f"{which} came later than it."]
-
-
-def _jobs(number: int, what: str) -> str:
-    """Return how many there are of something."""
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
+    which = "That job" if len(others) == 1 else f"{len(later):,} of these"
+    delay = _tried(later)
+    if not len(delay):
+        return [f"{which} came later than it."]
+    late = int((delay > 0).sum())
+    if len(later) == 1:
+        return [f"{which} came later than it, and {'delayed' if late else 'did not delay'} it."]
+    of = "them" if len(delay) == len(later) else f"the {len(delay):,} that were tried"
+    return [f"{which} came later than it; {f'{late:,}' if late else 'none'} of {of} delayed it."]

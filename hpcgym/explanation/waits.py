@@ -18,7 +18,7 @@ from hpcgym.explanation.watching import (
     unseen,
     why_not_watched,
 )
-from hpcgym.naming import NAMED
+from hpcgym.naming import NAMED, counted
 from hpcgym.progress import silence
 from hpcgym.schedule.result import Result
 from hpcgym.simulation.continued import again
@@ -163,7 +163,7 @@ def shortened(table: pd.DataFrame, most: int) -> pd.DataFrame:
     if len(table) <= most or table.index.name in ORDERED:
         return table
     kept, rest = table.iloc[: most - 1], table.iloc[most - 1 :]
-    one = pd.Index([f"{len(rest):,} others"], name=table.index.name)
+    one = pd.Index([counted(len(rest), "other")], name=table.index.name)
     return pd.concat((kept, pd.DataFrame([rest.sum()], index=one)))
 
 

@@ -107,9 +107,10 @@ class Session:
         return Answer(pack(head, columns), "application/octet-stream")
 
     def explain(self, question: Mapping[str, Any]) -> Answer:
-        """Return why a job waited, ``{"sentences": [...]}``.
+        """Return why a job waited, ``{"sentences": [...], "delayed": [[number, seconds], ...]}``.
 
-        In the schedule 0, which stays; or in 1, by the rules that the question tells too.
+        ``delayed`` has the jobs that delayed it, and by how much, the most first. It is asked of
+        the schedule 0, which stays; or of 1, by the rules that the question tells too.
         """
         job, schedule = question.get("job"), question.get("schedule")
         if not isinstance(job, int) or schedule not in (0, 1):
@@ -118,7 +119,8 @@ class Session:
         with self._one:
             result = self._simulated(rules) if schedule else self._fixed
             found = explain(result, job, most=_LEFT_OUT)
-        return Answer(_json({"sentences": found.sentences}), "application/json")
+        told = {"sentences": found.sentences, "delayed": list(found.delayed.items())}
+        return Answer(_json(told), "application/json")
 
     def save(self, question: Mapping[str, Any]) -> Answer:
         """Return what the controls say as a command, a file of a scheduler, or a page."""

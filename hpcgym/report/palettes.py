@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.errors import HpcgymError, check_choice
+from hpcgym.naming import counted
 from hpcgym.report.canvas import (
     BLUE,
     GREEN,
@@ -137,7 +138,7 @@ def _by_area(names: Sequence[str], owner: NDArray[np.int64], area: NDArray[Any])
         for row, colour in zip(busiest, USER_COLOURS, strict=False)
     }
     if len(names) > busiest.size:
-        meaning[f"{len(names) - busiest.size:,} others"] = OTHERS_COLOURS[1]
+        meaning[counted(len(names) - busiest.size, "other")] = OTHERS_COLOURS[1]
     return Palette(_rgb((*USER_COLOURS, *OTHERS_COLOURS)), place[owner], meaning)
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -59,8 +61,12 @@ def test_a_head_that_waits_for_processors() -> None:
     assert found.others["delay"].to_dict() == {1: 40, 3: 0}
     assert found.sentences[0] == "It asked for 10 processors for 40 s, and waited for 40 s."
     assert "At once it was the first job that could not start." in found.sentences
-    assert "1 of these came later than it." in found.sentences
-    assert "Without job 1 it would have started 40 s earlier." in found.sentences
+    late = "1 job delayed it: without job 1 it would have started 40 s earlier."
+    assert found.sentences[1] == late
+    why = "It waited for 40 s because fewer processors were free than it asks for."
+    assert found.sentences[2] == why
+    assert found.behind == {}
+    assert "1 of these came later than it, and did not delay it." in found.sentences
     assert "The other one made no difference." in found.sentences
     ran = "1 ran already; 1 was to end before the first job of the queue could start."
     assert f"While it waited, 2 jobs ran: {ran}" in found.sentences
@@ -74,6 +80,49 @@ def test_one_behind_the_head() -> None:
     assert found.waited_for == {"reservation": 15, "processors": 40}
     assert hpcgym.explain(result, 4).waited_for == {"processors": 60}
     assert hpcgym.explain(result, 1).sentences[1] == "It started at once."
+
+
+def test_what_held_while_others_stood_before_it_is_told_apart() -> None:
+    """By hand: 3 wants all and comes behind 2, which runs from 50 to 90 s."""
+    rows = (0, 6, 50, 100), (10, 10, 40, 40), (20, 10, 30, 30), (30, 4, 20, 20)
+    found = hpcgym.explain(hpcgym.simulate(jobs(*rows), "easy"), 3)
+    assert found.waited_for == {"processors": 70}
+    assert found.behind == found.to_dict()["behind"] == {"processors": 30}
+    why = "fewer processors were free than it asks for"
+    first = f"It waited for 40 s with no job before it, because {why} (57% of its wait)."
+    assert first in found.sentences
+    assert (
+        f"It waited for 30 s behind other jobs, while {why} (43% of its wait)." in found.sentences
+    )
+
+
+def test_the_caption_of_the_readme_is_true(trace: Callable[[str], Path]) -> None:
+    """Nobody who came after job 4034 delayed it, though 122 of them started before it."""
+    caption = (Path(__file__).parents[2] / "README.md").read_text().split("*`hpcgym explore")[1]
+    told = (
+        "4034 asks for 98 of 100 processors and waits for 3 days under EASY, for 5 under SAF. The"
+        " striped jobs delayed it: without one of them it would have started earlier."
+    )
+    assert told in caption
+    log = hpcgym.load_workload(trace("KTH-SP2-1996-2.swf.gz"))
+    results = [hpcgym.simulate(log, rule) for rule in ("easy", "saf")]
+    easy, saf = (hpcgym.explain(result, 4034, most=100) for result in results)
+    assert (easy.facts["processors"], log.processors) == (98, 100)
+    assert [round(one.facts["wait"] / 86_400) for one in (easy, saf)] == [3, 5]
+    assert list(easy.delayed) == [3786, 4032, 4033, 4031, 3961]
+    assert easy.sentences[1].startswith("5 jobs delayed it: without job 3786 it would have")
+    assert "122 of these came later than it; none of the 79 that were tried" in str(easy)
+    assert saf.delayed
+
+
+def test_one_other_job_is_no_others() -> None:
+    """By hand: 7 wants all when 1 to 6 have ended; each but the last of them delays it alike."""
+    rows = [(0, 10, 10, 10)] * 6 + [(0, 10, 10, 10), (1, 10, 10, 10)]
+    sentence = hpcgym.explain(hpcgym.simulate(jobs(*rows), "easy"), 7).sentences[1]
+    assert sentence.startswith(
+        "6 jobs delayed it: without job 1 it would have started 10 s earlier"
+    )
+    assert sentence.endswith(", without 5 10 s; 1 other delayed it too.")
 
 
 def test_without_backfilling_the_order_is_kept() -> None:
@@ -95,7 +144,8 @@ def test_slurm_looks_from_time_to_time_and_not_far() -> None:
     rows = (0, 6, 300, 300), (10, 10, 100, 100), (40, 1, 50, 50)
     found = hpcgym.explain(hpcgym.simulate(jobs(*rows), backfill="slurm"), 3)
     assert found.waited_for == {"clock": 20}
-    assert "It waited for 20 s for the next pass that back-fills." in " ".join(found.sentences)
+    line = "It waited for 20 s behind other jobs, while the next pass that back-fills was to come."
+    assert line in found.sentences
     short = hpcgym.simulate(jobs(*rows), backfill="slurm:bf_max_job_test=1+bf_interval=20")
     waited = hpcgym.explain(short, 3).waited_for
     assert waited == {"unseen": 260, "processors": 100}

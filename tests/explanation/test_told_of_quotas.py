@@ -200,4 +200,4 @@ def test_full_partitions() -> None:
     assert result.start.tolist() == [0, 50, 0, 0]
     found = hpcgym.explain(result, 2)
     assert found.waited_for == {"processors": 10, "partition": 40}
-    assert "too few of the nodes with room for it are in its partition" in str(found)
+    assert "too few of the nodes with room for it were in its partition" in str(found)

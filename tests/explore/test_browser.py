@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from serving import served
 
+from hpcgym.explanation import explain
 from hpcgym.explore import show, write_page
 from hpcgym.explore.live import Session
 from hpcgym.explore.server import Server
@@ -201,6 +202,22 @@ def test_it_fits_a_small_screen_in_the_dark(visit: Any, year: str) -> None:
     assert tab.locator("#gantt0").bounding_box()["width"] > 350
 
 
+def test_on_a_small_screen_a_tap_shows_facts_below_the_job(visit: Any, year: str) -> None:
+    tab = visit(f"{year}#job={JOB}", viewport={"width": 400, "height": 800}, has_touch=True)
+    tab.keyboard.press("Escape")
+    tab.evaluate("scrollTo(0, 0)")
+    assert tab.evaluate("getComputedStyle(document.getElementById('detail')).position") == "static"
+    place = tab.evaluate(f"explorer.locate({JOB})")
+    tab.touchscreen.tap(place["x"], place["y"])
+    tab.wait_for_selector(f'body[data-job="{JOB}"]', state="attached")
+    settled(tab)
+    facts, title = (tab.locator(one).bounding_box() for one in ("#detail", "#detail h2"))
+    assert 0 <= facts["y"] <= title["y"]
+    assert title["y"] + 100 < facts["y"] + facts["height"] <= 800
+    place = tab.evaluate(f"explorer.locate({JOB})")
+    assert 0 <= place["y"] < facts["y"]
+
+
 HOSTILE = '</script><img src=x onerror=alert(1)><b>"&'
 
 
@@ -310,6 +327,14 @@ def test_rules_are_chosen_and_typed_and_explained(visit: Any, live: Server, kth:
     tab.wait_for_selector("#why1 p")
     for k in (0, 1):
         assert "It asked for 98 processors for 4 h" in tab.inner_text(f"#why{k}")
+    late = explain(result, JOB, most=100).delayed
+    for number in list(late)[:8]:  # a button each, before all that is said
+        by = tab.locator("#detail section").nth(1).locator(f"div > button:text-is('{number}')")
+        assert by.count() == 1
+    told = state(tab, "runs[1].why.delayed")
+    assert [[int(kth.job_number[row]), seconds] for row, seconds in told] == [
+        *map(list, late.items())
+    ]
     tab.click("#save-command")
     tab.wait_for_selector("#saved[open]")
     assert tab.input_value("#command") == (

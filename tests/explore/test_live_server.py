@@ -19,6 +19,7 @@ from test_packing import unpacked
 
 from hpcgym.cluster import find_cluster
 from hpcgym.errors import HpcgymError
+from hpcgym.explanation import explain
 from hpcgym.explore.live import Session, options_of
 from hpcgym.explore.server import Server
 from hpcgym.files.origin import Command, commanded
@@ -217,7 +218,11 @@ def test_why_a_job_waited(ask: Callable[..., Asked], workload: Any) -> None:
     for schedule in (0, 1):
         status, _, body = ask("explain", {"job": job, "schedule": schedule, "policy": "sjf"})
         assert status == 200
-        sentences = json.loads(body)["sentences"]
+        told = json.loads(body)
+        sentences = told["sentences"]
+        same = simulate(workload, "easy", policy=("fcfs", "sjf")[schedule])
+        late = explain(same, job, most=100).delayed
+        assert told["delayed"] == [[number, seconds] for number, seconds in late.items()]
         assert sentences[0].startswith("It asked for ")
         assert f"order: {('fcfs', 'sjf')[schedule]}" in " ".join(sentences)
 

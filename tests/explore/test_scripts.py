@@ -220,6 +220,21 @@ def test_what_is_no_filter_is_said(filtered, text, message):
     assert filtered[1](text) == message
 
 
+def test_who_delayed_a_job_is_apart_from_who_merely_came_later(node):
+    """By hand: 1 and 2 ran before job 2 came or came with it; 3 and 4 came later, 4 delays it."""
+    body = """
+      const jobs = { n: 5, submit: [0, 5, 5, 6, 7] };
+      const run = { start: [0, 6, 50, 7, 8], end: [50, 20, 60, 9, 50] };
+      const plain = storyOf(jobs, run, 2);
+      run.why = { job: 2, delayed: [[0, 30], [4, 10]] };
+      const other = storyOf(jobs, run, 3);
+      return [plain, storyOf(jobs, run, 2), other.delayed];"""
+    plain, told, other = node(["overlay"], body, None)
+    assert plain == {"delayed": [], "overtook": [3, 4], "freed": [0, 4]}
+    assert told == {"delayed": [[0, 30], [4, 10]], "overtook": [3], "freed": [0, 4]}
+    assert other == []  # it is known of job 2 alone
+
+
 def test_all_files_of_the_script_are_in_the_page():
     from importlib.resources import files
 

@@ -2,11 +2,13 @@
 
 const MOST_NAMED = 8;
 
-/** Numbers of jobs as buttons that pick them. */
-function buttonsOf(list) {
-  const go = (j) => element("button", { className: "job", onclick: () => pick(j, true) }, String(S.jobs.number[j]));
+const jobButton = (j) =>
+  element("button", { className: "job", onclick: () => pick(j, true) }, String(S.jobs.number[j]));
+
+/** Jobs as buttons that pick them; made(i) makes that at place i. */
+function buttonsOf(list, made = (i) => jobButton(list[i])) {
   const more = list.length > MOST_NAMED ? [` and ${counted(list.length - MOST_NAMED)} more`] : [];
-  return [...list.slice(0, MOST_NAMED).map(go), ...more];
+  return [...list.slice(0, MOST_NAMED).map((_, i) => made(i)), ...more];
 }
 
 function showFacts() {
@@ -32,9 +34,9 @@ function showFacts() {
   $("detail").replaceChildren(title, facts, ...S.runs.map((run, k) => factsIn(run, k, j)), ...comparedFacts(j));
 }
 
-/** What became of a job in one schedule. */
+/** What became of a job in one schedule: who delayed it first, who merely came later last. */
 function factsIn(run, k, j) {
-  const { jobs, clock } = S, { overtook, freed } = storyOf(jobs, run, j);
+  const { jobs, clock } = S, { delayed, overtook, freed } = storyOf(jobs, run, j);
   const facts = definitions([
     ["waited", span(run.start[j] - jobs.submit[j])],
     ["started", clock.seconds(run.start[j])],
@@ -42,14 +44,32 @@ function factsIn(run, k, j) {
     ["bounded slowdown", boundedSlowdown(jobs, run, j).toFixed(1)],
   ]);
   const bold = (className, text) => element("b", { className }, text);
-  const who = plural(overtook.length, "later job");
-  const later = element("p", {}, bold("overtook", who), " started before it. ", ...buttonsOf(overtook));
+  const by = (i) => element("div", {}, jobButton(delayed[i][0]), ` by ${span(delayed[i][1])}`);
+  const late = element("div", {}, bold("delayed", `${plural(delayed.length, "job")} delayed it`), ...buttonsOf(delayed, by));
   const alone = run.start[j] > jobs.submit[j] ? "No job ended as it started." : "It started at once.";
   const ended = freed.length
     ? ["It started when ", bold("freed", plural(freed.length, "job")), " ended: ", ...buttonsOf(freed)]
     : [alone];
-  const why = element("div", { id: `why${k}`, className: "why" });
-  return element("section", {}, element("h3", {}, run.name), facts, later, element("p", {}, ...ended), why);
+  const why = element("div", { id: `why${k}`, className: "why" }, ...whyOf(run, j));
+  return element(
+    "section", {}, element("h3", {}, run.name), facts, ...(delayed.length ? [late] : []), element("p", {}, ...ended), why,
+    ...laterFacts(overtook, delayed.length > 0),
+  );
+}
+
+/** What is known of why a job waited, in words. */
+function whyOf(run, j) {
+  if (run.why?.job === j) return run.why.told;
+  if (S.head.live || run.start[j] <= S.jobs.submit[j]) return [];
+  const command = element("code", {}, `hpcgym explain … --job ${S.jobs.number[j]}`);
+  return [element("p", { className: "soft" }, "Who delayed it: ", command, " tells, or the live app.")];
+}
+
+/** Jobs that came later and started before, and are not known to have done harm; others: some did. */
+function laterFacts(overtook, others) {
+  if (!overtook.length) return [];
+  const who = `${plural(overtook.length, others ? "other later job" : "later job")} started before it`;
+  return [element("details", { className: "soft" }, element("summary", {}, who), ...buttonsOf(overtook))];
 }
 
 /** How a job fares in the second schedule beside the first. */

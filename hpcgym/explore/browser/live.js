@@ -69,27 +69,32 @@ function takeSchedule({ head, columns }) {
   draw();
 }
 
-/** Ask why a job waited in one schedule, and show the sentences if it is still the picked one. */
+/** Ask why a job waited in one schedule, and show the answer if it is still the picked one. */
 async function explainIn(k, j) {
   if (j < 0 || S.picked !== j) return;
   const run = S.runs[k], current = () => S.picked === j && S.runs[k] === run;
-  $(`why${k}`).textContent = "looking for who delayed it …";
+  const tell = (delayed, told) => {
+    if (!current()) return;
+    run.why = { job: j, delayed, told };
+    showFacts();
+    drawOver();
+  };
+  tell([], ["looking for who delayed it …"]);
   try {
     const rules = k ? wanted() : {};
     const answer = await ask("explain", { schedule: k, job: S.jobs.number[j], ...rules });
-    const { sentences } = await answer.json();
-    if (current()) $(`why${k}`).replaceChildren(...sentences.map((text) => element("p", {}, text)));
+    const { sentences, delayed } = await answer.json();
+    const rows = delayed.map(([number, seconds]) => [byNumber(number), seconds]);
+    tell(rows, sentences.map((text) => element("p", {}, text)));
   } catch (error) {
-    if (current()) $(`why${k}`).textContent = error.message;
+    tell([], [error.message]);
   }
 }
 
 /** Facts of the picked job once the second schedule has changed; what holds of the first stays. */
 function refreshFacts() {
-  const kept = S.picked < 0 ? [] : [...$("why0").childNodes];
   showFacts();
   if (S.picked < 0) return;
-  $("why0").replaceChildren(...kept);
   clearTimeout(explaining);
   explaining = setTimeout(() => explainIn(1, S.picked), QUIET);
 }

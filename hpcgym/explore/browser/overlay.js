@@ -1,18 +1,24 @@
 // What lies over the Gantt charts: the job under the pointer, and the picked one with its story.
 
-const OVERTOOK = "#D55E00", FREED = "#009E73";
+const DELAYED = "#D55E00", FREED = "#009E73";
 const MOST_DRAWN = 400, MOST_ARROWS = 12;
 
-/** Who came later than a job and started before it, and whose ends it started at. */
+/**
+ * Who delayed a job, as far as it is known, [row, seconds] each; whose ends it started at; and who
+ * else came later than it and started before it: what that alone tells is little.
+ */
 function storyOf(jobs, run, j) {
   const overtook = [], freed = [], from = jobs.submit[j], to = run.start[j];
-  if (to <= from) return { overtook, freed };
-  for (let i = j + 1; i < jobs.n && jobs.submit[i] < to; i++) if (run.start[i] < to) overtook.push(i);
+  const delayed = run.why?.job === j ? run.why.delayed : [], known = new Set(delayed.map(([i]) => i));
+  if (to <= from) return { delayed, overtook, freed };
+  for (let i = j + 1; i < jobs.n && jobs.submit[i] < to; i++) {
+    if (jobs.submit[i] > from && run.start[i] < to && !known.has(i)) overtook.push(i);
+  }
   for (let i = 0; i < jobs.n; i++) {
     // where jobs share nodes, times are fractions, of which the last digits may differ
     if (Math.abs(run.end[i] - to) < 1e-3 && run.start[i] < to && i !== j) freed.push(i);
   }
-  return { overtook, freed };
+  return { delayed, overtook, freed };
 }
 
 function drawOver() {
@@ -55,9 +61,13 @@ function drawStory(at, j, colour) {
   const { g, width, height, ratio, scale, run } = at, story = storyOf(S.jobs, run, j);
   g.fillStyle = S.dark ? "rgba(20,24,27,.62)" : "rgba(255,255,255,.62)";
   g.fillRect(0, 0, width, height);
-  // stripes, since each plain colour may be that of a user
-  const stripes = stripesOf(g, ratio);
-  for (const other of story.overtook.slice(0, MOST_DRAWN)) fill(at, other, stripes);
+  for (const other of story.overtook.slice(0, MOST_DRAWN)) outline(at, other, S.dark ? "#9aa3ab" : "#5f666c", 0.6);
+  // who delayed it stays as bright as it was, with stripes, since each plain colour may be that of a user
+  const stripes = stripesOf(g, ratio), rows = story.delayed.map(([other]) => other).slice(0, MOST_DRAWN);
+  for (const other of rows) {
+    for (const box of boxesOf(at, other)) g.clearRect(...box);
+    fill(at, other, stripes);
+  }
   fill(at, j, colour);
   outline(at, j, ink(), 2.5);
   drawWait(at, j);
@@ -66,13 +76,33 @@ function drawStory(at, j, colour) {
     const from = scale.x(run.end[other]) - 14 * ratio;
     drawArrow(at, from, middleOf(at, other), scale.x(run.start[j]), middleOf(at, j));
   }
+  for (const other of rows) {
+    outline(at, other, DELAYED, 2.5);
+    writeNumber(at, other);
+  }
+}
+
+/** The number of a job on its largest box in view, where there is room. */
+function writeNumber(at, j) {
+  const { g, ratio, width } = at, text = String(S.jobs.number[j]);
+  const inView = ([x, y, w, h]) => [Math.max(x, 0), y, Math.min(x + w, width) - Math.max(x, 0), h];
+  const [x, y, w, h] = boxesOf(at, j).map(inView).sort((a, b) => b[2] * b[3] - a[2] * a[3])[0];
+  const wide = (7 * text.length + 4) * ratio, high = 13 * ratio;
+  if (w < wide || h < high) return;
+  g.fillStyle = S.background;
+  g.fillRect(x + (w - wide) / 2, y + (h - high) / 2, wide, high);
+  g.fillStyle = ink();
+  g.font = `${10.5 * ratio}px system-ui, sans-serif`;
+  g.textAlign = "center";
+  g.textBaseline = "middle";
+  g.fillText(text, x + w / 2, y + h / 2);
 }
 
 function stripesOf(g, ratio) {
   const size = Math.round(6 * ratio), tile = document.createElement("canvas");
   Object.assign(tile, { width: size, height: size });
   const t = tile.getContext("2d");
-  t.strokeStyle = OVERTOOK;
+  t.strokeStyle = DELAYED;
   t.lineWidth = 1.8 * ratio;
   t.beginPath();
   for (const shift of [-size, 0, size]) { t.moveTo(shift, size); t.lineTo(shift + size, 0); }

@@ -73,6 +73,9 @@ function pick(j, centre = false) {
     showTime(from - margin, to + margin);
   }
   showFacts();
+  $("detail").scrollTop = 0;
+  // on a narrow page facts lie over its lower half: the picture goes to the upper one
+  if (j >= 0 && matchMedia("(max-width: 760px)").matches) $("stage").scrollIntoView();
   if (j >= 0) whenPicked(j);
   draw();
 }

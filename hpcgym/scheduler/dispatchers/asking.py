@@ -16,6 +16,7 @@ from hpcgym.engine.machines.nodes.placement import Nodes
 from hpcgym.engine.ordered import BLOCK
 from hpcgym.engine.state import QUEUE, RUNNING, Prepared
 from hpcgym.errors import HpcgymError
+from hpcgym.naming import counted
 from hpcgym.scheduler.dispatchers.view import PassView, cells_of
 
 Ints = NDArray[np.int64]
@@ -176,11 +177,13 @@ def check_goes_on(dispatcher: Any, view: PassView, arrays: Prepared, facts: Fact
     """Raise a DispatchError where nothing has started, nothing runs and nothing is to come."""
     if not len(view.running_job) and arrays.sim.next == len(arrays.jobs):
         first = _called(view, 0, facts.job_number)
+        others = len(view.job) - 1
+        who = f"{first} and {counted(others, 'other')}" if others else first
         refuse(
             dispatcher,
             view,
-            f"starts nothing, when nothing runs and no job is still to come: {first} and"
-            f" {len(view.job) - 1:,} others would wait for ever",
+            "starts nothing, when nothing runs and no job is still to come:"
+            f" {who} would wait for ever",
         )
 
 
