@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from fractions import Fraction
 from typing import Any
+from zlib import crc32
 
 #: The 18 fields of a line of the Standard Workload Format 2.2, in file order.
 SWF_COLUMNS = (
@@ -74,6 +75,11 @@ MEMORY = "mem"
 #: What stands before the name of a partition, where nodes of its own are a resource like others.
 #: No resource that somebody names has a blank in it.
 PARTITION = "partition "
+
+#: Characters that a name from a file may have: of an agent, a machine or a partition, say.
+MOST_NAME = 200
+#: The same where a name may be a list of nodes, a file or an expression.
+MOST_OF_LIST = 4096
 
 MOST_AMOUNT = 2**31  # of units, and of a resource on a node or in a unit: so that no sum overflows
 
@@ -164,6 +170,31 @@ def resource_problem(name: Any) -> str:
     else:
         return ""
     return f"{name!r} cannot be the name of a resource: {why}"
+
+
+def name_problem(name: Any, most: int = MOST_NAME) -> str:
+    """Return what a name must be that this is not, in words; nothing if it may be one.
+
+    Names from files stand in tables, pages and pictures, where a line end would forge a row and an
+    escape code would write what it likes on a terminal.
+    """
+    if not isinstance(name, str) or not name:
+        return f"a text, not {name!r}"
+    if not name.isprintable() or name != name.strip():
+        return f"printable, on one line, without blanks at its ends, not {name!r}"
+    return "" if len(name) <= most else f"of at most {most:,} characters, and has {len(name):,}"
+
+
+def printable(text: str) -> str:
+    """Return a name of a log as any terminal, table or page can show it.
+
+    What cannot be printed becomes ``?``. Of what is too long the beginning is left, with a checksum
+    of the whole: names that differ stay different.
+    """
+    shown = "".join(c if c.isprintable() else "?" for c in text).strip()
+    if len(shown) <= MOST_NAME:
+        return shown
+    return f"{shown[: MOST_NAME - 11]}...{crc32(text.encode(errors='replace')):08x}"
 
 
 def known_columns() -> str:

@@ -244,6 +244,7 @@ def _print_board(board: Board) -> None:
     """Print scores for people: over all tasks, then task by task."""
     from hpcgym.naming import counted
     from hpcgym.report.numbers import shown
+    from hpcgym.suite.proofs import PROVED
     from hpcgym.suite.tasks import suite as name_of
 
     out = output.console()
@@ -255,6 +256,7 @@ def _print_board(board: Board) -> None:
         " the jobs",
         markup=False, soft_wrap=True,
     )  # fmt: skip
+    out.print(PROVED, markup=False, soft_wrap=True)
     out.print()
     table = board.by_task
     agents = list(board.table.index)

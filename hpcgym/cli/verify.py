@@ -12,7 +12,7 @@ import typer
 from hpcgym.cli.again import Again, again
 from hpcgym.cli.differences import of_contents, of_records
 from hpcgym.cli.running import ExplainedCommand
-from hpcgym.errors import HpcgymError, WorkloadError
+from hpcgym.errors import HpcgymError, WorkloadError, one_line
 from hpcgym.files.origin import Command, commanded
 from hpcgym.files.recorded import record_of_file, table_of
 from hpcgym.version import __version__
@@ -67,7 +67,7 @@ def verify(
             said, equal = _verified(path, run, workload)
         except HpcgymError as error:
             said, equal = f"not verified: {error}", False
-        typer.echo(f"{name}: {' '.join(said.split())}")
+        typer.echo(f"{name}: {one_line(said)}")  # it tells texts of the file
         failed |= not equal
     if failed:
         raise typer.Exit(1)

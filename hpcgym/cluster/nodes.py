@@ -9,7 +9,7 @@ from typing import Any
 from hpcgym.cluster.numbers import whole
 from hpcgym.cluster.power import NodePower
 from hpcgym.errors import HpcgymError
-from hpcgym.naming import CORE, MEMORY, MOST_AMOUNT, resource_problem
+from hpcgym.naming import CORE, MEMORY, MOST_AMOUNT, name_problem, resource_problem
 
 MOST_NODES = 2**20  # of a machine: capacities are an array with a row for each
 
@@ -42,8 +42,8 @@ class NodeGroup:
     sockets: int = 1
 
     def __post_init__(self) -> None:
-        if not isinstance(self.name, str) or not self.name:
-            raise HpcgymError(f"the name of a group of nodes must be a text, not {self.name!r}")
+        if problem := name_problem(self.name, MOST_NODES):  # it may be a list of nodes
+            raise HpcgymError(f"the name of a group of nodes must be {problem}")
         where = f"group {self.name!r}"
         if not isinstance(self.resources, Mapping):
             raise HpcgymError(f"{where}: resources must be a mapping such as {{'core': 16}}")

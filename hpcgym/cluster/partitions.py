@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hpcgym.errors import HpcgymError, unknown
+from hpcgym.naming import name_problem
 
 _PART = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")
 _COMMA = re.compile(r",(?![^\[\]]*\])")  # outside brackets
@@ -68,8 +69,8 @@ class Partition:
     state: str = "up"
 
     def __post_init__(self) -> None:
-        if not isinstance(self.name, str) or not self.name:
-            raise HpcgymError(f"the name of a partition must be a text, not {self.name!r}")
+        if problem := name_problem(self.name):
+            raise HpcgymError(f"the name of a partition must be {problem}")
         where = f"partition {self.name!r}"
         numbers = sorted({*self.nodes}) if _whole_numbers(self.nodes) else []
         if not numbers or numbers[0] < 0:

@@ -16,7 +16,7 @@ from hpcgym.cluster.partitions import Partition, listed, names_of_nodes
 from hpcgym.cluster.power import Level
 from hpcgym.engine.constants import ANY_NUMBER
 from hpcgym.errors import HpcgymError
-from hpcgym.naming import CORE, PARTITION, alike
+from hpcgym.naming import CORE, MOST_OF_LIST, PARTITION, alike, name_problem
 
 MOST_PROCESSORS = 2**31  # so that no sum of processors overflows
 
@@ -93,8 +93,8 @@ class Cluster:
         settle(self, "partitions", listed(self.partitions, self.nodes))
         if self.partitions and not self.groups:
             raise HpcgymError("partitions are of nodes, of which a pool of processors has none")
-        if not isinstance(self.name, str):
-            raise HpcgymError(f"the name of a machine must be a text, not {self.name!r}")
+        if self.name != "" and (problem := name_problem(self.name, MOST_OF_LIST)):
+            raise HpcgymError(f"the name of a machine must be {problem}")
         unknown = [group.name for group in self.groups if group.power is None]
         if self.shutdown_after_s is not None and unknown:
             raise HpcgymError(
@@ -232,8 +232,8 @@ def _queues(queues: Any) -> dict[str, float]:
         raise HpcgymError(f"queues must be a mapping of expected waits [s], not {queues!r}")
     waits = {}
     for name, wait in queues.items():
-        if not isinstance(name, str) or not name:
-            raise HpcgymError(f"the name of a queue must be a text, not {name!r}")
+        if problem := name_problem(name):
+            raise HpcgymError(f"the name of a queue must be {problem}")
         waits[name] = real(wait)
         if not 0 < waits[name] < math.inf:
             raise HpcgymError(f"queue {name!r}: the expected wait must be above 0 s, not {wait!r}")

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from hpcgym.cluster.numbers import real, seconds, watts, whole
 from hpcgym.errors import HpcgymError
+from hpcgym.naming import name_problem
 
 MILLION = 1_000_000
 UNITS = 10**9  # of work in a second at the highest level
@@ -128,8 +129,8 @@ class Level:
     power_w: float
 
     def __post_init__(self) -> None:
-        if not isinstance(self.name, str) or not self.name:
-            raise HpcgymError(f"the name of a level must be a text, not {self.name!r}")
+        if problem := name_problem(self.name):
+            raise HpcgymError(f"the name of a level must be {problem}")
         object.__setattr__(self, "of", whole("of", self.of, 1, MOST_BELOW))
         object.__setattr__(self, "power_w", watts("power_w", self.power_w))
 

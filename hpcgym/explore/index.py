@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from hpcgym.errors import HpcgymError
+from hpcgym.errors import HpcgymError, one_line
 from hpcgym.explore.document import sheet
 from hpcgym.explore.markup import Cell, table
 from hpcgym.files.recorded import READERS, ending_of, record_of_file, table_of
@@ -129,7 +129,7 @@ def _table(value: Any) -> Mapping[str, Any]:
 
 
 def _text(value: Any) -> str:
-    return "" if value is None else str(value)
+    return "" if value is None else one_line(value)
 
 
 def _number(value: Any) -> Cell:

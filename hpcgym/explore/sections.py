@@ -9,8 +9,10 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 from hpcgym.baselines.labels import describe
+from hpcgym.errors import one_line
 from hpcgym.explore.document import origin_section
 from hpcgym.explore.markup import Cell, cleaning_table, picture, table
+from hpcgym.naming import printable
 from hpcgym.report.canvas import figure_of
 from hpcgym.report.dispatches import dispatches, in_words
 from hpcgym.report.distribution import draw_bsld
@@ -214,7 +216,8 @@ def _workload(parts: Mapping[str, Result]) -> str:
     pieces = []
     for workload in {id(part.workload): part.workload for part in parts.values()}.values():
         rows = [("jobs", shown(len(workload))), ("processors", shown(workload.processors))]
-        rows += [(key, " ".join(texts)) for key, texts in workload.header.items() if key in _HEADER]
+        header = ((key, one_line(" ".join(texts))) for key, texts in workload.header.items())
+        rows += [(key, text) for key, text in header if key in _HEADER]
         pieces.append(table(["workload", workload.name], rows, words=True))
         pieces.append(cleaning_table(workload.cleaning))
     return "\n".join(pieces)
@@ -225,7 +228,7 @@ def _machines(parts: Mapping[str, Result]) -> list[str]:
     pieces = []
     for cluster in {id(part.cluster): part.cluster for part in parts.values()}.values():
         rows = [
-            [group.name, shown(group.nodes)]
+            [printable(group.name), shown(group.nodes)]
             + [shown(group.resources.get(name, 0)) for name in cluster.node_resources]
             for group in cluster.groups
         ]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.naming import printable
 from hpcgym.report.canvas import DARK_GREY, LIGHT_GREY, figure_of
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def _name_groups(axes: Axes, cluster: Cluster, rows: NDArray[np.int64], height_p
     edges = rows[ends] / rows[-1]  # as shares of the axis
     across = axes.get_yaxis_transform()
     axes.hlines(edges[1:-1] * rows[-1], 0, 1, DARK_GREY, linewidth=0.8, transform=across)
-    texts = [f"{group.name} ({group.nodes:,})" for group in cluster.groups]
+    texts = [f"{printable(group.name)} ({group.nodes:,})" for group in cluster.groups]
     middles = [(low + high) / 2 for low, high in pairwise(edges.tolist())]
     for text, middle in zip(texts, _spread(middles, _LINE_POINTS / height_pt), strict=True):
         axes.annotate(

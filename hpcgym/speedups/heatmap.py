@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.errors import HpcgymError, unknown
+from hpcgym.naming import name_problem
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -285,7 +286,7 @@ def _names(source: str, codes: Any) -> tuple[str, ...]:
         raise HpcgymError(f"{source}: codes must be names, at least one, not {codes!r}")
     for name in codes:
         # names stand in lines of headers of the Standard Workload Format
-        if not isinstance(name, str) or not name.isprintable() or name != name.strip() or not name:
+        if name_problem(name):
             raise HpcgymError(f"{source}: {name!r} is no name of a code: a text, on one line")
     twice = next((name for place, name in enumerate(codes) if name in codes[:place]), None)
     if twice is not None:

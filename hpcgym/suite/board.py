@@ -11,10 +11,11 @@ import numpy as np
 from hpcgym.errors import HpcgymError
 from hpcgym.evaluation.slices import Progress, silent
 from hpcgym.evaluation.tables import escaped, tabular
+from hpcgym.naming import printable
 from hpcgym.report.numbers import shown
 from hpcgym.suite.agents import easy_of, static_of
 from hpcgym.suite.ground import LONGEST, METRICS, Ground
-from hpcgym.suite.proofs import Proof, prove
+from hpcgym.suite.proofs import PROVED, Proof, prove
 from hpcgym.suite.scores import (
     Floats,
     ends_of_task,
@@ -205,6 +206,7 @@ class Board:
             "tasks": self.tasks,
             "resamples": self.resamples,
             "seed": self.seed,
+            "proved": PROVED,
             "agents": self.table.reset_index().to_dict("records"),
             "by_task": self.by_task.to_dict("records"),
             "probability_of_improvement": {
@@ -293,7 +295,7 @@ def _names(submissions: Sequence[Submission]) -> list[str]:
     """Return what rows are called: agents, with their folders where there are two of a name."""
     agents = [one.agent for one in submissions]
     names = [
-        one.agent if agents.count(one.agent) == 1 else f"{one.agent} ({one.folder})"
+        one.agent if agents.count(one.agent) == 1 else f"{one.agent} ({printable(str(one.folder))})"
         for one in submissions
     ]
     for name in names:

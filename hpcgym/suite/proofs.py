@@ -26,6 +26,12 @@ from hpcgym.validation.validate import validate_schedule
 #: Metrics are equal that differ by no more than this share: sums may be rounded in other ways.
 _ALIKE = 1e-9
 
+#: What is proved of who is verified, and what is not.
+PROVED = (
+    "verified: proved possible for these jobs on this machine, with these metrics; not who made the"
+    " schedules, how it was trained, or whether it knew run times beforehand"
+)
+
 _LATEST_S = 2**52
 
 

@@ -20,6 +20,7 @@ from hpcgym.evaluation.slices import Progress, silent
 from hpcgym.files import arrays_of, json_file, shaped
 from hpcgym.files.plain import json_text
 from hpcgym.files.writing import check_writable, whole, whole_text
+from hpcgym.naming import name_problem
 from hpcgym.suite.agents import Player, digest_of_agent, player
 from hpcgym.suite.ground import METRICS, Ground, Kept
 from hpcgym.suite.tasks import Task, suite, tasks
@@ -94,7 +95,9 @@ def read(folder: str | Path) -> Submission:
         told = {str(name): dict(one) for name, one in facts["tasks"].items()}
         for name, one in told.items():
             _check(path, name, one)
-        agent, sha256 = str(facts["agent"]), facts["sha256"]
+        agent, sha256 = facts["agent"], facts["sha256"]
+        if problem := name_problem(agent):
+            raise HpcgymError(f"{path}: the name of the agent must be {problem}")
     return Submission(folder, agent, told, arrays_of(folder / SCHEDULES), sha256)
 
 
@@ -102,6 +105,8 @@ def _check(path: Path, name: str, told: Mapping[str, Any]) -> None:
     """Raise an HpcgymError for a task that is told in another form."""
     if name not in tasks():
         raise HpcgymError(f"{path}: there is no task {name!r} in {suite()}")
+    if not all(type(seed) is int for seed in told["seeds"]):  # of Python, False is equal to 0
+        raise HpcgymError(f"{path}: seeds of {name} must be whole numbers, not {told['seeds']!r}")
     size = (len(told["seeds"]), len(told["slices"]))
     for metric in METRICS:
         rows = told["metrics"][metric]
@@ -177,6 +182,8 @@ class _PlayError(HpcgymError):
 def _begun(folder: Path, agent: str) -> Submission:
     """Return the submission that a folder holds, or a new one."""
     sha256 = digest_of_agent(agent)
+    if problem := name_problem(agent):
+        raise HpcgymError(f"the name of an agent must be {problem}")
     if not (folder / FACTS).exists():
         return Submission(folder, agent, {}, {}, sha256)
     found = read(folder)

@@ -13,6 +13,7 @@ from hpcgym.baselines.coschedulers import COSCHEDULERS
 from hpcgym.baselines.schedulers import SCHEDULERS, find_scheduler
 from hpcgym.errors import HpcgymError, check_choice, check_each_once
 from hpcgym.files import MOST_TOML, bytes_of, toml_of
+from hpcgym.naming import MOST_OF_LIST, name_problem
 from hpcgym.schedule.groups import GROUPED_BY, group_metrics
 from hpcgym.schedule.metrics import known_metrics
 from hpcgym.scheduler.capabilities import check
@@ -154,6 +155,8 @@ def _source(where: str, entry: dict[str, Any]) -> Source:
             word = "a text" if KINDS[key] is str else "a whole number"
             raise HpcgymError(f"{where}.{key} must be {word}, not {value!r}")
     source = Source(**{"name": entry["workload"], **entry})
+    if problem := name_problem(source.name, MOST_OF_LIST):
+        raise HpcgymError(f"{where}.name must be {problem}")
     at(f"{where}.clean", filter_names, source.clean)
     at(f"{where}.errors", check_errors, source.errors)
     if source.processors is not None and source.processors < 1:
@@ -179,6 +182,8 @@ def _scheduler(where: str, entry: str | dict[str, Any], folder: Path) -> tuple[s
     name = entry.get("name")
     if not isinstance(name, str) or not name:
         raise HpcgymError(f"{where}.name must say what the scheduler is called in tables")
+    if problem := name_problem(name):
+        raise HpcgymError(f"{where}.name must be {problem}")
     if name in SCHEDULERS or name in COSCHEDULERS:
         raise HpcgymError(f"{where}.name: {name!r} stands for a scheduler; choose another")
     begin = at(f"{where}.scheduler", find_scheduler, entry.get("scheduler", "easy"))
@@ -244,6 +249,8 @@ def _limits(table: Mapping[str, Any]) -> tuple[LimitSet, ...]:
         _check_keys(where, entry, _names(LimitSet))
         if not isinstance(entry.get("name"), str) or not entry["name"]:
             raise HpcgymError(f"{where}.name must say what these limits are called in tables")
+        if problem := name_problem(entry["name"]):
+            raise HpcgymError(f"{where}.name must be {problem}")
         texts = {key: _texts(f"{where}.{key}", entry[key]) for key in entry if key != "name"}
         found.append(LimitSet(entry["name"], **texts))
     return tuple(found)

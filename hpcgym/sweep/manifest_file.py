@@ -14,6 +14,7 @@ from typing import Any
 
 from hpcgym.errors import HpcgymError
 from hpcgym.files import json_file
+from hpcgym.naming import MOST_OF_LIST, name_problem
 from hpcgym.schedule.groups import GROUPED_BY
 from hpcgym.sweep.experiment import MOST_SHUFFLES
 from hpcgym.sweep.manifest import MOST_TASKS, Manifest, Tasks
@@ -75,6 +76,10 @@ def _is_text(value: Any) -> bool:
     return isinstance(value, str)
 
 
+def _is_name(value: Any) -> bool:
+    return not name_problem(value, MOST_OF_LIST)
+
+
 def _is_number(value: Any) -> bool:
     return type(value) is int and value >= 0
 
@@ -104,7 +109,7 @@ def _is_workload(value: Any) -> bool:
 
 
 def _has_source(value: Any) -> bool:
-    return isinstance(value, dict) and _is_text(value.get("source"))
+    return isinstance(value, dict) and _is_name(value.get("source"))
 
 
 def _is_limits(value: Any) -> bool:
@@ -120,25 +125,25 @@ def _is_grouping(value: Any) -> bool:
 
 
 def _are_schedulers(value: Any) -> bool:
-    return _table_of(_has_rules)(value) and bool(value)
+    return _table_of(_has_rules)(value) and bool(value) and all(map(_is_name, value))
 
 
 #: The entries of a workload: those that all have, and others.
 _OF_WORKLOAD: dict[str, _Check] = {
-    "workload": _is_text,
-    "source": _is_text,
+    "workload": _is_name,
+    "source": _is_name,
     "clean": _is_text,
     "processors": _or_none(_is_number),
     "errors": _is_text,
     "slices": _is_text,
     "seed": _or_none(_is_number),
-    "slice_names": _some_of(_is_text),
+    "slice_names": _some_of(_is_name),
 }
 _OF_SOME_WORKLOADS: dict[str, _Check] = {"cluster": _is_text, "codes": _is_number, "tz": _is_text}
 
 #: The entries of a set of limits.
 _OF_LIMITS: dict[str, _Check] = {
-    "name": _is_text,
+    "name": _is_name,
     "cap": _list_of(_is_text),
     "budget": _list_of(_is_text),
 }

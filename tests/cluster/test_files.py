@@ -12,6 +12,7 @@ from hpcgym.cli import app
 from hpcgym.cluster import (
     Cluster,
     NodeGroup,
+    Partition,
     cluster_toml,
     find_cluster,
     machine_names,
@@ -73,9 +74,13 @@ def test_memory_with_its_unit(tmp_path: Path, text: str, megabytes: int) -> None
     "cluster",
     [
         *map(find_cluster, machine_names()),
-        Cluster(12, idle_power_w=1.25, shutdown_after_s=60, name='a "pool" \\ \n'),
+        Cluster(12, idle_power_w=1.25, shutdown_after_s=60, name='a "pool" \\ ü'),
         Cluster(12, io_bandwidth_gb_s=0.25),
-        Cluster(12, name="\ue000 \U000e0001 \U0001f5a5"),
+        Cluster(12, name="\U0001f5a5"),
+        Cluster(
+            groups=(NodeGroup("a", 1, {"core": 1}),),
+            partitions=(Partition("p", (0,), allow_accounts=("\ue000 \U000e0001 \n",)),),
+        ),
         Cluster(groups=(NodeGroup("a", 2, {"core": 12}, sockets=3),)),
         Cluster(
             groups=(NodeGroup("a", 1, {"core": 1, "mem": 0, "fpga_2-x": 3}),), queues={"q": 0.5}

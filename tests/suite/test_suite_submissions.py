@@ -278,6 +278,34 @@ def test_damaged_facts_are_one_line(text: str, said: str, tmp_path: Path) -> Non
     assert str(tmp_path) in str(found.value)
 
 
+@pytest.mark.parametrize(
+    ("agent", "said"),
+    [
+        ("saf\nsaf  1.2  3 of 3", "printable, on one line"),
+        ("\x1b[32msaf", "printable, on one line"),
+        ("saf ", "without blanks at its ends"),
+        ("saf" * 100, "at most 200 characters, and has 300"),
+        (["saf"], "a text, not"),
+    ],
+)
+def test_an_agent_is_called_by_what_can_be_shown(agent: Any, said: str, tmp_path: Path) -> None:
+    facts = {"suite": "small-v1", "agent": agent, "sha256": None, "tasks": {}}
+    (tmp_path / FACTS).write_text(json.dumps(facts))
+    with pytest.raises(HpcgymError, match=f"the name of the agent must be .*{said}"):
+        read(tmp_path)
+
+
+@pytest.mark.parametrize("seeds", [[False], [0, True], [0.0], ["0"]])
+def test_seeds_are_whole_numbers(seeds: list[Any], tmp_path: Path) -> None:
+    """Python takes False for 0: nobody has played with such a seed."""
+    rows = [[1.0]] * len(seeds)
+    told = {"seeds": seeds, "slices": ["a"], "metrics": dict.fromkeys(METRICS, rows)}
+    facts = {"suite": "small-v1", "agent": "a", "sha256": None, "tasks": {"pool-order": told}}
+    (tmp_path / FACTS).write_text(json.dumps(facts))
+    with pytest.raises(HpcgymError, match="seeds of pool-order must be whole numbers"):
+        read(tmp_path)
+
+
 def test_no_submission_is_said(tmp_path: Path) -> None:
     with pytest.raises(HpcgymError, match=r"holds no submission: there is no submission\.json"):
         read(tmp_path)

@@ -79,6 +79,12 @@ def _settings(path: Path, depth: int) -> Iterator[Setting]:
             raise HpcgymError(f"{where}, included: {error}") from None
 
 
+def check_printable(where: str, line: str) -> None:
+    """Raise an HpcgymError for a line with escape codes and the like: it is told on terminals."""
+    if not line.replace("\t", " ").isprintable():
+        raise HpcgymError(f"{where}: {line[:40]!r} has characters that cannot be printed")
+
+
 def _joined(text: str) -> Iterator[tuple[int, str]]:
     """Yield lines without comments that are not blank, each with the number of its first."""
     begun, first = "", 0
@@ -97,6 +103,7 @@ def _joined(text: str) -> Iterator[tuple[int, str]]:
 
 def _of_line(where: str, line: str) -> Iterator[Setting]:
     """Yield the settings of one line."""
+    check_printable(where, line)
     pairs, place = [], 0
     while place < len(line.rstrip()):
         found = _PAIR.match(line, place)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hpcgym.cluster.slurm.amounts import count, minutes_text
+from hpcgym.cluster.slurm.lines import check_printable
 from hpcgym.cluster.slurm.typos import meant
 from hpcgym.errors import HpcgymError, HpcgymWarning, check_each_once, warn_caller
 from hpcgym.files import text_of
@@ -99,6 +100,7 @@ def read_qos(path: str | os.PathLike[str]) -> list[Qos]:
             warn_caller(text, HpcgymWarning)
     found = []
     for number, line in enumerate(lines[1:], 2):
+        check_printable(f"{path}, line {number}", line)
         values = line.split("|")
         if not line.strip():
             continue

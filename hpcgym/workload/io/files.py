@@ -9,6 +9,7 @@ from typing import Literal
 
 from hpcgym.errors import WorkloadError
 from hpcgym.files import saying
+from hpcgym.naming import printable
 
 #: How the names of files that hold tables end.
 TABLE_ENDINGS = (".csv", ".csv.gz", ".parquet", ".json", ".json.gz")
@@ -57,4 +58,4 @@ def stem(path: Path) -> str:
     name = path.name
     for ending in (".gz", ".swf", ".csv", ".parquet", ".json"):
         name = name.removesuffix(ending)
-    return name or path.name
+    return printable(name) or path.name

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.errors import WorkloadError, WorkloadWarning, warn_caller
-from hpcgym.naming import NAME_COLUMNS
+from hpcgym.naming import NAME_COLUMNS, printable
 from hpcgym.workload.io.files import Reading, stem
 from hpcgym.workload.io.tables import from_pandas
 from hpcgym.workload.io.times import Clock
@@ -148,13 +148,8 @@ class Log:
 
     def names(self, *fields: str) -> list[str | None]:
         """Return a field as names that may stand in headers, None where it is blank."""
-        known = {text: _printable(text) or None for text in set(self.texts(*fields))}
+        known = {text: printable(text) or None for text in set(self.texts(*fields))}
         return [known[text] for text in self.texts(*fields)]
-
-
-def _printable(text: str) -> str:
-    """Return a name on one line that any terminal can show."""
-    return "".join(c if c.isprintable() else "?" for c in text).strip()
 
 
 def first_known(*columns: Ints) -> Ints:

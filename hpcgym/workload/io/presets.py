@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from hpcgym.errors import WorkloadError
 from hpcgym.files import csv_frame, need_parquet, parquet_frame, parquet_names
+from hpcgym.naming import printable
 from hpcgym.workload.io.files import Reading
 from hpcgym.workload.io.log_lines import (
     Ints,
@@ -254,8 +255,7 @@ def _texts(frame: pd.DataFrame, column: str) -> list[str | None]:
 def _name(value: Any) -> str:
     """Return a name; a number is its own."""
     whole = isinstance(value, float | np.floating) and float(value).is_integer()
-    text = str(int(value)) if whole else str(value).strip()
-    return "".join(c if c.isprintable() else "?" for c in text)
+    return printable(str(int(value)) if whole else str(value))
 
 
 def _means(samples: pd.Series[Any]) -> NDArray[np.float64]:

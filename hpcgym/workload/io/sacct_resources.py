@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hpcgym.naming import CORE, MEMORY, resource_problem
+from hpcgym.naming import CORE, MEMORY, printable, resource_problem
 from hpcgym.workload.io.log_lines import Ints, Log, first_known
 from hpcgym.workload.io.sacct_fields import asks_beside, memory_mb, per_what, tres
 from hpcgym.workload.model import MISSING
@@ -58,7 +58,8 @@ def _is_name(log: Log, name: str, amounts: Ints) -> bool:
     """Tell whether a generic resource has a name that one can have here; else it is counted."""
     if name not in (CORE, MEMORY) and not resource_problem(name):
         return True
-    log.count(f"not used: {GENERIC}{name}, which is no name of a resource here", amounts > 0)
+    told = f"{GENERIC}{printable(name)}, which is no name of a resource here"
+    log.count(f"not used: {told}", amounts > 0)
     return False
 
 

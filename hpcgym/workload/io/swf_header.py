@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from hpcgym.errors import HpcgymError, WorkloadError
 from hpcgym.files import header_number, plain_number
 from hpcgym.files.recorded import KEY
+from hpcgym.naming import printable
 
 #: The keys of SWF 2.2; they are recognised in any case and at any indentation.
 KEYS = (
@@ -134,7 +135,7 @@ def numbered_names(header: Mapping[str, list[str]], key: str) -> dict[int, str]:
     for line in header.get(key, ()):
         number, _, name = line.strip().partition(" ")
         if _WHOLE.fullmatch(number) and name.strip():
-            names[int(number)] = name.strip()
+            names[int(number)] = printable(name)
     return names
 
 

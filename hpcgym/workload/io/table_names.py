@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hpcgym.errors import WorkloadError
-from hpcgym.naming import NAME_COLUMNS
+from hpcgym.naming import NAME_COLUMNS, printable
 from hpcgym.workload.io.table_files import as_numbers, where_row
 from hpcgym.workload.io.table_numbers import numbers_alone
 from hpcgym.workload.names import HEADER_KEYS, check_name, header_lines, names_of, numbered
@@ -128,7 +128,7 @@ def _name(given: Any, numbers: bool, column: str, where: str) -> str:
             raise WorkloadError(f"{where}: column {column} is {given!r}, {what}")
         given = f"{given:.15g}" if isinstance(given, float) else str(given)
     try:
-        return check_name(given.strip(), column) if given.strip() else ""
+        return printable(check_name(given.strip(), column)) if given.strip() else ""
     except WorkloadError as error:
         raise WorkloadError(f"{where}: {error}") from None
 
