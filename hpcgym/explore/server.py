@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, ClassVar
-from urllib.parse import urlsplit
 
 from hpcgym.errors import HpcgymError
 from hpcgym.explore.live import Answer, Session
@@ -87,7 +86,9 @@ class _Handler(BaseHTTPRequestHandler):
             self._say(HTTPStatus.NOT_FOUND, f"there is nothing called {what!r} here")
             return
         length = self.headers.get("Content-Length", "")
-        if not (length.isascii() and length.isdigit() and int(length) <= _MOST_BYTES):
+        # of over 4,300 digits Python makes no number
+        plain = length.isascii() and length.isdigit() and len(length) <= len(str(_MOST_BYTES))
+        if not (plain and int(length) <= _MOST_BYTES):
             self._say(HTTPStatus.BAD_REQUEST, f"a question has 0 to {_MOST_BYTES:,} bytes")
             return
         try:
@@ -106,8 +107,11 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _asked(self) -> str | None:
         """Return what is asked for; None where the request is refused, which it has been told."""
+        if not self.path.startswith("/"):  # a page asks for no whole address
+            self._say(HTTPStatus.BAD_REQUEST, "a request names a path that begins with /")
+            return None
         origin = self.headers.get("Origin")
-        token, slash, what = urlsplit(self.path).path.removeprefix("/").partition("/")
+        token, slash, what = self.path.partition("?")[0].removeprefix("/").partition("/")
         known = slash and secrets.compare_digest(token.encode(), self.server.token.encode())
         own_page = origin is None or origin in {f"http://{host}" for host in self.server.hosts}
         if known and own_page and self.headers.get("Host") in self.server.hosts:
