@@ -103,6 +103,11 @@ def _is_own(name: str) -> bool:
     return name in (LOCK, *_FILES) or (name.startswith(_FILES) and name.endswith(".part"))
 
 
+def _has_not_begun(folder: Path) -> bool:
+    """Tell whether a folder has a lock, and at most what is written before the first task."""
+    return (folder / LOCK).is_file() and all(map(_is_own, os.listdir(folder)))
+
+
 def _may_go(path: Path, experiment: Path) -> bool:
     """Return whether a file of that name is what a kill left: the same, or nothing yet."""
     if path.stat().st_size == 0:
@@ -195,6 +200,11 @@ def read_manifest(folder: str | Path) -> Manifest:
     """
     path = Path(folder) / MANIFEST
     if not path.exists():
+        if _has_not_begun(path.parent):
+            raise HpcgymError(
+                f"{folder} has a sweep that was stopped before it began: hpcgym sweep run EXPERIMENT"
+                f" --output {folder} starts it again"
+            )
         raise HpcgymError(f"{folder} is no sweep: it has no {MANIFEST}")
     check_files(path.parent, _FILES)
     return manifest_file.read(path)

@@ -419,6 +419,20 @@ def test_a_folder_that_is_no_sweep_is_named(text: str | None, tmp_path: Path) ->
             function(tmp_path)
 
 
+@pytest.mark.parametrize("left", [(), ("experiment.toml",), ("manifest.json.4711.part",)])
+def test_a_sweep_that_never_began_is_not_resumed_but_run(
+    left: tuple[str, ...], tmp_path: Path
+) -> None:
+    for name in ("lock", *left):
+        (tmp_path / name).touch()
+    for function in (status, read_table, lambda folder: resume(folder, "serial")):
+        with pytest.raises(HpcgymError, match=f"hpcgym sweep run .* --output {tmp_path}"):
+            function(tmp_path)
+    (tmp_path / "thesis.tex").touch()  # no folder that run would take
+    with pytest.raises(HpcgymError, match="is no sweep"):
+        status(tmp_path)
+
+
 def test_what_a_kill_left_of_a_sweep_that_had_not_begun_is_in_nobodys_way(
     experiment: Path, tmp_path: Path
 ) -> None:
