@@ -101,6 +101,16 @@ _RESOURCE = re.compile(r"[A-Za-z][\w-]*")
 # what stands beside resources in files of machines
 _OF_GROUPS = ("name", "nodes", "sockets", "power")
 
+#: What tables of jobs called columns in earlier versions, and classes of jobs -> columns of now.
+ONCE_CALLED = {
+    "processors": "requested_processors",
+    "size": "requested_processors",
+    "submit": "submit_time",
+    "start": "start_time",
+    "end": "end_time",
+    "wait": "wait_time",
+}
+
 #: Other words for columns and resources.
 _OTHER_WORDS = {
     "cpu": CORE,

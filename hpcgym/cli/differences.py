@@ -17,7 +17,7 @@ from hpcgym.files.plain import csv_text, json_text, plain
 from hpcgym.files.recorded import KEY, PICTURE_KEYS, beside, ending_of, record_of_file
 from hpcgym.files.tables import csv_rows_of
 from hpcgym.files.texts import MOST_JSON
-from hpcgym.naming import SWF_COLUMNS
+from hpcgym.naming import ONCE_CALLED, SWF_COLUMNS
 
 _MOST = 1024**3  # bytes of a page or a picture
 _SHOWN = 60  # letters of a value in a message
@@ -119,7 +119,8 @@ def _table(path: Path, ending: str) -> list[list[Any]]:
 
 def _of_jobs(table: list[list[Any]], wanted: list[list[Any]]) -> str:
     """Return how two tables of jobs differ; their first column has the numbers of the jobs."""
-    if table[:1] != wanted[:1]:
+    columns = [[ONCE_CALLED.get(name, name) for name in names] for names in table[:1]]
+    if columns != wanted[:1]:
         return f"its columns are {_short(table[:1])}, and should be {_short(wanted[:1])}"
     names = wanted[0]
     for row, expected in zip(table[1:], wanted[1:], strict=False):

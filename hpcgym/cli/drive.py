@@ -21,7 +21,10 @@ from hpcgym.naming import seconds_of
 if TYPE_CHECKING:
     from hpcgym.drive import Asked
 
-_COLUMNS = ("place", "job", "user", "processors", "requested", "waited", "priority", "new")
+_COLUMNS = (
+    *("place", "job_number", "user", "requested_processors", "requested_time", "wait_time"),
+    *("priority", "new"),
+)
 
 
 class Drive(ExplainedCommand):
@@ -157,7 +160,7 @@ def _print(rows: list[dict[str, Any]], changed: int) -> None:
         return
     table = Table(*_COLUMNS, box=SIMPLE_HEAD)
     for row in rows:
-        times = {name: duration(row[name]) for name in ("requested", "waited")}
+        times = {name: duration(row[name]) for name in ("requested_time", "wait_time")}
         table.add_row(*(escape(str(value)) for value in {**row, **times}.values()))
     out.print(table)
     out.print(f"{len(rows):,} jobs wait; of {changed:,} the priority would be set")

@@ -16,6 +16,7 @@ from hpcgym.cli.options import Format
 from hpcgym.cli.running import ExplainedCommand, Lists
 from hpcgym.errors import HpcgymError, check_choice
 from hpcgym.files.recorded import KEY
+from hpcgym.naming import ONCE_CALLED
 from hpcgym.progress import measuring
 
 if TYPE_CHECKING:
@@ -59,9 +60,9 @@ def explain(
     by: Annotated[
         str | None,
         typer.Option(
-            metavar="size|user|group|code|queue|partition|week",
+            metavar="requested_processors|user|group|code|queue|partition|week",
             help="Without --job: groups of jobs, a row each. Several schedulers have a row each.",
-            show_default="size",
+            show_default="requested_processors",
         ),
     ] = None,
     scheduler: Annotated[
@@ -141,7 +142,7 @@ def _check_all_or_one(
     from hpcgym.explanation import GROUPS
 
     if by is not None:
-        check_choice("--by", by, GROUPS)
+        check_choice("--by", ONCE_CALLED.get(by, by), GROUPS)
     given = [name for name, value in (("--by", by), ("--picture", picture)) if value is not None]
     if number is not None and given:
         raise HpcgymError(f"{given[0]} is for all jobs, without --job")
@@ -168,7 +169,7 @@ def _beside(results: dict[str, Result], job: int) -> list[dict[str, Any]]:
     rows = []
     for name, result in results.items():
         row = int(np.flatnonzero(result.workload.job_number == job)[-1])
-        facts = {"start": result.start[row].item(), "wait_s": result.wait[row].item()}
+        facts = {"start_time": result.start[row].item(), "wait_time": result.wait[row].item()}
         rows.append({"scheduler": name, **facts, "backfilled": bool(result.backfilled[row])})
     return rows
 
@@ -188,14 +189,14 @@ def _print(found: Explanation, log: str, scheduler: str, beside: list[dict[str, 
     late = others[others["delay"].fillna(0) > 0].sort_values("delay", ascending=False)
     if len(late):
         table = Table("job", "processors", "started", "ran for", "delay", box=SIMPLE_HEAD)
-        submit = found.facts["submit"]
+        submit = found.facts["submit_time"]
         for number, row in late.head(10).iterrows():
-            when = row["start"] - submit
+            when = row["start_time"] - submit
             table.add_row(
                 str(number),
-                f"{row['processors']:,}",
+                f"{row['requested_processors']:,}",
                 f"{duration(abs(when))} {'after' if when >= 0 else 'before'} it came",
-                duration(row["end"] - row["start"]),
+                duration(row["end_time"] - row["start_time"]),
                 duration(int(row["delay"])),
             )
         out.print()
@@ -205,7 +206,7 @@ def _print(found: Explanation, log: str, scheduler: str, beside: list[dict[str, 
         table = Table("scheduler", "wait", "backfilled", box=SIMPLE_HEAD)
         for one in beside:
             table.add_row(
-                one["scheduler"], duration(one["wait_s"]), "yes" if one["backfilled"] else "no"
+                one["scheduler"], duration(one["wait_time"]), "yes" if one["backfilled"] else "no"
             )
         out.print("The same job under other schedulers:", markup=False)
         out.print(table)

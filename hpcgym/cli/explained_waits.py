@@ -61,7 +61,7 @@ def _table(results: Mapping[str, Result], by: str | None) -> pd.DataFrame:
                 raise HpcgymError(f"{name}: {error}") from None
     if len(results) == 1:
         ((name, result),) = results.items()
-        return waits_by(result, found[name], by or "size")
+        return waits_by(result, found[name], by or "requested_processors")
     rows = {name: {"jobs": len(one), **one.sum()} for name, one in found.items()}
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis("scheduler")
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from hpcgym.replay import Replay
 
 _SYSTEMS = ("slurm",)
-_TABLE = ("job_number", "start", "simulated_start", "difference", "why")
+_TABLE = ("job_number", "start_time", "simulated_start_time", "difference", "why")
 _SHOWN = 10  # jobs
 
 

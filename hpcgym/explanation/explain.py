@@ -38,12 +38,12 @@ class Explanation:
     ----------
     job : its number in the log.
     sentences : the answer in words.
-    facts : of the job: ``submit``, ``start``, ``wait``, ``suspended`` (part of the wait),
+    facts : of the job: ``submit_time``, ``start_time``, ``wait_time``, ``suspended`` (part of it),
         ``stops`` (a dict each, of :class:`hpcgym.explanation.stops.Stop`), ``stopped`` (whom it
         stopped to start, a dict each, of :class:`hpcgym.explanation.stops.Stopped`),
-        ``run_time``, ``requested_time``, ``predicted_run_time`` [s], ``processors``, ``units``,
-        ``per_unit`` (resource -> amount), ``promised`` [s] (None: it had no reservation),
-        ``backfilled``.
+        ``run_time``, ``requested_time``, ``predicted_run_time`` [s], ``requested_processors``,
+        ``units``, ``per_unit`` (resource -> amount), ``reserved_start`` [s] (None: it had no
+        reservation), ``backfilled``.
     waited_for : reason -> [s], as in :data:`hpcgym.explanation.reasons.REASONS`; empty where the
         passes of a schedule cannot be made again.
     behind : the part of that, reason -> [s], in which other jobs stood before it in the queue; not
@@ -54,8 +54,8 @@ class Explanation:
         pass), ``quotas`` (those that it would have exceeded, as ``--quota`` has them); empty where
         the passes cannot be made again.
     others : a row a job that ran while this one waited, before its first start or after it was
-        stopped, index its number: ``submit``, ``start``, ``end`` [s] (of several runs of it, one
-        meanwhile), ``processors``, ``right`` (how it came to run, as in
+        stopped, index its number: ``submit_time``, ``start_time``, ``end_time`` [s] (of several
+        runs of it, one meanwhile), ``requested_processors``, ``right`` (how it came to run, as in
         :data:`hpcgym.explanation.reasons.RIGHTS`) and ``delay`` [s]: how much earlier this job
         would have started without it; missing where that was not tried.
     """
@@ -80,7 +80,7 @@ class Explanation:
         """Return all of it as JSON can hold it."""
         others = self.others.astype(object).where(self.others.notna(), None).reset_index()
         return {
-            "job": self.job,
+            "job_number": self.job,
             "sentences": self.sentences,
             **{name: plain(value) for name, value in self.facts.items()},
             "waited_for": self.waited_for,
@@ -129,7 +129,7 @@ def explain(
     facts = _facts(result, row)
     runs = int((result.workload.job_number == job).sum())
     spells = spells_of(result, row, passes)
-    quotas = kept_by_quotas(passes, facts["start"])
+    quotas = kept_by_quotas(passes, facts["start_time"])
     later = 0
     if result.given is not None:
         given = result.given.submit_time[_row(result.given, job)]
@@ -171,21 +171,21 @@ def _facts(result: Result, row: int) -> dict[str, Any]:
     workload = result.workload
     promised = result.reserved_start[row]
     return {
-        "submit": int(workload.submit_time[row]),
-        "start": plain(result.start[row]),
-        "wait": plain(result.wait[row]),
+        "submit_time": int(workload.submit_time[row]),
+        "start_time": plain(result.start[row]),
+        "wait_time": plain(result.wait[row]),
         "suspended": 0 if result.suspended is None else int(result.suspended[row]),
         "stops": [one._asdict() for one in stops_of(result, row)],
         "stopped": [one._asdict() for one in stopped_by(result, row)],
         "run_time": plain(result.run_time[row]),
         "requested_time": int(workload.requested_time[row]),
         "predicted_run_time": plain(result.predicted_run_time[row]),
-        "processors": int(workload.requested_processors[row]),
+        "requested_processors": int(workload.requested_processors[row]),
         "units": 1 if workload.units is None else int(workload.units[row]),
         "per_unit": {
             name: int(amounts[row]) for name, amounts in workload.per_unit.items() if amounts[row]
         },
-        "promised": plain(promised) if promised >= 0 else None,
+        "reserved_start": plain(promised) if promised >= 0 else None,
         "backfilled": bool(result.backfilled[row]),
     }
 
@@ -199,14 +199,14 @@ def _others(
     workload, rows = result.workload, ran.row
     return pd.DataFrame(
         {
-            "submit": workload.submit_time[rows],
-            "start": ran.start,
-            "end": ran.end,
-            "processors": workload.requested_processors[rows],
+            "submit_time": workload.submit_time[rows],
+            "start_time": ran.start,
+            "end_time": ran.end,
+            "requested_processors": workload.requested_processors[rows],
             "right": rights(result, ran, passes),
             "delay": pd.array([delay.get(one) for one in rows.tolist()], dtype="Int64"),
         },
-        index=pd.Index(workload.job_number[rows], name="job"),
+        index=pd.Index(workload.job_number[rows], name="job_number"),
     )
 
 

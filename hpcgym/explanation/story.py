@@ -84,7 +84,7 @@ def story(told: Facts) -> list[str]:
     """Return an explanation as sentences, the most important first."""
     job = told.job
     asked = f"{_resources(job)} for {duration(job['requested_time'])}"
-    lines = [f"It asked for {asked}, and waited for {duration(job['wait'])}."]
+    lines = [f"It asked for {asked}, and waited for {duration(job['wait_time'])}."]
     if told.later > 0:
         lines.append(
             "Before that it was kept outside the queue, by quotas of submitted jobs or by jobs that"
@@ -96,9 +96,9 @@ def story(told: Facts) -> list[str]:
         lines.append(
             f"Of that it was suspended for {duration(job['suspended'])}, after its first start."
         )
-    stops = in_words([Stop(**one) for one in job["stops"]], job["submit"])
+    stops = in_words([Stop(**one) for one in job["stops"]], job["submit_time"])
     stopped = who_was_stopped([Stopped(**one) for one in job["stopped"]], told.number)
-    if job["wait"] == 0:
+    if job["wait_time"] == 0:
         return [*lines, "It started at once.", *stopped, *stops]
     lines += _of_delays(told.others)
     lines += [*stopped, *stops]
@@ -141,12 +141,13 @@ def _of_the_wait(told: Facts) -> list[str]:
     """Return sentences on what held when, the longest first."""
     if not told.spells:
         return [f"Why it waited cannot be worked out {told.unwatched or 'for such schedules'}."]
+    waited = told.job["wait_time"]
     lines, first = [], "with no job before it, " * any(spell.behind for spell in told.spells)
     for reason, behind, seconds in told.spells:
         kept = reason == "quota"
         stood = "behind other jobs, while" if behind else f"{'' if kept else first}because"
         which = _which_quotas(told.quotas) if kept else ""
-        share = f" ({seconds / told.job['wait']:.0%} of its wait)" if len(told.spells) > 1 else ""
+        share = f" ({seconds / waited:.0%} of its wait)" if len(told.spells) > 1 else ""
         lines.append(f"It waited for {duration(seconds)} {stood} {REASONS[reason]}{which}{share}.")
     return lines
 
@@ -166,7 +167,7 @@ def _resources(job: Mapping[str, Any]) -> str:
         for name, n in job["per_unit"].items()
         if name != CORE
     ]
-    text = counted(job["processors"], "processor")
+    text = counted(job["requested_processors"], "processor")
     if not others:
         return text
     each = ", ".join([f"{job['per_unit'].get(CORE, 1):,} {CORE}", *others])
@@ -188,11 +189,13 @@ def _of_the_queue(told: Facts) -> list[str]:
         after = f"{duration(found.queued_s)} later" if found.queued_s else "At once"
         lines.append(f"{after} it was the first job that could not start.")
     if found.first >= 0:
-        line = f"It was promised to start {duration(found.first - job['submit'])} after it came"
+        line = (
+            f"It was promised to start {duration(found.first - job['submit_time'])} after it came"
+        )
         moved = (found.earlier, "an earlier"), (found.later, "a later")
         told_moves = [f"{times(often)} to {which} time" for often, which in moved if often]
         line += f"; that moved {' and '.join(told_moves)}" if told_moves else ""
-        before = found.last - job["start"]
+        before = found.last - job["start_time"]
         line += f". It started {duration(before)} before that" if before > 0 else ""
         lines.append(f"{line}.")
         if found.ended_early:
@@ -207,7 +210,7 @@ def _of_others(told: Facts) -> list[str]:
     if not len(others):
         return []
     lines = [_by_what_right(others["right"].value_counts())]
-    lines += _who_came_later(others, told.job["submit"])
+    lines += _who_came_later(others, told.job["submit_time"])
     if not len(delay):
         return lines
     if helped := int((delay < 0).sum()):
@@ -242,7 +245,7 @@ def _of_one(words: str) -> str:
 
 def _who_came_later(others: pd.DataFrame, submit: int) -> list[str]:
     """Return a sentence on those of the jobs that ran which came later, if there are any."""
-    later = others[others["submit"] > submit]
+    later = others[others["submit_time"] > submit]
     if not len(later):
         return []
     which = "That job" if len(others) == 1 else f"{len(later):,} of these"

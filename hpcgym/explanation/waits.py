@@ -18,7 +18,7 @@ from hpcgym.explanation.watching import (
     unseen,
     why_not_watched,
 )
-from hpcgym.naming import NAMED, counted
+from hpcgym.naming import NAMED, ONCE_CALLED, counted
 from hpcgym.progress import silence
 from hpcgym.schedule.result import Result
 from hpcgym.simulation.continued import again
@@ -33,12 +33,12 @@ if TYPE_CHECKING:
 
 #: What jobs may be grouped by -> the column of the workload that holds it.
 GROUPS = {
-    "size": "requested_processors",
+    "requested_processors": "requested_processors",
     **NAMED,
     "week": "submit_time",
 }
 #: Groups that have an order of their own.
-ORDERED = ("size", "week")
+ORDERED = ("requested_processors", "week")
 _EVERY = 256  # passes between two reports of progress
 
 
@@ -55,8 +55,8 @@ def waits(result: Result, progress: Callable[[int, int], None] = silence) -> pd.
 
     Returns
     -------
-    A row a job, in the order of the workload, index ``job`` (its number); a column a reason, int64
-    [s]. The sum of a row is the job's wait.
+    A row a job, in the order of the workload, index ``job_number``; a column a reason, int64 [s].
+    The sum of a row is the job's wait.
 
     Raises
     ------
@@ -77,7 +77,7 @@ def waits(result: Result, progress: Callable[[int, int], None] = silence) -> pd.
     watched = _Watched(result, simulation, seconds, progress)
     simulation.after_pass = watched.note
     simulation.drive(int(result.start.max(initial=0)))
-    jobs = pd.Index(result.workload.job_number, name="job")
+    jobs = pd.Index(result.workload.job_number, name="job_number")
     return pd.DataFrame(seconds, index=jobs, columns=list(REASONS))
 
 
@@ -128,8 +128,8 @@ def waits_by(result: Result, waited: pd.DataFrame, by: str) -> pd.DataFrame:
     ----------
     result : of :func:`hpcgym.simulate`.
     waited : of :func:`waits`.
-    by : one of :data:`GROUPS`: "size" has classes that double, "week" counts from the first
-        submission, the others are what the log tells of a job.
+    by : one of :data:`GROUPS`: "requested_processors" has classes that double, "week" counts from
+        the first submission, the others are what the log tells of a job.
 
     Returns
     -------
@@ -140,7 +140,7 @@ def waits_by(result: Result, waited: pd.DataFrame, by: str) -> pd.DataFrame:
     ------
     HpcgymError : another name, or the log does not tell it of any job.
     """
-    check_choice("by", by, GROUPS)
+    by = check_choice("by", ONCE_CALLED.get(by, by), GROUPS)
     workload = result.workload
     numbers, names = _groups(workload, by)
     kinds, kind = np.unique(numbers, return_inverse=True)
@@ -178,7 +178,7 @@ def size_classes(processors: NDArray[np.int64]) -> tuple[NDArray[np.int64], Call
 def _groups(workload: Workload, by: str) -> tuple[NDArray[np.int64], Callable[[int], str]]:
     """Return the number of each job's group, and what a group is called."""
     column = getattr(workload, GROUPS[by])
-    if by == "size":
+    if by == "requested_processors":
         return size_classes(column)
     if by == "week":
         first = column.min(initial=0)

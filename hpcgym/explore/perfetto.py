@@ -87,7 +87,7 @@ def _slices(result: Result, first: int) -> Iterator[Event]:
     )
     for job, row, begin, end in rows:
         told = facts[job]
-        name, kind = f"job {told['job']}", told["user"]
+        name, kind = f"job {told['job_number']}", told["user"]
         yield {
             "ph": "X", "name": name, "cat": kind, "tid": row, "ts": begin, "dur": end - begin,
             "args": told,
@@ -99,10 +99,10 @@ def _facts(result: Result) -> list[dict[str, Any]]:
     workload = result.workload
     known = names_of(workload, "user_id")
     columns = {
-        "job": workload.job_number,
-        "processors": workload.requested_processors,
-        "requested_s": workload.requested_time,
-        "waited_s": result.wait,
+        "job_number": workload.job_number,
+        "requested_processors": workload.requested_processors,
+        "requested_time": workload.requested_time,
+        "wait_time": result.wait,
     }
     rows = zip(*(values.tolist() for values in columns.values()), strict=True)
     users = [called(known, "user", number) for number in workload.user_id.tolist()]

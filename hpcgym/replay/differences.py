@@ -23,11 +23,12 @@ SAME, REPLAYED, SIMULATED, FOLLOWS = "", "replayed first", "simulated first", "f
 def table_of(replay: Replay) -> pd.DataFrame:
     """Return both schedules job by job.
 
-    Columns: job_number, processors, submit, run_time, requested_time, start, simulated_start and
-    difference, the first less the second, all int64 and times in seconds; and why, a text. It is
-    empty where the starts are at most :data:`CLOSE_S` apart. Else "replayed first" or "simulated
-    first" where up to then the same jobs ran in both schedules: only here their rules parted, and
-    the one that is named started the job. "follows": they had parted before.
+    Columns: job_number, requested_processors, submit_time, run_time, requested_time, start_time,
+    simulated_start_time and difference, the first less the second, all int64 and times in seconds;
+    and why, a text. It is empty where the starts are at most :data:`CLOSE_S` apart. Else "replayed
+    first" or "simulated first" where up to then the same jobs ran in both schedules: only here
+    their rules parted, and the one that is named started the job. "follows": they had parted
+    before.
     """
     import pandas as pd
 
@@ -36,12 +37,12 @@ def table_of(replay: Replay) -> pd.DataFrame:
     return pd.DataFrame(
         {
             "job_number": columns["job_number"],
-            "processors": columns["requested_processors"],
-            "submit": columns["submit_time"],
+            "requested_processors": columns["requested_processors"],
+            "submit_time": columns["submit_time"],
             "run_time": replayed.run_time,
             "requested_time": columns["requested_time"],
-            "start": replayed.start,
-            "simulated_start": simulated.start,
+            "start_time": replayed.start,
+            "simulated_start_time": simulated.start,
             "difference": replayed.start - simulated.start,
             "why": why(replayed, simulated),
         }

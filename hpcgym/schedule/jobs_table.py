@@ -18,13 +18,14 @@ def jobs_table(result: Result) -> pd.DataFrame:
 
     Columns: job_number, user_id; those of group_id, executable, queue and partition that the
     workload has of any job, -1 where it has none; behind each of these the names, if the log tells
-    any: user, group, code, queue_name, partition_name; processors, units if jobs have any, submit,
-    start, end, wait, run_time, requested_time, predicted_run_time, reserved_start (all int64, times
-    in seconds), bsld, backfilled, killed; where nodes fail, or jobs stop others, restarts and
-    lost_core_seconds, and cancelled, bool, where stopped jobs do not run again, or suspended [s],
-    where they go on later; their wait has that time in it. Where jobs share nodes times are
-    float64, and there are more columns: shape, a name of :data:`hpcgym.schedule.places.SHAPES`,
-    code, its name, and job_speedup. In logs of Slurm groups are accounts, and queues QOS.
+    any: user, group, code, queue_name, partition_name; requested_processors, units if jobs have
+    any, submit_time, start_time, end_time, wait_time, run_time, requested_time, predicted_run_time,
+    reserved_start (all int64, times in seconds), bsld, backfilled, killed; where nodes fail, or
+    jobs stop others, restarts and lost_core_seconds, and cancelled, bool, where stopped jobs do not
+    run again, or suspended [s], where they go on later; their wait has that time in it. What a
+    workload has, too, is called as there. Where jobs share nodes times are float64, and there are
+    more columns: shape, a name of :data:`hpcgym.schedule.places.SHAPES`, code, its name, and
+    job_speedup. In logs of Slurm groups are accounts, and queues QOS.
     """
     import pandas as pd
 
@@ -46,12 +47,12 @@ def jobs_table(result: Result) -> pd.DataFrame:
             "job_number": columns["job_number"],
             "user_id": columns["user_id"],
             **{name: columns[name] for name in apart if (columns[name] >= 0).any()},
-            "processors": columns["requested_processors"],
+            "requested_processors": columns["requested_processors"],
             **units,
-            "submit": columns["submit_time"],
-            "start": result.start,
-            "end": result.end,
-            "wait": result.wait,
+            "submit_time": columns["submit_time"],
+            "start_time": result.start,
+            "end_time": result.end,
+            "wait_time": result.wait,
             "run_time": result.run_time,
             "requested_time": columns["requested_time"],
             "predicted_run_time": result.predicted_run_time,

@@ -324,7 +324,8 @@ class Result:
     def jobs(self) -> pd.DataFrame:
         """One row a job, made when first asked for: :func:`hpcgym.schedule.jobs_table.jobs_table`.
 
-        What jobs are told apart by is there too: ``result.jobs.groupby("queue")["wait"].mean()``.
+        What jobs are told apart by is there, too:
+        ``result.jobs.groupby("queue")["wait_time"].mean()``.
         """
         return jobs_table(self)
 

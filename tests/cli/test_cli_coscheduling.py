@@ -71,7 +71,7 @@ def test_two_jobs_share_two_nodes(two: tuple[Path, Path], tmp_path: Path) -> Non
     value = as_json("simulate", jobs, *machine, "--scheduler", "easy-co", "--output", table)
     assert (value["makespan_s"], value["slowed_share"]) == (60, 0)
     rows = list(csv.DictReader(table.open()))
-    assert [float(row["end"]) for row in rows] == [40, 60]
+    assert [float(row["end_time"]) for row in rows] == [40, 60]
     assert [row["nodes"] for row in rows] == ["0:2 1:2", "0:2 1:2"]
     assert [row["code"] for row in rows] == ["a", "b"]
     compact = as_json("simulate", jobs, *machine)
@@ -171,8 +171,8 @@ def test_schedules_are_written(ending: str, tmp_path: Path) -> None:
         table = pd.DataFrame(json.loads(path.read_text()))
     else:
         table = readers[ending](path)
-    np.testing.assert_array_equal(table["start"], expected.start)
-    np.testing.assert_array_equal(table["end"], expected.end)
+    np.testing.assert_array_equal(table["start_time"], expected.start)
+    np.testing.assert_array_equal(table["end_time"], expected.end)
     assert table["nodes"].str.contains(":").all()
 
 

@@ -35,7 +35,7 @@ def test_a_schedule(log: str, tmp_path: Path, preemption: str) -> None:
     done = CliRunner().invoke(app, [*asked, "--output", str(table)])
     assert done.exit_code == 0, done.output
     jobs = pd.read_csv(table)
-    assert jobs["start"].tolist() == [1800, 600]
+    assert jobs["start_time"].tolist() == [1800, 600]
     assert jobs["restarts"].tolist() == [1, 0]
     assert jobs["lost_core_seconds"].tolist() == [600 * 64, 0]
 

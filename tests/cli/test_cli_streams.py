@@ -67,7 +67,7 @@ def test_schedules_go_to_standard_output_alone(form: str, tmp_path: Path) -> Non
     else:
         text = done.stdout.decode()
         rows = json.loads(text) if form == "json" else list(csv.DictReader(io.StringIO(text)))
-        assert [int(row["start"]) for row in rows] == result.start.tolist()
+        assert [int(row["start_time"]) for row in rows] == result.start.tolist()
     assert done.stderr.decode().splitlines()[-1] == "wrote to standard output"
 
 

@@ -135,22 +135,22 @@ def test_a_wait_that_was_changed_is_found(log: Path, name: str) -> None:
         expected = "job 60 differs: wait_time is"
     elif name.endswith(".json"):
         rows = json.loads(path.read_text())
-        rows[-1]["wait"] += 1
+        rows[-1]["wait_time"] += 1
         path.write_text(json.dumps(rows))
-        expected = "job 60 differs: wait is"
+        expected = "job 60 differs: wait_time is"
     elif name.endswith("parquet"):
         from hpcgym.files.recorded import NAME, record_text
         from hpcgym.files.tables import write_parquet
 
         record, frame = record_of_file(path), pd.read_parquet(path)
-        frame.loc[59, "wait"] += 1
+        frame.loc[59, "wait_time"] += 1
         write_parquet(frame, path, {NAME: record_text(record)})
-        expected = "job 60 differs: wait is"
+        expected = "job 60 differs: wait_time is"
     else:
         frame = pd.read_csv(path)
-        frame.loc[59, "wait"] += 1
+        frame.loc[59, "wait_time"] += 1
         frame.to_csv(path, index=False)
-        expected = "job 60 differs: wait is"
+        expected = "job 60 differs: wait_time is"
     assert expected in found(path)
 
 
@@ -163,6 +163,16 @@ def test_jobs_that_are_missing_and_rows_too_many_are_found(log: Path) -> None:
     assert "it has 61 jobs, and should have 60" in found(path)
     path.write_text("".join([lines[0].replace("wait", "weight"), *lines[1:]]))
     assert "its columns are" in found(path)
+
+
+def test_tables_with_the_names_of_earlier_versions_are_equal(log: Path) -> None:
+    path = written(log, "a.csv")
+    head, rest = path.read_text().split("\n", 1)
+    old = {"requested_processors": "processors", "submit_time": "submit", "start_time": "start"}
+    old |= {"end_time": "end", "wait_time": "wait"}
+    assert old.keys() <= {*head.split(",")}
+    path.write_text(",".join(old.get(name, name) for name in head.split(",")) + "\n" + rest)
+    assert succeed("verify", path).stdout == f"{path}: equal\n"
 
 
 def test_numbers_and_rules_that_were_changed_are_found(log: Path) -> None:
@@ -320,7 +330,7 @@ def test_traces_show_tells_checksums(log: Path) -> None:
 def test_tables_are_still_read_by_whoever_reads_tables(log: Path) -> None:
     path = written(log, "a.csv")
     frame = pd.read_csv(path)
-    assert frame["wait"].dtype == "int64"
+    assert frame["wait_time"].dtype == "int64"
     pd.testing.assert_frame_equal(pd.read_csv(path, comment="#"), frame)
     assert len(hpcgym.load_workload(written(log, "a.swf"))) == 60
 

@@ -148,7 +148,7 @@ def test_a_dry_run_prints_the_order(slurm: PrivateSlurm) -> None:
     shown = CliRunner().invoke(app, ["drive", "--policy", "saf", "--dry-run", "--format", "json"])
     assert shown.exit_code == 0, shown.output
     rows = json.loads(shown.stdout)["queue"]
-    assert [str(row["job"]) for row in rows] == SAF
+    assert [str(row["job_number"]) for row in rows] == SAF
     assert [row["place"] for row in rows] == [1, 2, 3, 4, 5]
     assert all(row["new"] > LOWEST for row in rows)
     table = CliRunner().invoke(app, ["drive", "--policy", "-area", "--dry-run"])

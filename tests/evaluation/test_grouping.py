@@ -55,7 +55,7 @@ def test_values_are_those_of_the_jobs() -> None:
         assert rows["jobs"].sum() == len(jobs)
         for user, mine in jobs.groupby("user_id"):
             assert rows.loc[f"user {user}", "jobs"] == len(mine)
-            assert rows.loc[f"user {user}", "max_wait_s"] == mine["wait"].max()
+            assert rows.loc[f"user {user}", "max_wait_s"] == mine["wait_time"].max()
 
 
 @pytest.mark.parametrize("env", ["hpcgym/JobSelection-v0", "hpcgym/JobSelection-v1"])

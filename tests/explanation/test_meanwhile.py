@@ -125,7 +125,7 @@ def test_all_that_is_told_is_in_the_schedule(seed: int, machine: str | None, mod
             beside |= (runs.start < end) & (runs.end > begin)
         assert set(others.index) == set(number[beside].tolist()) - {me}
         kept = set(zip(number.tolist(), runs.start.tolist(), runs.end.tolist(), strict=True))
-        assert set(others[["start", "end"]].itertuples(name=None)) <= kept
+        assert set(others[["start_time", "end_time"]].itertuples(name=None)) <= kept
         for one in others.itertuples():
             assert one.right in RIGHTS
             started = any(begin <= one.start < end for begin, end in spans)

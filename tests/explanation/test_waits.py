@@ -120,10 +120,17 @@ def test_groups_add_up(sizes: list[int], by: str) -> None:
     table = waits_by(result, waited, by)
     assert table["jobs"].sum() == len(rows)
     assert (table.drop(columns="jobs").sum() == waited.sum()).all()
-    if by == "size":
+    if by == "requested_processors":
         for name, count in table["jobs"].items():
             least, most = ([int(part) for part in str(name).split(" to ")] * 2)[:2]
             assert count == sum(least <= size <= most for size in sizes)
+
+
+@pytest.mark.parametrize("word", ["processors", "size"])
+def test_other_words_for_processors(word: str) -> None:
+    result = hpcgym.simulate(jobs(*SMALL), "easy")
+    waited = waits(result)
+    assert waits_by(result, waited, word).equals(waits_by(result, waited, "requested_processors"))
 
 
 def test_names_of_users() -> None:
@@ -143,8 +150,8 @@ def test_names_of_users() -> None:
 
 def test_what_cannot_be_told() -> None:
     result = hpcgym.simulate(jobs(*SMALL), "easy")
-    with pytest.raises(HpcgymError, match="did you mean 'size'"):
-        waits_by(result, waits(result), "sizes")
+    with pytest.raises(HpcgymError, match="did you mean 'requested_processors'"):
+        waits_by(result, waits(result), "requested_processor")
     with pytest.raises(HpcgymError, match="the log does not tell the queue of any job"):
         waits_by(result, waits(result), "queue")
     extract = hpcgym.simulate(result.workload, "easy").as_workload().extract(20)
@@ -172,7 +179,7 @@ def test_all_reasons_are_called_something() -> None:
 def test_picture() -> None:
     result = hpcgym.simulate(hpcgym.load_workload("lublin:jobs=400,processors=64,load=1.1,seed=1"))
     waited = waits(result)
-    axes = draw_waits(waits_by(result, waited, "size"), "note")
+    axes = draw_waits(waits_by(result, waited, "requested_processors"), "note")
     total = sum(bar.get_width() for bar in axes.patches)
     assert total == pytest.approx(waited.to_numpy().sum() / 3_600)
     assert "hours" in axes.get_xlabel()

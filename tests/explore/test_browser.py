@@ -140,7 +140,7 @@ def test_an_address_brings_the_same_view_and_the_same_pixels(visit: Any, year: s
     tab = visit(year)
     tab.fill("#find", "wait > 2h user 3")
     tab.press("#find", "Enter")
-    tab.select_option("#colour", "wait")
+    tab.select_option("#colour", "wait_time")
     tab.locator("#gantt0").hover(position={"x": 400, "y": 60})
     for _ in range(6):
         tab.mouse.wheel(0, -300)
@@ -153,7 +153,7 @@ def test_an_address_brings_the_same_view_and_the_same_pixels(visit: Any, year: s
         assert again.evaluate(pixels.format(name)) == third.evaluate(pixels.format(name)), name
     for end in ("t0", "t1"):
         assert abs(state(again, f"view.{end}") - state(tab, f"view.{end}")) <= 0.5  # seconds
-    assert state(again, "colour") == "wait"
+    assert state(again, "colour") == "wait_time"
     assert again.input_value("#find") == "wait > 2h user 3"
     again.fill("#find", str(JOB))  # a job is picked, and the filter stays
     again.press("#find", "Enter")
@@ -166,7 +166,7 @@ def test_an_address_brings_the_same_view_and_the_same_pixels(visit: Any, year: s
 
 def test_a_filter_leaves_the_table_with_what_it_means(visit: Any, year: str, kth: Any) -> None:
     tab = visit(year)
-    tab.fill("#find", "user 3 size >= 64")
+    tab.fill("#find", "user 3 requested_processors >= 64")
     tab.press("#find", "Enter")
     tab.evaluate("document.activeElement.blur()")
     tab.keyboard.press("t")

@@ -48,12 +48,12 @@ def test_slices_are_the_schedule(
     for event in events:
         if event["ph"] != "X":
             continue
-        job = event["args"]["job"] - 1
+        job = event["args"]["job_number"] - 1
         jobs.add(job)
         assert event["name"] == f"job {job + 1}"
         assert event["ts"] == (result.start[job] - first) * 1_000_000
         assert event["dur"] == (result.end[job] - result.start[job]) * 1_000_000
-        assert event["args"]["waited_s"] == result.wait[job]
+        assert event["args"]["wait_time"] == result.wait[job]
         rows[event["tid"]].append((event["ts"], event["ts"] + event["dur"]))
     assert jobs == set(range(len(workload)))
     for spans in rows.values():

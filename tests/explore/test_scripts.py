@@ -201,10 +201,26 @@ def test_filters(filtered):
     assert numbers("user alice") == [1, 3]
     assert numbers('user "bob the second"') == numbers("user bob") == [2]
     assert numbers("user 3") == [4]
-    assert numbers("wait > 1h") == [3, 4]
-    assert numbers("wait>=70 and size < 8") == [2, 4]
-    assert numbers("run > 2h, user 3") == [4]
-    assert numbers("slowdown > 10 user alice") == [3]
+    assert numbers("wait_time > 1h") == [3, 4]
+    assert numbers("wait_time>=70 and requested_processors < 8") == [2, 4]
+    assert numbers("run_time > 2h, user 3") == [4]
+    assert numbers("bsld > 10 user alice") == [3]
+
+
+def test_filters_are_of_the_columns_of_jobs(filtered):
+    """Their shorter words, and those of earlier pages, mean the same."""
+    result, numbers = filtered
+    short = {
+        "wait_time": ["wait"], "run_time": ["run"], "requested_time": ["requested"],
+        "requested_processors": ["processors", "size"], "bsld": ["slowdown"],
+    }  # fmt: skip
+    for column, words in short.items():
+        values = result.jobs[column]
+        for word in (column, *words):
+            bound = f"{values.median():.4f}"
+            some = result.jobs["job_number"][values > float(bound)].tolist()
+            assert 0 < len(some) < 4
+            assert numbers(f"{word} > {bound}") == some, word
 
 
 @pytest.mark.parametrize(
@@ -212,7 +228,11 @@ def test_filters(filtered):
     [
         ("user carol", "no user is called carol"),
         ("group 7", "these jobs have no groups that differ"),
-        ("tall > 3", "no job number and no filter: tall > 3. Try user 7, wait > 2h, size >= 64"),
+        (
+            "tall > 3",
+            "no job number and no filter: tall > 3. Try user 7, wait_time > 2h,"
+            " requested_processors >= 64",
+        ),
         ("size > 3 h", "size has no unit h"),
     ],
 )

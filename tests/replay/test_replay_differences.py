@@ -143,6 +143,8 @@ def test_schedules_part_where_the_same_jobs_ran_before(simulated: Result) -> Non
     table = table_of(Replay(other, simulated))
     apart = np.abs(other.start - simulated.start) > CLOSE_S
     assert apart.sum() > 9
+    assert table["start_time"].tolist() == other.start.tolist()
+    assert table["simulated_start_time"].tolist() == simulated.start.tolist()
     for job, why in enumerate(table["why"]):
         if not apart[job]:
             assert why == ""

@@ -116,7 +116,7 @@ def test_the_command_tells_what_differs(tmp_path: Path) -> None:
     names = [one["name"] for one in facts["provenance"]["schedules"]]
     assert names == [slurm["scheduler"]["name"], "simulated"]
     with jobs.open() as file:
-        starts = [int(row["start"]) for row in csv.DictReader(file)]
+        starts = [int(row["start_time"]) for row in csv.DictReader(file)]
     read = hpcgym.load_workload(str(schedule))
     assert (read.submit_time + read.wait_time).tolist() == starts
 

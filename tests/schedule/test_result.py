@@ -10,9 +10,10 @@ import pytest
 
 import hpcgym
 from hpcgym.explore import show
+from hpcgym.naming import JOB_COLUMNS
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.rules import Scheduler
-from hpcgym.workload.model import Workload
+from hpcgym.workload.model import TIME_COLUMNS, Workload
 
 DTYPES = {
     "start": np.int64,
@@ -75,24 +76,35 @@ def test_jobs_are_a_table(result: Result) -> None:
     jobs = result.jobs
     assert jobs is result.jobs
     assert list(jobs.columns) == [
-        *("job_number", "user_id", "processors", "submit", "start", "end", "wait", "run_time"),
-        *("requested_time", "predicted_run_time", "reserved_start", "bsld", "backfilled"),
-        "killed",
+        *("job_number", "user_id", "requested_processors", "submit_time", "start_time", "end_time"),
+        *("wait_time", "run_time", "requested_time", "predicted_run_time", "reserved_start"),
+        *("bsld", "backfilled", "killed"),
     ]
     assert jobs["job_number"].tolist() == [11, 12, 13, 14, 15]
-    assert jobs["processors"].tolist() == [3, 4, 1, 2, 1]
-    assert jobs["submit"].tolist() == [0, 1, 2, 10, 300]
+    assert jobs["requested_processors"].tolist() == [3, 4, 1, 2, 1]
+    assert jobs["submit_time"].tolist() == [0, 1, 2, 10, 300]
     assert jobs["requested_time"].tolist() == [50, 60, 20, 30, 5]
     for name, dtype in DTYPES.items():
-        assert jobs[name].dtype == dtype
-        assert jobs[name].tolist() == getattr(result, name).tolist()
+        column = {"start": "start_time", "end": "end_time", "wait": "wait_time"}.get(name, name)
+        assert jobs[column].dtype == dtype
+        assert jobs[column].tolist() == getattr(result, name).tolist()
+
+
+def test_the_table_and_the_workload_of_a_schedule_have_one_word_for_one_thing(
+    result: Result,
+) -> None:
+    workload, jobs = result.as_workload(), result.jobs
+    shared = [name for name in JOB_COLUMNS if name in jobs]
+    assert {*TIME_COLUMNS, "requested_processors"} - {"think_time"} <= {*shared}
+    for name in shared:
+        assert jobs[name].tolist() == workload.columns[name].tolist(), name
 
 
 def test_jobs_with_units_tell_them() -> None:
     columns = {"submit_time": [0, 1], "run_time": [5, 5], "requested_time": [9, 9]}
     workload = Workload.from_columns(columns, processors=8, units=[2, 1], per_unit={"core": [3, 4]})
     jobs = hpcgym.simulate(workload).jobs
-    assert list(jobs.columns)[2:5] == ["processors", "units", "submit"]
+    assert list(jobs.columns)[2:5] == ["requested_processors", "units", "submit_time"]
     assert jobs["units"].tolist() == [2, 1]
 
 
@@ -109,7 +121,7 @@ def test_jobs_have_the_numbers_and_names_that_they_are_told_apart_by() -> None:
     workload = Workload.from_columns(columns, processors=8)
     named = replace(workload, header={"Group": ["7 bio"], "Queue": ["1 day", "2 night"]})
     jobs = hpcgym.simulate(named).jobs
-    apart = ["user_id", "group_id", "group", "queue", "queue_name", "processors"]
+    apart = ["user_id", "group_id", "group", "queue", "queue_name", "requested_processors"]
     assert list(jobs.columns)[1:7] == apart
     assert jobs["group_id"].tolist() == [-1, 7, 8]
     assert jobs["group"].tolist() == ["unknown group", "bio", "group 8"]
@@ -128,7 +140,7 @@ def test_what_later_rooms_do_as_methods(result: Result) -> None:
 
 def test_changing_the_table_does_not_change_the_result(result: Result) -> None:
     again = hpcgym.simulate(result.workload, "easy")
-    again.jobs.loc[0, "start"] = 999
+    again.jobs.loc[0, "start_time"] = 999
     assert again.start[0] == 0
 
 

@@ -246,6 +246,22 @@ def small() -> Workload:
     return hpcgym.load_workload("lublin:jobs=120,processors=32,load=1.3,seed=4")
 
 
+@pytest.mark.parametrize(
+    ("columns", "short"),
+    [
+        ("wait_time - requested_processors * requested_time", "wait - processors * time_limit"),
+        ("submit_time", "submit"),
+        ("wait_time ** 2 / requested_time", "wait ** 2 / time_limit"),
+    ],
+)
+def test_columns_of_jobs_are_words_too(columns: str, short: str) -> None:
+    """With a predicted run time, `requested` is that, and `requested_time` still the column."""
+    assert is_expression(columns)
+    rules: dict[str, Any] = {"policy_estimate": "clairvoyant", "backfill": "none"}
+    results = [hpcgym.simulate(small(), policy=one, **rules) for one in (columns, short)]
+    assert results[0].start.tolist() == results[1].start.tolist()
+
+
 def test_an_estimate_stands_for_requested_but_not_for_time_limit() -> None:
     workload = small()
     rules: dict[str, Any] = {"policy_estimate": "clairvoyant", "backfill": "none"}

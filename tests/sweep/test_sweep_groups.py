@@ -57,13 +57,13 @@ def test_metrics_of_groups_are_those_of_their_jobs() -> None:
         part = jobs[(jobs["run_time"] >= low) & (jobs["run_time"] < high)]
         assert classes[name]["jobs"] == len(part)
         assert classes[name]["mean_bsld"] == pytest.approx(result.metrics[f"mean_bsld_{name}"])
-        assert classes[name]["p99_wait_s"] == pytest.approx(np.percentile(part["wait"], 99))
-        assert classes[name]["starved_share"] == pytest.approx((part["wait"] > 3600).mean())
+        assert classes[name]["p99_wait_s"] == pytest.approx(np.percentile(part["wait_time"], 99))
+        assert classes[name]["starved_share"] == pytest.approx((part["wait_time"] > 3600).mean())
     assert "utilization" not in classes["short"]
     assert set(classes["short"]) == {
         name for name, metric in group_metrics().items() if name in result.metrics or not metric.of
     }
-    longest = jobs.groupby("user_id")["wait"].max()
+    longest = jobs.groupby("user_id")["wait_time"].max()
     assert {name: found["max_wait_s"] for name, found in users.items()} == {
         f"user {number}": value for number, value in longest.items()
     }

@@ -162,6 +162,10 @@ def test_later_changes_of_the_frame_do_not_matter():
     [
         ({"processors": [1, 2, 3]}, "'processors'; did you mean 'requested_processors'?"),
         (
+            {name: [1, 2, 3] for name in ("start_time", "end_time", "wait_time", "bsld")},
+            "workload is a schedule that hpcgym wrote, not a log",
+        ),
+        (  # of an earlier version
             {name: [1, 2, 3] for name in ("submit", "start", "end", "wait", "bsld")},
             "workload is a schedule that hpcgym wrote, not a log",
         ),

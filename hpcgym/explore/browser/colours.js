@@ -16,9 +16,9 @@ const DIFFERENCES = [
 ];
 const FAINT = { light: "#EDEFF1", dark: "#20262B" };  // jobs that a filter leaves out
 const EDGES = {
-  wait: [MINUTE, 10 * MINUTE, HOUR, 4 * HOUR, DAY, 3 * DAY],
-  slowdown: [1.01, 2, 5, 20, 100, 1000],
-  size: [2, 4, 8, 16, 32, 64],
+  wait_time: [MINUTE, 10 * MINUTE, HOUR, 4 * HOUR, DAY, 3 * DAY],
+  bsld: [1.01, 2, 5, 20, 100, 1000],
+  requested_processors: [2, 4, 8, 16, 32, 64],
   difference: [-DAY, -HOUR, -0.5, 0.5, HOUR, DAY],
 };
 
@@ -74,7 +74,7 @@ function byMeasure(jobs, runs, by, theme) {
       : measureOf(jobs, run, by);
     return Uint8Array.from({ length: jobs.n }, (_, j) => upper(edges, value(j)));
   };
-  const told = by === "wait" ? span : (x) => String(x);
+  const told = by === "wait_time" ? span : (x) => String(x);
   const texts = difference
     ? DIFFERENCES
     : colours.map((_, i) => (i ? `from ${told(edges[i - 1])}` : `below ${told(edges[0])}`));

@@ -1,11 +1,18 @@
-// Filters: "user alice", "wait > 2h", "size >= 64"; jobs must meet all terms.
+// Filters: "user alice", "wait_time > 2h", "requested_processors >= 64"; jobs must meet all terms.
 
-const TIMES = new Set(["wait", "run", "requested"]);
+// shorter words for measures, which have the names of columns
+const SHORT = {
+  wait: "wait_time", run: "run_time", requested: "requested_time", slowdown: "bsld",
+  processors: "requested_processors", size: "requested_processors",
+};
 const SECONDS = { s: 1, min: MINUTE, m: MINUTE, h: HOUR, d: DAY };
 const COMPARE = {
   "<": (a, b) => a < b, "<=": (a, b) => a <= b, ">": (a, b) => a > b, ">=": (a, b) => a >= b, "=": (a, b) => a === b,
 };
-const MEASURE = /^(wait|run|requested|size|slowdown)\s*(<=|>=|<|>|=)\s*(\d+(?:\.\d+)?)\s*(s|min|m|h|d)?(?=[\s,]|$)/i;
+const MEASURE = new RegExp(
+  `^(${[...Object.values(SHORT), ...Object.keys(SHORT)].join("|")})` +
+    "\\s*(<=|>=|<|>|=)\\s*(\\d+(?:\\.\\d+)?)\\s*(s|min|m|h|d)?(?=[\\s,]|$)", "i",
+);
 const NAMED = /^(user|group|code|queue|partition)\s*[:=]?\s*(?:"((?:[^"]|"")*)"|([^\s,]+))/i;
 
 /** A name as a filter has it, whatever it holds: quotes within it are doubled. */
@@ -20,14 +27,14 @@ function parseFilter(text) {
   for (let rest = text.trim(); rest; rest = rest.replace(/^(\s|,|and\b)+/i, "")) {
     const measure = MEASURE.exec(rest), named = NAMED.exec(rest);
     if (measure) {
-      const [, what, sign, number, unit] = measure;
-      if (unit && !TIMES.has(what.toLowerCase())) throw new Error(`${what} has no unit ${unit}`);
+      const [, word, sign, number, unit] = measure, low = word.toLowerCase(), what = SHORT[low] || low;
+      if (unit && !what.endsWith("_time")) throw new Error(`${word} has no unit ${unit}`);
       const value = Number(number) * SECONDS[(unit || "s").toLowerCase()];
-      terms.push({ what: what.toLowerCase(), sign, value });
+      terms.push({ what, sign, value });
     } else if (named) {
       terms.push({ what: named[1].toLowerCase(), name: named[2]?.replaceAll('""', '"') ?? named[3] });
     } else {
-      throw new Error(`no job number and no filter: ${rest}. Try user 7, wait > 2h, size >= 64`);
+      throw new Error(`no job number and no filter: ${rest}. Try user 7, wait_time > 2h, requested_processors >= 64`);
     }
     rest = rest.slice((measure || named)[0].length);
   }
@@ -44,11 +51,11 @@ function meant(names, kind, name) {
 /** What a job is measured by: of(job) of a schedule. */
 function measureOf(jobs, run, what) {
   const of = {
-    wait: (j) => run.start[j] - jobs.submit[j],
-    run: (j) => run.end[j] - run.start[j],
-    requested: (j) => jobs.requested[j],
-    size: (j) => jobs.size[j],
-    slowdown: (j) => boundedSlowdown(jobs, run, j),
+    wait_time: (j) => run.start[j] - jobs.submit[j],
+    run_time: (j) => run.end[j] - run.start[j],
+    requested_time: (j) => jobs.requested[j],
+    requested_processors: (j) => jobs.size[j],
+    bsld: (j) => boundedSlowdown(jobs, run, j),
   };
   return of[what];
 }

@@ -5,7 +5,7 @@ function fillPage() {
   document.title = head.name;
   $("name").textContent = head.name;
   $("about").textContent = `${plural(jobs.n, "job")}, ${plural(runs[0].processors, "processor")}`;
-  const measures = ["wait", "slowdown", "size", ...(runs.length > 1 ? ["difference"] : [])];
+  const measures = ["wait_time", "bsld", "requested_processors", ...(runs.length > 1 ? ["difference"] : [])];
   const options = [...Object.keys(jobs.kinds), ...measures];
   S.colour = options[0];
   $("colour").replaceChildren(...options.map((name) => element("option", {}, name)));

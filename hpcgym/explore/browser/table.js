@@ -12,12 +12,12 @@ function tableColumns() {
     submitted: [(j) => jobs.submit[j], (j) => clock.seconds(jobs.submit[j])],
     processors: [(j) => jobs.size[j], (j) => counted(jobs.size[j])],
     requested: time((j) => jobs.requested[j]),
-    ran: time(measureOf(jobs, runs[0], "run")),
+    ran: time(measureOf(jobs, runs[0], "run_time")),
   });
   for (const run of runs) {
     const of = runs.length > 1 ? `, ${run.name}` : "";
-    columns[`waited${of}`] = time(measureOf(jobs, run, "wait"));
-    const slowdown = measureOf(jobs, run, "slowdown");
+    columns[`waited${of}`] = time(measureOf(jobs, run, "wait_time"));
+    const slowdown = measureOf(jobs, run, "bsld");
     columns[`bounded slowdown${of}`] = [slowdown, (j) => slowdown(j).toFixed(1)];
   }
   return columns;

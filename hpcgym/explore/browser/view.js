@@ -147,7 +147,7 @@ function remember() {
 function recall() {
   const query = new URLSearchParams(location.hash.slice(1));
   const pair = (name) => /^(-?\d+(?:\.\d+)?)_(-?\d+(?:\.\d+)?)$/.exec(query.get(name) || "");
-  const time = pair("t"), rows = pair("rows"), colour = query.get("colour");
+  const time = pair("t"), rows = pair("rows"), told = query.get("colour"), colour = SHORT[told] || told;
   if (schedules.length > 2) choose((query.get("schedules") || "0_1").split("_").map(Number));
   if ([...$("colour").options].some(({ value }) => value === colour)) S.colour = $("colour").value = colour;
   setFilter(query.get("filter") || "");

@@ -21,7 +21,7 @@ from hpcgym.engine.orders import operations as op
 from hpcgym.errors import HpcgymError
 from hpcgym.naming import NAMED
 from hpcgym.scheduler.policies.features import FEATURES, USER_FEATURES, Feature, JobColumns
-from hpcgym.scheduler.policies.grammar import Step, fail, read_steps
+from hpcgym.scheduler.policies.grammar import IN_EXPRESSIONS, Step, fail, read_steps
 
 #: What an expression may name beside features: columns of the log.
 COLUMNS: dict[str, Feature] = {
@@ -199,7 +199,7 @@ def is_expression(text: str) -> bool:
     if any(sign in text for sign in "*()<>%=") or any(sign in text for sign in _APART):
         return True
     names = [word for word in words if not keyword.iskeyword(word)]
-    return len(names) > 0 and all(word in NAMES for word in names)
+    return len(names) > 0 and all(IN_EXPRESSIONS.get(word, word) in NAMES for word in names)
 
 
 @lru_cache(maxsize=256)  # a simulation asks a dozen times what its policy is

@@ -30,6 +30,14 @@ FUNCTIONS: dict[str, tuple[int, str]] = {
     "max": (op.GREATEST, "the greatest of its values"),
 }
 
+#: Columns of jobs -> what they are called in expressions, whose words are short and published.
+IN_EXPRESSIONS = {
+    "requested_processors": "processors",
+    "requested_time": "time_limit",
+    "submit_time": "submit",
+    "wait_time": "wait",
+}
+
 #: What no scheduler may look at, as people call it.
 _SECRET = ("run_time", "runtime", "run", "actual", "real_time")
 
@@ -170,9 +178,10 @@ class _Reader:
         if node.id in _SECRET:
             known = "`requested` is what its user asked for, or what is predicted"
             self._fail(node, f"nobody knows how long a job will run ({node.id}); {known}")
-        if node.id not in self._codes:
-            self._fail(node, unknown("name", node.id, self._codes))
-        self._step(node, self._codes[node.id], node.id)
+        name = IN_EXPRESSIONS.get(node.id, node.id)
+        if name not in self._codes:
+            self._fail(node, unknown("name", name, self._codes))
+        self._step(node, self._codes[name], name)
 
     def _put_comparison(self, node: ast.Compare) -> None:
         """Write a comparison; ``a < b < c`` is ``a < b and b < c``."""

@@ -11,6 +11,7 @@ from hpcgym.naming import (
     KILLED,
     MEMORY,
     NAME_COLUMNS,
+    ONCE_CALLED,
     UNITS,
     known_columns,
     near_name,
@@ -34,7 +35,8 @@ def resource_columns(frame: pd.DataFrame, name: str) -> list[str]:
         ones are named, each with what may be meant.
     """
     names = [str(column) for column in frame.columns]
-    if {"submit", "start", "end", "wait", "bsld"} <= {*names}:  # columns of Result.jobs
+    now = {ONCE_CALLED.get(column, column) for column in names}
+    if {"submit_time", "start_time", "end_time", "wait_time", "bsld"} <= now:  # Result.jobs
         raise WorkloadError(
             f"{name} is a schedule that hpcgym wrote, not a log: simulate the log that it is of"
         )

@@ -80,7 +80,7 @@ def test_the_table_has_what_is_known_of_sharing(pair: Result) -> None:
     assert table["shape"].tolist() == ["part", "part"]
     assert table["code"].tolist() == ["a", "b"]
     assert table["job_speedup"].tolist() == [1.25, 100 / 116]
-    for name in ("start", "end", "wait", "run_time", "reserved_start"):
+    for name in ("start_time", "end_time", "wait_time", "run_time", "reserved_start"):
         assert table[name].dtype == np.float64
     spread = together((0, 100, 4, "a"), scheduler="easy-spread").jobs
     compact = together((0, 100, 4, "a"), scheduler="easy").jobs
@@ -90,7 +90,7 @@ def test_the_table_has_what_is_known_of_sharing(pair: Result) -> None:
 def test_elsewhere_the_table_is_as_it_was() -> None:
     table = hpcgym.simulate(made((0, 100, 4, "a")), "easy", cluster=two_nodes()).jobs
     assert not {"shape", "job_speedup"} & set(table.columns)
-    assert table["end"].dtype == np.int64
+    assert table["end_time"].dtype == np.int64
 
 
 def test_who_follows_starts_at_the_end_of_the_other() -> None:
