@@ -210,17 +210,14 @@ def test_filters(filtered):
 def test_filters_are_of_the_columns_of_jobs(filtered):
     """Their shorter words, and those of earlier pages, mean the same."""
     result, numbers = filtered
-    short = {
-        "wait_time": ["wait"], "run_time": ["run"], "requested_time": ["requested"],
-        "requested_processors": ["processors", "size"], "bsld": ["slowdown"],
-    }  # fmt: skip
-    for column, words in short.items():
-        values = result.jobs[column]
-        for word in (column, *words):
-            bound = f"{values.median():.4f}"
-            some = result.jobs["job_number"][values > float(bound)].tolist()
-            assert 0 < len(some) < 4
-            assert numbers(f"{word} > {bound}") == some, word
+    bounds = {"wait_time": 90, "run_time": 50, "requested_time": 50, "requested_processors": 4}
+    bounds |= {"bsld": 1.5}
+    jobs = result.jobs[list(bounds)]
+    some = result.jobs["job_number"][(jobs >= bounds).all(axis=1)].tolist()
+    assert some == [3]
+    assert numbers(" ".join(f"{name} >= {bound}" for name, bound in bounds.items())) == some
+    short = "wait >= 90 run >= 50 requested >= 50 processors >= 4 size >= 4 slowdown >= 1.5"
+    assert numbers(short) == some
 
 
 @pytest.mark.parametrize(
