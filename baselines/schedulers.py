@@ -42,6 +42,15 @@ _FAMILY = {
     # chosen on the first halves of whole logs, and what waits longest: benchmarks/frontier
     "saf-typical-20h-hold": _TYPICAL.but(threshold=72_000, hold={"share": 0.1, "by": "both"}),
     "saf-typical-80h": _TYPICAL.but(threshold=288_000),
+    # found by search on the early halves of six logs: waiting counts as a power, width little
+    "aged": _TYPICAL.but(
+        policy="4*log(wait+72000)-log(max(requested,1))-0.2*log(processors)",
+    ),
+    "aged-safe": _TYPICAL.but(
+        policy="5*log(wait+50400)-0.6*log(max(requested,1))-0.4*log(max(time_limit,1))"
+        "-0.1*log(processors)",
+        hold={"share": 0.02, "by": "both"},
+    ),
 }
 
 #: Name -> scheduler. A policy's name alone is that policy with EASY backfilling in the order of

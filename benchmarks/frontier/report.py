@@ -25,9 +25,17 @@ drains at the end of a week, and wide jobs that starve are not cut off. Bounded 
 
 #: Name of a table -> heading, and what is said below it.
 _TEXTS = {
+    "over-logs": (
+        "Over all logs",
+        "Divided by EASY's: geometric means over the logs, and the greatest of them.",
+    ),
+    "over-logs-late": (
+        "Over the late parts of all logs",
+        "The same of jobs submitted in the second half of each log's time.",
+    ),
     "named": (
         "Rules by name",
-        "The logs as they are, and the rule that is chosen below.",
+        "The logs as they are, and the rule that is chosen, if one is.",
     ),
     "choices": (
         "Chosen on the early parts",
@@ -85,10 +93,11 @@ def report_text(
     parts = [HEAD.format(version=__version__)]
     if quick:
         parts.append("**A quick cut: the first jobs, few rules. Nothing to go by.**\n")
-    parts.append(f"Chosen on the early parts: **{best or NOBODY}**.\n")
+    if "choices" in made:
+        parts.append(f"Chosen on the early parts: **{best or NOBODY}**.\n")
     for log, file in pictures.items():
         parts.append(f"![{log}]({file.as_posix()})\n")
     for name, (heading, note) in _TEXTS.items():
-        if made[name].shape[1] > 1:
+        if name in made and made[name].shape[1] > 1:
             parts += [f"## {heading}\n", f"{note}\n", table_text(made[name])]
     return "\n".join(parts)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from hpcgym.benchmarks.frontier import figures, tables, weekly
 from hpcgym.benchmarks.frontier.choice import chosen, chosen_alone
-from hpcgym.benchmarks.frontier.rules import Rule, all_rules, quick_rules
+from hpcgym.benchmarks.frontier.rules import AGED, Rule, all_rules, named_rules, quick_rules
 from hpcgym.benchmarks.frontier.simulations import load_log, simulate_rule
 from hpcgym.benchmarks.studies.logs import load_jobs
 from hpcgym.benchmarks.studies.markdown import check_report, folder_name, write_csv, write_text
@@ -34,6 +34,7 @@ VARIANTS = [(week, seed) for week in (0, 4, 8) for seed in range(3)]
 QUICK_JOBS = 2_000
 #: Logs are cleaned by these recipes, one after the other; weekly sums are of the first.
 RECIPES = ("legrand", "glesser")
+NAMED_RECIPES = ("glesser",)
 _MODULES = ("hpcgym.benchmarks.frontier.rules", "hpcgym.benchmarks.frontier.simulations")
 _OF_WEEKS = ("hpcgym.benchmarks.frontier.weekly", "hpcgym.benchmarks.prediction.predictors")
 
@@ -43,6 +44,7 @@ def reproduce(
     folder: Path,
     *,
     quick: bool = False,
+    named: bool = False,
     executor: str = "processes",
     workers: int | None = None,
     progress: Progress = no_progress,
@@ -54,34 +56,48 @@ def reproduce(
     sources : traces of the archive, files or generators.
     folder : where everything is written; outcomes of simulations into its folder ``tasks``.
     quick : a small cut: few rules, the first jobs.
+    named : only the rules that have names, each log as it is by one recipe.
     executor, workers : where simulations run; see :func:`hpcgym.sweep.run_tasks`.
     progress : told of each step.
 
     Returns
     -------
     The file of the report, and the tables by name: "named", "fronts", "choices", "held-out",
-    "held-out-own", "who-pays", "levers", "extra-processors" and "weekly".
+    "held-out-own", "who-pays", "levers", "extra-processors" and "weekly"; by ``named`` the first,
+    "over-logs" and "over-logs-late".
 
     Raises
     ------
     HpcgymError : a source that cannot be read, a file that cannot be written, a simulation that
         fails, or no matplotlib.
     """
-    from hpcgym.benchmarks.frontier.report import HEAD, report_text
+    from hpcgym.benchmarks.frontier.report import HEAD
 
     require_matplotlib()
     path = folder / "report.md"
     check_report(path, HEAD)  # that it cannot be written is said before the work, not after it
-    workloads, loaded_from = _load(sources, QUICK_JOBS if quick else None)
+    first_jobs = QUICK_JOBS if quick else None
+    workloads, loaded_from = _load(sources, NAMED_RECIPES if named else RECIPES, first_jobs)
     rules = {rule.name: rule for rule in (quick_rules() if quick else all_rules())}
-    variants = VARIANTS[:2] if quick else VARIANTS
-    tasks = _tasks(workloads, list(rules.values()), variants, QUICK_JOBS if quick else None)
-    logs = _simulated(tasks, loaded_from, folder, executor, workers, progress)
+    simulated = named_rules() if named else list(rules.values())
+    if not (named or quick):
+        simulated += [Rule(name) for name in AGED]
+    variants = VARIANTS[:1] if named else VARIANTS[:2] if quick else VARIANTS
+    tasks = _tasks(workloads, simulated, variants, first_jobs)
+    every = _simulated(tasks, loaded_from, folder, executor, workers, progress)
+    if named:
+        made = {
+            "over-logs": tables.over_logs(every),
+            "over-logs-late": tables.over_logs(every, "late"),
+            "named": tables.named(every, None),
+        }
+        return _written(path, made, {}, None, quick), made
+    logs = {log: rows[rows["rule"].isin(rules)] for log, rows in every.items()}
     found = chosen(logs)
     best = next(iter(found.index), None)
     made = {
-        "named": tables.named(logs, best),
-        "fronts": tables.fronts(logs),
+        "named": tables.named(every, best),
+        "fronts": tables.fronts(every),
         "choices": tables.choices(found),
         "held-out": tables.held_out(logs, dict.fromkeys(logs, best)),
         "held-out-own": tables.held_out(logs, chosen_alone(logs)),
@@ -90,18 +106,31 @@ def reproduce(
         "extra-processors": tables.extra_processors(logs, rules),
         "weekly": _weekly({} if quick else loaded_from, folder, progress),
     }
-    for name, table in made.items():
-        write_csv(table, folder / f"{name}.csv")
     pictures = {}
     for log, table in tables.relative(logs).items():
         pictures[log] = Path(f"front-{folder_name(log)}.png")
         save_picture(figures.draw_front(table, rules, log, best), folder / pictures[log])
+    return _written(path, made, pictures, best, quick), made
+
+
+def _written(
+    path: Path,
+    made: dict[str, pd.DataFrame],
+    pictures: dict[str, Path],
+    best: str | None,
+    quick: bool,
+) -> Path:
+    """Write the tables and the report, and return its file."""
+    from hpcgym.benchmarks.frontier.report import report_text
+
+    for name, table in made.items():
+        write_csv(table, path.parent / f"{name}.csv")
     write_text(report_text(made, pictures, best, quick), path)
-    return path, made
+    return path
 
 
 def _load(
-    sources: Sequence[str], first_jobs: int | None
+    sources: Sequence[str], recipes: Sequence[str], first_jobs: int | None
 ) -> tuple[dict[str, Workload], dict[str, tuple[str, str]]]:
     """Return the logs by name, and what each is loaded from, with its recipe.
 
@@ -112,7 +141,7 @@ def _load(
     names: dict[str, str] = {}
     for source in sources:
         seen = set()
-        for recipe in RECIPES:
+        for recipe in recipes:
             workload = load_log(source, recipe, first_jobs)
             jobs = fingerprint([workload])
             if jobs in seen:

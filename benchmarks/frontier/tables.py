@@ -15,7 +15,7 @@ from hpcgym.benchmarks.frontier.choice import (
     means_of,
     ratios_to_reference,
 )
-from hpcgym.benchmarks.frontier.rules import NAMED, REFERENCE, Rule
+from hpcgym.benchmarks.frontier.rules import REFERENCE, Rule, named_rules
 from hpcgym.benchmarks.frontier.simulations import RUN_TIMES_H, WIDTHS
 
 if TYPE_CHECKING:
@@ -41,13 +41,30 @@ def named(logs: Mapping[str, pd.DataFrame], best: str | None) -> pd.DataFrame:
     """Return the named rules, and the chosen one, on the whole logs as they are."""
     import pandas as pd
 
-    names = [Rule(*each).name for each in NAMED] + ([best] if best else [])
+    names = [rule.name for rule in named_rules()] + ([best] if best else [])
     tables = []
     for log, rows in logs.items():
         as_is = rows[(rows["part"] == "whole") & (rows["start_week"] == 0) & (rows["seed"] == 0)]
         table = as_is.set_index("rule").reindex(list(dict.fromkeys(names))).dropna(how="all")
         tables.append(_shown(table[list(HEADS)], log))
     return pd.concat(tables, ignore_index=True)
+
+
+def over_logs(logs: Mapping[str, pd.DataFrame], part: str = "whole") -> pd.DataFrame:
+    """Return for each rule what a part of each log has of each aim, divided by EASY's.
+
+    Geometric means, and the greatest of the logs.
+    """
+    import pandas as pd
+
+    ratios = pd.concat([ratios_to_reference(means_of(rows, part)) for rows in logs.values()])
+    by_rule = np.log(ratios).groupby(level=0, sort=False)
+    means, most = np.exp(by_rule.mean()), np.exp(by_rule.max()).add_suffix(", greatest")
+    found = pd.concat([means, most], axis=1)
+    heads = {
+        f"{aim}{of}": f"{_head(aim)} / EASY's{of}" for aim in AIMS for of in ("", ", greatest")
+    }
+    return found.rename(columns=heads).rename_axis("rule").reset_index()
 
 
 def fronts(logs: Mapping[str, pd.DataFrame]) -> pd.DataFrame:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from hpcgym.benchmarks.frontier.rules import NAMED, Rule
+from hpcgym.benchmarks.frontier.rules import Rule, named_rules
 from hpcgym.benchmarks.prediction.predictors import Similar
 from hpcgym.benchmarks.studies.weeks import weekly_slowdowns
 from hpcgym.scheduler.hold import Hold
@@ -22,8 +22,7 @@ _STRONG = Hold(0.14, 3272, 64, 14400, "both")
 
 def lineup() -> dict[str, Scheduler]:
     """Return the schedulers of the table by the names of its rows."""
-    rules = [Rule(*each) for each in NAMED]
-    rows = {rule.name: rule.scheduler for rule in rules}
+    rows = {rule.name: rule.scheduler for rule in named_rules()}
     for name in ("easy", "saf"):
         strict = Rule(name, backfill="until-shadow")
         rows[strict.name] = strict.scheduler

@@ -11,7 +11,7 @@ from hpcgym.errors import HpcgymError
 #: Schedulers named after policies are left out. A test compares.
 SCHEDULERS = (
     *("easy", "conservative", "easy-sjbf", "easy++", "easy-e-loss"),
-    *("saf-typical", "saf-typical-20h-hold", "saf-typical-80h"),
+    *("saf-typical", "saf-typical-20h-hold", "saf-typical-80h", "aged", "aged-safe"),
 )
 DISPATCHERS = (
     *("fcfs-list", "sjf-list", "ljf-list", "prb", "sdprb"),

@@ -14,7 +14,7 @@ from guarding.simulations import RULES, simulated
 
 NAMES = (
     "fcfs", "easy", "conservative", "easy-sjbf", "easy++", "easy-e-loss", "saf-typical",
-    "saf-typical-80h", "saf-typical-20h-hold",
+    "saf-typical-80h", "saf-typical-20h-hold", "aged", "aged-safe",
     *values.PURE[1:], *values.BY_USAGE,
     "easy-co", "sjf-co", "ljf-co", "largest-co", "popularity-co", "filler-co", "sjf-filler-co",
     "popularity-filler-co", "easy-spread",

@@ -46,6 +46,16 @@ LEARNED |= {
         "threshold": 20 * 3600,
         "hold": {"share": 0.1, "by": "both"},
     },
+    "aged": {
+        **LEARNED["saf-typical"],
+        "policy": "4*log(wait+72000)-log(max(requested,1))-0.2*log(processors)",
+    },
+    "aged-safe": {
+        **LEARNED["saf-typical"],
+        "policy": "5*log(wait+50400)-0.6*log(max(requested,1))-0.4*log(max(time_limit,1))"
+        "-0.1*log(processors)",
+        "hold": "share=0.02,by=both",
+    },
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -10,10 +11,12 @@ import pandas as pd
 import pytest
 
 from hpcgym import Workload, load_workload, simulate
+from hpcgym.baselines import SCHEDULERS
 from hpcgym.benchmarks.frontier import run
 from hpcgym.benchmarks.frontier.choice import AIMS, chosen, chosen_alone, front_of
 from hpcgym.benchmarks.frontier.rules import ORDERS, Rule, all_rules
-from hpcgym.benchmarks.frontier.simulations import measures_by_class
+from hpcgym.benchmarks.frontier.simulations import load_log, measures_by_class
+from hpcgym.benchmarks.frontier.tables import over_logs
 from hpcgym.benchmarks.prediction.predictors import Similar
 from hpcgym.errors import HpcgymError
 from hpcgym.tuning.jitters import varied
@@ -51,6 +54,9 @@ def test_a_rule_is_what_its_name_says() -> None:
     assert (described["policy"], described["threshold"]) == ("saf", 288_000)
     assert described["hold"] == "share=0.1,from_s=3600,factor=64,erode_s=14400,by=both"
     assert Rule("easy").scheduler.hold is None
+    for name in ("aged", "aged-safe"):
+        assert Rule(name).name == name
+        assert Rule(name).scheduler == SCHEDULERS[name]
 
 
 # --- What is measured -----------------------------------------------------------------------------
@@ -126,6 +132,33 @@ def test_all_logs_choose_together_or_each_alone() -> None:
     assert together["slowdown / EASY's"].tolist() == [0.5, 1.0]
 
 
+def test_ratios_over_logs_are_geometric_means() -> None:
+    one = {"easy": (8.0, 2.0, 4.0, 5.0), "a": (4.0, 1.0, 4.0, 20.0)}
+    two = {"easy": (10.0, 1.0, 1.0, 5.0), "a": (20.0, 4.0, 1.0, 5.0)}
+    logs = {}
+    for log, rules in {"one": one, "two": two}.items():
+        logs[log] = log_of({rule: [values, values] for rule, values in rules.items()})
+    row = over_logs(logs, "late").set_index("rule").loc["a"]
+    names = ("mean BSLD", "mean wait", "99th percentile", "longest wait")
+    means = [float(row[f"{name} / EASY's"]) for name in names]
+    assert means == pytest.approx([1.0, math.sqrt(2), 1.0, 2.0])
+    assert [float(row[f"{name} / EASY's, greatest"]) for name in names] == [2.0, 4.0, 1.0, 4.0]
+
+
+@pytest.mark.compiled
+def test_orders_that_age_reach_on_a_real_log_what_the_page_says(
+    trace: Callable[[str], Path],
+) -> None:
+    """KTH-SP2 as a whole: slowdown, mean wait, 99th percentile and longest wait over EASY's."""
+    jobs = load_log(str(trace("KTH-SP2-1996-2.swf.gz")), "glesser")
+    found = {}
+    for name in ("easy", "aged", "aged-safe"):
+        values = measures_by_class(simulate(jobs, name), np.ones(len(jobs), bool))
+        found[name] = np.array([values[aim] for aim in AIMS])
+    assert (found["aged"] / found["easy"]).round(2).tolist() == [0.50, 0.76, 1.11, 1.22]
+    assert (found["aged-safe"] / found["easy"]).round(2).tolist() == [0.49, 0.72, 1.00, 1.34]
+
+
 # --- Similar jobs ---------------------------------------------------------------------------------
 
 
@@ -164,6 +197,22 @@ def test_a_quick_study(tmp_path: Path) -> None:
     again, _ = run.reproduce([JOBS], tmp_path / "study", quick=True, executor="serial")
     assert again.read_text() == text
     assert (path.parent / "tasks" / "results.jsonl").read_text() == before
+
+
+@pytest.mark.cli
+def test_rules_by_name_alone(tmp_path: Path) -> None:
+    folder = tmp_path / "study"
+    path, tables = run.reproduce([JOBS], folder, quick=True, named=True, executor="serial")
+    rules = tables["over-logs"]["rule"].tolist()
+    assert rules[:2] == ["easy", "easy++"]
+    assert rules[-2:] == ["aged", "aged-safe"]
+    assert len(tables["named"]) == len(rules)
+    named = tables["named"].set_index("rule")["mean BSLD"]
+    ratios = tables["over-logs"].set_index("rule")["mean BSLD / EASY's"]
+    assert ratios["aged-safe"] == pytest.approx(named["aged-safe"] / named["easy"])
+    assert "## Over all logs" in path.read_text()
+    assert "## Over the late parts" in path.read_text()
+    assert "Chosen" not in path.read_text()
 
 
 def test_a_folder_of_something_else_is_left_alone(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -35,6 +36,7 @@ from hpcgym.sweep import BatchSimulator
 from hpcgym.sweep.coverage import THREE, grid
 
 DAYS, JOBS = 100, 1200
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
@@ -403,6 +405,18 @@ def test_the_account_speaks_of_the_traces_at_hand_only(trace: str) -> None:
     assert {name for name in WEEKS if name in text} == {trace}
     assert "2.000 | 2.000 | 2.000 | 2.000 | 66 of 66 | 0.00" in text
     assert "README.md" in text
+
+
+def test_the_readme_says_by_which_reading_the_orders_are_the_papers() -> None:
+    """Its row has the count of each reading, as the study's page has it of every trace."""
+    page = (ROOT / "benchmarks" / "mixed_policies" / "README.md").read_text()
+    rows = re.findall(r"^\| \S+ \| (numbers|text) \|.* (\d+) of 66 \|", page, re.MULTILINE)
+    assert len(rows) == 4
+    readme = (ROOT / "README.md").read_text().splitlines()
+    row = next(line for line in readme if "Legrand et al. 2018" in line)
+    for reading, pairs in rows:
+        assert f"*{reading}*" in row
+        assert re.search(rf"\b{pairs}\b", row)
 
 
 # --- Against the paper ----------------------------------------------------------------------------
