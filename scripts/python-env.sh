@@ -2,6 +2,9 @@
 # Sets `root` (the repository) and `venv` (the environment).
 # shellcheck shell=bash
 
+# dozens of processes would compile all sources of Python anew
+unset PYTHONDONTWRITEBYTECODE
+
 root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." >/dev/null && pwd -P) || exit 1
 venv=${HPCGYM_VENV:-$root/.venv}
 [[ $venv == /* ]] || venv=$PWD/$venv
@@ -85,10 +88,11 @@ import sys; sys.meta_path.sort(key=lambda finder: not getattr(finder, "__module_
 PTH
 }
 
-# Install packages into the virtual environment.
+# Install packages into the virtual environment. Python compiles what is imported, and that takes half
+# as long as to compile everything.
 run_pip() {
     local log="$venv/pip.log"
-    if ! "$venv/bin/python" -m pip install --disable-pip-version-check --no-input "$@" 2>&1 |
+    if ! "$venv/bin/python" -m pip install --disable-pip-version-check --no-input --no-compile "$@" 2>&1 |
         tee "$log" | show_progress; then
         tail -n 20 "$log" >&2
         die "Installing failed; the whole output of pip is in $log."

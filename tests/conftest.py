@@ -1,41 +1,32 @@
-"""What all tests share: their tiers, how random cases are drawn, and the real traces.
+"""What all tests share: which are slow, how random cases are drawn, and the real traces.
 
-A test is quick, or has tiers: marks for what makes it slow. Those of its folder stand in
-``tiers.py``; a module or a test marks itself where the folder does not tell. With ``--quick`` only
-quick tests are run, and folders that have none are not even imported.
+``scripts/test`` leaves out what is marked ``slow``; folders of which all is slow stand in ``SLOW``,
+and are not even imported then. ``scripts/test --all`` runs everything.
 
-A profile says how many cases a property test draws, and which. Under ``ci``, the default, they are
-as many as the test says, half as many where it is ``costly`` (``drawing.py``), and the same in each
-run: no run fails by chance. Under ``dev`` they are few, and the same too. Under ``nightly`` they
-are many more, and others each time. With
-``--hypothesis-seed`` they are those of the seed, as many as the profile says; with
-``HPCGYM_EXAMPLES`` they are that many.
+How many cases a property test draws, it says itself; half as many where it is ``costly``
+(``drawing.py``). ``HPCGYM_EXAMPLES`` sets another number for all. They are the same in each run, so
+that no run fails by chance; ``--hypothesis-seed=N`` draws those of another seed.
 """
 
 import gc
 import os
 from collections.abc import Callable
 from functools import cache
-from itertools import compress
-from operator import not_
 from pathlib import Path
 from typing import Any
 
 import pytest
+import seeded
 import typer.testing
 from hypothesis import HealthCheck, is_hypothesis_test, settings
 from hypothesis.internal.conjecture import providers
-from tiers import NAMES, tiers_of
 
 from hpcgym.speedups import Heatmap, read_speedups
 from hpcgym.workload.archive import TRACES, cache_folder, data_folders
 
-#: Profile -> how many cases it makes of those that a test asks for, which may be costly.
-CASES: dict[str, Callable[[int, bool], int]] = {
-    "dev": lambda own, costly: min(max(own // 10, 1), 5),
-    "ci": lambda own, costly: own // 2 if costly else own,
-    "nightly": lambda own, costly: 10 * own,
-}
+#: Folders of tests/ that are slow as a whole.
+SLOW = ("benchmarks", "compilation", "replay")
+_TESTS = Path(__file__).parent
 
 # The first case compiles the engine: no limit of time means anything. This module is imported
 # before all tests; their own settings start from the profile that is loaded at their import.
@@ -44,11 +35,10 @@ _COMMON: dict[str, Any] = {
     "print_blob": True,
     "suppress_health_check": [HealthCheck.too_slow, HealthCheck.data_too_large],
 }
-for _name in ("dev", "ci"):
-    settings.register_profile(_name, derandomize=True, database=None, **_COMMON)
+settings.register_profile("fixed", derandomize=True, database=None, **_COMMON)
 # what hypothesis is set to before, with CI=1 in the environment, draws the same cases each time
-settings.register_profile("nightly", settings.get_profile("default"), **_COMMON)
-settings.load_profile("ci")
+settings.register_profile("seeded", settings.get_profile("default"), **_COMMON)
+settings.load_profile("fixed")
 
 # What is made while tests are collected stays: to look for garbage among it takes two fifths of
 # that time.
@@ -60,48 +50,44 @@ if hasattr(typer.testing, "_get_command"):
     typer.testing._get_command = cache(typer.testing._get_command)
 
 
-@pytest.hookimpl(trylast=True)  # hypothesis loads --hypothesis-profile before
 def pytest_configure(config: pytest.Config) -> None:
-    """Take ``--hypothesis-seed`` for a wish for random cases; let fixed ones be fixed."""
-    seeded = config.getoption("--hypothesis-seed") is not None
-    settings.load_profile("nightly" if seeded else _profile(config))
-    if settings.default.derandomize and hasattr(providers, "_get_local_constants"):
+    """Let ``--hypothesis-seed`` draw other cases; let fixed ones be fixed."""
+    seed = config.getoption("--hypothesis-seed")
+    if seed is not None:
+        seeded.seed = int(seed)
+        settings.load_profile("seeded")
+    elif hasattr(providers, "_get_local_constants"):
         # hypothesis mixes in constants of whatever modules are imported by now: other tests that
         # were run before, and in which order, would change the cases
         none = providers._local_constants
         providers._get_local_constants = lambda: none
 
 
-def _profile(config: pytest.Config) -> str:
-    return config.getoption("--hypothesis-profile") or "ci"
-
-
-def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add what asks for quick tests."""
-    parser.addoption("--quick", action="store_true", help="run only tests without a tier")
+def is_slow(path: Path) -> bool:
+    """Return whether all tests in a folder, or in the folder of a file, are slow."""
+    folder = path if path.is_dir() else path.parent
+    return folder.is_relative_to(_TESTS) and folder.relative_to(_TESTS).as_posix() in SLOW
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Leave out folders without a quick test: to import what they use takes long."""
-    return True if config.getoption("--quick") and tiers_of(collection_path) else None
+    return True if config.option.markexpr == "not slow" and is_slow(collection_path) else None
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Give tests the tiers of their folder, and property tests their number of cases."""
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what is in slow folders, and give property tests their number of cases."""
     for item in items:
-        for tier in tiers_of(item.path):
-            item.add_marker(tier)
-    if config.getoption("--quick"):
-        slow = [any(map(item.get_closest_marker, NAMES)) for item in items]
-        config.hook.pytest_deselected(items=list(compress(items, slow)))
-        items[:] = compress(items, map(not_, slow))
-    cases = _cases(config)
-    for item in items:
-        test = getattr(item, "obj", None)
+        if is_slow(item.path):
+            item.add_marker("slow")
+    # a test with parameters is several items
+    for test in {id(test): test for item in items if (test := getattr(item, "obj", None))}.values():
         if is_hypothesis_test(test):
             own = test._hypothesis_internal_use_settings
-            number = cases(own.max_examples, hasattr(test, "costly"))
-            test._hypothesis_internal_use_settings = settings(own, max_examples=number)
+            test._hypothesis_internal_use_settings = settings(
+                own, max_examples=_cases(own.max_examples, test)
+            )
+        elif hasattr(test, "is_seeded"):
+            test.settings = seeded.settings(max_examples=_cases(test.settings.max_examples, test))
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -111,14 +97,14 @@ def pytest_runtestloop() -> None:
     gc.enable()
 
 
-def _cases(config: pytest.Config) -> Callable[[int, bool], int]:
-    """Return how many cases a test draws, by how many it asks for, and whether it is costly."""
+def _cases(own: int, test: Any) -> int:
+    """Return how many cases a test draws that asks for so many."""
     given = os.environ.get("HPCGYM_EXAMPLES")
     if given is None:
-        return CASES.get(_profile(config), CASES["ci"])
+        return own // 2 if hasattr(test, "costly") else own
     if not (given.isdecimal() and int(given) > 0):
         raise pytest.UsageError(f"HPCGYM_EXAMPLES must be a whole number above 0, not {given!r}")
-    return lambda own, costly: int(given)
+    return int(given)
 
 
 BESIDE_THE_REPOSITORY = Path(__file__).parents[2] / "shared"

@@ -1,16 +1,33 @@
-"""How many cases a property test draws, where each of them takes long."""
+"""How property tests draw their cases: by numpy from a seed, or by hypothesis, which shrinks them.
+
+Tests import the names of hypothesis from here. hypothesis itself takes most of the time of a test:
+it draws under ``scripts/test --all``, which sets ``HPCGYM_HYPOTHESIS=1``.
+"""
 
 from __future__ import annotations
 
+import os
 from typing import TypeVar
+
+from hypothesis import HealthCheck
+
+#: Whether hypothesis draws.
+BY_HYPOTHESIS = os.environ.get("HPCGYM_HYPOTHESIS") == "1"
+
+if BY_HYPOTHESIS:
+    from hypothesis import assume, event, given, settings, strategies
+else:
+    from seeded import assume, event, given, settings, strategies  # type: ignore[assignment]
+
+__all__ = ["HealthCheck", "assume", "costly", "event", "given", "settings", "strategies"]
 
 Test = TypeVar("Test")
 
 
 def costly(test: Test) -> Test:
-    """Let the profile ``ci`` draw half of the cases: others draw such workloads and rules, too.
+    """Let a test draw half of the cases: others draw such workloads and rules, too.
 
-    It stands above all other decorators of hypothesis.
+    It stands above all other decorators.
     """
     test.costly = True  # type: ignore[attr-defined]
     return test

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import strategies as st
+from drawing import strategies as st
 
 import hpcgym
 from hpcgym.workload.model import Workload

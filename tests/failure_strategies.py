@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hypothesis import strategies as st
+from drawing import strategies as st
 from node_strategies import machines, node_schedulers, workloads_for
 from strategies import DEPTHS
 

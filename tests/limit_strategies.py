@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from hypothesis import strategies as st
+from drawing import strategies as st
 from slow_limits import LimitedSimulation
 from slow_machines import Budget, Cap, LimitedJob, Machine, up
 from strategies import POLICY as ANY_POLICY

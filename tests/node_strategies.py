@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from hypothesis import strategies as st
+from drawing import strategies as st
 from node_oracle import NodeJob, Nodes, node_jobs_of
 from strategies import BACKFILL, DEPTHS, GAPS, POLICY, REQUESTS, holds, predictions
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from hypothesis import strategies as st
+from drawing import strategies as st
 
 from hpcgym.workload.model import Workload
 

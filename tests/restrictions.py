@@ -6,7 +6,6 @@ import pytest
 
 #: Marks of such tests: what is drawn may restrict none of the jobs that are drawn.
 DRAWN = [
-    pytest.mark.compiled,
     pytest.mark.filterwarnings("ignore::hpcgym.errors.RuleWarning"),
     pytest.mark.filterwarnings("ignore:.*EASY's reservation is of nodes by name"),
 ]

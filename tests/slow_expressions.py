@@ -11,7 +11,7 @@ import ast
 import math
 from typing import Any
 
-from hypothesis import strategies as st
+from drawing import strategies as st
 from oracle import Job
 
 COLUMNS = {"user": "user_id", "group": "group_id", "code": "executable"}

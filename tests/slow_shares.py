@@ -31,7 +31,7 @@ from decimal import Decimal, getcontext
 from functools import cache
 from typing import Any
 
-from hypothesis import assume
+from drawing import assume
 
 getcontext().prec = 50
 LN2 = Decimal(2).ln()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from hypothesis import strategies as st
+from drawing import strategies as st
 from oracle import POLICIES
 
 from hpcgym.cluster import Cluster

@@ -1,4 +1,4 @@
-"""Property tests draw the same cases in each run, and others when they are asked to."""
+"""Property tests draw the same cases in each run, others when asked to, and print what fails."""
 
 from __future__ import annotations
 
@@ -6,117 +6,176 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
+import seeded
+from drawing import BY_HYPOTHESIS
 from hypothesis import is_hypothesis_test, settings
 
-pytestmark = pytest.mark.distributed
+from hpcgym import Workload
 
 TESTS = Path(__file__).parent
-COMMAND = [sys.executable, "-m", "pytest", "-q", "-p", "hypothesispytest", "-p", "conftest"]
-COMMAND += ["-p", "no:cacheprovider"]
+st = seeded.strategies
+ANYTHING = st.recursive(
+    st.one_of(
+        st.integers(), st.integers(3, 5), st.floats(-1, 1), st.booleans(), st.none(),
+        st.lists(st.sampled_from("abc"), min_size=2, max_size=4, unique=True),
+        st.dictionaries(st.integers(0, 9), st.just(1), max_size=3),
+        st.permutations(range(4)),
+    ),
+    lambda inner: st.tuples(inner, inner),
+    max_leaves=4,
+)  # fmt: skip
 
-PROFILE = "--hypothesis-profile={}"
-DRAWING = """
-import os
-from pathlib import Path
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-OWN = settings(max_examples=30)
-OUTER = globals().get("OUTER", lambda test: test)
+def drawn(test: Any = None, *strategies: Any, cases: int = 30) -> list[Any]:
+    """Return the cases of a test."""
+    found: list[Any] = []
 
-@OUTER
-@settings(OWN)
-@given(st.lists(st.one_of(st.integers(), st.floats(), st.text())), st.sampled_from(["a", "b"]))
-def test_it(drawn, letter):
-    with Path(os.environ["DRAWN"]).open("a", encoding="utf-8") as lines:
-        lines.write(ascii((drawn, letter)) + "\\n")
+    @seeded.settings(max_examples=cases)
+    @seeded.given(*(strategies or (ANYTHING,)))
+    def keep(case: Any) -> None:
+        found.append(case)
+        if test:
+            test(case)
+
+    keep()
+    return found
+
+
+def test_the_same_cases_in_each_run_and_others_by_another_seed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    first = drawn()
+    assert len({repr(case) for case in first}) > 20
+    assert repr(drawn()) == repr(first)
+    monkeypatch.setattr(seeded, "seed", 7)
+    others = drawn()
+    assert len({repr(case) for case in others} - {repr(case) for case in first}) > 15
+    assert repr(drawn()) == repr(others)
+
+
+def test_values_are_what_was_asked_for() -> None:
+    for case in drawn(None, st.integers(3, 5), cases=300):
+        assert case in (3, 4, 5)
+    assert set(drawn(None, st.integers(3, 5), cases=100)) == {3, 4, 5}
+    for case in drawn(None, st.lists(st.integers(0, 9), min_size=2, max_size=4), cases=200):
+        assert 2 <= len(case) <= 4
+    for case in drawn(None, st.sets(st.integers(0, 9), min_size=9), cases=50):
+        assert len(case) >= 9
+    for case in drawn(None, st.floats(-2, 1e9, exclude_min=True), cases=500):
+        assert -2 < case <= 1e9
+    for case in drawn(None, st.permutations("abc"), cases=50):
+        assert sorted(case) == ["a", "b", "c"]
+    for case in drawn(None, st.integers(0, 9).filter(lambda n: n % 2), cases=50):
+        assert case % 2
+
+
+def test_rejected_cases_do_not_count() -> None:
+    taken: list[int] = []
+
+    def take(case: int) -> None:
+        seeded.assume(case > 4)
+        taken.append(case)
+
+    drawn(take, st.integers(0, 9), cases=20)
+    assert len(taken) == 20
+    with pytest.raises(AssertionError, match="cases are none"):
+        drawn(lambda case: seeded.assume(False))
+
+
+def test_a_failing_case_is_printed_and_runs_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    columns = {"submit_time": [0, 7], "run_time": [5, 5], "requested_processors": [1, 2]}
+    workload = Workload.from_columns(columns, processors=4, name="two")
+
+    @seeded.settings(max_examples=50)
+    @seeded.given(st.just(workload), st.integers(0, 9), st.data())
+    def fails(jobs: Workload, number: int, data: seeded.Data) -> None:
+        values = data.draw(st.just(np.array([number])))
+        seen.append(number)
+        assert values[0] < 9
+
+    seen: list[int] = []
+    with pytest.raises(AssertionError) as caught:
+        fails()
+    note = caught.value.__notes__[0]
+    assert f"HPCGYM_CASE={len(seen) - 1} runs it alone" in note
+    assert "number = 9" in note
+    assert "drawn from data: np.array([9], np.int64)" in note
+    again = next(line for line in note.splitlines() if line.startswith("jobs = "))
+    kept: Workload = eval(again.removeprefix("jobs = "))
+    assert kept.submit_time.tolist() == [0, 7]
+    assert kept.processors == 4
+    monkeypatch.setenv("HPCGYM_CASE", str(len(seen) - 1))
+    seen.clear()
+    with pytest.raises(AssertionError):
+        fails()
+    assert seen == [9]
+
+
+@seeded.settings(max_examples=3)
+@seeded.given(number=st.integers(0, 9))
+@pytest.mark.parametrize("letter", ["a", "b"])
+def test_other_arguments_are_pytests(letter: str, tmp_path: Path, number: int) -> None:
+    assert letter in "ab"
+    assert tmp_path.is_dir()
+    assert 0 <= number <= 9
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("by_hypothesis", ["0", "1"])
+def test_as_many_cases_as_one_likes(by_hypothesis: str, tmp_path: Path) -> None:
+    (tmp_path / "test_it.py").write_text(
+        """
+from drawing import costly, given, settings
+from drawing import strategies as st
+import pytest
+
+@costly
+@settings(max_examples=30)
+@given(st.integers())
+@pytest.mark.parametrize("same", [1, 2])
+def test_it(same, n):
+    with open("lines", "a") as lines:
+        print(n, file=lines)
 """
-
-
-def drawn(folder: Path, *arguments: str, before: str = "", **environment: str) -> list[str]:
-    """Return the cases that a test draws in a process of its own, where others have run before."""
-    (folder / "test_drawing.py").write_text(f"{before}\n{DRAWING}")
-    (folder / "lines").unlink(missing_ok=True)
-    known = {**os.environ, "PYTHONPATH": str(TESTS), "DRAWN": str(folder / "lines")}
-    known["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # others draw nothing, and load for long
-    known.pop("HPCGYM_EXAMPLES", None)
-    run = subprocess.run(
-        [*COMMAND, *arguments, "test_drawing.py"],
-        env=known | environment,
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
     )
-    assert run.returncode == 0, run.stdout + run.stderr
-    return (folder / "lines").read_text(encoding="utf-8").splitlines()
 
+    def lines(*arguments: str, **environment: str) -> list[str]:
+        (tmp_path / "lines").unlink(missing_ok=True)
+        known = {**os.environ, "PYTHONPATH": str(TESTS), "HPCGYM_HYPOTHESIS": by_hypothesis}
+        known.pop("HPCGYM_EXAMPLES", None)
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "conftest", *arguments]
+        run = subprocess.run(
+            command, env=known | environment, cwd=tmp_path, capture_output=True, text=True
+        )
+        assert run.returncode == 0, run.stdout + run.stderr
+        return (tmp_path / "lines").read_text().splitlines()
 
-def test_the_same_cases_in_each_run(tmp_path: Path) -> None:
-    first = drawn(tmp_path, PYTHONHASHSEED="1")
-    assert 30 <= len(set(first)) <= len(first)
-    # hypothesis knows the constants of modules that are imported
-    (tmp_path / "library.py").write_text("\n".join(f"a{n} = {n}" for n in range(10**6, 10**6 + 99)))
-    again = drawn(tmp_path, before="import library, hpcgym.simulation.run", PYTHONHASHSEED="2")
-    assert again == first
-
-
-@pytest.mark.parametrize("machine", [{}, {"CI": "true"}])
-def test_other_cases_on_request(tmp_path: Path, machine: dict[str, str]) -> None:
-    nightly = PROFILE.format("nightly")
-    fixed, one, other = (drawn(tmp_path, *more, **machine) for more in ((), (nightly,), (nightly,)))
-    assert len({str(cases) for cases in (fixed, one, other)}) == 3
-    assert min(len(one), len(other)) >= 10 * 30
-
-
-def test_a_seed_asks_for_random_cases_as_many_as_the_profile_says(tmp_path: Path) -> None:
-    fixed, seeded, again = (
-        drawn(tmp_path, *more)
-        for more in ((), ("--hypothesis-seed=7",), ("--hypothesis-seed=7", PROFILE.format("ci")))
-    )
-    assert seeded == again
-    assert seeded not in (fixed, drawn(tmp_path, "--hypothesis-seed=8"))
-    assert 30 <= len(seeded) < 60
-    assert len(drawn(tmp_path, "--hypothesis-seed=7", PROFILE.format("dev"))) < 20
-    assert len(drawn(tmp_path, "--hypothesis-seed=7", PROFILE.format("nightly"))) >= 300
-
-
-def test_few_cases_are_the_same_in_each_run_too(tmp_path: Path) -> None:
-    few = drawn(tmp_path, PROFILE.format("dev"))
-    assert 3 <= len(few) < 20
-    assert few == drawn(tmp_path, PROFILE.format("dev"))
-
-
-def test_half_as_many_where_each_takes_long(tmp_path: Path) -> None:
-    before = "from drawing import costly as OUTER"
-    costly = drawn(tmp_path, before=before)
-    assert 15 <= len(costly) < 30
-    assert costly == drawn(tmp_path, PROFILE.format("ci"), before=before)
-    assert len(drawn(tmp_path, PROFILE.format("nightly"), before=before)) >= 300
-    assert len(drawn(tmp_path, before=before, HPCGYM_EXAMPLES="70")) >= 70
-
-
-def test_as_many_cases_as_one_likes(tmp_path: Path) -> None:
-    assert 70 <= len(drawn(tmp_path, HPCGYM_EXAMPLES="70")) < 100
-    assert 70 <= len(drawn(tmp_path, PROFILE.format("dev"), HPCGYM_EXAMPLES="70")) < 100
-
-
-def test_a_number_of_cases_that_is_none(tmp_path: Path) -> None:
+    first = lines()
+    assert len(first) == 2 * 15
+    assert lines() == first
+    assert len(lines(HPCGYM_EXAMPLES="70")) == 140
+    seeded_lines = lines("--hypothesis-seed=7")
+    assert seeded_lines == lines("--hypothesis-seed=7") != first
     with pytest.raises(AssertionError, match="HPCGYM_EXAMPLES must be a whole number above 0, not"):
-        drawn(tmp_path, HPCGYM_EXAMPLES="many")
+        lines(HPCGYM_EXAMPLES="many")
 
 
 def test_no_test_leaves_the_profile(request: pytest.FixtureRequest) -> None:
     """Settings of a test's own say how many cases there are, not which."""
     wanted = settings.default
     assert wanted is not None
+    some = False
     for item in request.session.items:
         test = getattr(item, "obj", None)
         if is_hypothesis_test(test):
+            some = True
             own = test._hypothesis_internal_use_settings
             assert own.derandomize == wanted.derandomize, item.nodeid
             assert own.deadline is None, item.nodeid
             assert (own.database is None) == (wanted.database is None), item.nodeid
             assert set(wanted.suppress_health_check) <= set(own.suppress_health_check), item.nodeid
+    assert some or not BY_HYPOTHESIS or len(request.session.items) < 1000

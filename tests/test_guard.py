@@ -19,8 +19,6 @@ from processes import completed
 
 from hpcgym.envs import IDS
 
-pytestmark = pytest.mark.compiled
-
 ROOT = Path(__file__).parents[1]
 #: None, until-shadow, depth:3, slurm, conservative, and fill, which is refused.
 FEW = "rule/setting=pool-ties,backfill=*"
@@ -56,14 +54,14 @@ def run(*arguments: str, seed: str = "0") -> subprocess.CompletedProcess[str]:
 # --- The command ----------------------------------------------------------------------------
 
 
-@pytest.mark.distributed
+@pytest.mark.slow
 def test_it_explains_itself() -> None:
     shown = run("--help")
     assert shown.returncode == 0
     assert "scripts/guard record before.txt" in shown.stdout
 
 
-@pytest.mark.distributed
+@pytest.mark.slow
 def test_another_process_says_the_same(tmp_path: Path) -> None:
     file = tmp_path / "before.txt"
     recorded = run("record", str(file), "--only", FEW, seed="1")

@@ -14,7 +14,7 @@ from processes import completed
 
 from hpcgym import compilation
 
-pytestmark = pytest.mark.distributed
+pytestmark = pytest.mark.slow
 
 #: Gymnasium, with which the environments are registered, imports numpy.
 HEAVY = ("numba", "pandas", "matplotlib", "pooch", "scipy", "typer", "rich", "pyarrow", "torch")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from drawing import HealthCheck, given, settings
 from node_oracle import NodeJob, hold, node_jobs_of, order_of_nodes, room, simulate_nodes_slowly
 from node_strategies import node_cases
 from oracle import jobs_of, simulate_slowly

@@ -89,7 +89,6 @@ def test_every_extra_that_messages_name_is_one() -> None:
     assert installing("cp") == "pip install '.[cp]' in the clone of hpcgym"
 
 
-@pytest.mark.compiled
 @pytest.mark.parametrize("page", PAGES, ids=page_id)
 def test_python_in_pages_runs(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -100,7 +99,6 @@ def test_python_in_pages_runs(
         assert capsys.readouterr().out
 
 
-@pytest.mark.compiled
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, CELL)], ids=page_id)
 def test_tutorials_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Cell by cell, as in a notebook."""
@@ -382,7 +380,7 @@ def test_all_that_is_read_goes_through_one_room() -> None:
     assert found == set(MAY_PARSE)
 
 
-@pytest.mark.distributed
+@pytest.mark.slow
 def test_importing_hpcgym_imports_nothing_heavy() -> None:
     code = "import hpcgym, sys; print(*{'numba', 'pandas', 'matplotlib', 'torch'} & {*sys.modules})"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -404,7 +402,7 @@ def test_the_type_checker_finds_what_is_installed_as_a_part_of_hpcgym() -> None:
 # --- The wheel ------------------------------------------------------------------------------
 
 
-@pytest.mark.distributed
+@pytest.mark.slow
 def test_the_wheel_holds_all_modules_and_nothing_else(tmp_path: Path) -> None:
     """All under ``hpcgym``: ``agents`` and ``baselines`` are too common names to install."""
     copy = tmp_path / "copy"
@@ -473,7 +471,7 @@ def path_with_python(folder: Path, answer: str) -> str:
     return str(tools)
 
 
-@pytest.mark.distributed
+@pytest.mark.slow
 @needs_bash
 @pytest.mark.parametrize("name", WITH_HELP)
 def test_scripts_explain_themselves_from_any_folder(name: str, tmp_path: Path) -> None:
@@ -483,7 +481,7 @@ def test_scripts_explain_themselves_from_any_folder(name: str, tmp_path: Path) -
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.distributed
+@pytest.mark.slow
 @needs_bash
 @pytest.mark.parametrize("name", WITH_HELP)
 @pytest.mark.parametrize(
@@ -506,7 +504,7 @@ def test_scripts_say_what_is_missing(name: str, python: str, message: str, tmp_p
     assert "line " not in text  # bash's own complaints
 
 
-@pytest.mark.distributed
+@pytest.mark.slow
 @needs_bash
 def test_scripts_leave_a_folder_that_is_no_environment(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").touch()
@@ -516,7 +514,7 @@ def test_scripts_leave_a_folder_that_is_no_environment(tmp_path: Path) -> None:
     assert (tmp_path / "thesis.tex").exists()
 
 
-@pytest.mark.distributed
+@pytest.mark.slow
 @needs_bash
 def test_the_folder_above_a_clone_does_not_hide_the_package(tmp_path: Path) -> None:
     """There Python finds a folder ``hpcgym``: the clone, which is not the package in it."""
@@ -544,22 +542,19 @@ def test_the_folder_above_a_clone_does_not_hide_the_package(tmp_path: Path) -> N
         assert after.stdout == "load_workload\n", after.stderr
 
 
-@pytest.mark.distributed
+@pytest.mark.slow
 @needs_bash
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        ((), "-n 2"),
-        (("-k", "swf"), "-n 2 -k swf"),
-        (("--fast",), "-n 2 --quick --hypothesis-profile=dev"),
-        (
-            ("-k", "swf", "--fast", "-x"),
-            "-n 2 --quick --hypothesis-profile=dev -k swf -x",
-        ),
+        ((), "-n 2 -m not slow"),
+        (("-k", "swf"), "-n 2 -m not slow -k swf"),
+        (("--all",), "-n 2"),
+        (("-k", "swf", "--all", "-x"), "-n 2 -k swf -x"),
     ],
     ids=str,
 )
-def test_fast_is_for_quick_tests_and_the_rest_for_pytest(
+def test_all_is_for_slow_tests_and_the_rest_for_pytest(
     arguments: tuple[str, ...], expected: str, tmp_path: Path
 ) -> None:
     python = tmp_path / "venv" / "bin" / "python"
@@ -572,7 +567,7 @@ def test_fast_is_for_quick_tests_and_the_rest_for_pytest(
     assert code == 0, text
     calls = (tmp_path / "calls").read_text().splitlines()
     checks = ["-m ruff check .", "-m ruff format --check .", "-m mypy"]
-    assert calls[-4:] == [*checks, f"-m pytest {expected}"]
+    assert sorted(calls[-4:]) == sorted([*checks, f"-m pytest {expected}"])
 
 
 def test_the_readme_has_two_commands_for_a_fresh_machine() -> None:

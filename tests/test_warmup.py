@@ -17,8 +17,6 @@ from hpcgym import HpcgymError, warmup
 from hpcgym.cli import app
 from hpcgym.compilation import notice
 
-pytestmark = pytest.mark.compiled
-
 #: Compiles part after part; prints which entries of each have not been compiled. Those of
 #: environments are counted: three parts compile the same for other kinds of machines.
 WARM_UP = """
@@ -53,7 +51,7 @@ print(json.dumps({"entries": len(entries), "missing": missing, "steps": steps}))
 """
 
 
-@pytest.mark.distributed
+@pytest.mark.slow
 def test_every_entry_is_compiled_by_the_part_that_it_belongs_to() -> None:
     # with one thread nobody uses what is for many
     done = completed([sys.executable, "-c", WARM_UP], env={**os.environ, "NUMBA_NUM_THREADS": "2"})
@@ -153,7 +151,6 @@ def run(*arguments: str) -> Any:
     return CliRunner().invoke(app, ["warmup", *arguments])
 
 
-@pytest.mark.cli
 @pytest.mark.usefixtures("two_parts")
 def test_the_command_says_how_long_each_part_took() -> None:
     result = run()
@@ -165,7 +162,6 @@ def test_the_command_says_how_long_each_part_took() -> None:
     assert run("--format", "csv").stdout.startswith("part,compile_s\nnodes,0.0\nlimits,0.2")
 
 
-@pytest.mark.cli
 @pytest.mark.usefixtures("two_parts")
 def test_the_command_says_that_all_was_compiled() -> None:
     result = run("nodes")
@@ -175,7 +171,6 @@ def test_the_command_says_that_all_was_compiled() -> None:
     )
 
 
-@pytest.mark.cli
 @pytest.mark.usefixtures("two_parts")
 def test_the_command_knows_its_parts() -> None:
     result = run("node")
@@ -185,7 +180,6 @@ def test_the_command_knows_its_parts() -> None:
     )
 
 
-@pytest.mark.cli
 def test_the_help_of_the_command_lists_all_parts() -> None:
     text = run("--help").stdout
     for name, part in notice.PARTS.items():
@@ -193,7 +187,7 @@ def test_the_help_of_the_command_lists_all_parts() -> None:
         assert f"about {part.seconds} s" in text
 
 
-@pytest.mark.distributed
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "environment", [{"NUMBA_CACHE_DIR": "/dev/null/x"}, {"NUMBA_DISABLE_JIT": "1"}]
 )
@@ -232,15 +226,13 @@ def run_aloud(command: list[str], **environment: str) -> Any:
     )
 
 
-@pytest.mark.distributed
-@pytest.mark.cli
+@pytest.mark.slow
 def test_a_line_says_once_what_is_compiled_and_nothing_what_is_kept(tmp_path: Path) -> None:
     assert learn(tmp_path) == ("", LINE)
     assert learn(tmp_path) == ("", "")
 
 
-@pytest.mark.distributed
-@pytest.mark.cli
+@pytest.mark.slow
 def test_a_program_with_logging_of_its_own_decides(tmp_path: Path) -> None:
     to_output = (
         "import logging, sys; logging.basicConfig(stream=sys.stdout, format='! %(message)s')"

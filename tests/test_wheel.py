@@ -22,7 +22,7 @@ from hpcgym.compilation import shipped
 ROOT = Path(__file__).parents[1]
 
 pytestmark = [
-    pytest.mark.distributed,
+    pytest.mark.slow,
     pytest.mark.skipif(not shipped._runs_here(), reason="no code is shipped for this processor"),
 ]
 

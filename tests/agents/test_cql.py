@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
+from drawing import given
+from drawing import strategies as st
 
 import hpcgym
 from hpcgym.agents import behaviour_cloning, cql, load, maskable_ppo

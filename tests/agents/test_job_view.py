@@ -5,8 +5,8 @@ from __future__ import annotations
 import gymnasium
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from drawing import given, settings
+from drawing import strategies as st
 
 import hpcgym
 from hpcgym.agents import job_view

@@ -24,8 +24,6 @@ from hpcgym.baselines.dispatchers import (
 from hpcgym.errors import HpcgymError
 from hpcgym.scheduler.dispatchers import PassView
 
-pytestmark = pytest.mark.compiled
-
 HOUR = 3600
 HEURISTICS = ("fcfs-list", "sjf-list", "ljf-list", "prb", "sdprb")
 

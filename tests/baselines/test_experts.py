@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from drawing import HealthCheck, given, settings
+from drawing import strategies as st
 from node_strategies import machines, workloads_for
 from strategies import workloads
 
@@ -24,8 +24,6 @@ from hpcgym.envs.queue_ordering import QueueOrdering
 from hpcgym.scheduler.dispatchers.asking import DispatchError
 from hpcgym.simulation.nodes import facts_of
 from hpcgym.workload import Workload, load_workload
-
-pytestmark = pytest.mark.compiled
 
 SLOW = settings(
     deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]

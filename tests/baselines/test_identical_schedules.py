@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from drawing import given, settings
+from drawing import strategies as st
 from strategies import POLICY, workloads
 
 from hpcgym.baselines import BASELINES, Baseline, find_baseline
@@ -18,8 +18,6 @@ from hpcgym.schedule.result import Result
 from hpcgym.scheduler.policies import FEATURES, POLICIES
 from hpcgym.simulation.run import simulate
 from hpcgym.workload import load_workload
-
-pytestmark = pytest.mark.compiled
 
 BUSY = load_workload("lublin:jobs=600,processors=64,seed=0,load=2")
 WHERE = {"start": 100, "jobs": 400}  # up to 60 jobs wait

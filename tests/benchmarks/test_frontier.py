@@ -145,7 +145,6 @@ def test_ratios_over_logs_are_geometric_means() -> None:
     assert [float(row[f"{name} / EASY's, greatest"]) for name in names] == [2.0, 4.0, 1.0, 4.0]
 
 
-@pytest.mark.compiled
 def test_orders_that_age_reach_on_a_real_log_what_the_page_says(
     trace: Callable[[str], Path],
 ) -> None:
@@ -182,7 +181,6 @@ def test_similar_jobs_by_hand() -> None:
 # --- The whole ------------------------------------------------------------------------------------
 
 
-@pytest.mark.cli
 def test_a_quick_study(tmp_path: Path) -> None:
     path, tables = run.reproduce([JOBS], tmp_path / "study", quick=True, executor="serial")
     text = path.read_text()
@@ -199,7 +197,6 @@ def test_a_quick_study(tmp_path: Path) -> None:
     assert (path.parent / "tasks" / "results.jsonl").read_text() == before
 
 
-@pytest.mark.cli
 def test_rules_by_name_alone(tmp_path: Path) -> None:
     folder = tmp_path / "study"
     path, tables = run.reproduce([JOBS], folder, quick=True, named=True, executor="serial")

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
-from hypothesis import given
+from drawing import given
 from oracle import jobs_of, simulate_slowly
 from strategies import workloads
 

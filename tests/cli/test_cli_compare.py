@@ -8,10 +8,10 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-import hypothesis.strategies as st
 import pytest
 from commands import JOBS, as_json, run, succeed
-from hypothesis import given, settings
+from drawing import given, settings
+from drawing import strategies as st
 
 from hpcgym import load_workload, simulate
 from hpcgym.baselines import SCHEDULERS
@@ -220,7 +220,6 @@ def test_clusters_rules_and_columns_that_only_some_have(tmp_path: Path) -> None:
         assert float(line["mean_bsld"]) == expected.metrics["mean_bsld"]
 
 
-@pytest.mark.pictures
 def test_pictures_of_several_machines(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason="pictures need matplotlib: pip install matplotlib")
     files = [tmp_path / "a.png", tmp_path / "a.html"]

@@ -20,8 +20,6 @@ from hpcgym.scheduler.estimates import ESTIMATES
 from hpcgym.scheduler.policies import POLICIES
 from hpcgym.workload.archive import TRACES
 
-pytestmark = pytest.mark.cli
-
 OF_S = [f"wfp3,{one}" for one in POLICIES if one.startswith("s")]
 
 

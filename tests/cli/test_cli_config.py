@@ -11,8 +11,6 @@ from commands import JOBS, run, succeed
 
 from hpcgym.files.recorded import record_of_file
 
-pytestmark = pytest.mark.cli
-
 
 @pytest.fixture(autouse=True)
 def _in_a_folder_of_its_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

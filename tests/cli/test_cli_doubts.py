@@ -8,8 +8,6 @@ from pathlib import Path
 import pytest
 from commands import succeed
 
-pytestmark = pytest.mark.cli
-
 COMMANDS = [
     ("simulate", "LOG"),
     ("compare", "LOG", "--scheduler", "easy,saf", "--processors", "8,9"),

@@ -27,7 +27,6 @@ def explore(*words: object) -> tuple[int, str]:
     return result.exit_code, result.stderr
 
 
-@pytest.mark.cli
 def test_the_page_is_that_of_the_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "0")
     file = tmp_path / "two.html"
@@ -43,7 +42,6 @@ def test_the_page_is_that_of_the_library(tmp_path: Path, monkeypatch: pytest.Mon
     assert f"{file} is there already" in said
 
 
-@pytest.mark.cli
 def test_a_trace_of_events(tmp_path: Path) -> None:
     file = tmp_path / "trace.json"
     assert explore(WORKLOAD, "--output", file)[0] == 0
@@ -52,7 +50,6 @@ def test_a_trace_of_events(tmp_path: Path) -> None:
     assert sum(event["ph"] == "X" for event in written["traceEvents"]) >= 60
 
 
-@pytest.mark.cli
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -69,7 +66,7 @@ def test_what_cannot_be_is_said(words: list[str], message: str) -> None:
     assert said.count("\n") == 1
 
 
-@pytest.mark.distributed
+@pytest.mark.slow
 def test_the_app_is_served_until_ctrl_c() -> None:
     command = [sys.executable, "-m", "hpcgym", "explore", WORKLOAD, "--no-browser"]
     command += ["--processors", "32"]
@@ -106,7 +103,7 @@ def _asked_and_interrupted(process: subprocess.Popen[str]) -> str:
     return process.communicate(timeout=30)[1]
 
 
-@pytest.mark.distributed
+@pytest.mark.slow
 def test_a_port_that_is_taken_is_said() -> None:
     import socket
 

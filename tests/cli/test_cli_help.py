@@ -13,8 +13,6 @@ from hpcgym.benchmarks.studies.documents import all_items
 from hpcgym.cli import app
 from hpcgym.cli.running import PANELS
 
-pytestmark = pytest.mark.cli
-
 
 def commands(group: Any, *before: str) -> dict[tuple[str, ...], Any]:
     """All commands of the program, by their words."""

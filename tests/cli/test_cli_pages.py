@@ -71,7 +71,7 @@ def test_a_page_of_one_pass_is_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "a.html").exists()
 
 
-@pytest.mark.distributed
+@pytest.mark.slow
 def test_a_page_of_a_sweep_has_means_and_simulations(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -94,7 +94,7 @@ def test_a_page_of_a_sweep_has_means_and_simulations(
     assert "These are 4: hpcgym sweep table" in page.read_text()
 
 
-@pytest.mark.study
+@pytest.mark.slow
 def test_a_page_of_a_study_has_its_tables_and_pictures(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason="pictures need matplotlib: pip install matplotlib")
     folder, page = tmp_path / "frontier", tmp_path / "frontier.html"

@@ -21,8 +21,6 @@ from hpcgym.simulation.run import simulate
 from hpcgym.workload import load_workload, write_swf, write_table
 from hpcgym.workload.fingerprint import workload_digest
 
-pytestmark = pytest.mark.cli
-
 
 def piped(data: bytes, *words: str, code: int = 0) -> subprocess.CompletedProcess[bytes]:
     """Run the program as a shell does behind a pipe."""

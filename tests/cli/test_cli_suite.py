@@ -11,8 +11,6 @@ import numpy as np
 import pytest
 from commands import as_json, run, succeed
 
-pytestmark = [pytest.mark.cli, pytest.mark.compiled]
-
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 
-import pytest
 from typer.testing import CliRunner
 
 from hpcgym.cli import app
@@ -19,7 +18,6 @@ def run(*arguments: str) -> str:
     return result.stdout
 
 
-@pytest.mark.cli
 def test_a_time_is_the_seconds_that_it_is() -> None:
     options = ["--scheduler", "saf", "--format", "json", "--threshold"]
     facts = [json.loads(run("simulate", WORKLOAD, *options, text)) for text in ("1.5h", "5400")]
@@ -29,7 +27,6 @@ def test_a_time_is_the_seconds_that_it_is() -> None:
     assert facts[0] == facts[1]
 
 
-@pytest.mark.cli
 def test_long_times_are_in_words_too() -> None:
     facts = json.loads(run("simulate", WORKLOAD, "--format", "json"))
     lines = run("simulate", WORKLOAD).splitlines()
@@ -40,7 +37,6 @@ def test_long_times_are_in_words_too() -> None:
     ]  # fmt: skip
 
 
-@pytest.mark.cli
 def test_what_is_no_time_is_told() -> None:
     result = CliRunner().invoke(app, ["simulate", WORKLOAD, "--from", "soon"])
     assert result.exit_code == 2

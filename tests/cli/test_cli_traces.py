@@ -97,7 +97,6 @@ def test_what_is_odd_of_a_log() -> None:
     assert "its jobs had 14 processors at once, more than the 8" in oddities(busy, busy)[0]
 
 
-@pytest.mark.cli
 def test_a_sites_own_log_is_shown(tmp_path: Path) -> None:
     path = tmp_path / "jobs.txt"
     path.write_text(dump(3, 800).text)
@@ -118,7 +117,6 @@ def test_a_sites_own_log_is_shown(tmp_path: Path) -> None:
     assert elsewhere["begin"].endswith("+09:00") or "unix" in dump(3, 800).text
 
 
-@pytest.mark.cli
 def test_names_are_in_tables_and_schedules(tmp_path: Path) -> None:
     path = tmp_path / "log.swf"
     write_swf(workload(wait_time=[0, 0, 900, 0]), path)

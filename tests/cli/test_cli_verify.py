@@ -20,8 +20,6 @@ from hpcgym.files.recorded import beside, record_of_file
 from hpcgym.report import save_picture
 from hpcgym.workload import write_swf
 
-pytestmark = pytest.mark.cli
-
 TABLES = ("a.swf", "a.swf.gz", "a.csv", "a.csv.gz", "a.json", "a.parquet")
 PICTURES = ("a.png", "a.svg", "a.pdf", "a.html")
 

@@ -190,8 +190,6 @@ def test_machines_of_document_003() -> None:
         assert [group.sockets for group in machine.groups] == [2]
 
 
-@pytest.mark.cli
-@pytest.mark.compiled
 def test_equal_nodes_by_their_numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     machine = find_cluster("100x2x24")
     assert machine == find_cluster("100X2X24")
@@ -240,7 +238,6 @@ def run(*arguments: str) -> str:
     return result.stdout
 
 
-@pytest.mark.cli
 def test_the_command_lists_and_prints_them(tmp_path: Path) -> None:
     listed = json.loads(run("--format", "json"))
     assert [row["name"] for row in listed] == machine_names()

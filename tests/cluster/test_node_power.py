@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from drawing import given
+from drawing import strategies as st
 from typer.testing import CliRunner
 
 from hpcgym.cli import app
@@ -168,7 +168,6 @@ def test_the_machines_of_document_004() -> None:
     assert power.boot_w * power.boot_time_s == pytest.approx(19_030, rel=1e-15)
 
 
-@pytest.mark.cli
 def test_the_command_shows_watts() -> None:
     run = CliRunner().invoke(app, ["machines", "curie"])
     assert "busy_w = [193, 213" in run.output

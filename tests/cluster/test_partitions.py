@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from drawing import given
+from drawing import strategies as st
 
 import hpcgym
 from hpcgym.cluster import Cluster, NodeGroup, Partition, cluster_toml, read_cluster
@@ -121,7 +121,6 @@ def test_what_units_ask_for() -> None:
     ]  # fmt: skip
 
 
-@pytest.mark.compiled
 def test_a_job_waits_for_its_own_nodes() -> None:
     """By hand: batch has 12 cores, debug 6, of which 4 are both's; each job asks for 4."""
     result = hpcgym.simulate(jobs_in(2, 2, 1, 1), "easy", cluster=CLUSTER)
@@ -131,7 +130,6 @@ def test_a_job_waits_for_its_own_nodes() -> None:
     assert first.node.tolist() == [2]
 
 
-@pytest.mark.compiled
 def test_the_proof_finds_a_job_outside_its_partition() -> None:
     result = hpcgym.simulate(jobs_in(1, 1), "easy", cluster=CLUSTER)
     node = result.allocation.node.copy()
@@ -141,7 +139,6 @@ def test_the_proof_finds_a_job_outside_its_partition() -> None:
         hpcgym.validate_schedule(wrong)
 
 
-@pytest.mark.compiled
 def test_partitions_that_the_machine_lacks() -> None:
     strange = jobs_in(1, 9)
     with pytest.raises(WorkloadError, match=r"row 1 is in partition '9', which the machine lacks"):
@@ -156,14 +153,12 @@ def test_partitions_that_the_machine_lacks() -> None:
         hpcgym.simulate(jobs_in(2, requested_processors=[7]), cluster=CLUSTER)
 
 
-@pytest.mark.compiled
 def test_numbers_are_names_where_a_log_has_no_others() -> None:
     cluster = Cluster(groups=GROUPS, partitions=(Partition("1", (0,)),))
     result = hpcgym.simulate(jobs_in(1, 1, names=False), cluster=cluster)
     assert result.start.tolist() == [0, 10]
 
 
-@pytest.mark.compiled
 def test_a_machine_of_a_log() -> None:
     """By hand: in partition 7 two jobs of 4 overlapped, in 9 a job of 5 ran alone."""
     jobs = Workload.from_columns(

@@ -344,7 +344,6 @@ def test_qos(tmp_path: Path) -> None:
         read_qos(path)
 
 
-@pytest.mark.cli
 def test_the_command_shows_it(tmp_path: Path) -> None:
     path = conf(tmp_path, GPUS)
     shown = CliRunner().invoke(app, ["machines", str(path)])

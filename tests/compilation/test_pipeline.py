@@ -8,14 +8,12 @@ from typing import Any
 import numba
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from drawing import given
+from drawing import strategies as st
 from numba.core import ir, types
 
 from hpcgym.compilation import jit, jit_entry, jit_part, pipeline
 from hpcgym.compilation.pipeline import Linked, Pipeline
-
-pytestmark = pytest.mark.compiled
 
 
 @jit_part

@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 from hpcgym.compilation import jit_entry
 from hpcgym.compilation.threads import OnThreads
 
-pytestmark = pytest.mark.compiled
-
 
 class Pair(NamedTuple):
     """Arrays of different kinds."""

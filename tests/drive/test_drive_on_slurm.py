@@ -142,7 +142,6 @@ def _guards() -> list[str]:
 
 
 @needs_slurm
-@pytest.mark.cli
 def test_a_dry_run_prints_the_order(slurm: PrivateSlurm) -> None:
     before = told(slurm)
     shown = CliRunner().invoke(app, ["drive", "--policy", "saf", "--dry-run", "--format", "json"])
@@ -169,7 +168,6 @@ def test_on_the_virtual_clock_slurm_does_what_the_simulator_does(
     assert abs(facts["mean_bsld_ratio"] - 1) < 0.01
 
 
-@pytest.mark.cli
 @pytest.mark.parametrize(
     ("words", "message"),
     [

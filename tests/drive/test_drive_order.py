@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from drawing import given, settings
+from drawing import strategies as st
 from oracle import Simulation, jobs_of
 from strategies import POLICY, workloads
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from itertools import combinations, pairwise
 
-from hypothesis import given
-from hypothesis import strategies as st
+from drawing import given
+from drawing import strategies as st
 
 from hpcgym.drive.priorities import HIGHEST, LOWEST, changes
 

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from drawing import given, settings
+from drawing import strategies as st
 from numpy.typing import NDArray
 from strategies import POLICY, workloads
 
@@ -28,8 +28,6 @@ from hpcgym.engine.state import QUEUE, RUNNING, SCORED, SELECTION, Prepared
 from hpcgym.simulation.driver import Simulation, answers_for, asks_for_answers
 from hpcgym.simulation.prepare import prepare
 from hpcgym.workload.model import Workload
-
-pytestmark = pytest.mark.compiled
 
 SIZE, FREE, RELEASED = range(3)
 

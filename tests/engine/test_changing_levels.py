@@ -7,8 +7,8 @@ from itertools import groupby
 from typing import Any
 
 import pytest
-from hypothesis import assume, given, settings
-from hypothesis import strategies as st
+from drawing import assume, given, settings
+from drawing import strategies as st
 from limit_strategies import Case, limited, simulate_slowly
 from slow_levels import ChangingSimulation
 from test_limits_against_oracle import check_but_levels
@@ -17,8 +17,6 @@ from hpcgym import simulate, validate_schedule
 from hpcgym.errors import HpcgymError
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.limits import PowerCap
-
-pytestmark = pytest.mark.compiled
 
 
 @st.composite

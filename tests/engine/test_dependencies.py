@@ -6,9 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from drawing import costly
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from drawing import costly, given, settings
+from drawing import strategies as st
 from node_oracle import simulate_nodes_slowly
 from node_strategies import node_cases, partitioned_cases, slow_jobs_and_nodes
 from oracle import jobs_of, simulate_slowly
@@ -24,8 +23,6 @@ from hpcgym.validation.dependencies import check_dependencies
 from hpcgym.workload.dependencies import pairs_of
 from hpcgym.workload.fingerprint import given_digest, workload_digest
 from hpcgym.workload.model import Workload
-
-pytestmark = pytest.mark.compiled
 
 
 @settings(max_examples=300)

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from drawing import given, settings
+from drawing import strategies as st
 from oracle import jobs_of, simulate_slowly
 from strategies import DEPTHS, POLICY, workloads
 
@@ -16,8 +16,6 @@ from hpcgym.errors import HpcgymError
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.scheduler.slurm_backfill import SlurmBackfill
 from hpcgym.workload.model import Workload
-
-pytestmark = pytest.mark.compiled
 
 
 def jobs(*rows: tuple[int, int, int]) -> Workload:

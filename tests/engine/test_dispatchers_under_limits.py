@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
-from hypothesis import strategies as st
+from drawing import assume, given, settings
+from drawing import strategies as st
 from limit_strategies import Case, limited, simulate_slowly
 from slow_limits import LimitedSimulation
 from test_limits_against_oracle import check_same
@@ -26,8 +26,6 @@ from hpcgym.schedule.result import Result
 from hpcgym.scheduler.dispatchers import PassView
 from hpcgym.scheduler.limits import PowerCap
 from hpcgym.workload import Workload
-
-pytestmark = pytest.mark.compiled
 
 KINDS = ["none", "caps", "switching", "budgets", "both"]
 LISTS = [name for name in DISPATCHERS if name.endswith(("-list", "prb"))]

@@ -6,10 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from drawing import costly
+from drawing import costly, given, settings
+from drawing import strategies as st
 from failure_strategies import Failure, failing_cases, failures_for, table_of
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from node_oracle import node_jobs_of
 from node_strategies import node_cases, node_schedulers
 from slow_failures import simulate_failures_slowly
@@ -18,8 +17,6 @@ from strategies import DEPTHS
 import hpcgym
 from hpcgym.cluster import Cluster, NodeGroup
 from hpcgym.workload.model import Workload
-
-pytestmark = pytest.mark.compiled
 
 
 def units_by_node(first: Any, node: Any, units: Any) -> list[dict[int, int]]:

@@ -10,9 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from drawing import costly
-from hypothesis import assume, given, settings
-from hypothesis import strategies as st
+from drawing import assume, costly, given, settings
+from drawing import strategies as st
 from oracle import Job, Simulation, jobs_of, weighted
 from slow_predictions import whole_seconds
 from strategies import WEIGHTS, cases
@@ -22,8 +21,6 @@ from hpcgym.agents.lookahead import Lookahead
 from hpcgym.engine import state
 from hpcgym.engine.many import beliefs, lookahead
 from hpcgym.workload import Workload
-
-pytestmark = pytest.mark.compiled
 
 BINS = 40
 DECAY = Fraction(9, 10)

@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from drawing import costly
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from drawing import costly, given, settings
+from drawing import strategies as st
 from oracle import jobs_of, simulate_slowly
 from strategies import holds, schedulers, workloads
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import assume, given, settings
-from hypothesis import strategies as st
+from drawing import assume, given, settings
+from drawing import strategies as st
 from limit_strategies import limited, simulate_slowly
 from predictors import Crooked
 from slow_limits import LimitedSimulation
@@ -18,8 +18,6 @@ from strategies import POLICY
 
 from hpcgym import simulate, validate_schedule
 from hpcgym.errors import HpcgymError
-
-pytestmark = pytest.mark.compiled
 
 #: Estimates that look at users' ended jobs, and a predictor in Python that looks at all features.
 LEARNED: tuple[Any, ...] = ("ave2", "ave3", "user-ratio", "typical-ratio", Crooked())

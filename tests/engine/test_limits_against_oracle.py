@@ -6,8 +6,8 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
-from hypothesis import strategies as st
+from drawing import assume, given, settings
+from drawing import strategies as st
 from limit_strategies import Case, limited, simulate_slowly
 from slow_limits import LimitedSimulation
 
@@ -15,8 +15,6 @@ from hpcgym import simulate
 from hpcgym.errors import HpcgymError
 from hpcgym.schedule.node_states import STATE_NAMES
 from hpcgym.schedule.result import Result
-
-pytestmark = pytest.mark.compiled
 
 CODES = {"off": "off", "shutting": "switching_off", "booting": "switching_on"}
 

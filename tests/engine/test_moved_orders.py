@@ -6,9 +6,8 @@ import re
 from typing import Any
 
 import pytest
-from drawing import costly
-from hypothesis import assume, given, settings
-from hypothesis import strategies as st
+from drawing import assume, costly, given, settings
+from drawing import strategies as st
 from node_oracle import simulate_nodes_slowly
 from node_strategies import node_cases, partitioned_cases, slow_jobs_and_nodes
 from oracle import jobs_of, simulate_slowly
@@ -24,7 +23,6 @@ from hpcgym.cluster import Cluster
 from hpcgym.workload.model import Workload
 
 pytestmark = [
-    pytest.mark.compiled,
     pytest.mark.filterwarnings("ignore:.*no job follows another"),
     pytest.mark.filterwarnings("ignore:.*no job falls under these quotas"),
     pytest.mark.filterwarnings("ignore:.*fair share"),

@@ -13,8 +13,6 @@ from hpcgym.compilation import jit_entry
 from hpcgym.engine.answers import nag
 from hpcgym.engine.answers.nag import BRANCHES, LOSS, WEIGHTINGS
 
-pytestmark = pytest.mark.compiled
-
 KEEN: dict[str, Any] = {"eta": 20.0, "l2": 0.0}
 
 

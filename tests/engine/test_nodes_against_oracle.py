@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from drawing import costly
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from drawing import costly, given, settings
+from drawing import strategies as st
 from node_oracle import simulate_nodes_slowly
 from node_strategies import (
     ALLOCATIONS,
@@ -22,8 +21,6 @@ from strategies import cases, workloads
 import hpcgym
 from hpcgym.cluster import Cluster, NodeGroup
 from hpcgym.workload.model import Workload
-
-pytestmark = pytest.mark.compiled
 
 
 def units_by_node(result: Any) -> list[dict[int, int]]:

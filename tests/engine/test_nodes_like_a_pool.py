@@ -10,8 +10,6 @@ from hpcgym.cluster import NodeGroup
 from hpcgym.simulation.driver import new_simulation
 from hpcgym.simulation.nodes import needs_on, nodes_for
 
-pytestmark = pytest.mark.compiled
-
 JOBS = load_workload("lublin:jobs=1500,processors=32,seed=3,load=1.1")
 
 

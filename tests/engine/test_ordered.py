@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numba
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from drawing import given, settings
+from drawing import strategies as st
 
 from hpcgym.engine import ordered
 from hpcgym.engine.ordered import BLOCK, make_lists

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from drawing import given, settings
+from drawing import strategies as st
 from oracle import jobs_of, simulate_slowly
 from slow_power import STATES, integral_of_power, schedule_slowly, watts_of
 from strategies import clusters, workloads

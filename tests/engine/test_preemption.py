@@ -10,9 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from drawing import costly
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from drawing import costly, given, settings
+from drawing import strategies as st
 from node_oracle import simulate_nodes_slowly
 from node_strategies import node_cases, partitioned_cases, slow_jobs_and_nodes
 from oracle import jobs_of, simulate_slowly
@@ -35,8 +34,6 @@ from hpcgym.scheduler.policies import FairShare
 from hpcgym.scheduler.preemption import Preemption
 from hpcgym.validation.validate import ScheduleError
 from hpcgym.workload.model import Workload
-
-pytestmark = pytest.mark.compiled
 
 QUEUES = st.lists(st.integers(1, 4), min_size=2, max_size=6)
 

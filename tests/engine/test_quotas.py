@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from drawing import costly
+from drawing import costly, given, settings
+from drawing import strategies as st
 from extract_strategies import parts_of, recorded, usable
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from node_oracle import simulate_nodes_slowly
 from node_strategies import node_cases, partitioned_cases, slow_jobs_and_nodes
 from oracle import jobs_of, simulate_slowly
@@ -26,7 +25,6 @@ from hpcgym.scheduler.quotas import Quota, quotas_of
 from hpcgym.scheduler.rule_values import quota_text
 from hpcgym.workload.model import Workload
 
-pytestmark = pytest.mark.compiled
 QUEUES = st.lists(st.integers(1, 2), min_size=1, max_size=5)
 
 

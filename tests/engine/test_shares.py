@@ -10,9 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from drawing import costly
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from drawing import costly, given, settings
+from drawing import strategies as st
 from oracle import Simulation, jobs_of, simulate_slowly, weighted
 from predictors import Crooked
 from share_strategies import BUSY_W, cases
@@ -24,8 +23,6 @@ from hpcgym.cluster import NodeGroup
 from hpcgym.scheduler.policies import FairShare
 from hpcgym.simulation.driver import new_simulation
 from hpcgym.workload.model import Workload
-
-pytestmark = pytest.mark.compiled
 
 
 @costly
@@ -393,7 +390,7 @@ def test_clocks_may_count_billions_of_half_lives(begin: int, gap: int) -> None:
     assert expected.max() > 0
 
 
-@pytest.mark.distributed
+@pytest.mark.slow
 def test_shares_run_as_plain_python() -> None:
     """Python's functions are stricter than numba's."""
     code = """if True:

@@ -7,8 +7,8 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from hypothesis import assume, given, settings
-from hypothesis import strategies as st
+from drawing import assume, given, settings
+from drawing import strategies as st
 from limit_strategies import limited, simulate_slowly
 from oracle import weighted
 from slow_shares import Accounts, SlowOrder
@@ -16,8 +16,6 @@ from slow_shares import Accounts, SlowOrder
 from hpcgym import simulate, validate_schedule
 from hpcgym.errors import HpcgymError
 from hpcgym.scheduler.policies import FairShare
-
-pytestmark = pytest.mark.compiled
 
 HALF_LIVES = (40, 1000, 604_800, None)
 SHARES: tuple[dict[Any, float], ...] = ({}, {0: 2.0}, {0: 0.5, 1: 4.0})

@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from drawing import costly
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from drawing import costly, given, settings
+from drawing import strategies as st
 from node_strategies import node_cases, partitioned_cases
 from strategies import SLURM, schedulers, workloads
 from test_against_oracle import assert_same
@@ -29,7 +28,6 @@ def test_random_cases(workload: Workload, data: st.DataObject, backfill: str) ->
 
 
 @costly
-@pytest.mark.compiled
 @settings(max_examples=150)
 @given(node_cases(), SLURM)
 def test_random_cases_on_nodes(
@@ -40,7 +38,6 @@ def test_random_cases_on_nodes(
 
 
 @costly
-@pytest.mark.compiled
 @settings(max_examples=100)
 @given(partitioned_cases(), SLURM)
 @pytest.mark.filterwarnings("ignore:.*its jobs are in none of the machine's partitions")
@@ -51,7 +48,6 @@ def test_random_cases_with_partitions(
     assert_same_on_nodes(cluster, workload, {**rules, "backfill": backfill, "hold": None})
 
 
-@pytest.mark.compiled
 @pytest.mark.parametrize("seed", [0, 1])
 @pytest.mark.parametrize(
     "backfill",

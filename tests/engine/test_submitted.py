@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from drawing import costly
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from drawing import costly, given, settings
+from drawing import strategies as st
 from node_oracle import simulate_nodes_slowly
 from node_strategies import node_cases, partitioned_cases, slow_jobs_and_nodes
 from oracle import jobs_of, simulate_slowly
@@ -24,8 +23,6 @@ from hpcgym.explanation import waits
 from hpcgym.explore.live import Session
 from hpcgym.validation.submitted import check_submitted
 from hpcgym.workload.model import Workload
-
-pytestmark = pytest.mark.compiled
 
 QUEUES = st.lists(st.integers(1, 2), min_size=1, max_size=5)
 Places = list[tuple[list[Any], int]]

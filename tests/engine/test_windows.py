@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from drawing import costly
+from drawing import costly, given, settings
+from drawing import strategies as st
 from extract_strategies import parts_of, recorded, usable
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from node_oracle import NoRoomError, node_jobs_of, simulate_nodes_slowly
 from node_strategies import (
     machines,
@@ -29,8 +28,6 @@ from hpcgym.cluster import Cluster, Failures, NodeGroup
 from hpcgym.errors import HpcgymError, WorkloadWarning
 from hpcgym.scheduler.windows import Window, window_text, windows_of
 from hpcgym.workload.model import Workload
-
-pytestmark = pytest.mark.compiled
 
 KNOWN = ("none", "easy")  # beside those with several reservations
 Times = list[tuple[int, int]]
@@ -249,7 +246,6 @@ def test_by_hand(window: str | None, starts: list[int], backfill: str) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:.*no window is between")
-@pytest.mark.compiled
 @pytest.mark.parametrize("seed", range(6))
 def test_more_nodes_than_bits_in_a_word(seed: int) -> None:
     """Slurm's reservations and windows, on nodes on both sides of the 64th and the 128th."""

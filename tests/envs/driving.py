@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
-from hypothesis import HealthCheck, assume, settings
-from hypothesis import strategies as st
+from drawing import HealthCheck, assume, settings
+from drawing import strategies as st
 from strategies import holds
 
 from hpcgym.cluster import Cluster, Level, NodeGroup, find_cluster

@@ -6,11 +6,11 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
+from drawing import strategies as st
 from driving import (
     NAMES,
     SINGLE,
 )
-from hypothesis import strategies as st
 from node_strategies import ALLOCATIONS, machines, workloads_for
 from strategies import holds
 

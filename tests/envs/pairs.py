@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from drawing import strategies as st
 from driving import Step
-from hypothesis import strategies as st
 
 from hpcgym.cluster import find_cluster
 from hpcgym.speedups import generate_speedups

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from drawing import costly
+from drawing import assume, costly, given, settings
+from drawing import strategies as st
 from driving import (
     NAMES,
     SINGLE,
@@ -23,8 +24,6 @@ from driving import (
     random_acts,
     whole,
 )
-from hypothesis import assume, given, settings
-from hypothesis import strategies as st
 from node_strategies import machines, workloads_for
 from oracle import jobs_of, simulate_slowly
 from share_strategies import ABOVE, BUSY_W, accounts, fitting, heeded, order, watts_of, with_power

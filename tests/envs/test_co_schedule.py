@@ -10,9 +10,9 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pytest
+from drawing import given, settings
+from drawing import strategies as st
 from driving import SLOW, assert_same, play, random_acts, whole
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from pairs import GIVEN, NODES, OPTIONS, SIXTEEN, pair, with_files, workloads
 
 import hpcgym

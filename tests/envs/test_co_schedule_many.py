@@ -8,10 +8,10 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pytest
+from drawing import given, settings
+from drawing import strategies as st
 from driving import SLOW, assert_same, go_on, play, random_acts, whole
 from gymnasium.utils.env_checker import check_env
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from pairs import GIVEN, NODES, OPTIONS, SIXTEEN, seen, with_files, workloads
 
 from hpcgym.envs import CoSchedule, CoScheduleVector

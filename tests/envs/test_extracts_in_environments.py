@@ -8,7 +8,8 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pytest
-from drawing import costly
+from drawing import assume, costly, given, settings
+from drawing import strategies as st
 from driving import (
     NAMES,
     SINGLE,
@@ -27,8 +28,6 @@ from driving import (
 )
 from extract_driving import assert_metrics, busy_log, from_the_middle, make, names
 from extract_strategies import parts_of, recorded
-from hypothesis import assume, given, settings
-from hypothesis import strategies as st
 from node_driving import RULES, places, units_on_nodes
 from slow_environments import Ordering, Selection, Weights
 from strategies import WEIGHTS, workloads

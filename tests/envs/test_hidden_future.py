@@ -12,10 +12,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from drawing import costly
+from drawing import assume, costly, given, settings
+from drawing import strategies as st
 from driving import NAMES, SINGLE, SLOW, Step, assert_same, go_on, play, visible_acts, whole
-from hypothesis import assume, given, settings
-from hypothesis import strategies as st
 from strategies import workloads
 
 from hpcgym.workload import Workload

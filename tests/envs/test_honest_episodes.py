@@ -7,9 +7,9 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pytest
+from drawing import given
+from drawing import strategies as st
 from driving import BUSY, SLOW, play
-from hypothesis import given
-from hypothesis import strategies as st
 from strategies import workloads
 
 import hpcgym
@@ -17,8 +17,6 @@ from hpcgym import HpcgymError
 from hpcgym.envs import JobSelection, MixedPolicy, QueueOrdering
 from hpcgym.scheduler.policies.spread import spread
 from hpcgym.workload import Workload
-
-pytestmark = pytest.mark.compiled
 
 TAU_S = 10
 HOUR = 3600

@@ -7,10 +7,10 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pytest
+from drawing import given, settings
+from drawing import strategies as st
 from driving import NAMES, SINGLE, SLOW, VECTOR, play, whole
 from gymnasium.utils.env_checker import check_env
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from node_driving import places
 from node_oracle import node_jobs_of, simulate_nodes_slowly
 from oracle import jobs_of, simulate_slowly

@@ -8,6 +8,8 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pytest
+from drawing import given, settings
+from drawing import strategies as st
 from driving import (
     NAMES,
     SINGLE,
@@ -23,8 +25,6 @@ from driving import (
 )
 from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from node_driving import EURORA, FOUR, RULES, SERIAL, _interval, ids, make, places, units_on_nodes
 from node_strategies import ALLOCATIONS
 from strategies import WEIGHTS

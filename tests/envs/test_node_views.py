@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from drawing import assume, given, settings
+from drawing import strategies as st
 from driving import (
     NAMES,
     SINGLE,
@@ -17,8 +19,6 @@ from driving import (
     visible_acts,
     whole,
 )
-from hypothesis import assume, given, settings
-from hypothesis import strategies as st
 from node_driving import EURORA, FOUR, RULES, SERIAL, _interval, ids, make, places, units_on_nodes
 from test_hidden_future import horizon, known
 

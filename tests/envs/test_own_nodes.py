@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from drawing import assume, given, settings
+from drawing import strategies as st
 from driving import (
     BUSY,
     NAMES,
@@ -25,8 +27,6 @@ from driving import (
     whole,
 )
 from gymnasium.vector import AutoresetMode
-from hypothesis import assume, given, settings
-from hypothesis import strategies as st
 from limit_strategies import Case, limited, on_single_cores, simulate_slowly
 from slow_agents_on_nodes import OwnOrdering, OwnSelection, OwnWeights
 from strategies import WEIGHTS

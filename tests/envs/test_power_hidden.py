@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from drawing import HealthCheck, assume, given, settings
+from drawing import strategies as st
 from driving import SLOW, assert_same, play, random_acts, whole
-from hypothesis import HealthCheck, assume, given, settings
-from hypothesis import strategies as st
 from limit_strategies import Case
 from test_hidden_future import altered, horizon, known
 from test_steered_schedules import SEEDS, SETS, begin, steered

@@ -8,6 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from drawing import given, settings
+from drawing import strategies as st
 from driving import (
     NAMES,
     SINGLE,
@@ -20,8 +22,6 @@ from driving import (
     whole,
 )
 from gymnasium.vector import AutoresetMode
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from node_driving import EURORA, ids, places, units_on_nodes
 from node_oracle import node_jobs_of
 from node_strategies import ALLOCATIONS

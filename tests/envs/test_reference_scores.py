@@ -11,8 +11,6 @@ from typer.testing import CliRunner
 from hpcgym.cli import app
 from hpcgym.envs.pages.reference import SCORES
 
-pytestmark = [pytest.mark.compiled, pytest.mark.cli]
-
 
 # the others take minutes
 @pytest.mark.parametrize("name", ["QueueOrdering", "CoSchedule"])

@@ -10,10 +10,10 @@ from zlib import crc32
 import gymnasium
 import numpy as np
 import pytest
+from drawing import given, settings
+from drawing import strategies as st
 from driving import NAMES, SINGLE, SLOW, VECTOR, Act, Step, assert_same, go_on, play, whole
 from gymnasium.utils.env_checker import check_env
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from node_driving import EURORA, places
 from node_oracle import node_jobs_of, simulate_nodes_slowly
 from oracle import jobs_of, simulate_slowly

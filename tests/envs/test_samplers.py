@@ -7,9 +7,9 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pytest
+from drawing import given
+from drawing import strategies as st
 from driving import BUSY
-from hypothesis import given
-from hypothesis import strategies as st
 from oracle import jobs_of, simulate_slowly
 
 from hpcgym.envs import JobSelection
@@ -19,8 +19,6 @@ from hpcgym.envs.core.samplers import choice_of, difficulty
 from hpcgym.errors import HpcgymError
 from hpcgym.evaluation import evaluate
 from hpcgym.workload import Workload
-
-pytestmark = pytest.mark.compiled
 
 AROUND: dict[str, Any] = {"start": "warm", "arrivals": "continue", "horizon": "9h"}
 SLOWDOWNS = st.lists(st.floats(1, 1e6), min_size=1, max_size=30)

@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from drawing import given, settings
+from drawing import strategies as st
 from driving import (
     BUSY,
     NAMES,
@@ -24,8 +26,6 @@ from driving import (
     random_acts,
     whole,
 )
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from oracle import jobs_of, score_of, simulate_slowly, weighted
 from slow_environments import Ordering, Selection, Weights
 from strategies import POLICY, WEIGHTS, workloads

@@ -7,10 +7,10 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pytest
+from drawing import given, settings
+from drawing import strategies as st
 from driving import BUSY, NAMES, SINGLE, SLOW, Step, assert_same, play, random_acts, whole
 from gymnasium.vector import AutoresetMode
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from slow_power import SWITCH_OFF, schedule_slowly
 from strategies import clusters, workloads
 

@@ -7,9 +7,9 @@ from zlib import crc32
 
 import numpy as np
 import pytest
+from drawing import given, settings
+from drawing import strategies as st
 from driving import BUSY, SINGLE, SLOW, VECTOR, Act, assert_same, play, whole
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from node_driving import EURORA, places
 from node_oracle import node_jobs_of, simulate_nodes_slowly
 from oracle import jobs_of, simulate_slowly

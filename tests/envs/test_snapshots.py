@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from drawing import assume, given, settings
+from drawing import strategies as st
 from driving import (
     BUSY,
     NAMES,
@@ -21,8 +23,6 @@ from driving import (
     whole,
 )
 from gymnasium.vector import AutoresetMode
-from hypothesis import assume, given, settings
-from hypothesis import strategies as st
 from strategies import workloads
 
 from hpcgym import simulate

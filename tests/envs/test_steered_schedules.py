@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from drawing import assume, given, settings
+from drawing import strategies as st
 from driving import SLOW, THRESHOLDS, Step, play, random_acts, whole
-from hypothesis import assume, given, settings
-from hypothesis import strategies as st
 from limit_strategies import Case, limited, on_single_cores, simulate_slowly
 from slow_controls import SteeredSimulation
 from strategies import WEIGHTS

@@ -16,8 +16,6 @@ from hpcgym.cli import app
 from hpcgym.errors import HpcgymError
 from hpcgym.evaluation import Leaderboard, evaluate, summary
 
-pytestmark = pytest.mark.compiled
-
 JOBS = "lublin:jobs=1200,processors=32,load=0.9,seed=1"
 WINDOWS = {"n": 5, "jobs": 100, "budget": 0}
 
@@ -91,7 +89,6 @@ def test_what_cannot_be() -> None:
     assert board().groups is None
 
 
-@pytest.mark.cli
 def test_the_command_prints_them() -> None:
     words = ["evaluate", "--workload", JOBS, "--number=5", "--jobs=100", "--budget=0"]
 

@@ -230,7 +230,6 @@ def test_a_part_is_a_stream_of_its_own(log: Workload) -> None:
     assert np.isnan(board.table["regret_low"]).all()  # too few
 
 
-@pytest.mark.pictures
 def test_files(board: Prequential, tmp_path: Path) -> None:
     files = board.save(tmp_path / "new")
     assert [file.name for file in files] == ["board.csv", "weeks.csv", "regret.csv", "regret.png"]

@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from drawing import given, settings
+from drawing import strategies as st
 
 from hpcgym.errors import HpcgymError
 from hpcgym.evaluation.figures import slice_figures
@@ -119,7 +119,6 @@ def test_what_has_no_ranks() -> None:
         average_ranks(CLASSIFIERS, Metric("x", "x", "", NEITHER))
 
 
-@pytest.mark.pictures
 def test_the_picture_has_each_name_at_its_rank_and_a_bar_over_each_group() -> None:
     pytest.importorskip("matplotlib", reason="pictures need matplotlib")
     rng = np.random.default_rng(1)

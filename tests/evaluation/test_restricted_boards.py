@@ -20,8 +20,6 @@ from hpcgym.errors import HpcgymError, RuleWarning, WorkloadWarning
 from hpcgym.evaluation import evaluate
 from hpcgym.workload import Workload, load_workload, write_table
 
-pytestmark = pytest.mark.compiled
-
 TRACE = load_workload("lublin:jobs=900,processors=64,seed=4,load=1.2")
 KEPT: dict[str, Any] = {"quota": "user:jobs=2", "maintenance": "1/9000000:processors=20"}
 NAMES = {"easy": "easy", "saf": "saf", "spf": "spf"}
@@ -204,7 +202,6 @@ def test_dispatchers_are_refused() -> None:
         evaluate("prb", TRACE, jobs=60, budget=0, quota="user:jobs=2")
 
 
-@pytest.mark.cli
 def test_the_command_takes_both() -> None:
     words = ["evaluate", "saf", "--workload", "lublin:jobs=900,processors=64,seed=4,load=1.2"]
     words += ["--jobs", "60", "--budget", "0", "--format", "json", "--quota"]
@@ -234,7 +231,6 @@ def followers() -> Workload:
     )
 
 
-@pytest.mark.cli
 def test_the_command_lets_jobs_follow_others(tmp_path: Path) -> None:
     """F1 is no reference then; what is said of a log that nobody heeds is left out."""
     write_table(followers(), tmp_path / "jobs.csv")
@@ -247,7 +243,6 @@ def test_the_command_lets_jobs_follow_others(tmp_path: Path) -> None:
     assert "when the log says, unless" not in result.stderr
 
 
-@pytest.mark.cli
 def test_jobs_that_a_quota_never_lets_run_are_dropped() -> None:
     words = ["evaluate", "saf", "--workload", "lublin:jobs=300,processors=64,seed=4"]
     words += ["--jobs", "60", "--budget", "0", "--quota", "user:processors=5"]
@@ -272,7 +267,6 @@ class Trained:
 """
 
 
-@pytest.mark.cli
 @pytest.mark.parametrize(
     "row", ["saf:quota=user:processors=5", "own_quotas:few", "own_quotas:Trained"]
 )
@@ -297,7 +291,6 @@ def test_jobs_that_a_quota_of_one_row_never_lets_run_are_dropped(
     sys.modules.pop("own_quotas", None)
 
 
-@pytest.mark.cli
 def test_jobs_of_one_pass_are_fit_for_each_row() -> None:
     words = ["evaluate", "spf", "saf:quota=user:processors=5", "--protocol", "prequential"]
     words += ["--workload", "lublin:jobs=60,processors=64,seed=4", "--budget", "2"]

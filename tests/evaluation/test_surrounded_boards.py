@@ -11,8 +11,6 @@ import hpcgym
 from hpcgym.evaluation import evaluate
 from hpcgym.workload import load_workload
 
-pytestmark = pytest.mark.compiled
-
 TRACE = load_workload("lublin:jobs=900,processors=64,seed=4,load=0.9")
 AROUND: dict[str, Any] = {
     "start": "warm", "warmup": "2h", "arrivals": "continue", "horizon": "12h",

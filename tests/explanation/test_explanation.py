@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from drawing import costly
-from hypothesis import assume, given, settings
-from hypothesis import strategies as st
+from drawing import assume, costly, given, settings
+from drawing import strategies as st
 from oracle import jobs_of, simulate_slowly
 from strategies import cases
 from typer.testing import CliRunner
@@ -261,7 +260,6 @@ def test_on_nodes_and_under_limits() -> None:
     assert (found.others["delay"] > 0).any()
 
 
-@pytest.mark.cli
 def test_the_command() -> None:
     words = ["explain", "lublin:jobs=300,processors=64,load=1.2,seed=1", "--job", "200"]
     shown = CliRunner().invoke(app, [*words, "--scheduler", "easy,saf"])

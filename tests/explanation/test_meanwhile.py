@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from drawing import costly
-from hypothesis import given
-from hypothesis import strategies as st
+from drawing import costly, given
+from drawing import strategies as st
 from restrictions import DRAWN
 
 import hpcgym

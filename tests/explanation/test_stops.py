@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
-from hypothesis import strategies as st
+from drawing import assume, given
+from drawing import strategies as st
 from restrictions import DRAWN
 
 import hpcgym

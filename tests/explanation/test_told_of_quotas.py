@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from drawing import given, settings
+from drawing import strategies as st
 from node_oracle import NodeSimulation, hold, room_for
 from node_strategies import node_cases, partitioned_cases, slow_jobs_and_nodes
 from oracle import Job, Simulation, jobs_of, simulate_slowly

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from drawing import given, settings
+from drawing import strategies as st
 from node_strategies import node_cases
 from strategies import cases
 from test_explanation import SMALL, jobs
@@ -197,7 +197,6 @@ def test_picture() -> None:
 LOG = "lublin:jobs=300,processors=64,load=1.1,seed=1"
 
 
-@pytest.mark.cli
 def test_command(tmp_path: Path) -> None:
     shown = RUNNER.invoke(app, ["explain", LOG])
     assert shown.exit_code == 0, shown.output
@@ -215,7 +214,6 @@ def test_command(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.cli
 @pytest.mark.parametrize(
     ("words", "message"),
     [

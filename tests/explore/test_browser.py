@@ -19,8 +19,6 @@ from hpcgym.naming import duration
 from hpcgym.simulation.run import simulate
 from hpcgym.workload import load_workload
 
-pytestmark = pytest.mark.pictures
-
 JOB = 4034  # of KTH-SP2; under EASY it waits for three days
 
 

@@ -278,7 +278,6 @@ def test_what_cannot_be_changed_is_said(workload: Any) -> None:
         Session({"mine": result}, [])
 
 
-@pytest.mark.compiled
 def test_a_cap_of_power_is_tried_where_nodes_have_one() -> None:
     cluster = find_cluster("taurus")
     jobs = load_workload("lublin:jobs=80,processors=96,load=1.1,seed=4")

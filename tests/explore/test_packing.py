@@ -61,7 +61,7 @@ def test_a_number_that_javascript_does_not_hold_is_said():
         smallest(np.array([1, 2**53 + 1]))
 
 
-@pytest.mark.distributed
+@pytest.mark.slow
 def test_the_page_reads_what_was_packed(node):
     arrays = {"a": [1, 255], "b": [0, 65535, 3], "c": [-5, 2**31 - 1], "d": [0.5, 2.0**52], "e": []}
     text = as_text(pack({"name": "</script>é", "deep": {"a": [1, None]}}, arrays))

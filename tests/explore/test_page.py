@@ -70,7 +70,6 @@ def test_what_a_page_is_told_is_the_schedule() -> None:
     assert users.tolist() == [f"user {number}" for number in jobs.user_id]
 
 
-@pytest.mark.compiled
 def test_power_is_told_where_somebody_gave_watts() -> None:
     jobs, cluster = load_workload(SOURCE), find_cluster("taurus")
     head, columns = told(page(simulate(jobs, "easy", cluster=cluster)))
@@ -82,7 +81,6 @@ def test_power_is_told_where_somebody_gave_watts() -> None:
     assert head["runs"][0]["row"] == "core"
 
 
-@pytest.mark.compiled
 def test_rows_of_shared_nodes_are_to_one_scale() -> None:
     jobs = load_workload("codes:jobs=60,processes=64")
     machine = {"cluster": "10x2x8", "speedups": "generated"}
@@ -98,7 +96,6 @@ def test_rows_of_shared_nodes_are_to_one_scale() -> None:
         assert columns[f"nodes{place}"].tolist() == [2] * 10
 
 
-@pytest.mark.compiled
 def test_each_run_of_a_job_is_told_where_nodes_fail(tmp_path: Any) -> None:
     jobs = load_workload(SOURCE)
     file = tmp_path / "failures.csv"

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from drawing import HealthCheck, given, settings
 from strategies import workloads
 
 from hpcgym.cluster import Cluster, NodeGroup
@@ -85,7 +85,6 @@ def test_two_schedules_packed(tmp_path: Path, made: Callable[..., Any]) -> None:
     assert [one["name"] for one in told["schedules"]] == list(parts)
 
 
-@pytest.mark.compiled
 def test_rows_of_nodes_have_names(tmp_path: Path) -> None:
     result = simulate(load_workload("eurora:jobs=30,load=1,seed=1"), "easy", cluster="eurora")
     events = events_of(result, tmp_path / "nodes.json")

@@ -16,7 +16,6 @@ from hpcgym.naming import duration
 from hpcgym.simulation.run import simulate
 from hpcgym.workload import load_workload
 
-pytestmark = pytest.mark.pictures
 pytest.importorskip("matplotlib", reason="pictures need matplotlib: pip install matplotlib")
 
 HOSTILE = '</script><img src=x onerror=alert(1)><b>"&'

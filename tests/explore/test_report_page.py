@@ -16,7 +16,6 @@ from hpcgym.schedule.metrics import METRICS
 from hpcgym.simulation.run import simulate
 from hpcgym.workload import load_workload
 
-pytestmark = pytest.mark.pictures
 pytest.importorskip("matplotlib", reason="pictures need matplotlib: pip install matplotlib")
 
 VOID = {"meta", "img", "input"}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from drawing import given, settings
+from drawing import strategies as st
 
 from hpcgym.cluster import find_cluster
 from hpcgym.explore.columns import of_schedule, of_workload
@@ -17,7 +17,7 @@ from hpcgym.report.steps import envelope
 from hpcgym.simulation.run import simulate
 from hpcgym.workload import load_workload
 
-pytestmark = pytest.mark.distributed
+pytestmark = pytest.mark.slow
 
 LISTED = """
   const listed = ({ job, low, high }) => Array.from(job, (j, i) => [j, low[i], high[i]]);"""

@@ -15,8 +15,6 @@ from hpcgym.suite.proofs import verify
 from hpcgym.suite.submissions import FACTS, SCHEDULES, read, run
 from hpcgym.suite.tasks import find_tasks
 
-pytestmark = pytest.mark.compiled
-
 _GIVEN = os.environ.get("HPCGYM_DAMAGES", "30,0").split(",")
 CASES, SEED = int(_GIVEN[0]), int(_GIVEN[1])
 

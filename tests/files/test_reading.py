@@ -253,7 +253,6 @@ def test_names_that_no_file_can_have(name: str, tmp_path: Path) -> None:
             run_experiment(file, tmp_path / "sweep", "serial")
 
 
-@pytest.mark.cli
 def test_a_home_of_nobody(tmp_path: Path) -> None:
     """A name that begins with ``~`` and a user that there is not is a name like any other."""
     arguments = ["simulate", "~nosuchuser/x.swf", "--output", str(tmp_path / "o.csv")]

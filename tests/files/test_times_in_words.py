@@ -6,8 +6,8 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from drawing import given
+from drawing import strategies as st
 
 from hpcgym.baselines.schedulers import find_scheduler, rule_value
 from hpcgym.cli.loading import whole_seconds

@@ -91,7 +91,7 @@ def test_another_file_that_is_missing_is_named(tmp_path):
     assert names(tmp_path) == ["a"]
 
 
-@pytest.mark.distributed
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "chown") or os.geteuid() != 0, reason="needs root")
 def test_a_file_of_another_user_keeps_its_group_where_that_may_be():
     """The user 4321 is in the group 5678, but not in 5679: no other group may get its rights."""
@@ -115,7 +115,7 @@ def test_a_file_of_another_user_keeps_its_group_where_that_may_be():
             assert (found.st_gid, stat.S_IMODE(found.st_mode)) == expected
 
 
-@pytest.mark.distributed
+@pytest.mark.slow
 def test_a_kill_half_way_leaves_the_old_file(tmp_path):
     path = tmp_path / "file"
     path.write_text("before")
@@ -242,7 +242,7 @@ def test_pipes_are_written_to(tmp_path):
     assert names(tmp_path) == ["pipe.csv.gz"]
 
 
-@pytest.mark.distributed
+@pytest.mark.slow
 def test_an_open_file_is_written_to(tmp_path):
     """Also where the shell has made a file of it, which another one must not take the place of."""
     code = """
@@ -264,7 +264,7 @@ with whole_text("/dev/stdout") as file:
     assert not is_stream(tmp_path / "none")
 
 
-@pytest.mark.distributed
+@pytest.mark.slow
 def test_what_an_open_file_has_already_stays(tmp_path):
     """As with ``--output /dev/stdout >> log``."""
     (tmp_path / "log").write_text("before\n")

@@ -122,7 +122,6 @@ def test_the_machine_is_that_of_the_file(tmp_path: Path) -> None:
         replay_on_slurm(in_partitions(), str(written(tmp_path)), cluster="8x1x1")
 
 
-@pytest.mark.cli
 @pytest.mark.parametrize(
     ("more", "message"),
     [(["--allocation", "best-fit"], "all other rules as usual"), ([], "on the machine of that")],

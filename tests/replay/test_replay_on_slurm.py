@@ -102,7 +102,6 @@ def test_whatever_ends_a_replay_nothing_is_left(signal: str, times: int, tmp_pat
 
 
 @needs_slurm
-@pytest.mark.cli
 def test_the_command_tells_what_differs(tmp_path: Path) -> None:
     jobs, schedule = tmp_path / "jobs.csv", tmp_path / "schedule.swf"
     arguments = ["replay", "lublin:jobs=12,processors=8,load=4,seed=4", "--on", "slurm"]
@@ -121,7 +120,6 @@ def test_the_command_tells_what_differs(tmp_path: Path) -> None:
     assert (read.submit_time + read.wait_time).tolist() == starts
 
 
-@pytest.mark.cli
 def test_the_command_refuses_what_slurm_cannot_be_set_to() -> None:
     result = CliRunner().invoke(app, ["replay", JOBS, "--on", "slurm", "--scheduler", "easy"])
     assert result.exit_code == 1

@@ -306,7 +306,7 @@ def test_without_matplotlib_the_message_says_what_to_install(schedule, monkeypat
         draw_gantt(schedule())
 
 
-@pytest.mark.distributed
+@pytest.mark.slow
 def test_matplotlib_is_imported_late_and_without_its_global_state(tmp_path):
     code = f"""
 import sys, hpcgym.report

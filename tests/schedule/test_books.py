@@ -8,8 +8,8 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
-from hypothesis import strategies as st
+from drawing import HealthCheck, assume, given, settings
+from drawing import strategies as st
 from power_strategies import schedules
 from slow_books import keep_slowly
 
@@ -23,8 +23,6 @@ from hpcgym.schedule.slowdowns import job_slowdowns
 from hpcgym.validation.books import check_books, check_states, lengths_at_frequencies
 from hpcgym.validation.validate import validate_schedule
 from hpcgym.workload.model import Workload
-
-pytestmark = pytest.mark.compiled
 
 SLOW = settings(
     deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]

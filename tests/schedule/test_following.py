@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from drawing import given, settings
+from drawing import strategies as st
 
 from hpcgym.cluster import find_cluster
 from hpcgym.cluster.power_plans import greatest_w

@@ -7,8 +7,8 @@ from math import inf
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
-from hypothesis import strategies as st
+from drawing import assume, given, settings
+from drawing import strategies as st
 
 from hpcgym.cluster import Cluster, Level, NodeGroup, NodePower, find_cluster
 from hpcgym.cluster.power_plans import (

@@ -216,7 +216,6 @@ def test_the_header_of_a_schedule_says_what_made_it(result: Result, tmp_path: Pa
     assert "IBM SP2" not in " ".join(read.header.get("Computer", []))
 
 
-@pytest.mark.compiled
 def test_the_header_of_a_schedule_on_nodes(result: Result) -> None:
     workload = replace(result.workload, header=LOG)
     made = hpcgym.simulate(workload, cluster="2x1x3").as_workload()

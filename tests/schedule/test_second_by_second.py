@@ -12,9 +12,8 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import pytest
-from hypothesis import assume, event, given, settings
-from hypothesis import strategies as st
+from drawing import assume, event, given, settings
+from drawing import strategies as st
 from limit_strategies import Case, limited
 from node_strategies import node_schedulers, workloads_for
 from power_strategies import machines
@@ -26,8 +25,6 @@ from hpcgym.cluster import Cluster
 from hpcgym.errors import HpcgymError
 from hpcgym.scheduler.limits import EnergyBudget, PowerCap
 from hpcgym.workload.model import Workload
-
-pytestmark = pytest.mark.compiled
 
 SLOW = settings(max_examples=100)
 PART = Fraction(1, 10**12)  # by which sums of the same energy may differ

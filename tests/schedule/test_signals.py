@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from drawing import HealthCheck, given, settings
+from drawing import strategies as st
 from power_strategies import schedules
 from slow_books import keep_slowly
 from typer.testing import CliRunner
@@ -178,7 +178,6 @@ def test_files_that_are_none(tmp_path: Path) -> None:
         Signal(np.array([0]), np.array([1.0]), "g")
 
 
-@pytest.mark.compiled
 def test_a_signal_that_ends_too_early() -> None:
     workload = hpcgym.load_workload("lublin:jobs=20,processors=192,seed=1")
     result = hpcgym.simulate(workload, "easy", cluster="taurus")
@@ -188,7 +187,6 @@ def test_a_signal_that_ends_too_early() -> None:
     assert total_of(result, replace(short, period=100)) == pytest.approx(result.energy.total_j)
 
 
-@pytest.mark.cli
 def test_the_command_adds_metrics(tmp_path: Path) -> None:
     carbon = write(
         tmp_path, "datetime,g_per_kwh\n2024-01-01,50\n2024-01-01T12:00,20\n2024-01-02,9\n"

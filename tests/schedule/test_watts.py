@@ -100,7 +100,6 @@ def test_measured_jobs_are_watts() -> None:
     assert "energy_j" in told_metrics(hpcgym.simulate(measured))
 
 
-@pytest.mark.cli
 @pytest.mark.parametrize("given", [False, True])
 def test_what_the_commands_print_and_write(given: bool, tmp_path: Path) -> None:
     machine = tmp_path / "pool.toml"
@@ -134,7 +133,6 @@ def test_the_page(given: bool) -> None:
     assert "energy" not in page(mixed, report=True).lower().partition("<body>")[2]
 
 
-@pytest.mark.cli
 def test_carbon_and_prices_need_watts(tmp_path: Path) -> None:
     (tmp_path / "pool.toml").write_text(POOL)
     (tmp_path / "grid.csv").write_text("time_s,carbon_g_per_kwh\n0,100\n")
@@ -146,7 +144,6 @@ def test_carbon_and_prices_need_watts(tmp_path: Path) -> None:
     assert value["carbon_g"] == pytest.approx(100 * value["energy_j"] / 3.6e6)
 
 
-@pytest.mark.cli
 def test_sweeps(tmp_path: Path) -> None:
     (tmp_path / "pool.toml").write_text(POOL)
     text = f'schedulers = ["easy"]\n[[workloads]]\nworkload = "{JOBS}"\n'

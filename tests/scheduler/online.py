@@ -6,7 +6,7 @@ import itertools
 from typing import Any
 
 import numpy as np
-from hypothesis import strategies as st
+from drawing import strategies as st
 from oracle import Simulation, jobs_of
 from predictors import Crooked, KernelRegression
 from strategies import POLICY, workloads

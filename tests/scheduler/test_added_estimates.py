@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from drawing import given, settings
+from drawing import strategies as st
 from online import EASY, assert_same, cases, oracle
 
 from hpcgym import HpcgymError, Scheduler, simulate
@@ -22,8 +22,6 @@ from hpcgym.engine.answers.histories import DECAY, LAST, LOGARITHMS, NUMBER, WEI
 from hpcgym.envs.queue_ordering import QueueOrdering
 from hpcgym.sweep.batch import BatchSimulator
 from hpcgym.workload.model import Workload
-
-pytestmark = pytest.mark.compiled
 
 
 @jit_part

@@ -1,8 +1,9 @@
-"""The table of what goes together is true: each thing is tried in each place."""
+"""Each rule in each place: what goes together makes the schedule of `simulate`, and no other."""
 
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import re
 import warnings
 from collections.abc import Callable
@@ -11,19 +12,20 @@ from pathlib import Path
 from typing import Any
 
 import gymnasium
+import numpy as np
 import pytest
 
 import hpcgym
-from hpcgym import Cluster, Scheduler, Workload, simulate
+from hpcgym import Cluster, Scheduler, Workload, simulate, validate_schedule
 from hpcgym.agents.lookahead import Lookahead
 from hpcgym.cluster import Failures, NodeGroup, NodePower, Partition
 from hpcgym.errors import HpcgymError, HpcgymWarning
 from hpcgym.scheduler.capabilities import APART, FEATURES, PLACES, at_passes, check, refuses, table
 from hpcgym.scheduler.limits import PowerCap
 from hpcgym.sweep import BatchSimulator, cover
+from hpcgym.sweep.batch import METRICS
+from hpcgym.sweep.coverage import THREE
 from hpcgym.workload.codes import with_codes
-
-pytestmark = pytest.mark.compiled
 
 N = 30
 JOBS = hpcgym.load_workload(f"lublin:jobs={N},processors=8,seed=1").with_columns(
@@ -83,38 +85,94 @@ RULES: dict[str, dict[str, Any]] = {
 }
 
 
-def step(name: str, jobs: Workload, *, cluster: Cluster, **rules: Any) -> None:
-    episodes = "windows" if jobs.initial is None else "whole"
-    given = {"workload": jobs, "cluster": cluster, "jobs": 5, "episodes": episodes}
-    env = gymnasium.make(f"hpcgym/{name}", **given, **rules)
-    env.reset(seed=0)
+#: The order of the queue wherever weights or an agent make it: small area first.
+SAF = {"area": -1.0}
+#: What environments and batches have unless they are told otherwise; `simulate` is told, too.
+PLAIN = {"backfill": "easy", "backfill_order": "fcfs", "estimate": "requested"}
+
+
+def proved(jobs: Workload, *, cluster: Cluster, **rules: Any) -> None:
+    """Simulate; what makes no code of the engine's says whether the schedule is one."""
+    validate_schedule(simulate(jobs, cluster=cluster, **rules))
+
+
+def as_simulated(jobs: Workload, cluster: Cluster, rules: dict[str, Any]) -> Any:
+    """The schedule that all other places are to make."""
+    if "policy" not in rules:
+        rules = rules | {"policy": SAF}
+    return simulate(jobs, cluster=cluster, **PLAIN | rules)
+
+
+def played(
+    name: str, jobs: Workload, *, cluster: Cluster, limits: Any = None, **rules: Any
+) -> None:
+    """Play an environment by a rule that `simulate` has, too."""
+    given = {"workload": jobs, "cluster": cluster, "episodes": "whole", "window": 64}
+    if limits is not None:
+        given |= {"limits": limits}
+    env = gymnasium.make(f"hpcgym/{name}", **given | PLAIN | rules).unwrapped
+    _, info = env.reset(seed=0)
+    over = False
+    while not over:
+        _, _, over, _, info = env.step(ACTIONS[name](env, jobs, info))
+    if limits is not None:
+        expected = simulate(jobs, cluster=cluster, limits=limits, **PLAIN | rules)
+    else:
+        expected = as_simulated(jobs, cluster, rules)
+    assert env.result().start.tolist() == expected.start.tolist()
+
+
+def least_area(env: Any, jobs: Workload, info: dict[str, Any]) -> int:
+    """The place of the visible job with the smallest area, the first of equals."""
+    area = jobs.requested_processors * jobs.requested_time
+    window = info["window"]
+    return int(np.argmin(np.where(window >= 0, area[window], np.inf)))
+
+
+ACTIONS: dict[str, Callable[..., Any]] = {
+    "MixedPolicy-v0": lambda env, jobs, info: (
+        -1.0 * np.array([name == "area" for name in env.policy_features])
+    ),
+    "JobSelection-v0": least_area,
+    "PowerCap-v0": lambda env, jobs, info: np.ones(env.action_space.shape),  # nothing is limited
+}
 
 
 def batch(jobs: Workload, *, cluster: Cluster, **rules: Any) -> None:
-    BatchSimulator([jobs], ["area"], Scheduler(**rules), cluster=cluster).run([[-1.0]])
+    """Simulate in a batch, with all metrics of batches."""
+    run = BatchSimulator([jobs], ["area"], Scheduler(**PLAIN | rules), cluster=cluster).run
+    found = run([[-1.0]], list(METRICS))[0, 0]
+    expected = as_simulated(jobs, cluster, rules).metrics
+    assert found.tolist() == pytest.approx([expected[one] for one in METRICS], rel=1e-12)
 
 
 def coverage(jobs: Workload, *, cluster: Cluster, **rules: Any) -> None:
-    batch(jobs, cluster=cluster, **rules)
-    cover(jobs, scheduler=Scheduler(**rules), points=2, processors=cluster.processors)
+    """Cover eight vectors, each of which a batch knows."""
+    scheduler = Scheduler(**PLAIN | rules)
+    found = cover(jobs, scheduler=scheduler, points=2, processors=cluster.processors)
+    grid = list(itertools.product(found.points, repeat=3))
+    values = BatchSimulator([jobs], THREE, scheduler, cluster=cluster).run(grid)
+    assert found.values.ravel().tolist() == pytest.approx(values[:, 0].tolist(), rel=1e-12)
 
 
 def look_ahead(jobs: Workload, *, cluster: Cluster, **rules: Any) -> None:
-    Lookahead().run(jobs, Scheduler(**rules), cluster=cluster)
+    """Follow one policy by looking ahead: there is no other to be followed."""
+    found = Lookahead(portfolio=["saf"]).run(jobs, Scheduler(**PLAIN | rules), cluster=cluster)
+    assert found.start.tolist() == as_simulated(jobs, cluster, rules).start.tolist()
 
 
 #: Who tries it with which jobs on which machine.
 TRIED: dict[str, tuple[Callable[..., Any], Workload, Cluster]] = {
-    "pool": (simulate, JOBS, POOL),
-    "nodes": (simulate, NEEDY, NODES),
-    "failures": (partial(simulate, failures=FAILURES), NEEDY, NODES),
-    "whole nodes": (partial(simulate, limits=[]), NEEDY, NODES),
-    "limits": (partial(simulate, limits=[PowerCap(300)]), NEEDY, NODES),
-    "shared nodes": (partial(simulate, speedups="generated:codes=2"), CODED, PLAIN_NODES),
-    "environments": (partial(step, "MixedPolicy-v0"), JOBS, POOL),
-    "job selection": (partial(step, "JobSelection-v0"), JOBS, POOL),
-    "environments on nodes": (partial(step, "MixedPolicy-v0"), NEEDY, NODES),
-    "environments under limits": (partial(step, "PowerCap-v0"), NEEDY, NODES),
+    "pool": (proved, JOBS, POOL),
+    "nodes": (proved, NEEDY, NODES),
+    "failures": (partial(proved, failures=FAILURES), NEEDY, NODES),
+    "whole nodes": (partial(proved, limits=[]), NEEDY, NODES),
+    "limits": (partial(proved, limits=[PowerCap(300)]), NEEDY, NODES),
+    "shared nodes": (partial(proved, speedups="generated:codes=2"), CODED, PLAIN_NODES),
+    "environments": (partial(played, "MixedPolicy-v0"), JOBS, POOL),
+    "job selection": (partial(played, "JobSelection-v0"), JOBS, POOL),
+    "environments on nodes": (partial(played, "MixedPolicy-v0"), NEEDY, NODES),
+    "environments under limits": (partial(played, "PowerCap-v0", limits=[]), NEEDY, NODES),
     "batches": (batch, JOBS, POOL),
     "batches on nodes": (batch, NEEDY, NODES),
     "coverage": (coverage, JOBS, POOL),
@@ -175,7 +233,7 @@ for feature, words in (
 
 @pytest.mark.parametrize("feature", FEATURES)
 @pytest.mark.parametrize("place", PLACES)
-def test_the_table_is_true(place: str, feature: str) -> None:
+def test_each_rule_in_each_place(place: str, feature: str) -> None:
     run, jobs, cluster = TRIED[place]
     if feature == "shutdown":
         cluster = dataclasses.replace(cluster, shutdown_after_s=60)

@@ -11,8 +11,8 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from drawing import given, settings
+from drawing import strategies as st
 from strategies import workloads
 from typer.testing import CliRunner
 
@@ -325,7 +325,6 @@ def test_scores_at_a_pass_may_be_infinite_or_no_number() -> None:
     assert last.start.tolist() == [0, 20, 10, 30, 40]
 
 
-@pytest.mark.compiled
 def test_baselines_and_boards_take_them() -> None:
     workload = small()
     env = gymnasium.make("hpcgym/JobSelection-v0", workload=workload, jobs=60)
@@ -360,7 +359,6 @@ def played(env: Any, policy: Any) -> dict[str, float]:
     return dict(env.unwrapped.result().metrics)
 
 
-@pytest.mark.cli
 def test_at_the_command_line() -> None:
     run = CliRunner().invoke
     source = "lublin:jobs=120,processors=32,load=1.3,seed=4"

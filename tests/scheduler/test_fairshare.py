@@ -138,7 +138,6 @@ def test_a_table_goes_through_json() -> None:
         Scheduler("fairshare", fair_share={"half": 3})
 
 
-@pytest.mark.compiled
 def test_sweeps_take_shares(tmp_path: Path) -> None:
     (tmp_path / "shares.toml").write_text("half_life_s = 60\n[shares]\n1 = 30\n")
     experiment = tmp_path / "x.toml"
@@ -228,7 +227,6 @@ def test_look_ahead_says_so() -> None:
         look.begin(env)
 
 
-@pytest.mark.compiled
 def test_energy_without_power_is_said() -> None:
     dark = hpcgym.Cluster(16, busy_power_w=0.0)
     with pytest.raises(HpcgymError, match="without power there is no energy to share"):

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from drawing import given, settings
+from drawing import strategies as st
 from node_oracle import node_jobs_of, simulate_nodes_slowly
 from node_strategies import node_cases
 from online import EASY, FORMULAS, oracle
@@ -74,7 +74,6 @@ def test_random_cases(data: st.DataObject, case: tuple[Workload, dict[str, Any]]
     assert_same(workload, rules)
 
 
-@pytest.mark.compiled
 @settings(max_examples=150)
 @given(st.data(), node_cases())
 def test_on_nodes(data: st.DataObject, case: tuple[Cluster, Workload, dict[str, Any]]) -> None:
@@ -88,7 +87,6 @@ def test_on_nodes(data: st.DataObject, case: tuple[Cluster, Workload, dict[str, 
     hpcgym.validate_schedule(result)
 
 
-@pytest.mark.compiled
 @settings(max_examples=150)
 @given(st.data(), learning_cases())
 def test_run_times_that_are_learned(
@@ -115,7 +113,6 @@ def known_to_change(rules: dict[str, Any], rule: str) -> bool:
     return not is_text(order) or hpcgym.Scheduler(**rules).anew[RULES.index(rule)] is not None
 
 
-@pytest.mark.compiled
 @pytest.mark.parametrize("estimate", FORMULAS[1:3])
 @pytest.mark.parametrize("text", ["-requested * processors", WFP3])
 def test_a_policy_by_name_where_run_times_are_learned(text: str, estimate: str) -> None:
@@ -148,7 +145,6 @@ def test_queues_of_many_blocks(passes: str) -> None:
     assert_same(workload, rules)
 
 
-@pytest.mark.compiled
 @pytest.mark.parametrize("name", sorted(NAMES.keys() - USER_FEATURES.keys()))
 def test_names_are_the_same_worked_out_once_and_anew(name: str) -> None:
     columns = JobColumns(EASY.with_columns(queue=np.arange(len(EASY)) % 5))
@@ -191,7 +187,6 @@ def fair(policy: Any) -> dict[str, Any]:
     return {"policy": policy, "backfill_order": policy}
 
 
-@pytest.mark.compiled
 @settings(max_examples=40)
 @given(
     workloads(),
@@ -211,7 +206,6 @@ def test_what_usage_adds(workload: Workload, backfill: str, preemption: str | No
     assert result.start.tolist() == named.start.tolist()
 
 
-@pytest.mark.compiled
 @pytest.mark.parametrize("backfill", ["none", "easy"])
 @pytest.mark.parametrize("estimate", ["requested", "ave2"])
 def test_passes_without_an_event_have_scores_of_their_own(backfill: str, estimate: str) -> None:
@@ -230,7 +224,6 @@ def test_passes_without_an_event_have_scores_of_their_own(backfill: str, estimat
     assert not moments.issuperset(result.start.tolist())
 
 
-@pytest.mark.compiled
 @pytest.mark.parametrize("backfill", ["easy", "fill"])
 def test_on_nodes_that_jobs_share(backfill: str) -> None:
     jobs = hpcgym.load_workload(

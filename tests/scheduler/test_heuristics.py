@@ -86,7 +86,6 @@ def test_names_begin_alike_up_to_a_number(name: Any, other: Any, alike: bool) ->
     assert predictor.predict_one(job(other)) == (50.0 if alike else 600.0)
 
 
-@pytest.mark.compiled
 def test_in_a_simulation_it_is_told_of_the_log() -> None:
     # one after the other; who asks, in which queue, for how long, on how many, and ran how long
     rows = [

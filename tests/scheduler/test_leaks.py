@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from drawing import given, settings
+from drawing import strategies as st
 from predictors import Crooked
 from strategies import workloads
 
@@ -22,8 +22,6 @@ from hpcgym.engine.answers.formulas import FORMULAS
 from hpcgym.schedule.result import Result
 from hpcgym.simulation.run import learn_before
 from hpcgym.workload.model import Workload
-
-pytestmark = pytest.mark.compiled
 
 ESTIMATES = (
     "requested",

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from drawing import given, settings
+from drawing import strategies as st
 from oracle import jobs_of, simulate_slowly
 from slow_priorities import SlowPriority
 from strategies import workloads

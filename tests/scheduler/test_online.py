@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from drawing import given, settings
+from drawing import strategies as st
 from online import (
     BUSY,
     EASY,
@@ -28,8 +28,6 @@ from hpcgym import HpcgymError, Scheduler, simulate
 from hpcgym.scheduler.estimates import Regression
 from hpcgym.scheduler.estimates.by_name import KNOWN
 from hpcgym.workload.model import Workload
-
-pytestmark = pytest.mark.compiled
 
 
 @settings(max_examples=500)

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from drawing import HealthCheck, given, settings
+from drawing import strategies as st
 from extract_strategies import parts_of, recorded
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from node_oracle import NodeSimulation, NoRoomError, node_jobs_of
 from node_strategies import machines, workloads_for
 from online import assert_same_log, cases, estimates, named
@@ -20,7 +20,6 @@ from hpcgym.cluster import Cluster
 from hpcgym.simulation.run import learn_before
 from hpcgym.workload.model import Workload
 
-pytestmark = pytest.mark.compiled
 ENGINE = settings(
     deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
 )

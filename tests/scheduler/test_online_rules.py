@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import event, given, settings
-from hypothesis import strategies as st
+from drawing import event, given, settings
+from drawing import strategies as st
 from online import BUSY, EASY, ELOSS, assert_same, named, oracle
 from oracle import POLICIES
 from predictors import Crooked, PlainRegression, Told
@@ -20,9 +20,6 @@ from strategies import workloads
 from hpcgym import Cluster, HpcgymError, Scheduler, simulate, validate_schedule
 from hpcgym.scheduler.estimates import JOB_FACTS, JOB_FEATURES
 from hpcgym.workload.model import Workload
-
-pytestmark = pytest.mark.compiled
-
 
 # --- Whole seconds ----------------------------------------------------------------------------
 

@@ -156,7 +156,6 @@ def test_any_threshold_from_0_on(threshold: float) -> None:
     assert never.start.tolist() != first_come.start.tolist()
 
 
-@pytest.mark.compiled
 def test_every_policy_orders_queue_and_backfilling() -> None:
     for name in POLICIES:
         scheduler = Scheduler(policy=name, backfill_order=name)

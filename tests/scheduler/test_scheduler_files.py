@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from drawing import given
+from drawing import strategies as st
 
 from hpcgym import Scheduler, load_workload, simulate
 from hpcgym.baselines import SCHEDULERS, find_scheduler

@@ -113,7 +113,6 @@ def test_shares_are_added_to_what_a_file_says(tmp_path: Path) -> None:
         assert result.scheduler.fair_share == expected
 
 
-@pytest.mark.cli
 @pytest.mark.filterwarnings("ignore:.*not followed")
 def test_the_command_follows_a_file_with_fair_share(tmp_path: Path) -> None:
     file = conf(tmp_path, "PriorityWeightFairshare=1000\nPriorityWeightAge=1\n")

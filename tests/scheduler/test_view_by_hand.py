@@ -32,7 +32,6 @@ def by_hand(**changes: Any) -> PassView:
     return PassView.of(**{**given, **changes})
 
 
-@pytest.mark.compiled
 def test_a_view_by_hand() -> None:
     view = by_hand()
     assert view.free.tolist() == [[2, 1], [0, 0]]

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from drawing import given
+from drawing import strategies as st
 from oracle import jobs_of, simulate_slowly
 from strategies import EVERY_INTERVAL, cases
 
@@ -55,7 +55,6 @@ def check_same(workload: Workload, shift: int, **rules: Any) -> None:
 # --- Schedules ------------------------------------------------------------------------------------
 
 
-@pytest.mark.compiled
 @pytest.mark.parametrize("shift", EPOCHS)
 @pytest.mark.parametrize("policy", [*POLICIES, LATE, (0.5, -1e-3, 1, 2, -3, 1e-6)], ids=str)
 def test_policies(policy: Any, shift: int) -> None:
@@ -76,7 +75,6 @@ def test_any_rules(case: tuple[Workload, dict[str, Any]], shift: int) -> None:
     check_same(case[0], shift, **case[1])
 
 
-@pytest.mark.compiled
 @pytest.mark.parametrize(
     "estimate", ["clairvoyant", "double-requested", "ave2", "user-ratio", "typical-ratio"]
 )
@@ -87,7 +85,6 @@ def test_estimates(estimate: str) -> None:
         check_same(BUSY, EPOCHS[1], policy=policy, policy_estimate=estimate, **rules)
 
 
-@pytest.mark.compiled
 def test_a_regression_looks_at_the_time_of_the_week() -> None:
     """So shifts by whole weeks alone change nothing."""
     names = ("requested", "last", "day_sin", "week_cos")
@@ -119,7 +116,6 @@ def test_the_formulas_count_from_the_first_submission_by_hand() -> None:
 # --- Parts of a log -------------------------------------------------------------------------------
 
 
-@pytest.mark.compiled
 @pytest.mark.parametrize("policy", BY_SUBMISSION)
 def test_parts_count_from_the_beginning_of_the_whole(policy: str) -> None:
     """So does the oracle, whose jobs know when the first of the log came."""
@@ -159,7 +155,6 @@ def test_what_is_continued_is_as_the_whole(policy: Any) -> None:
 # --- Batches and environments ---------------------------------------------------------------------
 
 
-@pytest.mark.compiled
 @pytest.mark.parametrize("estimate", ["requested", "ave2"])
 def test_batches(estimate: str) -> None:
     rules = find_scheduler("spf").but(policy_estimate=estimate)
@@ -188,7 +183,6 @@ def played(env: Any, act: Any) -> list[Any]:
     return [shown, env.unwrapped.result().wait.tolist()]
 
 
-@pytest.mark.compiled
 def test_environments() -> None:
     weights = np.array([0.001, 0, 0.1, 0, 0.2, -1e-6, 0, -1, 0, -1e-4, 0])
     runs = []

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from drawing import HealthCheck, given, settings
+from drawing import strategies as st
 from node_oracle import node_jobs_of
 from node_strategies import machines, workloads_for
 from slow_dispatching import LISTS, SlowDispatching
@@ -25,8 +25,6 @@ from hpcgym.scheduler.dispatchers.asking import DispatchError
 from hpcgym.scheduler.limits import PowerCap
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.workload import Workload, load_workload
-
-pytestmark = pytest.mark.compiled
 
 SLOW = settings(
     deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]

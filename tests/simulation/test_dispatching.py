@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from drawing import HealthCheck, given, settings
+from drawing import strategies as st
 from node_strategies import machines, most_units, workloads_for
 from strategies import predictions, workloads
 
@@ -22,8 +22,6 @@ from hpcgym.scheduler.dispatchers import BEST_FIT, FIRST_FIT, PassView
 from hpcgym.scheduler.dispatchers.asking import DispatchError
 from hpcgym.scheduler.rules import OF_THE_QUEUE, Scheduler
 from hpcgym.workload import Workload, load_workload
-
-pytestmark = pytest.mark.compiled
 
 SLOW = settings(
     deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]

@@ -14,8 +14,6 @@ from hpcgym.scheduler.dispatchers import PassView
 from hpcgym.scheduler.dispatchers.asking import DispatchError
 from hpcgym.scheduler.limits import EnergyBudget, PowerCap
 
-pytestmark = pytest.mark.compiled
-
 #: Idle 100 W, busy 150 W and 1.5 times as long, or 200 W; off 10 W.
 POWER = NodePower(100, [150, 200], 10, [1, 2], 1.5)
 SLEEPY = NodePower(100, 200, 10, shutdown_time_s=5, boot_time_s=20)

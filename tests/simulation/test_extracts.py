@@ -12,9 +12,9 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pytest
+from drawing import HealthCheck, given, settings
+from drawing import strategies as st
 from extract_strategies import parts_of, recorded, usable
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from node_oracle import NoRoomError, node_jobs_of, simulate_nodes_slowly
 from node_strategies import machines, node_schedulers, workloads_for
 from oracle import jobs_of, simulate_slowly
@@ -93,7 +93,6 @@ def test_nobody_can_change_a_state() -> None:
             values[:] = 0
 
 
-@pytest.mark.compiled
 @settings(ENGINE, max_examples=500)
 @given(st.data(), machines())
 def test_nodes_go_on_as_if_never_interrupted(data: st.DataObject, cluster: Cluster) -> None:
@@ -155,7 +154,6 @@ def test_an_extract_of_a_trace_is_that_of_the_oracle(
     assert_same(result, expected, begin)
 
 
-@pytest.mark.compiled
 @settings(ENGINE, max_examples=500)
 @given(st.data(), machines())
 def test_so_it_is_on_nodes(data: st.DataObject, cluster: Cluster) -> None:
@@ -347,7 +345,6 @@ def test_users_histories_begin_with_those_who_have_ended() -> None:
     assert result.predicted_run_time.tolist()[:5] == [50, 90, 50, 90, 50]
 
 
-@pytest.mark.compiled
 def test_fair_share_begins_with_what_was_used() -> None:
     """At 100 s user 1 has used 50 s, and user 2 90 s of a processor: 5 and 6 come before 4."""
     columns = SMALL | {
@@ -457,7 +454,6 @@ def test_times_that_are_none(start: Any, end: Any, match: str) -> None:
         hpcgym.continued(hpcgym.simulate(workload), start, end)
 
 
-@pytest.mark.compiled
 def test_simulations_that_cannot_be_made_again() -> None:
     workload = small(**SMALL)
     results = [
@@ -488,7 +484,6 @@ def kth(trace: Callable[[str], Path]) -> Workload:
     return hpcgym.load_workload(str(trace("KTH-SP2-1996-2.swf.gz")))
 
 
-@pytest.mark.compiled
 def test_a_week_of_a_real_trace(kth: Workload) -> None:
     """What ran and waited is the schedule that the trace recorded, and the rest its submissions."""
     begin, end = 12 * 604_800, 13 * 604_800
@@ -509,7 +504,6 @@ def test_a_week_of_a_real_trace(kth: Workload) -> None:
         assert (result.start[~state.running] >= begin).all()
 
 
-@pytest.mark.compiled
 @pytest.mark.parametrize("name", ["easy", "conservative", "easy++", "fairshare", "fs+efs", "wfp3"])
 def test_a_long_simulation_goes_on_alone(kth: Workload, name: str) -> None:
     long = hpcgym.simulate(kth, name)
@@ -521,7 +515,6 @@ def test_a_long_simulation_goes_on_alone(kth: Workload, name: str) -> None:
 # --- At the command line --------------------------------------------------------------------------
 
 
-@pytest.mark.cli
 def test_an_extract_at_the_command_line(tmp_path: Path) -> None:
     path = tmp_path / "t.swf"
     write_swf(small(**SMALL), path)

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from drawing import given, settings
+from drawing import strategies as st
 from failure_strategies import Failure, failing_cases, failures_for, table_of
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from node_oracle import NodeJob
 from node_strategies import workloads_for
 from slow_failures import simulate_failures_slowly
@@ -24,8 +24,6 @@ from hpcgym.schedule.over_time import processors_in_use, queue_length
 from hpcgym.simulation.run import learn_before
 from hpcgym.validation.validate import ScheduleError
 from hpcgym.workload.model import Workload
-
-pytestmark = pytest.mark.compiled
 
 PAIR = Cluster(groups=(NodeGroup("a", 2, {"core": 2}),), busy_power_w=10.0, idle_power_w=4.0)
 

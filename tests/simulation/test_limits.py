@@ -24,8 +24,6 @@ from hpcgym.simulation.nodes import needs_on
 from hpcgym.simulation.prepare import prepare
 from hpcgym.sweep import BatchSimulator
 
-pytestmark = pytest.mark.compiled
-
 #: Idle 100 W, busy 150 W and 1.5 times as long, or 200 W; off 10 W.
 POWER = NodePower(100, [150, 200], 10, [1, 2], 1.5)
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import event, given, settings
-from hypothesis import strategies as st
+from drawing import event, given, settings
+from drawing import strategies as st
 from oracle import POLICIES, changes_with_time, looks_at_times
 from strategies import schedulers, workloads
 
@@ -31,7 +31,6 @@ def assert_kept(result: Any) -> None:
     assert not late.any()
 
 
-@pytest.mark.compiled
 @settings(max_examples=300)
 @given(st.data(), workloads(max_jobs=30))
 def test_kept_promises(data: st.DataObject, workload: Workload) -> None:
@@ -82,7 +81,6 @@ def test_nothing_else_breaks_promises_of_easy(
     assert promised(result).any() == (result.start > 0).any()
 
 
-@pytest.mark.compiled
 @settings(max_examples=200)
 @given(workloads(max_jobs=30), st.sampled_from(sorted(POLICIES)), st.sampled_from(LEARNED))
 def test_no_promises_where_the_next_pass_may_have_another_order(
@@ -131,7 +129,6 @@ def test_a_job_that_comes_first_because_it_has_waited() -> None:
     validate_schedule(result)
 
 
-@pytest.mark.compiled
 @pytest.mark.parametrize("threshold", [None, 5])
 def test_conservative_promises_outlast_both(threshold: int | None) -> None:
     """The second job's reservation stands; the third is promised what comes after it."""

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from drawing import given, settings
+from drawing import strategies as st
 from node_strategies import machines, workloads_for
 from oracle import jobs_of, simulate_slowly
 from strategies import holds, workloads

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
-from hypothesis import strategies as st
+from drawing import HealthCheck, assume, given, settings
+from drawing import strategies as st
 from oracle import jobs_of, simulate_slowly
 from strategies import cases, schedulers, workloads
 
@@ -64,7 +64,6 @@ def test_the_machine_is_the_workloads_or_the_one_given() -> None:
     assert hpcgym.simulate(workload, processors=4).start.tolist() == [0, 0, 60]
 
 
-@pytest.mark.compiled
 def test_a_pool_has_no_nodes_to_fill_in_another_order() -> None:
     workload = hpcgym.load_workload("lublin:jobs=60,processors=16,seed=0")
     rules = {"allocation": "best-fit"}
@@ -138,7 +137,6 @@ def test_no_jobs(backfill: str, estimate: Any) -> None:
             hpcgym.validate_schedule(result)
 
 
-@pytest.mark.compiled
 @pytest.mark.parametrize("shares", ["half_life_s=86400", "accounts=group"])
 @pytest.mark.parametrize("name", ["fairshare", "fs+efs"])
 def test_no_jobs_and_no_users(name: str, shares: str) -> None:
@@ -182,7 +180,7 @@ def test_every_schedule_is_valid_and_the_same_again(case: tuple[Workload, dict[s
     assert schedule_of(hpcgym.simulate(workload, **rules)) == schedule_of(result)
 
 
-@pytest.mark.distributed
+@pytest.mark.slow
 def test_two_processes_make_the_same_schedules() -> None:
     code = f"""
 import hashlib, hpcgym

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from drawing import given, settings
+from drawing import strategies as st
 
 from hpcgym.errors import HpcgymError
 from hpcgym.speedups import (

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from drawing import given
+from drawing import strategies as st
 
 from hpcgym.cluster import cluster_toml
 from hpcgym.errors import HpcgymError

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from drawing import given
+from drawing import strategies as st
 
 from hpcgym.suite.tasks import tasks
 from hpcgym.suite.telling import OF_PAIRS, POLICIES, Known, Told, told_by, told_of

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from drawing import HealthCheck, given, settings
+from drawing import strategies as st
 from oracle import jobs_of, simulate_slowly
 from strategies import WEIGHTS, schedulers, workloads
 from worth import worth

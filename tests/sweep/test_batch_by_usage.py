@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from drawing import HealthCheck, assume, given, settings
+from drawing import strategies as st
 from extract_strategies import parts_of, recorded
-from hypothesis import HealthCheck, assume, given, settings
-from hypothesis import strategies as st
 from node_strategies import machines, workloads_for
 from oracle import jobs_of, simulate_slowly
 from share_strategies import BUSY_W, SHARES, accounts, cases, fitting, heeded, with_power
@@ -24,7 +24,6 @@ from hpcgym.sweep import BatchSimulator
 from hpcgym.sweep.batch import METRICS
 from hpcgym.workload.model import Workload
 
-pytestmark = pytest.mark.compiled
 ENGINE = settings(deadline=None, suppress_health_check=list(HealthCheck))
 #: In another order than the table of features, usage in the middle.
 NAMES = ("wait", "fairshare", "requested", "energy_fairshare", "processors")

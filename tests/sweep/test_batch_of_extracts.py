@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from drawing import HealthCheck, given, settings
+from drawing import strategies as st
 from extract_strategies import parts_of, recorded
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from node_oracle import NoRoomError, node_jobs_of, simulate_nodes_slowly
 from node_strategies import machines, node_schedulers, workloads_for
 from oracle import jobs_of, simulate_slowly
@@ -24,7 +24,6 @@ from hpcgym.sweep import BatchSimulator, cover
 from hpcgym.sweep.batch import METRICS
 from hpcgym.workload.model import Workload
 
-pytestmark = pytest.mark.compiled
 VECTORS = st.tuples(*[WEIGHTS] * 6).filter(any)
 ENGINE = settings(deadline=None, suppress_health_check=list(HealthCheck))
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
-from hypothesis import strategies as st
+from drawing import HealthCheck, assume, given, settings
+from drawing import strategies as st
 from node_oracle import node_jobs_of, simulate_nodes_slowly
 from node_strategies import ALLOCATIONS, machines, node_schedulers, workloads_for
 from strategies import WEIGHTS
@@ -23,7 +23,6 @@ from hpcgym.sweep import BatchSimulator
 from hpcgym.sweep.batch import METRICS
 from hpcgym.workload.model import Workload
 
-pytestmark = pytest.mark.compiled
 VECTORS = st.tuples(*[WEIGHTS] * 6).filter(any)
 ENGINE = settings(deadline=None, suppress_health_check=list(HealthCheck))
 

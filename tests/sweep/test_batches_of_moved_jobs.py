@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from drawing import costly
-from hypothesis import HealthCheck, assume, given, settings
-from hypothesis import strategies as st
+from drawing import HealthCheck, assume, costly, given, settings
+from drawing import strategies as st
 from node_oracle import node_jobs_of, simulate_nodes_slowly
 from node_strategies import machines, node_schedulers, workloads_for
 from oracle import jobs_of, simulate_slowly

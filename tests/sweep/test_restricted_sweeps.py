@@ -15,8 +15,6 @@ from hpcgym.sweep.run import read_manifest
 from hpcgym.workload import write_swf
 from hpcgym.workload.model import Workload
 
-pytestmark = pytest.mark.compiled
-
 JOBS = "lublin:jobs=150,processors=32,load=1.1,seed=2"
 OF_USERS, WINDOWS = "user:jobs=2; all:processors=32", "5000/90000:processors=16"
 NODES = "4000/50000:nodes=0-1"

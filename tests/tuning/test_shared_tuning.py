@@ -18,8 +18,6 @@ from hpcgym.tuning.shared_space import SharedArm
 from hpcgym.tuning.space import WEIGHTS
 from hpcgym.workload.model import Workload
 
-pytestmark = pytest.mark.compiled
-
 SPEEDUPS = generate_speedups(codes=16, mean=1.1, spread=0.15, seed=0)
 CLUSTER = "20x2x24"
 ALL = SharedSpace(

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from drawing import given, settings
 from oracle import jobs_of, simulate_slowly
 from plain_results import PLAIN
 from strategies import cases

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from drawing import assume, given, settings
 from limit_strategies import Case, limited
 
 import hpcgym
@@ -18,8 +18,6 @@ from hpcgym.schedule.node_states import NodeStates
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.limits import EnergyBudget, PowerCap
 from hpcgym.validation.validate import ScheduleError
-
-pytestmark = pytest.mark.compiled
 
 POWER = NodePower(100, [150, 200], 10, [1, 2], 1.5, shutdown_time_s=5, boot_time_s=20)
 MACHINE = Cluster(groups=(NodeGroup("node", 16, {"core": 4}, POWER),))

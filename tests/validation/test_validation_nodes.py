@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from drawing import HealthCheck, given, settings
+from drawing import strategies as st
 from node_oracle import node_jobs_of, simulate_nodes_slowly
 from node_strategies import node_cases
 from plain_results import PLAIN

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from drawing import given
+from drawing import strategies as st
 from typer.testing import CliRunner
 
 from hpcgym.cli import app
@@ -314,7 +314,6 @@ def run() -> Callable[..., str]:
     return call
 
 
-@pytest.mark.cli
 def test_the_command_generates_them(run: Callable[..., str], speedups: Path) -> None:
     output = speedups.with_name("jobs.swf")
     run(f"codes:speedups={speedups},jobs=9,mix=list", str(output))

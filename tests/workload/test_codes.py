@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from drawing import given
+from drawing import strategies as st
 
 from hpcgym.errors import WorkloadError
 from hpcgym.workload import (

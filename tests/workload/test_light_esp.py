@@ -31,7 +31,6 @@ def test_the_whole_machine_is_used_by_fractions() -> None:
     assert [len(sizes) for sizes in by_type.values()] == [kind.jobs for kind in TYPES]
 
 
-@pytest.mark.compiled
 def test_180_cores_in_nodes_of_12_are_as_printed() -> None:
     log = light_esp(processors=180, node_cores=12)
     sizes = {kind.cores for kind in TYPES}

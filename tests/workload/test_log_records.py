@@ -4,8 +4,8 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from drawing import given
+from drawing import strategies as st
 
 from hpcgym.errors import WorkloadWarning
 from hpcgym.workload import (

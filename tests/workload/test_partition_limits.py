@@ -6,8 +6,8 @@ from itertools import combinations
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from drawing import given
+from drawing import strategies as st
 from typer.testing import CliRunner
 
 import hpcgym
@@ -126,7 +126,6 @@ def test_states_and_jobs_that_are_there(tmp_path: Path, state: str, kept: list[i
     assert within_limits(extract, machine).job_number.tolist() == [*kept, 4]
 
 
-@pytest.mark.compiled
 def test_jobs_within_the_limits_run_as_without(tmp_path: Path) -> None:
     rows = [("batch", 8, 60, 3600), ("long", 9, 60, 6000), ("free", 16, 60, 10**6)]
     jobs, machine = table(tmp_path, *rows)
@@ -161,7 +160,6 @@ def test_a_job_that_was_killed_late_asked_for_no_more_than_its_partition_allows(
     assert hpcgym.simulate(workload, "easy", cluster=machine).end[0] == 3600
 
 
-@pytest.mark.cli
 def test_unknown_times_on_the_command_line(tmp_path: Path) -> None:
     """As in Python: before the recipe takes run times for them."""
     jobs, machine = table(tmp_path, ("batch", 1, 60, -1))

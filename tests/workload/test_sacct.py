@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from drawing import given
+from drawing import strategies as st
 from sacct_dumps import EPOCH, STATUS, dump
 
 from hpcgym import load_workload, simulate

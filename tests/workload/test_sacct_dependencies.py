@@ -186,7 +186,6 @@ def test_one_at_a_time_without_names(tmp_path: Path) -> None:
     assert workload.cleaning == {reason: 1}
 
 
-@pytest.mark.compiled
 def test_a_dump_is_simulated_in_closed_loop(tmp_path: Path) -> None:
     """By hand: on a machine of 8, two at once; the last comes as long after as in the log."""
     last = ("40|40|ann|sum|COMPLETED", "afterany:12:13")

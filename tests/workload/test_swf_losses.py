@@ -80,8 +80,6 @@ def test_nothing_is_said_where_nothing_is_lost(tmp_path):
         assert again.header[key] == workload.header[key]
 
 
-@pytest.mark.cli
-@pytest.mark.compiled
 def test_the_commands_and_the_schedules_say_it_too(tmp_path):
     jobs = load_workload("eurora:jobs=300,seed=1")
     counts = {r: int((jobs.per_unit[r] > 0).sum()) for r in ("gpu", "mic")}

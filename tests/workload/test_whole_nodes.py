@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from drawing import given, settings
+from drawing import strategies as st
 from node_oracle import node_jobs_of, simulate_nodes_slowly
 from strategies import workloads
 
@@ -126,7 +126,6 @@ def test_single_cores_are_whole_nodes_as_they_are() -> None:
     assert with_whole_nodes(jobs, cluster) is jobs
 
 
-@pytest.mark.compiled
 @settings(max_examples=100)
 @given(workloads(), st.integers(2, 4), st.sampled_from(["none", "easy"]), st.data())
 def test_as_if_their_users_had_asked_for_nodes(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from hypothesis import strategies as st
+from drawing import strategies as st
 from slow_shared import (
     COMPACT,
     PART,

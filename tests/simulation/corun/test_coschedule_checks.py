@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from drawing import given, settings
+from drawing import strategies as st
 from shared_strategies import Case, cases, with_files
 from slow_shared import FileSystem, Job, Machine, Rules, Speedups
 from test_shared_properties import congested

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from drawing import HealthCheck, given, settings
+from drawing import strategies as st
 from shared_strategies import Case, cases, with_files
 from slow_shared import COMPACT, FileSystem, Job, Machine, Rules, Speedups, share_slowly
 from test_against_slow_simulator import cluster_of, heatmap_of, one_that_both_take, simulated

@@ -7,7 +7,7 @@ from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 
-from hypothesis import given, settings
+from drawing import given, settings
 from oracle import Job as PoolJob
 from oracle import simulate_slowly
 from shared_strategies import STATIC_ORDERS, Case, cases, with_files
