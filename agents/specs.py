@@ -30,8 +30,13 @@ _OF_RUNS = (
 
 _SHARED = "hpcgym/CoSchedule-v0"
 
-#: Wrappers of Stable-Baselines3 that hand on what an agent sees and does.
-_PLAIN_WRAPPERS = ("VecMonitor", "VecCheckNan")
+#: What is kept of the jobs of a training; times are of submissions [s].
+_SEEN = {"workload": str, "part": str, "first_s": int, "last_s": int}
+
+#: Vector wrappers, by their names, that hand on what an agent sees and does; some change rewards.
+_PLAIN_WRAPPERS = (
+    "VecMonitor", "VecCheckNan", "RelativeRewards", "NormalizeReward", "RecordEpisodeStatistics",
+)  # fmt: skip
 
 
 def save_spec(env: Any, path: str | Path) -> Path:
@@ -41,7 +46,8 @@ def save_spec(env: Any, path: str | Path) -> Path:
     ----------
     env : the environment: of ``gymnasium.make`` or ``make_vec``, an
         :class:`hpcgym.envs.sb3.HpcVecEnv`, or these in what Stable-Baselines3 puts around them.
-        Which jobs it has is not written: a model is evaluated on others.
+        Its jobs are not written, as a model is evaluated on others; but which part of which log
+        they are, so that an evaluation on the same jobs can say so.
     path : of the model, as it is given to ``model.save``: ``"model"`` or ``"model.zip"``.
 
     Returns
@@ -51,8 +57,9 @@ def save_spec(env: Any, path: str | Path) -> Path:
     Raises
     ------
     HpcgymError : no environment of hpcgym that was made by its id; one in a wrapper that changes
-        observations or actions, which an evaluation has not; or an argument that JSON cannot hold,
-        such as a function.
+        observations or actions, which an evaluation has not (rewards may be changed, as
+        ``VecNormalize(norm_obs=False)`` does); or an argument that JSON cannot hold, such as a
+        function.
     """
     env = _bare(env)
     spec = getattr(env, "spec", None)
@@ -67,6 +74,7 @@ def save_spec(env: Any, path: str | Path) -> Path:
     else:
         options = settled_options(env, given)
     told = {"format": FORMAT, "env_id": spec.id, "env_options": options}
+    told["trained_on"] = _seen_in(env)
     target = spec_path(path)
     with whole_text(target) as file:
         json.dump(told, file, indent=1)
@@ -80,7 +88,9 @@ def spec_path(model: str | Path) -> Path:
 
 
 def read_spec(model: str | Path) -> dict[str, Any]:
-    """Return ``env_id`` and ``env_options`` of a model; {} where no such file is beside it.
+    """Return ``env_id``, ``env_options`` and ``trained_on`` of a model; {} if it has no such file.
+
+    Files of older versions have no ``trained_on``.
 
     Raises
     ------
@@ -90,13 +100,18 @@ def read_spec(model: str | Path) -> dict[str, Any]:
     if not path.exists():
         return {}
     told = json_file(path)
-    kinds = {"format": int, "env_id": str, "env_options": dict}
+    kinds = {"format": int, "env_id": str, "env_options": dict, "trained_on": dict}
+    if isinstance(told, dict):
+        told.setdefault("trained_on", {})
     if not isinstance(told, dict) or told.get("format") != FORMAT or told.keys() != kinds.keys():
         raise HpcgymError(f"{path} is no environment that hpcgym.agents.save_spec has written")
     for key, kind in kinds.items():
         if not isinstance(told[key], kind):
             raise HpcgymError(f"{path}: {key!r} is of another kind")
-    return {"env_id": told["env_id"], "env_options": told["env_options"]}
+    seen = told.pop("trained_on")
+    if seen and {key: type(one) for key, one in seen.items()} != _SEEN:
+        raise HpcgymError(f"{path}: 'trained_on' is of another kind")
+    return {"env_id": told["env_id"], "env_options": told["env_options"], "trained_on": seen}
 
 
 def plain_options(options: Mapping[str, Any], but: tuple[str, ...] = ()) -> dict[str, Any]:
@@ -128,6 +143,7 @@ def settled_options(env: Any, given: Mapping[str, Any]) -> dict[str, Any]:
     found = {rule: getattr(env.options.scheduler, rule) for rule in rules}
     found |= {"window": env.options.window, "features": list(env.options.names)}
     found |= {"observation": "flat" if env.options.flat else "dict"}
+    found |= env.episodes.around
     found |= {
         name: getattr(env, name) for name in ("interval", "reservation") if hasattr(env, name)
     }
@@ -135,6 +151,13 @@ def settled_options(env: Any, given: Mapping[str, Any]) -> dict[str, Any]:
         found["policy_features"] = list(env.policy_features)
     takes = inspect.signature(type(env)).parameters
     return plain_options({**{n: one for n, one in found.items() if n in takes}, **given})
+
+
+def _seen_in(env: Any) -> dict[str, Any]:
+    """Return which jobs are learned from in an environment, as :data:`_SEEN` has it."""
+    first, last = env.episodes.submitted
+    name = env.options.workload.name
+    return {"workload": name, "part": env.episodes.part, "first_s": first, "last_s": last}
 
 
 def _is_plain(value: Any) -> bool:
@@ -156,9 +179,15 @@ def _bare(env: Any) -> Any:
 
     while True:
         if hasattr(env, "venv"):  # a wrapper of Stable-Baselines3
-            if type(env).__name__ not in _PLAIN_WRAPPERS:
+            scales_rewards = type(env).__name__ == "VecNormalize" and not env.norm_obs
+            if not scales_rewards and type(env).__name__ not in _PLAIN_WRAPPERS:
                 raise _changes(env)
             env = env.venv
+        elif isinstance(env, gymnasium.vector.VectorWrapper):
+            of_rewards = isinstance(env, gymnasium.vector.VectorRewardWrapper)
+            if not of_rewards and type(env).__name__ not in _PLAIN_WRAPPERS:
+                raise _changes(env)
+            env = env.env
         elif hasattr(env, "envs"):  # its DummyVecEnv, or Gymnasium's SyncVectorEnv
             env = env.envs[0]
         elif isinstance(env, gymnasium.Wrapper):

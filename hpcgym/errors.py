@@ -54,6 +54,10 @@ class PolicyWarning(HpcgymWarning):
     """A policy that failed in an evaluation: it has no value there, and no mean."""
 
 
+class TrainingWarning(HpcgymWarning):
+    """An agent that is evaluated on jobs that it has learned from."""
+
+
 def warn_caller(message: str, category: type[HpcgymWarning]) -> None:
     """Warn, at the line from which hpcgym was called, however deep in it this is.
 

@@ -21,7 +21,7 @@ def setting_of(
     workload: Workload, machine: Cluster | None, board: Leaderboard, settings: dict[str, Any]
 ) -> list[str]:
     """Return on what policies were compared, in a line, and what was around slices, if anything."""
-    from hpcgym.evaluation.run import PLAIN
+    from hpcgym.evaluation.trained import PLAIN
 
     slices = f"{settings['n']:,} {settings['episodes']}"
     if settings["episodes"] == "windows":

@@ -37,34 +37,39 @@ class Slices(EpisodeSettings):
     ] = "windows"
     number: NumberOption = None
     start: Annotated[
-        str,
+        str | None,
         typer.Option(
             metavar="empty|warm|SCHEDULER",
             help="What a slice begins with: an empty machine, or the jobs that run and wait at"
             " that time in the schedule of EASY (warm), or of another scheduler, on the"
             " whole workload.",
+            show_default="as agents were trained, or empty",
         ),
-    ] = "empty"
+    ] = None
     warmup: Annotated[
         str | None,
         typer.Option(
-            metavar="TIME",
+            metavar="TIME|none",
             help="How long before its slice a simulation begins, such as 1d; only the jobs of"
             " the slice count.",
+            show_default="as agents were trained, or none",
         ),
     ] = None
     arrivals: Annotated[
-        str,
+        str | None,
         typer.Option(
-            metavar="stop|continue", help="Whether later jobs keep coming, up to the horizon."
+            metavar="stop|continue",
+            help="Whether later jobs keep coming, up to the horizon.",
+            show_default="as agents were trained, or stop",
         ),
-    ] = "stop"
+    ] = None
     horizon: Annotated[
         str | None,
         typer.Option(
-            metavar="TIME",
+            metavar="TIME|none",
             help="When a slice is over, such as 7d after its first submission; jobs that still"
             " wait are charged the time that they have waited.",
+            show_default="as agents were trained, or none",
         ),
     ] = None
 

@@ -32,8 +32,7 @@ class TrainJobPpo(ExplainedCommand):
     examples = (
         "hpcgym train job-ppo --workload KTH-SP2 --steps 200000",
         "hpcgym train job-ppo --workload KTH-SP2 --env QueueOrdering --log ppo.csv",
-        "hpcgym evaluate job-ppo.pt --workload KTH-SP2 --start warm --arrivals continue"
-        " --horizon 7d",
+        "hpcgym evaluate job-ppo.pt --workload KTH-SP2",
     )
     brief: ClassVar[Lists] = {"Cleaning recipes and filters (--clean)": names.recipes}
 

@@ -11,7 +11,6 @@ import numpy as np
 
 from hpcgym.baselines.chance import RANDOM
 from hpcgym.cluster import Cluster
-from hpcgym.envs import VERSIONS
 from hpcgym.envs.core.cutting import Episode
 from hpcgym.envs.core.episodes import Episodes
 from hpcgym.envs.core.surroundings import counted
@@ -40,6 +39,7 @@ from hpcgym.evaluation.seeds import Groups, unfolded
 from hpcgym.evaluation.slices import Failures, Progress, measured_on, silent, warn_of_failures
 from hpcgym.evaluation.stage import Stage, restrictions
 from hpcgym.evaluation.static_weights import best_static
+from hpcgym.evaluation.trained import around_of, warn_of_seen
 from hpcgym.schedule.metrics import ranking_metrics
 from hpcgym.schedule.result import Result
 from hpcgym.schedule.within import metrics_within, result_within
@@ -52,9 +52,6 @@ from hpcgym.simulation.prepare import check_allocation, check_jobs, machine_of
 from hpcgym.simulation.restricted import warn_of_unused
 from hpcgym.simulation.run import learn_at, simulate
 from hpcgym.workload import Workload, load_workload
-
-#: What is around slices, if nobody says.
-PLAIN: dict[str, Any] = {"start": "empty", "warmup": None, "arrivals": "stop", "horizon": None}
 
 #: Metrics of a schedule that are kept; policies are ranked by the first.
 METRICS = ("mean_bsld", "mean_wait_s", "utilization")
@@ -69,9 +66,9 @@ def evaluate(
     jobs: int = 256,
     n: int | None = None,
     train_share: float = 0.5,
-    start: str = "empty",
+    start: str | None = None,
     warmup: str | float | None = None,
-    arrivals: str = "stop",
+    arrivals: str | None = None,
     horizon: str | float | None = None,
     seed: int = 0,
     cluster: Cluster | str | os.PathLike[str] | None = None,
@@ -115,9 +112,10 @@ def evaluate(
     workload : a workload, or what :func:`hpcgym.load_workload` takes.
     slices : "test", "train" or "all": the chronological part to evaluate on.
     episodes, jobs, train_share : what a slice is; see :class:`hpcgym.envs.core.episodes.Episodes`.
-    start, warmup, arrivals, horizon : what is around a slice; see the same class. By default as
-        ``env`` has it, if that is the id of a newer version, such as "hpcgym/JobSelection-v1"; else
-        each begins with an empty machine, and ends with its last job.
+    start, warmup, arrivals, horizon : what is around a slice; see the same class. What is None is
+        as the environments in which policies act have it: as a saved agent's was, or as the version
+        of ``env`` says, such as "hpcgym/JobSelection-v1"; without one, a slice begins with an empty
+        machine and ends with its last job. ``warmup`` and ``horizon`` may be "none".
     n : number of slices, a random choice; by default 100 windows, but all weeks or months.
     seed : of the choice of slices, of the random weights, of the resamples and of resets.
     cluster : the machine, as :func:`hpcgym.simulate` takes it, of simulations and environments; by
@@ -174,6 +172,8 @@ def evaluate(
     Warns
     -----
     PolicyWarning : a policy or a dispatcher that failed on some slices.
+    TrainingWarning : a model whose training has seen jobs of the slices, unless these are of the
+        training part on purpose.
     WorkloadWarning : the last week or month of the log is a slice, and less than half of it is in
         the log.
 
@@ -203,15 +203,9 @@ def evaluate(
             f"evaluate begins each slice with an empty machine, and {whole.name} with the jobs that"
             f" run at {whole.initial.begin} s: evaluate on the whole trace"
         )
-    around: dict[str, Any] = {
-        "start": start,
-        "warmup": warmup,
-        "arrivals": arrivals,
-        "horizon": horizon,
-    }
-    if around == PLAIN and isinstance(env, str):  # newer versions have slices of their own
-        newer = VERSIONS.get(env, {})
-        around |= {name: newer[name] for name in around if name in newer}
+    acting = {} if together else {name: one for name, one in policies.items() if acts(one)}
+    given = {"start": start, "warmup": warmup, "arrivals": arrivals, "horizon": horizon}
+    around = around_of(given, env, env_options, acting)
     part = Episodes(
         whole, episodes, jobs, slices, train_share, **around, keeps_past=True,
         cluster=None if cluster is None else machine_of(whole, cluster, None),
@@ -226,7 +220,7 @@ def evaluate(
         )  # fmt: skip
     else:
         machine = None if cluster is None else machine_of(whole, cluster, None)
-        acting = {name: policy for name, policy in policies.items() if acts(policy)}
+        warn_of_seen(acting, whole, part)
         with told_already():
             stage = Stage(whole, machine, part, rules, env, env_options, acting, seed)
         try:

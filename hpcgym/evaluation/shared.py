@@ -23,6 +23,7 @@ from hpcgym.evaluation.measured import Measured, board_of
 from hpcgym.evaluation.seeds import Seeds, unfolded
 from hpcgym.evaluation.slices import Failures, Progress, measured_on, silent
 from hpcgym.evaluation.stage import begin_in, check_spaces
+from hpcgym.evaluation.trained import warn_of_seen
 from hpcgym.files import shaped
 from hpcgym.scheduler.own_code import names_code
 from hpcgym.scheduler.rules import Scheduler
@@ -112,6 +113,7 @@ def evaluate_shared(
     check_choice("reference", compared, [*alone, *groups])
     metrics = (metric, *METRICS)
     acting = {name: one for name, one in lineup.items() if not isinstance(one, Scheduler)}
+    warn_of_seen(acting, whole, part)
     options = dict(env_options or {})
     if cluster is not None:
         options["cluster"] = cluster

@@ -9,12 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import gymnasium
+import gymnasium.wrappers.vector as vector
 import numpy as np
 import pytest
 
 from hpcgym.agents import load, save_spec
-from hpcgym.errors import HpcgymError
+from hpcgym.agents.common import RelativeRewards
+from hpcgym.errors import HpcgymError, TrainingWarning
 from hpcgym.evaluation import evaluate
+from hpcgym.workload import load_workload
 
 pytest.importorskip("sb3_contrib")
 
@@ -25,7 +28,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor, VecNormali
 from hpcgym.envs.sb3 import HpcVecEnv
 
 WORKLOAD = "lublin:jobs=1200,processors=64,load=3"
-JOBS: dict[str, Any] = {"workload": WORKLOAD, "jobs": 40, "window": 8}
+JOBS: dict[str, Any] = {"workload": WORKLOAD, "jobs": 40, "window": 8, "part": "train"}
 FEW: dict[str, Any] = {"jobs": 40, "n": 3, "budget": 0, "resamples": 50}
 
 SELECTION = ("hpcgym/JobSelection-v0", {"backfill_order": "spf"})
@@ -105,22 +108,57 @@ def test_a_model_with_a_memory_forgets_between_episodes(tmp_path: Path) -> None:
 def test_the_environment_is_that_of_the_training(tmp_path: Path) -> None:
     model, _ = made("maskable")
     model.save(tmp_path / "model")
-    envs = HpcVecEnv(SELECTION[0], 2, **JOBS, **SELECTION[1], part="train", reward="wait")
+    envs = HpcVecEnv(SELECTION[0], 2, **JOBS, **SELECTION[1], reward="wait")
     told = json.loads(save_spec(VecMonitor(envs), tmp_path / "model.zip").read_text())
-    assert told.keys() == {"format", "env_id", "env_options"}
+    assert told.keys() == {"format", "env_id", "env_options", "trained_on"}
+    submit = load_workload(WORKLOAD).submit_time
+    assert told["trained_on"] == {
+        "workload": "lublin-64 seed 0 load 3", "part": "train",
+        "first_s": submit[0], "last_s": submit[599],
+    }  # fmt: skip
     assert told["env_options"] == {
         "backfill": "easy", "backfill_order": "spf", "estimate": "requested",
         "correction": "requested", "passes": "per-timestamp", "window": 8,
         "features": list(envs.env.options.names), "observation": "dict", "reservation": "revised",
-        "reward": "wait",
+        "reward": "wait", "start": "empty", "warmup": None, "arrivals": "stop", "horizon": None,
     }  # fmt: skip
     board = evaluate([tmp_path / "model.zip", "saf"], WORKLOAD, **FEW)
     assert board.schedulers["saf"].backfill_order == "spf"  # as the model's environment has it
     # one made by Gymnasium, alone or as Stable-Baselines3 wraps it, says the same
-    alone = gymnasium.make(SELECTION[0], **JOBS, **SELECTION[1], part="train", reward="wait")
+    alone = gymnasium.make(SELECTION[0], **JOBS, **SELECTION[1], reward="wait")
     for env in (alone, DummyVecEnv([lambda: alone]), model.get_env()):
         again = json.loads(save_spec(env, tmp_path / "other").read_text())["env_options"]
         assert {**again, "reward": "wait"} == told["env_options"]
+
+
+def test_a_model_is_evaluated_in_the_version_that_it_was_trained_in(tmp_path: Path) -> None:
+    around = {"start": "warm", "arrivals": "continue", "horizon": "1d"}
+    everything = {**JOBS, **around, "part": "all"}
+    env = gymnasium.make("hpcgym/JobSelection-v1", **everything, observation="flat")
+    model = PPO("MlpPolicy", env, **ON, batch_size=8)
+    model.save(tmp_path / "model")
+    save_spec(env, tmp_path / "model")
+    with pytest.warns(TrainingWarning, match="part='all' on lublin-64 seed 0 load 3, and has"):
+        board = evaluate(tmp_path / "model.zip", WORKLOAD, **{**FEW, "n": 1})
+    assert board.around == {**around, "warmup": None}
+    assert board.schedulers["fcfs"].backfill == "none"  # a reference of the newer version
+    assert not board.failures
+
+
+def test_rewards_may_be_scaled(tmp_path: Path) -> None:
+    envs = HpcVecEnv(SELECTION[0], 2, **JOBS)
+    plain = save_spec(envs, tmp_path / "plain").read_text()
+    scaled = VecNormalize(VecMonitor(envs), norm_obs=False)
+    assert save_spec(scaled, tmp_path / "scaled").read_text() == plain
+    relative = RelativeRewards(envs)
+    assert save_spec(relative, tmp_path / "relative").read_text() == plain
+    both = gymnasium.make_vec(SELECTION[0], num_envs=2, **JOBS)
+    for wrapper in (vector.NormalizeReward, vector.RecordEpisodeStatistics):
+        both = wrapper(both)
+    both = vector.TransformReward(both, lambda reward: reward / 2)
+    assert save_spec(both, tmp_path / "vector").read_text() == plain
+    with pytest.raises(HpcgymError, match="env: FlattenObservation changes what an agent sees"):
+        save_spec(vector.FlattenObservation(both), tmp_path / "other")
 
 
 def test_a_model_without_its_environment(tmp_path: Path) -> None:
@@ -170,7 +208,8 @@ def test_a_jobs_sharing_environment_keeps_its_machine(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "content",
     ["[]", "{}", '{"format": 2, "env_id": "x", "env_options": {}}', "nothing",
-     '{"format": 1, "env_id": 3, "env_options": {}}'],
+     '{"format": 1, "env_id": 3, "env_options": {}}',
+     '{"format": 1, "env_id": "x", "env_options": {}, "trained_on": {"workload": 3}}'],
 )  # fmt: skip
 def test_a_damaged_environment_is_said(content: str, tmp_path: Path) -> None:
     model, _ = made("ppo")

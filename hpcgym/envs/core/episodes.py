@@ -82,6 +82,7 @@ class Episodes:
     workload : the jobs of all slices of both parts, one slice after the other. For windows and
         whole it is the workload that was given.
     around : the arguments from ``start`` to ``horizon``.
+    submitted : [s] when the first and the last job of the part are submitted.
     longest : most jobs that an episode can have.
     beginnings : the jobs of episodes with the states that they begin with; empty where the machine
         is.
@@ -145,10 +146,12 @@ class Episodes:
             self.longest = self.jobs if self.kind == "windows" else self._stop - self._first
             if self.kind == "whole":
                 check_beginning(self.workload, f"part={self.part!r}", self._first, self._stop)
+        submit = self.workload.submit_time
+        self.submitted = int(submit[self._first]), int(submit[self._stop - 1])
         if not self.alone:
-            self._surround(cluster, keeps_past)
+            self._surround(submit, cluster, keeps_past)
 
-    def _surround(self, cluster: Cluster | None, keeps_past: bool) -> None:
+    def _surround(self, submit: Any, cluster: Cluster | None, keeps_past: bool) -> None:
         """Give episodes what is around them: the machine at first, jobs before and after."""
         check_surroundable(self.workload, self.kind, self._around)
         if self.kind == "stream":
@@ -158,7 +161,6 @@ class Episodes:
             if self.kind == "windows":  # which may begin anywhere
                 firsts = np.arange(self._first, self._stop - self.jobs + 1)
                 lasts = firsts + self.jobs
-            submit = self.workload.submit_time
             starts, stops, _ = rows_around(submit, firsts, lasts, self._around, self._stop)
             self.longest = int((stops - starts).max())
             return
@@ -234,9 +236,8 @@ class Episodes:
         ------
         HpcgymError : other options, a name that is not known, or rows that are not there.
         """
-        known = ("slice", "start", "jobs")
         for key in options:
-            check_choice("key of options", key, known)
+            check_choice("key of options", key, ("slice", "start", "jobs"))
         if set(options) == {"slice"}:
             return self._named(options["slice"])
         if set(options) == {"start", "jobs"}:
@@ -274,8 +275,7 @@ class Episodes:
         if n is None:
             return list(self.listing)
         number = check_whole("n", n, 1)
-        available = self.count
-        if number > available:
+        if number > (available := self.count):
             more = f"{self._where} has no more {self.kind}"
             raise HpcgymError(f"n must be at most {available}, not {number}: {more}")
         rng = np.random.default_rng(check_whole("seed", seed, 0))
