@@ -20,6 +20,9 @@ from numba.core import cgutils, types
 from numba.extending import intrinsic
 
 from hpcgym.compilation import config, jit_entry, jit_parallel
+from hpcgym.compilation.waiting import load_openmp
+
+load_openmp()  # before numba does, whoever asks it for threads first
 
 _intrinsic: Any = intrinsic
 _WORKER = types.UniTuple(types.int64, 2)  # a thread's number, and that of all

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import copy
+import os
 import pickle
+import subprocess
+import sys
 from typing import Any, NamedTuple
 
 import numba
@@ -161,3 +164,21 @@ def test_a_copy_does_not_write_into_the_arrays_of_the_other(way: Any) -> None:
     call(get_num_threads(), (np.arange(4.0) + 1,), (target,))
     assert target.tolist() == [1.0, 2.0, 3.0, 4.0]
     assert both[1].tolist() == [0.0, 1.0, 2.0, 3.0]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="GNU's OpenMP tells how threads wait")
+@pytest.mark.parametrize("said", [{}, {"OMP_WAIT_POLICY": "active"}])
+def test_threads_sleep_while_they_wait_unless_the_user_has_said_how(said: dict[str, str]) -> None:
+    ways = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME")
+    kept = {name: value for name, value in os.environ.items() if name not in ways}
+    tell = f"print({{name: os.environ[name] for name in {ways} if name in os.environ}})"
+    code = f"import os, hpcgym.compilation.threads, numba; numba.get_num_threads(); {tell}"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True,
+        env={**kept, "OMP_DISPLAY_ENV": "verbose", **said},
+    )  # fmt: skip
+    lines = [line.strip() for line in done.stderr.splitlines()]
+    told = [line for line in lines if line.startswith("GOMP_SPINCOUNT")]
+    assert len(told) == 1
+    assert (told == ["GOMP_SPINCOUNT = '0'"]) == (not said)
+    assert done.stdout.strip() == str(said)  # for other libraries and processes nothing is set
