@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import typer
 from typer.core import TyperCommand
 
+from hpcgym.cli.bounds import Told, bounded, check_generated
 from hpcgym.cli.compare import compare, compared
 from hpcgym.cli.explore import explore, explored
 from hpcgym.cli.files import check_regular, digests_of_read
@@ -45,22 +46,27 @@ def _moved(argument: str, folder: Path) -> str:
         argument.rpartition("=") if argument.startswith("--") else ("", "", argument)
     )
     here = folder / Path(text).name
-    gone = text and not os.path.exists(text) and here.is_file()
+    # os.path, since pathlib raises for names that no file can have
+    gone = text and not os.path.exists(text) and os.path.isfile(here)
     return f"{option}{equals}{here}" if gone else argument
 
 
-def again(arguments: Sequence[str], workload: str | None = None, folder: Path = Path()) -> Again:
+def again(
+    arguments: Sequence[str], told: Told, workload: str | None = None, folder: Path = Path()
+) -> Again:
     """Return what a command line computes.
 
     Parameters
     ----------
     arguments : without the program's name; options that name files to write are not followed.
+    told : by the file that has recorded it; it may not cost far more.
     workload : stands in place of the command line's, if it is not None.
     folder : where files that the command line names, and that are not there, are looked for.
 
     Raises
     ------
-    HpcgymError : another command, options that it does not have, or what the command raises.
+    HpcgymError : another command, options that it does not have, one that costs far more than is
+        told, or what the command raises.
     """
     name, *rest = arguments or [""]
     if name not in _COMMANDS:
@@ -72,7 +78,9 @@ def again(arguments: Sequence[str], workload: str | None = None, folder: Path = 
 
     @wraps(command)
     def run(**values: Any) -> None:
-        if workload is not None:
+        if workload is None:
+            check_generated(values["workload"])
+        else:
             values["workload"] = workload
         check_regular(command, values)  # the command may be anybody's
         given = arguments_of(command, values)
@@ -85,7 +93,8 @@ def again(arguments: Sequence[str], workload: str | None = None, folder: Path = 
     program.command(cls=TyperCommand, add_help_option=False)(run)  # no checks of files to write
     try:
         found_again = [_moved(one, folder) for one in rest]
-        typer.main.get_command(program).main(found_again, standalone_mode=False)
+        with bounded(told):
+            typer.main.get_command(program).main(found_again, standalone_mode=False)
     except _WRONG_USE as error:
         raise HpcgymError(f"its command line is not one of now: {error.format_message()}") from None
     return found[0]

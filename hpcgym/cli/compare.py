@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
 import typer
 
 from hpcgym.cli import completion, coscheduling, limits, loading, names, options, output, signals
+from hpcgym.cli.bounds import check_simulations
 from hpcgym.cli.figures import FigureOptions
 from hpcgym.cli.files import ForceOption
 from hpcgym.cli.fitting import print_table
@@ -224,6 +225,7 @@ def _simulate(
     """Simulate all schedulers on each machine."""
     from hpcgym.simulation.run import simulate
 
+    check_simulations(len(settings) * len(chosen))
     found = []
     loaded = [
         one.reading.load(

@@ -10,6 +10,7 @@ from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import wraps
 from inspect import Parameter, Signature
 from itertools import product
+from math import prod
 from typing import (
     TYPE_CHECKING,
     Annotated,
@@ -24,6 +25,7 @@ from typing import (
 
 import typer
 
+from hpcgym.cli.bounds import check_combinations
 from hpcgym.errors import HpcgymError, check_each_once
 
 if TYPE_CHECKING:
@@ -144,6 +146,7 @@ def _each(group: Any, repeated: Sequence[str], given: dict[str, Any]) -> Several
     hints = get_type_hints(group, include_extras=True)
     named = [name for name in repeated if given[name] is not None]
     choices = {name: _values(name, given[name], hints[name]) for name in named}
+    check_combinations(prod(map(len, choices.values())))
     combinations = product(*choices.values())
     each = (given | dict(zip(choices, chosen, strict=True)) for chosen in combinations)
     varied = tuple(name for name, values in choices.items() if len(values) > 1)

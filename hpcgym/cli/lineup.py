@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
+from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hpcgym.cli import options
+from hpcgym.cli.bounds import check_combinations, check_simulations
 from hpcgym.cli.own_rules import failures_in_a_line, is_own, with_own_rules
 from hpcgym.errors import HpcgymError, check_each_once
 from hpcgym.progress import working
@@ -36,6 +38,7 @@ class Choice(NamedTuple):
 def choices_of(*groups: Several[Any]) -> list[Choice]:
     """Return all combinations of the rules of groups of options that have a method ``given``."""
     found = []
+    check_combinations(prod(len(group.each) for group in groups))
     for parts in product(*(group.each for group in groups)):
         choice = Choice({}, {})
         for group, part in zip(groups, parts, strict=True):
@@ -86,6 +89,7 @@ def simulated_each(
     HpcgymError : an unknown name, or what rules, jobs or machine cannot be.
     """
     chosen = {name: options.rules(name, rules.given() | reading.given()) for name in names}
+    check_simulations(len(chosen))
     machine = reading.machine
     jobs = reading.load(workload, schedulers=chosen.values())
 

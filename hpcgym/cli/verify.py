@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from hpcgym.cli.again import Again, again
+from hpcgym.cli.bounds import UNTOLD, Told
 from hpcgym.cli.differences import of_contents, of_records
 from hpcgym.cli.running import ExplainedCommand
 from hpcgym.errors import HpcgymError, WorkloadError, one_line
 from hpcgym.files.origin import Command, commanded
-from hpcgym.files.recorded import record_of_file, table_of
+from hpcgym.files.recorded import beside, ending_of, record_of_file, table_of
 from hpcgym.version import __version__
 
 
@@ -53,6 +54,8 @@ def verify(
     It prints a line for each file: "equal", or what differs first. It compares jobs, rules, the
     schedule and all that the file holds. It exits with 1 if a file differs or has no record.
 
+    A command that would cost far more than its file tells, in jobs or in simulations, is not run.
+
     Files that the recorded command names are looked for in the current folder, and then beside the
     verified file.
     """
@@ -73,6 +76,14 @@ def verify(
         raise typer.Exit(1)
 
 
+def _told(path: Path, record: Mapping[str, Any]) -> Told:
+    """Return how many jobs and schedules a file tells; a schedule tells no more jobs than bytes."""
+    jobs = [one["jobs"] for one in record["workloads"] if type(one.get("jobs")) is int]
+    told = max(jobs, default=UNTOLD)  # a table of results in CSV tells no number
+    is_schedule = ending_of(path) in (".swf", ".parquet") or beside(path).is_file()
+    return Told(min(told, path.stat().st_size) if is_schedule else told, len(record["schedules"]))
+
+
 def _verified(path: Path, run: Callable[..., Again], workload: str | None) -> tuple[str, bool]:
     """Return what is to be said of a file, and whether it is equal."""
     from hpcgym.schedule.provenance import provenance_of
@@ -84,7 +95,7 @@ def _verified(path: Path, run: Callable[..., Again], workload: str | None) -> tu
             " hpcgym.schedule.provenance.provenance_of has the digests to compare"
         )
     try:
-        made: Again = run(tuple(record["command"]), workload, path.parent)
+        made: Again = run(tuple(record["command"]), _told(path, record), workload, path.parent)
     except WorkloadError as error:
         hint = "" if workload else "; --workload says where the log lies now"
         raise HpcgymError(f"its command cannot be run again: {error}{hint}") from None

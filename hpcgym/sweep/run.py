@@ -202,8 +202,8 @@ def read_manifest(folder: str | Path) -> Manifest:
     if not path.exists():
         if _has_not_begun(path.parent):
             raise HpcgymError(
-                f"{folder} has a sweep that was stopped before it began: hpcgym sweep run EXPERIMENT"
-                f" --output {folder} starts it again"
+                f"{folder} has a sweep that was stopped before it began: hpcgym sweep run"
+                f" EXPERIMENT --output {folder} starts it again"
             )
         raise HpcgymError(f"{folder} is no sweep: it has no {MANIFEST}")
     check_files(path.parent, _FILES)

@@ -281,7 +281,10 @@ def test_one_file_that_cannot_be_verified_does_not_stop_the_others(log: Path) ->
         (["simulate", "lublin", "--nothing"], "its command line is not one of now"),
         (["simulate", "--help"], "its command line is not one of now"),
         (["compare"], "its command line is not one of now"),
-        (["compare", "lublin:jobs=9", "--scheduler", "easy,saf"], "its command writes no schedule"),
+        (
+            ["compare", "lublin:jobs=9", "--scheduler", "easy,saf"],
+            "its command makes 2 schedules",
+        ),
     ],
 )
 def test_commands_that_are_none_end_in_a_line(log: Path, command: list[str], said: str) -> None:
@@ -291,6 +294,47 @@ def test_commands_that_are_none_end_in_a_line(log: Path, command: list[str], sai
     result = run("verify", path)
     assert result.exit_code == 1
     assert said in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (["simulate", "lublin:jobs=100000000"], "far more jobs, lublin:jobs=100000000, than the 5"),
+        (["simulate", "lublin:seed=1, jobs = 1e8"], "far more jobs"),
+        (["explore", "kit:days=1e6"], "far more jobs, kit:days=1e6"),
+        (["compare", "lublin:jobs=inf"], "far more jobs"),
+        (["compare", "lublin:jobs=9", "--scheduler", "easy,saf"], "makes 2 schedules"),
+        (["explore", "lublin:jobs=9", "--scheduler", "easy,saf"], "makes 2 schedules"),
+        (["compare", "lublin:jobs=9", "--threshold", ",".join(map(str, range(1, 1200)))], "1,199"),
+        (
+            ["compare", "lublin:jobs=9", *("--threshold", ",".join(map(str, range(1, 100)))),
+             *("--processors", ",".join(map(str, range(1, 13))))],
+            "schedules, and the file tells 1",
+        ),
+    ],
+)  # fmt: skip
+def test_a_command_that_costs_far_more_than_its_file_tells_is_not_run(
+    command: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for place in ("simulation.run.simulate", "workload.load._generate"):
+        monkeypatch.setattr(f"hpcgym.{place}", lambda *_, **__: pytest.fail("it is run"))
+    record = {
+        "hpcgym": "1", "date": "now", "command": command, "files": {},
+        "workloads": [{"jobs": 5}], "schedules": [{"name": "easy"}],
+    }  # fmt: skip
+    (tmp_path / "a.json").write_text(json.dumps({"provenance": record}))
+    result = run("verify", tmp_path / "a.json")
+    assert result.exit_code == 1
+    assert "not verified: its command " in result.stdout
+    assert said in result.stdout
+
+
+def test_a_schedule_tells_no_more_jobs_than_it_has_bytes(log: Path) -> None:
+    path = written(log, "a.csv")
+    record = json.loads(beside(path).read_text())
+    record["workloads"][0]["jobs"] = 10**9
+    beside(path).write_text(json.dumps({**record, "command": ["simulate", "lublin:jobs=5000000"]}))
+    assert "far more jobs" in run("verify", path).stdout
 
 
 def test_verifying_writes_no_file(log: Path) -> None:
