@@ -148,10 +148,10 @@ class Lookahead:
             raise WorkloadError(f"look-ahead takes a workload of load_workload, not {workload!r}")
         if "policy" in rules:
             raise HpcgymError("look-ahead has a portfolio in place of the rule policy")
-        chosen = Scheduler(backfill_order="spf") if scheduler is None else scheduler
+        chosen = Scheduler() if scheduler is None else scheduler
         if not isinstance(chosen, Scheduler):
             chosen = find_scheduler(chosen)
-        chosen = chosen.but(**rules).but(policy="fcfs")
+        chosen = chosen.but(**rules).for_weights().but(policy="fcfs")
         check_scheduler(chosen, "look-ahead")
         check_extract(workload, "look-ahead")
         _check_estimates(chosen)

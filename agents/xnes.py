@@ -110,7 +110,8 @@ class Xnes:
                 f"method {self.name!r} needs two features or more, not {self.features}"
             )
         self.seed, self.metric, self.tau = self.plan.seed, metric, check_tau(tau)
-        self.rules = scheduler if isinstance(scheduler, Scheduler) else find_scheduler(scheduler)
+        rules = scheduler if isinstance(scheduler, Scheduler) else find_scheduler(scheduler)
+        self.rules = rules.for_weights()
         self.weights_: dict[str, float] = {}
         self.best_ = math.nan
         self.slices_: list[str] = []

@@ -12,6 +12,7 @@ from hpcgym.baselines.dispatchers import chooses_nodes
 from hpcgym.baselines.schedulers import SCHEDULERS
 from hpcgym.scheduler.estimates.by_name import KNOWN, label_of
 from hpcgym.scheduler.policies.expressions import is_expression
+from hpcgym.scheduler.rule_values import sweeps
 from hpcgym.scheduler.rules import OF_SHARED_NODES, Scheduler
 from hpcgym.scheduler.site_rules import SITE_RULES
 
@@ -116,7 +117,9 @@ def _differences(
     usual: Mapping[str, Any], rules: Mapping[str, Any], words: Mapping[str, str]
 ) -> list[str]:
     """Return the rules that differ and matter, in a few words each; no value is "no"."""
-    unused = {"estimate", "correction", "backfill_order"} if rules["backfill"] == "none" else set()
+    unused = {"estimate", "correction"} if rules["backfill"] == "none" else set()
+    if rules["backfill"] and not sweeps(str(rules["backfill"])):
+        unused |= {"backfill_order"}
     if _never_too_short(rules["estimate"]):
         unused |= {"correction"}
     if rules["correction"] == "kill":  # which cuts jobs, whoever backfills

@@ -31,12 +31,6 @@ _FAMILY = {
     "easy++": Scheduler(backfill_order="sjbf", estimate="ave2", correction="incremental"),
     # the triple that Glesser 2016 recommends, section 7.5.3
     "easy-e-loss": Scheduler(backfill_order="sjbf", estimate="e-loss", correction="incremental"),
-    # Glesser 2016, section 6.3.1: jobs are back-filled in the order of the queue
-    **{
-        name: Scheduler(policy=name, backfill_order=name)
-        for name, policy in POLICIES.items()
-        if policy.looks_at_usage
-    },
     # SAF by typical ratios: docs/prediction.md
     "saf-typical": _TYPICAL,
     # chosen on the first halves of whole logs, and what waits longest: benchmarks/frontier
@@ -53,15 +47,11 @@ _FAMILY = {
     ),
 }
 
-#: Name -> scheduler. A policy's name alone is that policy with EASY backfilling in the order of
-#: requested times, the setting of Legrand 2018 (section 2.2); only ``fcfs`` is the strict queue.
+#: Name -> scheduler. A policy's name alone is EASY with that policy and its usual backfill order;
+#: only ``fcfs`` is the strict queue.
 SCHEDULERS: dict[str, Scheduler] = {
     **_FAMILY,
-    **{
-        name: Scheduler(policy=name, backfill_order="spf")
-        for name in POLICIES
-        if name not in _FAMILY
-    },
+    **{name: Scheduler(policy=name) for name in POLICIES if name not in _FAMILY},
 }
 
 

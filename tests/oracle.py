@@ -50,7 +50,8 @@ Backfilling
     queued jobs, in backfill order, start if they fit the free processors and end by the shadow
     time by their prediction, or fit the extra processors (and then use them up). One sweep.
     Backfill order: "fcfs" submission order; "sjbf" shortest prediction first; or a policy's score
-    order; ties always in submission order.
+    order; ties always in submission order. If none is given: "fcfs" under the policy "fcfs", else
+    "spf"; fair share has its own.
     until-shadow: as EASY with extra = 0, and now + predicted < T.
 13. conservative: each queued job holds a reservation for its whole predicted length, made when it
     is submitted, at the earliest time where it fits among running jobs (until their predicted
@@ -364,6 +365,8 @@ class Simulation:
         self.processors = processors
         self.given_policy = rules["policy"]
         self.backfill = rules["backfill"]
+        if rules["backfill_order"] is None:
+            rules["backfill_order"] = "fcfs" if rules["policy"] == "fcfs" else "spf"
         self.backfill_order = rules["backfill_order"]
         self.estimator = Estimator(rules["estimate"])
         self.policy_estimator = Estimator(rules.get("policy_estimate", "requested"))
@@ -1045,7 +1048,7 @@ def simulate_slowly(
     *,
     policy: str | Sequence[float] | Score = "fcfs",
     backfill: str = "none",
-    backfill_order: str | Sequence[float] | Score = "fcfs",
+    backfill_order: str | Sequence[float] | Score | None = None,
     estimate: Any = "requested",
     correction: str = "requested",
     threshold: int | None = None,
@@ -1068,9 +1071,10 @@ def simulate_slowly(
     ``policy``: a name of POLICIES, six weights, or ``score(job, now) -> float``, whose ``begin``,
     if it has one, is called with the simulation before; ``backfill``:
     "none", "easy", "until-shadow", "depth:K", "slurm" with settings or "conservative";
-    ``backfill_order``: "fcfs", "sjbf" or a policy; ``estimate``, ``policy_estimate``: "requested",
-    "double-requested", "clairvoyant", "ave2", "ave3" and so on, "user-ratio", one prediction for
-    each job, or anything with predict_one and learn_one; ``correction``: "requested",
+    ``backfill_order``: "fcfs", "sjbf", a policy or None, the usual one;
+    ``estimate``, ``policy_estimate``: "requested", "double-requested", "clairvoyant", "ave2",
+    "ave3" and so on, "user-ratio", one prediction for each job, or anything with predict_one and
+    learn_one; ``correction``: "requested",
     "incremental", "recursive-doubling" or "predicted-again"; ``threshold``: seconds; ``passes``:
     "per-timestamp" or "per-event";
     ``hold``: None or as in rule 21; ``quotas``: of rule 24, keys of the jobs in their order;

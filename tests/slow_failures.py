@@ -111,7 +111,7 @@ def simulate_failures_slowly(
     allocation: str = "first-fit",
     policy: Any = "fcfs",
     backfill: str = "none",
-    backfill_order: Any = "fcfs",
+    backfill_order: Any = None,
     estimate: Any = "requested",
     correction: str = "requested",
     threshold: int | None = None,

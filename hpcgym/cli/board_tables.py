@@ -73,7 +73,7 @@ def print_grouped(shown: Shown, by: str, reference: str | None, format: TableFor
     """Print a row for each policy on each slice, class of jobs or user."""
     board = shown.board
     rows = rows_by(shown.workload, board, by)
-    paired = None if reference is None else board.labels.get(str(board.reference))
+    paired = None if reference is None else board.reference
     asked = Asked(metric=[board.metric], ci=by != SLICE, paired=paired, by=by)
     if format is TableFormat.table:
         _print_setting(shown)

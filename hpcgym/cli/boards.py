@@ -49,7 +49,7 @@ def rows_by(workload: Workload, board: Leaderboard, by: str) -> pd.DataFrame:
         told = board.by_slice.rename_axis("slice").reset_index()
         rows = told.melt("slice", var_name="scheduler", value_name=board.metric)
         rows.insert(0, "workload", workload.name)
-    return rows.assign(scheduler=[board.labels[name] for name in rows["scheduler"]])
+    return rows
 
 
 def no_intervals(board: Leaderboard) -> str:
@@ -66,7 +66,7 @@ def notes_of(board: Leaderboard) -> list[str]:
     if board.reference is not None:
         best_of = len(board.references) > 1
         heading = board.ranked_by.title
-        other = board.labels[board.reference]
+        other = board.reference
         above = f"above {board.reference}: {heading} less that of {other}"
         above += ", the best of dispatchers and references" if best_of else ""
         words = [above] if board.references else []
@@ -88,9 +88,9 @@ def _of_acting(board: Leaderboard) -> list[str]:
     if None not in board.schedulers.values():
         return []
     changed = [
-        label
-        for name, label in board.labels.items()
-        if label.endswith(")") and board.schedulers.get(name) is not None
+        name
+        for name, scheduler in board.schedulers.items()
+        if name.endswith(")") and scheduler is not None
     ]
     words = "rules behind a name, as in {}, are those of the environment in which policies act"
     return [words.format(one) for one in changed[:1]] + [
@@ -112,7 +112,6 @@ def page_of(
 
     heading, rows = lines_of(board)
     lines = [[Cell(*cell) for cell in row] for row in rows]
-    labels = [board.labels[str(name)] for name in board.by_slice]
     slices = [
         [str(name), *(text_of(board.ranked_by, value) for value in values)]
         for name, values in zip(board.by_slice.index, board.by_slice.to_numpy(), strict=True)
@@ -123,7 +122,7 @@ def page_of(
               caption="★ best of its column. A click on a heading sorts."),
         paragraphs(notes_of(board)),
         f"<h2>Each slice: {escape(title)}</h2>",
-        table(["slice", *labels], slices, words=[0], sortable=True),
+        table(["slice", *map(str, board.by_slice)], slices, words=[0], sortable=True),
         "<h2>Workload</h2>",
         cleaning_table(workload.cleaning),
     ]  # fmt: skip
@@ -140,7 +139,7 @@ def save_figures(workload: Workload, board: Leaderboard, where: Path, width: flo
     from hpcgym.report.figures import write_figures
     from hpcgym.schedule.provenance import provenance_of_workloads
 
-    grid = board.by_slice.rename(columns=board.labels)
+    grid = board.by_slice
     grid = grid.loc[:, grid.notna().any()]  # who failed everywhere has no place
     metric = board.ranked_by
     drawn = slice_figures({metric.name: grid}, {metric.name: metric}, width)

@@ -171,22 +171,17 @@ def _but_policy(rules: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _of_policies(choices: Iterable[Choice]) -> dict[str, Scheduler]:
-    """Return EASY with each policy, by its name, in the order of backfilling of that scheduler.
+    """Return EASY with each policy, by its name.
 
-    FCFS becomes ``easy``, since the scheduler ``fcfs`` does not backfill.
+    FCFS is called ``easy``, since the scheduler ``fcfs`` does not backfill.
     """
-    from hpcgym.baselines import SCHEDULERS
-    from hpcgym.scheduler.policies import POLICIES
     from hpcgym.scheduler.rules import Scheduler
 
-    named = {name: SCHEDULERS[name] for name in POLICIES} | {"fcfs": SCHEDULERS["easy"]}
     policies = dict.fromkeys(choice.rules["policy"] for choice in choices)
-    found = {}
-    for policy in policies:
-        order = with_own_rules({"policy": policy, "backfill_order": "spf"})
-        scheduler = named.get(policy) or Scheduler(**order)
-        found["easy" if policy == "fcfs" else policy] = scheduler
-    return found
+    return {
+        "easy" if policy == "fcfs" else policy: Scheduler(**with_own_rules({"policy": policy}))
+        for policy in policies
+    }
 
 
 def _under(begin: Scheduler, rules: Mapping[str, Any], sharing: bool) -> tuple[Scheduler, set[str]]:

@@ -286,7 +286,7 @@ class SimulatedRules(_AllRules, _Order):
             metavar="fcfs|sjbf|NAME",
             help="Order in which jobs are tried for backfilling: submission, shortest predicted"
             " run time first, or a policy.",
-            show_default=False,
+            show_default="as goes with the policy: fcfs with fcfs, fair share its own, else spf",
             autocompletion=completion.policies,
         ),
         OWN_COMMAS,

@@ -90,7 +90,7 @@ def train_xnes(
     from hpcgym.scheduler.rules import Scheduler
     from hpcgym.scheduler.usage import check_fair_share, counts_usage
 
-    scheduler = Scheduler(backfill_order="spf").but(**rules.given())
+    scheduler = Scheduler(**rules.given())
     agent = Xnes(features, scheduler=scheduler, **vars(search))
     check_fair_share(rules.fair_share, counts_usage(agent.rules, agent.features))
     source = reading.load(workload)

@@ -28,7 +28,6 @@ from hpcgym.evaluation.intervals import (
 from hpcgym.files.plain import csv_text, json_text
 from hpcgym.files.writing import whole_text
 from hpcgym.schedule.metrics import MORE, Metric, known_metrics
-from hpcgym.scheduler.policies import POLICIES
 from hpcgym.scheduler.rules import Scheduler
 
 if TYPE_CHECKING:
@@ -253,21 +252,6 @@ class Leaderboard:
         return float(rows[0].mean() - rows[-1].mean()), float(ends[0][0]), float(ends[1][0])
 
     # -- out of here -------------------------------------------------------------------------------
-
-    @property
-    def labels(self) -> dict[str, str]:
-        """Return what tables for people call each row: of a policy alone also who backfills.
-
-        "saf" is in :func:`hpcgym.simulate` a policy whose jobs backfill as other rules say, and
-        among named schedulers the one that backfills the shortest request first. Rows of other
-        rules have these in their names already.
-        """
-        found = {name: name for name in self.schedulers}
-        alone = {*POLICIES, "best-static"} - {"fcfs"}
-        for name, one in self.schedulers.items():
-            if one is not None and name in alone and one.backfill != "none":
-                found[name] = f"{name} (backfill {one.describe()['backfill_order']})"
-        return found
 
     @property
     def _rules(self) -> dict[str, dict[str, str | float | None]]:

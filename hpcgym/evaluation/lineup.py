@@ -336,8 +336,7 @@ def scheduler_of(name: Any, rules: Mapping[str, Any]) -> Scheduler:
         if "estimate" in own:
             own |= {"correction"}
         return scheduler.but(**{rule: rules[rule] for rule in rules if rule not in own})
-    # a policy alone backfills in the order of requested times, as in SCHEDULERS
-    return Scheduler(policy=name, backfill_order="spf").but(**rules)
+    return Scheduler(policy=name).but(**rules)
 
 
 def queue_order(policy: str) -> Scheduler:

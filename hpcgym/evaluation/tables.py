@@ -96,7 +96,7 @@ def interval_of(metric: Metric, row: Any) -> tuple[str, str] | None:
 
 def lines_of(board: Leaderboard) -> tuple[list[str], list[list[tuple[str, bool]]]]:
     """Return headings, of up to two lines, and rows of (text, is it the best of its column)."""
-    heading, columns = ["policy"], [[(board.labels[str(one)], False) for one in board.table.index]]
+    heading, columns = ["policy"], [[(str(one), False) for one in board.table.index]]
     for metric in columns_of(board):
         heading.append(metric.title)
         columns.append(cells_of(board, metric))
@@ -111,10 +111,7 @@ def lines_of(board: Leaderboard) -> tuple[list[str], list[list[tuple[str, bool]]
 def latex(board: Leaderboard) -> str:
     """Return the table as LaTeX's ``tabular``, with booktabs; the best of a column is bold."""
     metrics = columns_of(board)
-    heading, columns = (
-        ["policy"],
-        [[escaped(board.labels[str(name)]) for name in board.table.index]],
-    )
+    heading, columns = ["policy"], [[escaped(str(name)) for name in board.table.index]]
     for metric in metrics:
         heading.append(escaped(metric.title.replace("\n", " ")))
         columns.append(

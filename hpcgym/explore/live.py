@@ -245,7 +245,7 @@ def options_of(scheduler: Scheduler) -> list[str]:
     ------
     HpcgymError : a rule that no option can say.
     """
-    usual, words = Scheduler().describe(), []
+    usual, words = Scheduler(policy=scheduler.policy).describe() | {"policy": "fcfs"}, []
     for rule in fields(Scheduler):
         value = scheduler.describe()[rule.name]
         if value == usual[rule.name]:

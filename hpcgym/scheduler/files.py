@@ -1,7 +1,6 @@
 """Schedulers in files: TOML with the rules that are not as EASY has them.
 
 policy = "saf"
-backfill_order = "spf"
 threshold = 288000
 hold = { share = 0.1, by = "both" }
 """
@@ -66,10 +65,10 @@ def scheduler_text(scheduler: Scheduler, note: str = "") -> str:
     HpcgymError : a rule that no file can hold, such as a function.
     """
     lines = [f"# {line}" for line in note.splitlines()]
-    usual = Scheduler()
+    usual = vars(Scheduler(policy=scheduler.policy)) | {"policy": "fcfs"}
     for rule in fields(Scheduler):
         value = getattr(scheduler, rule.name)
-        if isinstance(value, np.ndarray) or value != getattr(usual, rule.name):
+        if isinstance(value, np.ndarray) or value != usual[rule.name]:
             lines.append(f"{rule.name} = {_text(rule.name, value)}")
     return "\n".join(lines) + "\n"
 

@@ -13,7 +13,12 @@ from hpcgym.scheduler.estimates.by_name import CORRECTIONS, Estimate, check_esti
 from hpcgym.scheduler.hold import Hold
 from hpcgym.scheduler.policies.expressions import Expression
 from hpcgym.scheduler.policies.fair_share import FairShare
-from hpcgym.scheduler.policies.index import PolicyLike, looks_at_usage, parse_policy
+from hpcgym.scheduler.policies.index import (
+    PolicyLike,
+    looks_at_usage,
+    parse_policy,
+    usual_backfill_order,
+)
 from hpcgym.scheduler.preemption import Preemption
 from hpcgym.scheduler.quotas import Quota, bound_submissions, quotas_of
 from hpcgym.scheduler.rule_values import (
@@ -92,7 +97,9 @@ class Scheduler:
         :class:`hpcgym.scheduler.slurm_backfill.SlurmBackfill`; or "conservative", with one for each
         waiting job, from its submission on.
     backfill_order : order in which EASY, and "depth:K", look for jobs to start early: "fcfs",
-        "sjbf" (shortest predicted run time) or any policy.
+        "sjbf" (shortest predicted run time) or any policy. None, the default: the usual one of the
+        policy, see :func:`hpcgym.scheduler.policies.usual_backfill_order`; :meth:`but` then settles
+        it anew.
     estimate : the run times that backfilling reckons with: a name of
         :data:`hpcgym.scheduler.estimates.ESTIMATES`, a
         :class:`hpcgym.scheduler.estimates.Regression`, predicted run times, (n_jobs,) seconds, or a
@@ -157,7 +164,7 @@ class Scheduler:
 
     policy: PolicyLike = "fcfs"
     backfill: str = "easy"  # numbers and settings are kept as their names
-    backfill_order: PolicyLike = "fcfs"
+    backfill_order: PolicyLike = None  # type: ignore[assignment]  # None: the policy's usual one
     estimate: Estimate = "requested"
     correction: str = None  # type: ignore[assignment]  # None: the usual one
     threshold: float | None = None
@@ -180,12 +187,18 @@ class Scheduler:
 
     def __post_init__(self) -> None:
         settle = object.__setattr__  # what was given, so that no caller can change it afterwards
+        usual = {"backfill_order": self.backfill_order, "correction": self.correction}
+        vars(self)["_usual"] = [rule for rule, given in usual.items() if given is None]
         settle(self, "policy", policy_value("policy", self.policy))
+        if self.backfill_order is None:
+            settle(self, "backfill_order", usual_backfill_order(self.policy))
+        if self.correction is None:
+            asked = self.dispatcher is not None
+            settle(self, "correction", "next-second" if asked else "requested")
         if not (isinstance(self.backfill_order, str) and self.backfill_order == "sjbf"):
             order = policy_value("backfill_order", self.backfill_order, others=["sjbf"])
             settle(self, "backfill_order", order)
         settle(self, "backfill", backfill_value(self.backfill, BACKFILL))
-        self._settle_correction()
         check_choice("correction", self.correction, CORRECTIONS)
         check_choice("dependencies", self.dependencies, DEPENDENCIES)
         check_choice("passes", self.passes, PASSES)
@@ -216,12 +229,6 @@ class Scheduler:
             settle(self, "fair_share", fair_share(self.fair_share, orders, self.usage_orders))
         settle(self, "dispatch_time", dispatch_time(self.dispatch_time))
         self._check_dispatcher()
-
-    def _settle_correction(self) -> None:
-        """Let a correction that is not given be the usual one, and note that it was not given."""
-        vars(self)["_usual_correction"] = self.correction is None
-        if self.correction is None:
-            vars(self)["correction"] = "requested" if self.dispatcher is None else "next-second"
 
     def _check_dispatcher(self) -> None:
         """Raise unless the other rules go together with the dispatcher, or with none."""
@@ -343,7 +350,8 @@ class Scheduler:
     def but(self, **changes: Any) -> Scheduler:
         """Return the scheduler with some rules changed.
 
-        A correction that was never given stays the usual one, with a dispatcher as without.
+        A backfill order that was never given becomes the usual one of another policy, and a
+        correction that of a dispatcher, or of none.
 
         Raises
         ------
@@ -352,9 +360,11 @@ class Scheduler:
         known = [field.name for field in fields(self)]
         for name in changes:
             check_choice("rule", name, known)
-        if vars(self)["_usual_correction"]:
-            changes = {"correction": None, **changes}
-        return replace(self, **changes)
+        return replace(self, **{**dict.fromkeys(vars(self)["_usual"]), **changes})
+
+    def for_weights(self) -> Scheduler:
+        """Return the rules with the backfill order that they have if the policy is weights."""
+        return self.but(backfill_order=self.but(policy="spf").backfill_order)
 
     def describe(self) -> dict[str, str | float | None]:
         """Return the rules as plain words and numbers, for tables and manifests.

@@ -114,6 +114,7 @@ class BatchSimulator:
         parts = _checked(slices)
         self.features = feature_names(features, usage=True)
         rules = scheduler if isinstance(scheduler, Scheduler) else find_scheduler(scheduler)
+        rules = rules.for_weights()
         machine = machine_of(parts[0], cluster, processors)
         _check_rules(rules, machine, self.features)
         check_weighed(self.features, rules)

@@ -110,13 +110,14 @@ def test_a_name_given_twice_is_refused() -> None:
 
 
 def test_schedulers_without_a_name_are_called_by_their_rules() -> None:
-    two = [Scheduler(policy="saf"), Scheduler(policy="saf", threshold=60), Scheduler("saf")]
+    rule = {"policy": "saf", "backfill_order": "fcfs"}
+    two = [Scheduler(**rule), Scheduler(**rule, threshold=60), Scheduler(**rule)]
     board = evaluate([*two, SCHEDULERS["saf"]], TRACE, jobs=100, n=2, budget=0)
     rules = "queue by SAF, EASY backfilling by FCFS, requested times"
     rows = [rules, f"{rules}, threshold 60 s", f"{rules} (2)", "saf (2)"]
     assert list(board.by_slice.columns)[:4] == rows
     assert board.by_slice["saf"].equals(board.by_slice["saf (2)"])
-    passes = [Scheduler(policy="saf", passes=each) for each in PASSES]
+    passes = [Scheduler(**rule, passes=each) for each in PASSES]
     named = evaluate(passes, TRACE, jobs=100, n=2, budget=0)
     assert list(named.by_slice.columns)[:2] == [f"{rules}, {each} passes" for each in PASSES]
 

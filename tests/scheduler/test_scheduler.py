@@ -69,6 +69,29 @@ def test_the_usual_correction_goes_by_whether_there_is_a_dispatcher() -> None:
     assert kept.but(dispatcher="prb").correction == "next-second"
 
 
+@pytest.mark.parametrize(
+    ("policy", "order"),
+    [
+        ("fcfs", "fcfs"), (" fcfs ", "fcfs"), ("sjf", "spf"), ("lcfs", "spf"), ("wait", "spf"),
+        ((0, 0, 1, 0, 0, 0), "spf"), ({"area": -1}, "spf"), (lambda view: view.wait, "spf"),
+        ("fairshare", "fairshare"), ("fs+efs", "fs+efs"), ("fairshare + wait", "spf"),
+        ("popularity", "fcfs"),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_policy_alone_brings_its_usual_backfill_order(policy: Any, order: str) -> None:
+    for alone in (
+        Scheduler(policy), Scheduler().but(policy=policy), Scheduler("saf").but(policy=policy),
+        pickle.loads(pickle.dumps(Scheduler("saf"))).but(policy=policy),
+        Scheduler(policy, backfill_order="sqf").but(backfill_order=None),
+    ):  # fmt: skip
+        assert alone.backfill_order == order
+    for given in (
+        Scheduler(policy, backfill_order="sqf"), Scheduler(backfill_order="sqf").but(policy=policy)
+    ):  # fmt: skip
+        assert given.backfill_order == "sqf"
+
+
 @pytest.mark.parametrize("given", ["requested", "incremental", "kill"])
 def test_a_correction_that_is_given_is_kept(given: str) -> None:
     for begin in (Scheduler(correction=given), Scheduler().but(correction=given)):
@@ -95,7 +118,7 @@ def test_a_correction_that_is_given_is_kept(given: str) -> None:
         ({"backfill_order": (1, 2)}, "backfill_order: a policy has 6 weights"),
         ({"backfill_order": {"q": 1}}, "unknown feature in backfill_order 'q'; known are proces"),
         ({"backfill_order": np.zeros(6)}, "backfill_order: a policy needs a weight other than 0"),
-        ({"backfill_order": None}, "backfill_order must be a name, six weights or weights by fe"),
+        ({"backfill_order": 3}, "backfill_order must be a name, six weights or weights by fe"),
         ({"policy": "sjbf"}, "unknown policy 'sjbf'; did you mean 'sjf'"),
         ({"estimate": "guess"}, "unknown estimate 'guess'"),
         ({"threshold": -1}, "threshold must be a number of at least 0 s, not -1"),

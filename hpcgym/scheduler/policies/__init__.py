@@ -2,7 +2,13 @@
 
 from hpcgym.scheduler.policies.fair_share import FairShare
 from hpcgym.scheduler.policies.features import FEATURES, USER_FEATURES, WEIGHTED_FEATURES, Feature
-from hpcgym.scheduler.policies.index import POLICIES, IndexPolicy, Ranking, rank
+from hpcgym.scheduler.policies.index import (
+    POLICIES,
+    IndexPolicy,
+    Ranking,
+    rank,
+    usual_backfill_order,
+)
 
 __all__ = [
     "FEATURES",
@@ -14,4 +20,5 @@ __all__ = [
     "IndexPolicy",
     "Ranking",
     "rank",
+    "usual_backfill_order",
 ]

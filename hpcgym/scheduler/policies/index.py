@@ -238,6 +238,19 @@ def _mixed_of(weights: tuple[tuple[str, Any], ...], argument: str) -> IndexPolic
     return IndexPolicy(" + ".join(f"{weight_text(w)} {name}" for name, w in used.items()), used)
 
 
+def usual_backfill_order(policy: PolicyLike) -> str:
+    """Return the order in which jobs are back-filled under a policy that is named alone.
+
+    That of requested times, "spf" (Legrand et al. 2018, section 2.2). Under "fcfs" that of
+    submission, as in EASY; the same under the policies of co-scheduling. The policies of fair share
+    have their own (Glesser 2016, section 6.3.1).
+    """
+    name = policy.strip() if isinstance(policy, str) else ""
+    if name == "fcfs" or parse_policy(policy).looks_at_pass:
+        return "fcfs"
+    return name if name in POLICIES and POLICIES[name].looks_at_usage else "spf"
+
+
 def rank(policy: PolicyLike, jobs: JobColumns) -> Ranking:
     """Return the scores of jobs under a policy.
 
