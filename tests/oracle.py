@@ -72,8 +72,9 @@ Backfilling
     there is no such bound. If it has left jobs out for it, a pass follows at the next of these
     times, as at an event, unless there is an event before. A second kind of pass comes bf_interval
     after the last of its kind if anything has happened since, that very second included, or if jobs
-    waited at that last one; else it comes at the next event, and the first with the first event.
-    With an event it follows the one there. It drops all reservations and takes the first
+    waited when that last one was due, before rule 27 and the pass at an event that it follows; else
+    it comes at the next event, and the first with the first event. It follows a pass as at an
+    event, also where there is no event. It drops all reservations and takes the first
     bf_max_job_test jobs in primary order; of the jobs of one user only bf_max_job_user (0: any
     number), the others of that user are none of the first. Who rule 24 passes over is one of the
     first, but does not count for its user. Each is given the
@@ -129,11 +130,12 @@ Backfilling
 29. Suspension, rule 27 with another end: who is stopped has neither ended nor is it queued. It is
     suspended, and goes on later with what is left of its run and of its prediction; start is its
     first. Who has run longer, all its pieces together, goes on where rule 27 says: the earlier
-    start. The processors of suspended jobs are taken, but not for who may stop them: where rule 27
-    asks whether a job fits, those count beside the running ones that its group may not stop. Each
+    start. The processors of suspended jobs are taken. Only where rule 27 asks whether a job fits,
+    those of jobs that its group may stop are free for it. Each
     level, the lowest too, begins with its suspended jobs, who has run longer first, ties by number:
     one goes on if it fits beside all that run and the suspended ones that may stop it. In the pass
-    as ever, and in its profiles, all suspended jobs count, from now until they are expected to end:
+    as ever, and in its profiles, all suspended jobs count for each job, also for one that may stop
+    them, from now until they are expected to end:
     when all have ended, as expected, that run or are suspended and may stop it, and then what is
     left of its prediction is over. EASY is depth:1, rule 22.
 Corrections
@@ -363,10 +365,10 @@ class Simulation:
         for number, job in enumerate(self.jobs):
             job.number = number
         self.processors = processors
-        self.given_policy = rules["policy"]
-        self.backfill = rules["backfill"]
         if rules["backfill_order"] is None:
             rules["backfill_order"] = "fcfs" if rules["policy"] == "fcfs" else "spf"
+        self.given_policy = rules["policy"]
+        self.backfill = rules["backfill"]
         self.backfill_order = rules["backfill_order"]
         self.estimator = Estimator(rules["estimate"])
         self.policy_estimator = Estimator(rules.get("policy_estimate", "requested"))
@@ -403,6 +405,7 @@ class Simulation:
         self.last_planned: int | None = None  # when the last one was
         self.all_due: int | None = None  # when a pass at an event looks at all, rule 23
         self.happened = False  # whether a pass has another reason, too
+        self.waiting = False  # whether jobs waited when the pass began
         for order in (rules["policy"], rules["backfill_order"]):
             if hasattr(order, "begin"):  # it looks at what has terminated
                 order.begin(self)
@@ -627,6 +630,7 @@ class Simulation:
     # Passes
 
     def schedule(self, now: int) -> None:
+        self.waiting = bool(self.queue)
         if self.preemption is not None:
             self.preempt(now)
         if self.backfill == "conservative":
@@ -882,7 +886,7 @@ class Simulation:
             if job is head and job.reserved_start == -1 and not self.order_changes():
                 job.reserved_start = job.reservation
         started = sum(job.start == now for job in self.running) > began
-        again = self.goes_on(waited, started) or self.happened
+        again = self.goes_on(waited, started) or self.happened or (self.waiting and not waited)
         self.plan_due = now + every if again else None
 
     def goes_on(self, waited: bool, started: bool) -> bool:

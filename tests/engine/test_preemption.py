@@ -420,6 +420,31 @@ def test_others_do_not_get_what_suspended_jobs_have() -> None:
     assert requeued.start.tolist() == [13, 3, 23, 5]  # job 3 is back-filled before 13 s
 
 
+def test_who_may_stop_a_suspended_job_does_not_get_what_it_has_either_behind_the_first() -> None:
+    """By hand: job 2 takes two of the four processors of job 0, and two are free.
+
+    At 20 s job 3 needs three, and has to wait. So job 4, which is behind it in its queue and needs
+    two, gets none, though it would end before job 3 can start: it starts when job 3 has ended.
+    """
+    columns = {
+        "submit_time": [0, 0, 10, 20, 20],
+        "run_time": [100, 500, 50, 10, 5],
+        "requested_time": [100, 500, 50, 10, 5],
+        "requested_processors": [4, 2, 2, 3, 2],
+        "queue": [1, 3, 2, 2, 2],
+    }
+    jobs = Workload.from_columns(columns, processors=6)
+    for backfill in ("none", "easy", "depth:3", "slurm"):
+        result = hpcgym.simulate(jobs, preemption="queue:2>1,suspend", backfill=backfill)
+        lost: list[Any] = []
+        expected = simulate_slowly(
+            jobs_of(jobs), 6, backfill=backfill, lost=lost,
+            preemption=([1, 3, 2, 2, 2], {(2, 1)}, "suspend"),
+        )  # fmt: skip
+        assert_same(result, expected, lost)
+        assert result.start.tolist() == [0, 0, 10, 60, 70]
+
+
 @pytest.mark.parametrize(
     ("mode", "start"),
     [
