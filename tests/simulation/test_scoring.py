@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -43,6 +44,17 @@ ALIKE = st.sampled_from([(least_area, "saf"), (longest_factor, "lexp")])
 def assert_same(one: hpcgym.Result, other: hpcgym.Result) -> None:
     assert one.start.tolist() == other.start.tolist()
     assert one.backfilled.tolist() == other.backfilled.tolist()
+
+
+def test_the_page_has_the_expression_of_its_function() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "semantics.md").read_text()
+    before, _, after = page.partition("def patient(view):")
+    code = before.rpartition("```python")[2] + "def patient(view):" + after.partition("```")[0]
+    there: dict[str, Any] = {}
+    exec(compile(code, "semantics.md", "exec"), there)
+    assert_same(there["same"], there["result"])
+    fcfs = hpcgym.simulate(there["workload"], backfill_order="spf")
+    assert fcfs.start.tolist() != there["same"].start.tolist()
 
 
 @settings(max_examples=150)
