@@ -112,7 +112,8 @@ def who_delayed(others: pd.DataFrame) -> dict[int, int]:
     """Return the jobs without which it would have started earlier, and by how much [s]."""
     delay = _tried(others)
     late = delay[delay > 0].sort_values(ascending=False, kind="stable")
-    return {int(number): int(seconds) for number, seconds in late.items()}
+    numbers: list[int] = late.index.tolist()
+    return dict(zip(numbers, late.tolist(), strict=True))
 
 
 def _of_delays(others: pd.DataFrame) -> list[str]:
