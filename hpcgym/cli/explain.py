@@ -13,10 +13,10 @@ from hpcgym.cli.files import ForceOption, Written
 from hpcgym.cli.groups import grouped
 from hpcgym.cli.lineup import scheduler_names, simulated_each
 from hpcgym.cli.options import Format
-from hpcgym.cli.running import ExplainedCommand, Lists
+from hpcgym.cli.running import ExplainedCommand, Lists, note
 from hpcgym.errors import HpcgymError, check_choice
 from hpcgym.files.recorded import KEY
-from hpcgym.naming import ONCE_CALLED
+from hpcgym.naming import ONCE_CALLED, counted
 from hpcgym.progress import measuring
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 
 MOST = 2000  # jobs that are left out, unless --most says otherwise
+SECONDS = 20.0  # that this takes, unless --seconds says otherwise
 
 
 class Explain(ExplainedCommand):
@@ -86,6 +87,15 @@ def explain(
             show_default=str(MOST),
         ),
     ] = None,
+    seconds: Annotated[
+        float | None,
+        typer.Option(
+            metavar="S",
+            min=0,
+            help="How long the explanation of one job takes at most. It says what was not tried.",
+            show_default=f"{SECONDS:g}",
+        ),
+    ] = None,
     rules: options.SimulatedRules,
     reading: loading.PeriodReading,
     failures: loading.FailuresOption = None,
@@ -108,13 +118,14 @@ def explain(
     for whom, where jobs stop others or nodes fail.
 
     For this, the whole log is simulated again without each of the jobs that ran while it waited. A
-    job delayed it if it would have started earlier without that job.
+    job delayed it if it would have started earlier without that job. This takes no longer than
+    --seconds, and it is said how many jobs were not tried.
 
     Without --job, say what all jobs waited for, in hours and shares, by --by.
     """
-    number = None if job is None else _number(job)
+    number, allowed = None if job is None else _number(job), SECONDS if seconds is None else seconds
     called = scheduler_names(scheduler) or ["easy"]
-    _check_all_or_one(number, by, picture, most, called)
+    _check_all_or_one(number, by, picture, most, seconds, called)
     results = simulated_each(called, workload, rules, reading, failures)
 
     from hpcgym.explanation import explain as explained
@@ -124,7 +135,8 @@ def explain(
         show(results, by, format, picture)
         return
     with measuring("leaving out jobs") as progress:
-        found = explained(results[called[0]], number, most=most, progress=progress)
+        found = explained(results[called[0]], number, most=most, seconds=allowed, progress=progress)
+    _say_untried(found, most, allowed)
     beside = _beside(results, number)
     if format is Format.json:
         record = {KEY: provenance_of(results)}
@@ -136,7 +148,12 @@ def explain(
 
 
 def _check_all_or_one(
-    number: int | None, by: str | None, picture: Path | None, most: int | None, called: list[str]
+    number: int | None,
+    by: str | None,
+    picture: Path | None,
+    most: int | None,
+    seconds: float | None,
+    called: list[str],
 ) -> None:
     """Raise an HpcgymError for options of one job with those of all, or of several schedulers."""
     from hpcgym.explanation import GROUPS
@@ -146,10 +163,22 @@ def _check_all_or_one(
     given = [name for name, value in (("--by", by), ("--picture", picture)) if value is not None]
     if number is not None and given:
         raise HpcgymError(f"{given[0]} is for all jobs, without --job")
-    if number is None and most is not None:
-        raise HpcgymError("--most is for one job, with --job")
+    for name, value in (("--most", most), ("--seconds", seconds)):
+        if number is None and value is not None:
+            raise HpcgymError(f"{name} is for one job, with --job")
     if by is not None and len(called) > 1:
         raise HpcgymError("--by is for one scheduler: of several, each is a row")
+
+
+def _say_untried(found: Explanation, most: int | None, seconds: float) -> None:
+    """Say what there was no time for."""
+    tried = int(found.others["delay"].notna().sum())
+    left = min(len(found.others), MOST if most is None else most) - tried
+    if tried and left:
+        note(
+            f"{counted(left, 'job')} could not be tried within {seconds:g} s, of those that used"
+            " least while it waited; --seconds gives more time"
+        )
 
 
 def _number(job: str) -> int:

@@ -34,6 +34,7 @@ def delays(
     job: int,
     rows: NDArray[np.int64],
     progress: Callable[[int, int], None] = silence,
+    over: Callable[[], bool] = lambda: False,
 ) -> NDArray[np.int64]:
     """Return how much earlier a job would start without each of some others, (k,) int64 [s].
 
@@ -44,6 +45,8 @@ def delays(
     result : a schedule of :func:`hpcgym.simulate`.
     job, rows : rows of the job, and of the others, (k,).
     progress : is called after each with how many are done, and how many there are.
+    over : tells whether there is no time for more: then those that come first are returned, at
+        least one.
     """
     start = int(result.start[job])
     # what is submitted after a start has no influence on it
@@ -55,6 +58,8 @@ def delays(
             without = _start(result, np.ones_like(known), row, job)
         found[place] = start - without
         progress(place + 1, len(rows))
+        if over():
+            return found[: place + 1]
     return found
 
 

@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 from hpcgym.errors import HpcgymError, check_whole
 from hpcgym.explanation.delays import can_repeat, delays
 from hpcgym.explanation.meanwhile import Meanwhile, meanwhile
-from hpcgym.explanation.reasons import kept_by_quotas, rights, spells_of, summed
+from hpcgym.explanation.reasons import Spell, kept_by_quotas, rights, spells_of, summed
 from hpcgym.explanation.stops import stopped_by, stops_of
 from hpcgym.explanation.story import Facts, moves, story, who_delayed
-from hpcgym.explanation.watching import Moment, Pass, can_watch, said_before, watch, why_not_watched
+from hpcgym.explanation.timing import SECONDS, TimeOverError, over_after, time_of
+from hpcgym.explanation.watching import Moment, Pass, said_before, watch, why_not_watched
 from hpcgym.files.plain import plain
 from hpcgym.progress import silence
 from hpcgym.schedule.result import Result
@@ -95,6 +96,7 @@ def explain(
     job: int,
     *,
     most: int | None = None,
+    seconds: float | None = SECONDS,
     progress: Callable[[int, int], None] = silence,
 ) -> Explanation:
     """Explain why a job of a schedule waited.
@@ -110,32 +112,48 @@ def explain(
         several rows, the last.
     most : how many jobs are left out at most, those with the most processor seconds in the wait;
         None: 2000.
+    seconds : how long this takes at most, but for the simulation that is made then; None: as long
+        as it takes. Of jobs for which there is no time the delay is missing, those with the least
+        processor seconds first; so are the passes, if half the time is not enough for them.
     progress : is called with the jobs left out so far, and how many there will be.
 
     Raises
     ------
     HpcgymError : no job of that number, or something that is no number.
     """
-    job = check_whole("job", job, 0)
+    job, allowed = check_whole("job", job, 0), time_of(seconds)
+    over, half = over_after(allowed), over_after(allowed / 2)
     row = _row(result.workload, job)
     ran = meanwhile(result, row)
     most = MOST if most is None else most
     tried = _largest(result, row, ran.row, most if can_repeat(result) else 0)
+    unwatched = why_not_watched(result)
+    passes: list[Pass] = []
+    spells: list[Spell] = []
+
+    def going_on() -> None:
+        progress(0, len(tried))
+        if half():
+            raise TimeOverError
+
     with said_before():
-        passes = watch(result, row) if can_watch(result) else []
-        earlier = delays(result, row, tried, progress).tolist()
-    delay = dict(zip(tried.tolist(), earlier, strict=True))
+        try:
+            passes = [] if unwatched else watch(result, row, going_on)
+            spells = spells_of(result, row, passes, going_on)
+        except TimeOverError:
+            passes, unwatched = [], f"in {allowed / 2:g} s"
+        earlier = delays(result, row, tried, progress, over).tolist()
+    delay = dict(zip(tried.tolist(), earlier, strict=False))
     others = _others(result, ran, passes, delay)
     facts = _facts(result, row)
     runs = int((result.workload.job_number == job).sum())
-    spells = spells_of(result, row, passes)
     quotas = kept_by_quotas(passes, facts["start_time"])
     later = 0
     if result.given is not None:
         given = result.given.submit_time[_row(result.given, job)]
         later = int(result.workload.submit_time[row] - given)
     moved = moves(result, row, passes)
-    order, unwatched = _order(result), why_not_watched(result)
+    order = _order(result)
     told = Facts(job, facts, later, runs, spells, quotas, others, moved, order, unwatched)
     behind = summed([spell for spell in spells if spell.behind])
     table = _passes(result, passes)
@@ -157,13 +175,11 @@ def _row(workload: Workload, job: int) -> int:
 
 
 def _largest(result: Result, job: int, rows: NDArray[np.int64], most: int) -> NDArray[np.int64]:
-    """Return the jobs with the most processor seconds in the wait of a job, at most so many."""
-    if len(rows) <= most:
-        return rows
+    """Return the jobs with the most processor seconds in the wait of a job, the most first."""
     begin = np.maximum(result.start[rows], result.workload.submit_time[job])
     end = np.minimum(result.end[rows], result.start[job])
     area = (end - begin) * result.workload.requested_processors[rows]
-    return rows[np.sort(np.argsort(-area, kind="stable")[:most])]
+    return rows[np.argsort(-area, kind="stable")[:most]]
 
 
 def _facts(result: Result, row: int) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -158,10 +158,13 @@ class Spell(NamedTuple):
     seconds: int
 
 
-def spells_of(result: Result, job: int, passes: Sequence[Pass]) -> list[Spell]:
+def spells_of(
+    result: Result, job: int, passes: Sequence[Pass], going_on: Callable[[], None] = lambda: None
+) -> list[Spell]:
     """Return the parts of a job's wait, of each reason at most two, the longest first.
 
-    Without passes there are none; else their sum is the wait.
+    Without passes there are none; else their sum is the wait. ``going_on`` is called after each
+    pass; what it raises ends this.
     """
     if not passes:
         return []
@@ -175,6 +178,7 @@ def spells_of(result: Result, job: int, passes: Sequence[Pass]) -> list[Spell]:
         name = names[int(reasons_at(result, row, one.at, *told, needs)[0])]
         part = name, one.ahead > 0 and name != "quota"
         seconds[part] = seconds.get(part, 0) + spent
+        going_on()
     found = [Spell(name, behind, spent) for (name, behind), spent in seconds.items() if spent > 0]
     return sorted(found, key=lambda spell: -spell.seconds)
 

@@ -123,6 +123,7 @@ def _of_delays(others: pd.DataFrame) -> list[str]:
         return []
     if not late:
         which = "the job" if len(others) == 1 else f"any one of {len(delay):,} jobs"
+        which = which if len(delay) > 1 or len(others) == 1 else "the one job tried"
         ran = "that ran while it waited"
         return [f"It would not have started earlier without {which} {ran}."]
     (first, most), *more = [(number, duration(each)) for number, each in late.items()]

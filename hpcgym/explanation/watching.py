@@ -7,7 +7,7 @@ again, one pass at a time from where it matters.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -64,11 +64,6 @@ class Pass(NamedTuple):
     quotas: tuple[Quota, ...]
 
 
-def can_watch(result: Result) -> bool:
-    """Return whether the passes of a schedule can be made again, one at a time."""
-    return not why_not_watched(result)
-
-
 def why_not_watched(result: Result) -> str:
     """Return why the passes of a schedule cannot be made again, in words; nothing if they can.
 
@@ -101,10 +96,11 @@ def said_before() -> Iterator[None]:
         yield
 
 
-def watch(result: Result, job: int) -> list[Pass]:
+def watch(result: Result, job: int, going_on: Callable[[], None] = lambda: None) -> list[Pass]:
     """Return what stood at the end of each pass from the job's submission up to its start.
 
-    ``job``: its row. The last pass is the one at which it starts.
+    ``job``: its row. The last pass is the one at which it starts. ``going_on`` is called after
+    each; what it raises ends this.
     """
     simulation, _ = again(result)
     arrays = simulation.arrays
@@ -123,6 +119,7 @@ def watch(result: Result, job: int) -> list[Pass]:
         quotas = tuple(known[place] for place in np.flatnonzero(exceeded.any(axis=0)))
         missed = job in unseen(result, simulation, waited)
         passes.append(Pass(moment_of(arrays), ahead, before, missed, quotas))
+        going_on()
 
     simulation.after_pass = note
     simulation.drive(start)

@@ -334,12 +334,13 @@ class Result:
         job: int,
         *,
         most: int | None = None,
+        seconds: float | None = 20.0,
         progress: Callable[[int, int], None] = silence,
     ) -> Explanation:
         """Say why a job waited: :func:`hpcgym.explain` of this schedule, which tells all of it."""
         from hpcgym.explanation import explain
 
-        return explain(self, job, most=most, progress=progress)
+        return explain(self, job, most=most, seconds=seconds, progress=progress)
 
     def show(self, *, height: int = 760) -> Frame:
         """Return the page that shows each job, for a notebook, as :func:`hpcgym.explore.show`.
