@@ -7,7 +7,7 @@ from typing import Any
 
 import gymnasium
 
-from hpcgym.benchmarks.studies.documents import all_items, page_text
+from hpcgym.benchmarks.studies.documents import all_items, page_text, record
 from hpcgym.envs.co_schedule import CoSchedule
 from hpcgym.envs.job_selection import JobSelection
 from hpcgym.envs.mixed_policy import MixedPolicy
@@ -19,6 +19,7 @@ from hpcgym.scheduler.capabilities import table
 FOLDER = Path(__file__).parents[1] / "docs" / "environments"
 COMBINATIONS = FOLDER.parent / "combinations.md"
 DOCUMENTS = FOLDER.parent / "documents.md"
+VERDICTS = FOLDER.parent / "verdicts.csv"
 
 PAGES = {
     "job-selection.md": JobSelection,
@@ -47,14 +48,22 @@ def draw(environment: type) -> None:
 
 
 def main() -> None:
-    """Write the pages that differ; with ``--pictures`` draw those of the environments anew."""
+    """Write the pages that differ.
+
+    With ``--pictures`` draw those of the environments anew. With ``--verdicts FOLDER COMPUTED``
+    record the verdicts of the studies' results in that folder, and when they were computed, such as
+    "2026-11-26, ddc49538": the day and the commit.
+    """
     if sys.argv[1:] == ["--pictures"]:
         for environment in PAGES.values():
             draw(environment)
+    if sys.argv[1:2] == ["--verdicts"]:
+        results, computed = sys.argv[2:]
+        record(Path(results), VERDICTS, computed)
     texts = {FOLDER / name: markdown(environment) for name, environment in PAGES.items()}
     # what stands above the table is written by hand
     texts[COMBINATIONS] = COMBINATIONS.read_text().partition("|")[0] + table() + "\n"
-    texts[DOCUMENTS] = page_text(all_items(None), results=False)
+    texts[DOCUMENTS] = page_text(all_items(None, VERDICTS), results=False)
     for file, text in texts.items():
         if not file.exists() or file.read_text() != text:
             file.write_text(text)

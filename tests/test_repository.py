@@ -576,3 +576,14 @@ def test_the_readme_has_two_commands_for_a_fresh_machine() -> None:
     assert commands == [f"scripts/{name}" for name in SCRIPTS]
     for command in commands:
         assert os.access(ROOT / command, os.X_OK)
+
+
+def test_the_quickstart_and_the_what_if_show_orders_that_age() -> None:
+    quickstart, readme = (ROOT / name for name in ("scripts/quickstart", "README.md"))
+    (names,) = re.findall(r"--scheduler (\S+)", quickstart.read_text())
+    assert {*names.split(",")} <= {*SCHEDULERS}
+    assert len(names.split(",")) == 8  # as its help says
+    what_if = readme.read_text().partition("## A what-if")[2].partition("\n## ")[0]
+    for name in ("aged", "aged-safe"):
+        assert name in names.split(",")
+        assert f"`{name}`" in what_if

@@ -9,10 +9,10 @@ from hpcgym.benchmarks.studies.items import (
     Stored,
     Verdict,
     built,
-    left_out,
     of_picture,
     of_sentences,
     said,
+    still_open,
 )
 
 DOCUMENT = "Glesser 2016"
@@ -55,11 +55,11 @@ ITEMS: tuple[Item, ...] = (
         _table_6_1,
         published="TABLE_6_1",
     ),
-    left_out(
+    still_open(
         DOCUMENT,
         "figure 6.1",
         "the counter of Curie's user 33 over time",
-        "the trace of Curie is not at hand; the same counters of Light-ESP's users are drawn in"
+        "no study draws it of Curie; the same counters of Light-ESP's users are drawn in"
         " figure-6.1-180.png",
     ),
     Item(

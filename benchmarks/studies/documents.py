@@ -13,8 +13,9 @@ from hpcgym.benchmarks.mixed_policies import items as mixed_policies
 from hpcgym.benchmarks.prediction import items as prediction
 from hpcgym.benchmarks.studies import elsewhere
 from hpcgym.benchmarks.studies.items import VERDICTS, Item, Stored, Verdict, judged
-from hpcgym.benchmarks.studies.markdown import table_text
+from hpcgym.benchmarks.studies.markdown import table_text, write_csv
 from hpcgym.errors import HpcgymError
+from hpcgym.files import csv_frame
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -47,11 +48,15 @@ _STUDIES: dict[str, tuple[tuple[Item, ...], str]] = {
 
 
 class Entry(NamedTuple):
-    """An item, the study that makes it ("" of those that none does), and the verdict."""
+    """An item, the study that makes it ("" of those that none does), and the verdict.
+
+    ``computed`` : when, and by which commit, if the verdict is recorded.
+    """
 
     item: Item
     study: str
     verdict: Verdict
+    computed: str = ""
 
     @property
     def command(self) -> str:
@@ -67,12 +72,13 @@ class Entry(NamedTuple):
         return f"{name} in {file}" if name.isupper() else name
 
 
-def all_items(results: Path | None) -> list[Entry]:
+def all_items(results: Path | None, recorded: Path | None = None) -> list[Entry]:
     """Return all items in the order of the documents.
 
     Parameters
     ----------
     results : the folder that the studies' folders are in; None: without verdicts of results.
+    recorded : the file of :func:`record`, whose verdicts are taken without results.
 
     Raises
     ------
@@ -80,15 +86,51 @@ def all_items(results: Path | None) -> list[Entry]:
     """
     if results is not None and not results.is_dir():
         raise HpcgymError(f"{results}: there is no such folder, which results of studies are in")
+    known_before = read_recorded(recorded)
     entries = []
     for study, (items, _) in _STUDIES.items():
         stored = Stored((results or Path()) / study)
         for item in items:
-            known = item.fixed is not None or results is not None
-            verdict = judged(item, stored) if known else Verdict("", "")
-            entries.append(Entry(item, study, verdict))
+            verdict, computed = Verdict("not run", ""), ""
+            if item.fixed is not None or results is not None:
+                verdict = judged(item, stored)
+            elif (item.document, item.place) in known_before:
+                verdict, computed = known_before[item.document, item.place]
+            entries.append(Entry(item, study, verdict, computed))
     order = [*DOCUMENTS]
     return sorted(entries, key=lambda entry: order.index(entry.item.document))
+
+
+def read_recorded(path: Path | None) -> dict[tuple[str, str], tuple[Verdict, str]]:
+    """Return (document, place) -> the verdict of a file of :func:`record`, and when it was made."""
+    if path is None or not path.exists():
+        return {}
+    rows = csv_frame(path, keep_default_na=False, dtype=str)
+    return {
+        (row["document"], row["item"]): (Verdict(row["verdict"], row["why"]), row["computed"])
+        for row in rows.to_dict("records")
+    }
+
+
+def record(results: Path, path: Path, computed: str) -> None:
+    """Write the verdicts of results into a file, beside those that others have left in it.
+
+    Parameters
+    ----------
+    results : the folder that the studies' folders are in.
+    path : a CSV file.
+    computed : when, and by which commit.
+    """
+    import pandas as pd
+
+    found = read_recorded(path)
+    for entry in all_items(results):
+        if entry.item.fixed is None and entry.verdict.verdict not in ("not run", "quick cut"):
+            found[entry.item.document, entry.item.place] = (entry.verdict, computed)
+    keys = [(entry.item.document, entry.item.place) for entry in all_items(None)]
+    rows = [(*key, *found[key][0], found[key][1]) for key in keys if key in found]
+    columns = ["document", "item", "verdict", "why", "computed"]
+    write_csv(pd.DataFrame(rows, columns=columns), path)
 
 
 def table_of(entries: Sequence[Entry]) -> pd.DataFrame:
@@ -120,16 +162,18 @@ def page_text(entries: Sequence[Entry], results: bool) -> str:
     Parameters
     ----------
     entries : of :func:`all_items`.
-    results : whether there are verdicts of results; else the page says how to get them.
+    results : whether verdicts are of results; else they are recorded, and the page says how to get
+        the others.
     """
     parts = [_HEAD, _WITH if results else _WITHOUT]
-    if results:
-        parts.append(f"{counts_text(entries)}.\n")
+    parts.append(f"{counts_text(entries)}.\n")
     parts += ["| verdict | |\n|---|---|"]
     parts[-1] += "".join(f"\n| {name} | {meaning} |" for name, meaning in VERDICTS.items()) + "\n"
     for document, title in DOCUMENTS.items():
-        rows = table_of([entry for entry in entries if entry.item.document == document])
-        rows = rows.drop(columns="document")
+        of_document = [entry for entry in entries if entry.item.document == document]
+        rows = table_of(of_document).drop(columns="document")
+        if not results:
+            rows.insert(3, "computed", [entry.computed for entry in of_document])
         rows["command"] = [f"`{command}`" if command else "" for command in rows["command"]]
         parts += [f"## {document}\n", f"{title}.\n", table_text(rows)]
     return "\n".join(parts)
@@ -143,9 +187,10 @@ it here.
 """
 
 _WITHOUT = """\
-Verdicts follow from results, which are not kept in the repository. Studies write theirs into a
-folder each; `hpcgym reproduce items` reads them there, says what was not run yet, and writes this
-page with the verdicts:
+Verdicts follow from results, which are not kept in the repository. Those here were computed on the
+day and by the commit that stand beside them. Where it says *not run*, nobody has recorded any, and
+the command in the last column makes the results. Studies write theirs into a folder each;
+`hpcgym reproduce items` reads them there, and writes this page with your verdicts:
 
 ```sh
 hpcgym reproduce items                         # of the studies' folders in this one

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hpcgym.benchmarks.studies.items import Item, built, left_out, no_result
+from hpcgym.benchmarks.studies.items import Item, built, left_out, no_result, still_open
 
 DOCUMENT = "Glesser 2016"
 
@@ -18,11 +18,11 @@ ITEMS: tuple[Item, ...] = (
         "a model of machine failures, on machines of nodes",
         "docs/semantics.md",
     ),
-    left_out(
+    still_open(
         DOCUMENT,
         "figure 3.1",
         "utilization and queue around an extract of Curie",
-        "the trace of Curie is not at hand; `hpcgym simulate --html` draws both of any trace",
+        "no study draws it; `hpcgym simulate CEA-Curie --processors 80640 --html` draws both",
     ),
     built(
         DOCUMENT,

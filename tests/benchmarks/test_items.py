@@ -128,8 +128,40 @@ def test_the_commands_of_items_are_understood() -> None:
 
 
 def test_the_page_is_that_of_the_code() -> None:
-    text = documents.page_text(documents.all_items(None), results=False)
+    entries = documents.all_items(None, ROOT / "docs" / "verdicts.csv")
+    text = documents.page_text(entries, results=False)
     assert (ROOT / "docs" / "documents.md").read_text() == text, "run scripts/pages.py"
+
+
+def test_the_page_has_a_verdict_of_each_item_and_when_it_was_computed() -> None:
+    entries = documents.all_items(None, ROOT / "docs" / "verdicts.csv")
+    assert all(entry.verdict.verdict in VERDICTS for entry in entries)
+    known = [entry for entry in entries if entry.computed]
+    assert len(known) == len(documents.read_recorded(ROOT / "docs" / "verdicts.csv")) > 0
+    for entry in known:
+        assert entry.item.judge is not None
+        assert entry.verdict.verdict not in ("not run", "quick cut")
+        assert re.fullmatch(r"\d{4}-\d\d-\d\d, [0-9a-f]{8}", entry.computed)
+    for entry in entries:
+        if entry.verdict.verdict == "not run":
+            assert entry.command.startswith("hpcgym reproduce ")
+
+
+def test_verdicts_are_recorded_beside_those_that_are_there(tmp_path: Path) -> None:
+    file, key = tmp_path / "verdicts.csv", ("Glesser 2016", "table 7.6")
+    table = pd.DataFrame({"trace": ["KTH-SP2"], "ours": [62.6], "thesis": [62.6]})
+    store(tmp_path / "one", "prediction/table-7.6", table)
+    documents.record(tmp_path / "one", file, "2026-01-01, 00000000")
+    found = documents.read_recorded(file)
+    why = "1 values; of 1 of 6 traces"
+    assert found == {key: (items.Verdict("exact", why), "2026-01-01, 00000000")}
+    (tmp_path / "two").mkdir()
+    documents.record(tmp_path / "two", file, "2026-02-02, 11111111")  # nothing was run
+    assert documents.read_recorded(file) == found
+    documents.record(tmp_path / "one", file, "2026-03-03, 22222222")
+    assert documents.read_recorded(file)[key][1] == "2026-03-03, 22222222"
+    (entry,) = [one for one in documents.all_items(None, file) if one.computed]
+    assert (entry.item.place, entry.verdict.verdict) == ("table 7.6", "exact")
 
 
 # --- Verdicts -------------------------------------------------------------------------------------
