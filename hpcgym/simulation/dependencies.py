@@ -46,7 +46,8 @@ def make_dependencies(workload: Workload, scheduler: Scheduler) -> Dependencies:
     if not scheduler.moves_submissions:
         none = np.empty(0, np.int64)
         came = np.empty(0, COMING)
-        return Dependencies(none, none, none, none, none, came, none, none, np.zeros(1, SCALARS))
+        scalars = np.zeros(1, SCALARS)
+        return Dependencies(none, none, none, none, none, came, none, none, none, scalars)
     by_arrival = orders_of_arrival(workload, scheduler)
     following = _nobody(n) if scheduler.dependencies == "none" else _following([workload])[0]
     left = np.bincount(following.job, minlength=n)
@@ -62,6 +63,7 @@ def make_dependencies(workload: Workload, scheduler: Scheduler) -> Dependencies:
         earliest=workload.submit_time * (scheduler.dependencies == "after"),
         coming=np.zeros(n, COMING),
         outside=np.zeros(n, np.int64),
+        came=np.full(n, -1),
         by_arrival=by_arrival,
         scalars=np.zeros(1, SCALARS),
     )

@@ -212,6 +212,7 @@ def restricted_rows(
         "think": (moving, np.int64),
         "coming": (moving, engine_dependencies.COMING),
         "outside": (moving, np.int64),
+        "came": (moving, np.int64),
         "moved": (1, engine_dependencies.SCALARS),
     }
     empty: dict[str, Any] = {

@@ -25,6 +25,8 @@ from hpcgym.envs.job_selection import JobSelection
 from hpcgym.envs.mixed_policy import MixedPolicy
 from hpcgym.envs.queue_ordering import QueueOrdering
 from hpcgym.errors import HpcgymError
+from hpcgym.scheduler.rules import Scheduler
+from hpcgym.sweep import BatchSimulator
 from hpcgym.workload.model import Workload
 
 pytestmark = DRAWN
@@ -47,12 +49,8 @@ def bound(data: st.DataObject, workload: Workload) -> tuple[str | None, list[Any
 
 
 def order_of(seed: int) -> Any:
-    """Return the order of the agent's: equal jobs as they came, those of one second by number."""
-
-    def score(job: Any, now: int) -> float:
-        return scores(seed, [job.number], now)[0] - 1e-9 * job.submit - 1e-13 * job.number
-
-    return score
+    """Return the order of the agent's: equal jobs as they came."""
+    return lambda job, now: scores(seed, [job.number], now)[0]
 
 
 def assert_schedule(result: hpcgym.Result, expected: list[Any]) -> None:
@@ -225,6 +223,48 @@ def test_what_has_not_come_is_not_seen() -> None:
     assert terminated
     assert env.result().workload.job_number.tolist() == [5, 9, 7]
     assert env.result().start.tolist() == [0, 20, 10]
+
+
+def in_one_second() -> Workload:
+    """Return four jobs: 2 follows 1 and is due at 10 s, when 4 is let in, for whom 3 has ended."""
+    return Workload.from_columns(
+        {
+            "job_number": [1, 2, 3, 4],
+            "submit_time": [0, 1, 2, 3],
+            "run_time": [10, 10, 8, 10],
+            "requested_time": [10, 10, 8, 10],
+            "requested_processors": [1, 2, 1, 2],
+            "user_id": [1, 2, 3, 3],
+            "preceding_job": [-1, 1, -1, -1],
+            "think_time": [-1, 0, -1, -1],
+        },
+        processors=2,
+    )
+
+
+@pytest.mark.parametrize("cluster", [None, "1x1x2"])
+def test_who_waited_outside_comes_before_who_is_due_in_that_second(cluster: str | None) -> None:
+    """By hand: job 4 was due at 3 s, before job 2, so it starts first; in the log 2 is first."""
+    rules = {"quota": "user:submitted=1", "dependencies": "closed-loop", "backfill_order": "fcfs"}
+    expected = hpcgym.simulate(in_one_second(), cluster=cluster, **rules)
+    assert expected.given is not None
+    assert expected.start.tolist() == [0, 2, 20, 10]  # of jobs 1, 3, 2 and 4
+    slow = simulate_slowly(
+        jobs_of(in_one_second()), 2, backfill="easy", follows={1: ({0}, 0, 0)},
+        places=[([1, 2, 3, 3], 1)],
+    )  # fmt: skip
+    assert [job.start for job in slow] == [0, 20, 2, 10]
+    for name, equal in (("QueueOrdering", np.zeros(3, np.float32)), ("JobSelection", 0)):
+        env = SINGLE[name](**whole(in_one_second(), cluster=cluster, window=3, **rules))
+        seen = [step.info["window"].tolist() for step in play(env, lambda *_, it=equal: it)]
+        assert [3, 1, -1] in seen
+        assert env.result().start.tolist() == [0, 2, 20, 10]
+    batch = BatchSimulator(
+        [in_one_second()], ["wait"], Scheduler(**rules),
+        cluster=expected.cluster,
+    )  # fmt: skip
+    found = batch.run([[1.0]])
+    assert found.ravel().tolist() == pytest.approx([expected.metrics["mean_bsld"]])
 
 
 def test_the_window_shows_who_came_first_and_last() -> None:

@@ -23,6 +23,7 @@ SCALARS = whole_numbers(
     "coming",  # jobs in `coming`
     "followed",  # how many of the jobs that have ended have let those come that follow them
     "outside",  # jobs in `outside`
+    "came",  # jobs that have come
     "lined_up",  # how many of the last of them were not there in the last pass
     "alone",  # 1 if this time has no other reason than jobs that are due
 )
@@ -38,6 +39,7 @@ class Dependencies(NamedTuple):
     earliest: NDArray[np.int64]  # (n_jobs,) [s] no submission is before
     coming: NDArray[np.void]  # (n_jobs,) COMING, a heap with the first on top
     outside: NDArray[np.int64]  # (n_jobs,) jobs that are due, the first to be so first; or empty
+    came: NDArray[np.int64]  # (n_jobs,) how many had come before a job did, -1: it is to come
     by_arrival: NDArray[np.int64]  # (2,) 1 where the primary, or secondary, order is that of coming
     scalars: NDArray[np.void]  # (1,) SCALARS
 

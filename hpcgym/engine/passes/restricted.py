@@ -198,6 +198,8 @@ def coming_of(welcome: Any) -> Any:
                 continue
             note(places, job, np.int64(-1))
             jobs[job].submit = sim.time
+            own.came[job] = own.scalars[0].came
+            own.scalars[0].came += 1
             for k in range(2):
                 if own.by_arrival[k] == 1:
                     keys[k * len(jobs) + job] = sim.time

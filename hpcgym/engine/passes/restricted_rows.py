@@ -62,6 +62,7 @@ class RestrictedRows(NamedTuple):
     think: Rows  # (n, longest) [s]
     coming: Rows  # (n, longest) COMING
     outside: Rows  # (n, longest)
+    came: Rows  # (n, longest)
     by_arrival: Rows  # (n, 2)
     moved: Rows  # (n, 1) SCALARS of dependencies
     places: Rows  # (n, C, 2)
@@ -200,11 +201,12 @@ def begin_to_come(kept, e, n):
     """Let those jobs of simulation ``e`` come when the log says that follow none."""
     coming, count = kept.coming[e], 0
     for job in range(n):  # by time, which makes a heap
+        kept.came[e, job] = -1
         if kept.awaits[e, job] == 0:
             coming[count].time, coming[count].job = kept.jobs[e, job].submit, job
             count += 1
     own = kept.moved[e, 0]
-    own.coming, own.followed, own.outside, own.alone = count, 0, 0, 0
+    own.coming, own.followed, own.outside, own.alone, own.came = count, 0, 0, 0, 0
 
 
 @jit_part
@@ -236,8 +238,8 @@ def restricted_of(kept, machine, e, s, start, n):
         Windows(kept.window_begin[s], kept.window_end[s], kept.taken[s], kept.over[e]),
         Dependencies(
             kept.own_first[e], kept.own_followers[e], kept.awaits[e], kept.think[e],
-            kept.earliest[start:stop], kept.coming[e], kept.outside[e][:moves], kept.by_arrival[e],
-            kept.moved[e],
+            kept.earliest[start:stop], kept.coming[e], kept.outside[e][:moves], kept.came[e],
+            kept.by_arrival[e], kept.moved[e],
         ),
         Quotas(
             kept.place_counts[start:stop], kept.processors[start:stop], kept.places[e],

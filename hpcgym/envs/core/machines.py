@@ -199,14 +199,13 @@ class Machines:
         self.kept = self.kept._replace(stops=stops)
         self.parts = self.parts._replace(kept=self.kept)
 
-    def came(self, e: int, n: int) -> NDArray[np.bool_]:
-        """Return which of the ``n`` jobs of simulation ``e`` have come; the schedule says when."""
-        kept = self.kept
-        assert kept is not None
-        own: Any = kept.moved[e, 0]
-        came: NDArray[np.bool_] = kept.awaits[e, :n] == 0
-        came[kept.coming[e, : own.coming]["job"]] = False
-        came[kept.outside[e, : own.outside]] = False
+    def came(self, e: int, n: int) -> NDArray[np.int64]:
+        """Return how many jobs had come before each of the ``n`` of simulation ``e`` did.
+
+        -1: it is to come; the schedule says when.
+        """
+        assert self.kept is not None
+        came: NDArray[np.int64] = self.kept.came[e, :n]
         return came
 
     def own_jobs(self, e: int, n: int) -> NDArray[np.void] | None:

@@ -305,7 +305,7 @@ class Simulations:
         rows = np.flatnonzero(came & (self.batch.progress[e, : len(came)]["start"] < 0))
         if not self.options.scheduler.moves_submissions:  # they came by their rows
             return rows
-        return rows[np.argsort(self.jobs(e)["submit"][rows], kind="stable")]
+        return rows[np.argsort(self.machines.came(e, len(came))[rows])]
 
     def waiting(self, e: int) -> int:
         """Return how many jobs of the episode wait in simulation ``e``."""
@@ -318,7 +318,7 @@ class Simulations:
         """Return which jobs of the episode have been submitted in simulation ``e``, (n_jobs,)."""
         n = self.rows(e)[1]
         if self.options.scheduler.moves_submissions:
-            return self.machines.came(e, n)
+            return self.machines.came(e, n) >= 0
         came: NDArray[np.bool_] = np.arange(n) < self.batch.sim["next"][e]
         return came
 

@@ -31,7 +31,7 @@ def account(e, table, batch, pool, rooms, kept, limited, corun):
     if kept is not None and not in_log_order(kept):
         if moves(kept):
             episode.new = find_started(e, jobs, batch, STARTED_AS)
-        episode.visible = see_queue(e, jobs, batch, head)
+        episode.visible = see_queue(e, batch, kept, head)
     episode.counted = sim.started
     for i in range(episode.noted, episode.new):
         if episode.counts_first <= new[i] < episode.counting:

@@ -6,7 +6,7 @@ from hpcgym.compilation import jit, jit_part
 from hpcgym.engine.passes.quotas import exceeds
 from hpcgym.engine.passes.restricted_rows import in_log_order, restricted_of
 from hpcgym.envs.core.arrays import SELECTION_KIND
-from hpcgym.envs.kernels.moving import jobs_here, line_up_arrived
+from hpcgym.envs.kernels.moving import line_up_arrived
 from hpcgym.envs.kernels.observe import JOBS_AT, WITHIN_QUOTA
 
 
@@ -18,7 +18,7 @@ def quotas_of(e, batch, kept):
 
 
 @jit
-def nearest_allowed(e, table, batch, kept, job):
+def nearest_allowed(e, batch, kept, job):
     """Return a waiting job if its quota lets it start, else the first by submission that may.
 
     That may stand behind the window; if there is none, the job is returned.
@@ -27,8 +27,8 @@ def nearest_allowed(e, table, batch, kept, job):
     if not exceeds(quotas, job):
         return job
     if not in_log_order(kept):
-        jobs, line = jobs_here(e, table, batch, kept), batch.line[e]
-        for i in range(line_up_arrived(jobs, batch.blocks[e], batch.entries[e], line)):
+        line = batch.line[e]
+        for i in range(line_up_arrived(e, batch, kept)):
             if not exceeds(quotas, line[i].job):
                 return line[i].job
         return job

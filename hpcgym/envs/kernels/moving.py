@@ -13,7 +13,13 @@ from hpcgym.engine.events import next_end
 from hpcgym.engine.ordered import BLOCK, block_at
 from hpcgym.engine.passes.dependencies import next_coming
 from hpcgym.engine.passes.lining_up import sort_line
-from hpcgym.engine.passes.restricted_rows import in_log_order, jobs_of, restricted_of, some_stop
+from hpcgym.engine.passes.restricted_rows import (
+    in_log_order,
+    jobs_of,
+    moves,
+    restricted_of,
+    some_stop,
+)
 from hpcgym.engine.state import QUEUE, RUNNING
 
 
@@ -37,27 +43,29 @@ def queued(e, batch, kept):
 
 
 @jit
-def line_up_arrived(jobs, blocks, entries, line):
+def line_up_arrived(e, batch, kept):
     """Write the queued jobs to ``line`` in the order in which they came; return how many."""
-    count = np.int64(0)
+    blocks, entries, line = batch.blocks[e], batch.entries[e], batch.line[e]
+    moved, count = moves(kept), np.int64(0)
     for k in range(blocks[QUEUE].in_use):
         block = block_at(blocks, QUEUE, k)
         for i in range(block * BLOCK, block * BLOCK + blocks[block].count):
-            line[count].job = entries[i].job
-            line[count].score = -np.float64(jobs[entries[i].job].submit)
+            job = entries[i].job
+            line[count].job = job
+            line[count].score = -np.float64(kept.came[e, job] if moved else job)
             count += 1
     sort_line(line, np.int64(0), count)
     return count
 
 
 @jit
-def see_queue(e, jobs, batch, head):
+def see_queue(e, batch, kept, head):
     """Fill the window with jobs of the queue, up to ``head`` the first ones, and then the last.
 
     Return how many there are.
     """
     window, line = batch.window[e], batch.line[e]
-    count = line_up_arrived(jobs, batch.blocks[e], batch.entries[e], line)
+    count = line_up_arrived(e, batch, kept)
     if count <= len(window):
         head = count
     seen = min(count, len(window))
@@ -93,7 +101,7 @@ def put_behind(blocks, entries, scores):
 
 
 @jit
-def order_as_seen(e, jobs, batch, numbers):
+def order_as_seen(e, batch, kept, numbers):
     """Let scores order the jobs of the window, ties as they came; others come after them so.
 
     Those that run come last, should others stop them in this pass.
@@ -101,7 +109,7 @@ def order_as_seen(e, jobs, batch, numbers):
     put_behind(batch.blocks[e], batch.entries[e], batch.scores[e])
     line, window, scores = batch.line[e], batch.window[e], batch.scores[e]
     visible = batch.episode_state[e].visible
-    count = line_up_arrived(jobs, batch.blocks[e], batch.entries[e], line)
+    count = line_up_arrived(e, batch, kept)
     for i in range(count):
         scores[line[i].job].score = -np.float64(len(window) + i)
     for i in range(visible):

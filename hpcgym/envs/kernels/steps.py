@@ -134,14 +134,12 @@ def act_on_queue(
             first = i if 0 <= i < batch.episode_state[e].visible else 0
             batch.sim[e].selected = batch.window[e, first]
             if kept is not None:
-                batch.sim[e].selected = nearest_allowed(
-                    e, table, batch, kept, batch.window[e, first]
-                )
+                batch.sim[e].selected = nearest_allowed(e, batch, kept, batch.window[e, first])
         elif kind == ORDERING_KIND:
             for i in range(batch.episode_state[e].visible):
                 batch.scores[e, batch.window[e, i]].score = numbers[e, i]
             if kept is not None and not in_log_order(kept):
-                order_as_seen(e, jobs_here(e, table, batch, kept), batch, numbers[e])
+                order_as_seen(e, batch, kept, numbers[e])
             forget_bounds(batch.blocks[e])
     until = batch.episode_state[e].until
     last, goes_on = np.int64(FOREVER), True
@@ -170,9 +168,7 @@ def act_on_queue(
                 goes_on = True
                 batch.sim[e].selected = batch.window[e, 0]
                 if kept is not None:
-                    batch.sim[e].selected = nearest_allowed(
-                        e, table, batch, kept, batch.window[e, 0]
-                    )
+                    batch.sim[e].selected = nearest_allowed(e, batch, kept, batch.window[e, 0])
     batch.episode_state[e].controls_hold = 0
 
 
