@@ -167,19 +167,26 @@ def shortened(table: pd.DataFrame, most: int) -> pd.DataFrame:
     return pd.concat((kept, pd.DataFrame([rest.sum()], index=one)))
 
 
-def size_classes(processors: NDArray[np.int64]) -> tuple[NDArray[np.int64], Callable[[int], str]]:
+def size_classes(
+    processors: NDArray[np.int64], most: int
+) -> tuple[NDArray[np.int64], Callable[[int], str]]:
     """Return the number of each job's class of sizes, (n_jobs,) int64, and what a class is called.
 
-    Classes double: 1, 2, 3 to 4, 5 to 8, ... processors.
+    Classes double, 1, 2, 3 to 4, 5 to 8, ... processors, up to the ``most`` that a job may have.
     """
-    return np.ceil(np.log2(processors)).astype(np.int64), _size
+
+    def name(power: int) -> str:
+        low, high = 2**power // 2 + 1, min(2**power, most)
+        return f"{low} to {high}" if low < high else str(high)
+
+    return np.ceil(np.log2(processors)).astype(np.int64), name
 
 
 def _groups(workload: Workload, by: str) -> tuple[NDArray[np.int64], Callable[[int], str]]:
     """Return the number of each job's group, and what a group is called."""
     column = getattr(workload, GROUPS[by])
     if by == "requested_processors":
-        return size_classes(column)
+        return size_classes(column, workload.processors)
     if by == "week":
         first = column.min(initial=0)
         return (column - first) // WEEK_S + 1, lambda week: f"week {week}"
@@ -187,9 +194,3 @@ def _groups(workload: Workload, by: str) -> tuple[NDArray[np.int64], Callable[[i
         raise HpcgymError(f"{workload.name}: the log does not tell the {by} of any job")
     known = names_of(workload, GROUPS[by])
     return column, lambda number: called(known, by, number)
-
-
-def _size(power: int) -> str:
-    """Return what a class of sizes is called: processors from above half of 2**power up to it."""
-    most = 2**power
-    return f"{most // 2 + 1} to {most}" if most > 2 else str(most)

@@ -274,13 +274,17 @@ class TimeAxis:
     first: float
     last: float
     zone: tzinfo | None
-    origin: int
+    origin: float
     unit_s: int
     label: str
 
     def place(self, seconds: NDArray[Any] | float) -> Any:
         """Return where times lie on the axis."""
         return (np.asarray(seconds, dtype=np.float64) - self.origin) / self.unit_s
+
+    def seconds(self, place: float) -> float:
+        """Return which time lies at a place of the axis."""
+        return place * self.unit_s + self.origin
 
     def apply(self, axes: Axes) -> None:
         """Set limits, ticks and label."""
@@ -298,11 +302,11 @@ class TimeAxis:
         axes.xaxis.offsetText.set_fontsize(8)
 
 
-def time_axis(results: Mapping[str, Result]) -> TimeAxis:
-    """Return the axis on which all of the results have room."""
+def time_axis(results: Mapping[str, Result], span: tuple[float, float] | None = None) -> TimeAxis:
+    """Return the axis on which all of the results have room, or that of a span of time [s]."""
     parts = list(results.values())
-    first = min(part.begin for part in parts)
-    last = max(part.end.max().item() for part in parts)
+    begin = min(part.begin for part in parts)
+    first, last = span or (begin, max(part.end.max().item() for part in parts))
     header = parts[0].workload.header
     began = header_number(header, "UnixStartTime") or 0
     if 0 < began < _LAST_DATE - last:

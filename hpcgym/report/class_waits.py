@@ -9,7 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.errors import check_choice
-from hpcgym.report.canvas import UNITS, axes_or_new, legend_above, line_style, plain, title
+from hpcgym.report.canvas import (
+    LIGHT_GREY,
+    UNITS,
+    axes_or_new,
+    legend_above,
+    line_style,
+    plain,
+    title,
+)
 from hpcgym.report.labels import Results, drawable, subtitle
 from hpcgym.report.numbers import shown
 from hpcgym.report.timeline import UNEQUAL
@@ -24,17 +32,20 @@ if TYPE_CHECKING:
 CLASSES = {"size": "processors of the job", "length": "run time of the job"}
 _LENGTHS = {"short": "< 10 min", "medium": "10 min to 2 h", "long": "≥ 2 h"}
 _SHORT = {"days": "d", "hours": "h", "minutes": "min", "seconds": "s"}
-_MARKERS = "osD^vPX"
+#: As many as have no divisor in common with the colours: 56 schedulers differ.
+_MARKERS = "osD^vPX*"
+_APART = 0.6  # of the room of a class, in which schedulers stand side by side
 
 
 def draw_class_waits(results: Results, by: str = "size", axes: Axes | None = None) -> Axes:
-    """Draw the mean wait of classes of jobs, one line a scheduler.
+    """Draw the mean wait of classes of jobs, a mark a scheduler.
 
     Parameters
     ----------
     results : a result, a sequence of them, or scheduler name -> result.
-    by : "size", classes of processors that double: 1, 2, 3 to 4, ...; or "length", classes of run
-        times: below 10 min, below 2 h, the rest. Classes without jobs are left out.
+    by : "size", classes of processors that double: 1, 2, 3 to 4, ... up to the machine's; or
+        "length", classes of run times: below 10 min, below 2 h, the rest. Classes without jobs are
+        left out.
     axes : where to draw; without it a new figure, with a note of what it shows.
 
     Returns
@@ -48,7 +59,10 @@ def draw_class_waits(results: Results, by: str = "size", axes: Axes | None = Non
     check_choice("by", by, CLASSES)
     parts = drawable(results)
     note = "" if axes else subtitle(parts)
-    every = {one: {name: _mean_waits(part, one) for name, part in parts.items()} for one in CLASSES}
+    most = max(part.workload.processors for part in parts.values())
+    every = {
+        one: {name: _mean_waits(part, one, most) for name, part in parts.items()} for one in CLASSES
+    }
     found = every[by]
     names = _in_order(found, by)
     means = {name: float(result.metrics["mean_wait_s"]) for name, result in parts.items()}
@@ -61,8 +75,18 @@ def draw_class_waits(results: Results, by: str = "size", axes: Axes | None = Non
     for place, (name, waits) in enumerate(found.items()):
         heights = [waits.get(one, np.nan) / unit_s for one in names]
         mean = f"mean {shown(means[name] / unit_s)} {_SHORT[unit]}"
-        style: dict[str, Any] = {**line_style(place), "marker": _MARKERS[place % len(_MARKERS)]}
-        axes.plot(heights, label=f"{name}: {mean}", linewidth=1.1, markersize=4, **style)
+        style: dict[str, Any] = {
+            "color": line_style(place)["color"],
+            "marker": _MARKERS[place % len(_MARKERS)],
+            "linestyle": "none",  # there is nothing between classes
+        }
+        beside = _APART * ((place + 0.5) / len(found) - 0.5)
+        x = np.arange(len(names)) + beside
+        axes.plot(x, heights, label=f"{name}: {mean}", markersize=5, **style)
+    edges = np.arange(len(names) - 1) + 0.5
+    high = axes.get_xaxis_transform()
+    axes.vlines(edges, 0, 1, LIGHT_GREY, linewidth=0.6, zorder=0, transform=high)
+    axes.set_xlim(-0.5, len(names) - 0.5)
     axes.set_xticks(range(len(names)), [_text(one, by) for one in names])
     if sum(len(_text(one, by)) + 2 for one in names) > 40:
         axes.tick_params(axis="x", rotation=45)
@@ -78,8 +102,8 @@ def draw_class_waits(results: Results, by: str = "size", axes: Axes | None = Non
     return axes
 
 
-def _mean_waits(result: Result, by: str) -> dict[str, float]:
-    """Return the mean wait [s] of each class that has jobs."""
+def _mean_waits(result: Result, by: str, most: int) -> dict[str, float]:
+    """Return the mean wait [s] of each class that has jobs, none of more processors than most."""
     jobs = result.decided
     wait = result.wait[jobs]
     if by == "length":
@@ -88,7 +112,7 @@ def _mean_waits(result: Result, by: str) -> dict[str, float]:
     else:
         from hpcgym.explanation.waits import size_classes  # slow, and help needs none of it
 
-        number, called = size_classes(result.workload.requested_processors[jobs])
+        number, called = size_classes(result.workload.requested_processors[jobs], most)
         chosen = {called(one): number == one for one in np.unique(number).tolist()}
     return {name: float(wait[which].mean()) for name, which in chosen.items() if which.any()}
 

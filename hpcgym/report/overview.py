@@ -22,7 +22,7 @@ from hpcgym.report.canvas import (
     time_axis,
 )
 from hpcgym.report.distribution import bsld_legend, bsld_on
-from hpcgym.report.gantt import gantt_inches, gantt_on
+from hpcgym.report.gantt import gantt_inches, gantt_on, gantt_time
 from hpcgym.report.job_speedups import (
     boxes_inches,
     draw_job_speedups,
@@ -30,6 +30,7 @@ from hpcgym.report.job_speedups import (
     has_speedups,
 )
 from hpcgym.report.labels import Results, by_machine, drawable, subtitle
+from hpcgym.report.palettes import palette_of
 from hpcgym.report.placement import has_nodes
 from hpcgym.report.tables import comparison, described, text_of
 from hpcgym.report.timeline import nodes_on, queue_length_on, throughput_on, utilization_on
@@ -45,12 +46,14 @@ if TYPE_CHECKING:
 
 #: Up to so many schedulers have a Gantt chart; of more, none could be read.
 MOST_GANTTS = 3
-#: Up to so many schedulers are named at each of the timelines; more only beside the slowdowns.
-MOST_NAMED = 4
+#: Up to so many schedulers are in one panel whatever their machines.
+MOST_TOGETHER = 4
 #: Up to so many machines have panels; pictures of more would be higher than files may be.
 MOST_PANELS = 12
 #: Of a table: the texts of each, and whether it is the best of its column.
 Rows = list[list[tuple[str, bool]]]
+#: When Gantt charts begin and end [s], as far as somebody said so.
+Span = tuple[float | None, float | None]
 
 _GANTT_INCHES = {1: 4.0, 2: 3.2, 3: 2.6}
 _MOST_GANTT_INCHES = 6.0  # of several
@@ -84,19 +87,27 @@ _OF_SPEEDUPS = (
 )
 
 
-def save_picture(results: Results, path: str | os.PathLike[str]) -> None:
+def save_picture(
+    results: Results,
+    path: str | os.PathLike[str],
+    *,
+    begin: float | None = None,
+    end: float | None = None,
+) -> None:
     """Draw an overview of one or several schedules of a workload into a file.
 
-    It has a Gantt chart for each of up to three schedulers, utilization and queue length over the
-    same time axis, the distribution of the bounded slowdown, and the main metrics. Where jobs share
+    It has a Gantt chart for each of up to three schedulers, utilization and queue length over time,
+    the distribution of the bounded slowdown, and the main metrics. Where jobs share
     nodes, also job speedups, and nodes in use and ended jobs over time. More than four schedulers
-    on several machines have these once for each machine. Its metadata say where it is from
-    (:func:`hpcgym.schedule.provenance.provenance_of`).
+    on several machines have these once for each machine. Gantt charts of long schedules are of the
+    busiest week, as of :func:`draw_gantt`, which is grey in what is drawn over time. Its metadata
+    say where it is from (:func:`hpcgym.schedule.provenance.provenance_of`).
 
     Parameters
     ----------
     results : a result, a sequence of them, or scheduler name -> result.
     path : ends in ``.png``, ``.svg`` or ``.pdf``, which tells the format.
+    begin, end : the part of Gantt charts [s], as of :func:`draw_gantt`.
 
     Raises
     ------
@@ -104,7 +115,7 @@ def save_picture(results: Results, path: str | os.PathLike[str]) -> None:
     """
     path = Path(path)
     suffix = picture_suffix(path)
-    save_figure(draw_overview(results), path, suffix, provenance_of(drawable(results)))
+    save_figure(draw_overview(results, begin, end), path, suffix, provenance_of(drawable(results)))
 
 
 def why_no_gantts(parts: Mapping[str, Result]) -> str:
@@ -116,13 +127,14 @@ def why_no_gantts(parts: Mapping[str, Result]) -> str:
     return f"Gantt charts are left out: there are {number} schedulers, and {most}."
 
 
-def draw_overview(results: Results) -> Figure:
+def draw_overview(results: Results, begin: float | None = None, end: float | None = None) -> Figure:
     """Return the figure that :func:`save_picture` saves."""
     parts = drawable(results)
-    return _draw_one(parts) if len(parts) == 1 else _draw_several(parts)
+    draw = _draw_one if len(parts) == 1 else _draw_several
+    return draw(parts, (begin, end))
 
 
-def _draw_one(parts: Mapping[str, Result]) -> Figure:
+def _draw_one(parts: Mapping[str, Result], span: Span) -> Figure:
     """Draw the schedule over time, then the slowdowns beside the metrics."""
     timelines = _timelines(parts)
     heights = [*_gantt_heights(parts), *[_TIMELINE_INCHES] * len(timelines), *_boxes_heights(parts)]
@@ -138,11 +150,11 @@ def _draw_one(parts: Mapping[str, Result]) -> Figure:
     _draw_table(figure.add_subplot(grid[-1, 1]), rows)
     if has_speedups(parts):
         draw_job_speedups(parts, figure.add_subplot(grid[-2, :]))
-    _draw_over_time(figure, grid, parts, 0, time_axis(parts))
+    _draw_over_time(figure, grid, parts, 0, time_axis(parts), span)
     return figure
 
 
-def _draw_several(parts: Mapping[str, Result]) -> Figure:
+def _draw_several(parts: Mapping[str, Result], span: Span) -> Figure:
     """Draw the panels, one below the other, then the metrics, which have long names in full."""
     short = shortened(parts, _WIDTH_INCHES)
     groups = [{short[name]: one for name, one in group.items()} for group in panels(parts)]
@@ -154,7 +166,7 @@ def _draw_several(parts: Mapping[str, Result]) -> Figure:
     first = 0
     for group, rows in zip(groups, heights, strict=True):
         where = machine_in_words(next(iter(group.values())).cluster) if len(groups) > 1 else ""
-        _draw_panel(figure, grid, group, first, time_axis(parts), where)
+        _draw_panel(figure, grid, group, first, time_axis(parts), span, where)
         first += len(rows)
     _draw_table(figure.add_subplot(grid[-1, :]), rows_of_table)
     return figure
@@ -163,11 +175,11 @@ def _draw_several(parts: Mapping[str, Result]) -> Figure:
 def panels(parts: Mapping[str, Result]) -> list[Mapping[str, Result]]:
     """Return the results that are drawn beside each other.
 
-    Those of each machine, if there are more than can be named at all lines, and on machines of
-    which a picture has room; else all.
+    Those of each machine, if there are more than can be followed together, and on machines of which
+    a picture has room; else all.
     """
     groups = by_machine(parts)
-    apart = len(parts) > max(MOST_NAMED, len(groups)) and len(groups) <= MOST_PANELS
+    apart = len(parts) > max(MOST_TOGETHER, len(groups)) and len(groups) <= MOST_PANELS
     return [*groups] if apart else [parts]
 
 
@@ -184,6 +196,7 @@ def _draw_panel(
     parts: Mapping[str, Result],
     first: int,
     time: TimeAxis,
+    span: Span,
     where: str,
 ) -> None:
     """Draw the slowdowns beside the names of the schedulers, then time, from a row of the grid.
@@ -198,7 +211,7 @@ def _draw_panel(
     if boxes:
         draw_job_speedups(parts, figure.add_subplot(grid[first + 1, 0]))
         draw_slowed(parts, figure.add_subplot(grid[first + 1, 1]))
-    _draw_over_time(figure, grid, parts, first + 1 + len(boxes), time, where)
+    _draw_over_time(figure, grid, parts, first + 1 + len(boxes), time, span, where)
 
 
 def _gantt_heights(parts: Mapping[str, Result]) -> list[float]:
@@ -239,21 +252,35 @@ def _draw_over_time(
     parts: Mapping[str, Result],
     first: int,
     time: TimeAxis,
+    span: Span,
     where: str = "",
 ) -> None:
     """Draw what changes over time, one below the other, the lowest with all labels."""
-    legend = len(parts) <= MOST_NAMED
+    legend = len(parts) == 1  # of several, the slowdowns have it
     gantts, timelines = len(_gantt_heights(parts)), _timelines(parts)
     number = gantts + len(timelines)
     rows = [figure.add_subplot(grid[first + row, :]) for row in range(number)]
+    shown, which = gantt_time(parts, *span) if gantts else (time, "")
+    apart = gantts > 0 and (which or span != (None, None))  # their time is another
     for axes, draw in zip(rows[gantts:], timelines, strict=True):
         draw(axes, parts, time, where, legend=legend)
-    for axes, (name, result) in zip(rows[:gantts], parts.items(), strict=False):
-        gantt_on(axes, result, time, name if len(parts) > 1 else "Gantt chart")
-    for axes in rows[:-1]:
-        axes.set_xlabel("")
-        axes.tick_params(labelbottom=False)
-        axes.xaxis.offsetText.set_visible(False)
+        if apart:
+            ends = time.place(shown.first), time.place(shown.last)
+            axes.axvspan(*ends, color=LIGHT_GREY, zorder=0)
+    # of several the users of all times, or colours would differ; they are named once
+    palettes = [None] if legend else [palette_of(result.runs) for result in parts.values()]
+    told: list[dict[str, str]] = []
+    for axes, (name, result), palette in zip(rows[:gantts], parts.items(), palettes, strict=False):
+        heading = name if len(parts) > 1 else "Gantt chart"
+        new = palette is None or palette.meaning not in told or result.lost is not None
+        told += [palette.meaning] if palette else []
+        on = shown if apart else time  # which other panels may share
+        gantt_on(axes, result, on, heading, which=which, palette=palette, legend=new)
+    for place, axes in enumerate(rows[:-1]):
+        if not (apart and place == gantts - 1):
+            axes.set_xlabel("")
+            axes.tick_params(labelbottom=False)
+            axes.xaxis.offsetText.set_visible(False)
 
 
 def _heading(parts: Mapping[str, Result]) -> str:

@@ -54,13 +54,16 @@ class Palette(NamedTuple):
     meaning: dict[str, str]
 
 
-def palette_of(result: Result, by: str | None = None) -> Palette:
+def palette_of(
+    result: Result, by: str | None = None, span: tuple[float, float] | None = None
+) -> Palette:
     """Give the jobs colours.
 
     Parameters
     ----------
     by : "user"; "code" or "speedup", of schedules with speedups; None: "speedup" there, "code" if
         all jobs are compact, else "user".
+    span : from when until when users count [s]; None: always.
 
     Raises
     ------
@@ -71,6 +74,8 @@ def palette_of(result: Result, by: str | None = None) -> Palette:
     check_choice("colours", by, _PALETTES)
     if by != "user" and result.coschedule is None:
         raise HpcgymError(f"colours by {by} are for schedules with speedups of jobs")
+    if by == "user":
+        return _by_user(result, span)
     palette: Palette = _PALETTES[by](result)
     return palette
 
@@ -87,13 +92,15 @@ def speedup_classes(result: Result) -> NDArray[np.int64]:
     return np.searchsorted(SPEEDUP_EDGES, result.job_speedup, "right")
 
 
-def _by_user(result: Result) -> Palette:
-    """Give a colour to each of the users with most processor time."""
+def _by_user(result: Result, span: tuple[float, float] | None) -> Palette:
+    """Give a colour to each of the users with most processor time within a span of time."""
     users, user = np.unique(result.workload.user_id, return_inverse=True)
     if users.size == 1:
         turns = np.arange(user.size) % len(JOB_COLOURS)
         return Palette(_rgb(JOB_COLOURS), turns, {})
-    area = np.bincount(user, result.run_time * result.workload.requested_processors)
+    begin, end = span or (-np.inf, np.inf)
+    ran = np.minimum(result.start + result.run_time, end) - np.maximum(result.start, begin)
+    area = np.bincount(user, np.maximum(ran, 0) * result.workload.requested_processors)
     names = names_of(result.workload, "user_id")
     return _by_area([called(names, "user", number) for number in users.tolist()], user, area)
 

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from hpcgym.errors import HpcgymError
 from hpcgym.report.canvas import (
-    DARK_GREY,
     SKY_BLUE,
     UNITS,
     TimeAxis,
@@ -66,8 +65,7 @@ def draw_utilization(results: Results, axes: Axes | None = None) -> Axes:
 def draw_queue_length(results: Results, axes: Axes | None = None) -> Axes:
     """Draw the number of queued jobs over time, one line a scheduler; as ``draw_utilization``.
 
-    The legend tells mean and maximum; where several lines are means of bins, dots mark the
-    maxima.
+    The legend tells mean and maximum.
     """
     parts = drawable(results)
     note = "" if axes else subtitle(parts)
@@ -143,7 +141,7 @@ def queue_length_on(
     else:
         axes.yaxis.set_major_locator(MaxNLocator("auto", integer=True))
     axes.yaxis.set_major_formatter(lambda jobs, _: f"{jobs:,.0f}")
-    _draw(axes, "Queue", lines, time, note, legend, dots="max")
+    _draw(axes, "Queue", lines, time, note, legend)
     axes.set_ylim(0, max(axes.get_ylim()[1], 1))
     return axes
 
@@ -210,12 +208,10 @@ def _draw(
     time: TimeAxis,
     note: str,
     legend: bool,
-    dots: str = "",
 ) -> Axes:
     """Draw step functions, one line each, with title and legend.
 
-    All are drawn step by step, or all as means of the same bins. With ``dots``, what the legend
-    calls them, each of several lines of means has a dot where its function is greatest.
+    All are drawn step by step, or all as means of the same bins.
     """
     steps = {name: _over(*line, time) for name, line in lines.items()}
     binned = any(times.size > MOST_STEPS for times, _ in steps.values())
@@ -236,15 +232,8 @@ def _draw(
                 "alpha": 0.4,
             }
             axes.stairs(bins.high, edges, linewidth=0, label="least to greatest", **band)
-        elif dots:
-            top = int(np.argmax(values))
-            dot: dict[str, Any] = {"color": style["color"], "markersize": 5, "zorder": 3}
-            axes.plot(time.place(times[top : top + 1]), values[top : top + 1], "o", **dot)
     if binned:
         axes.set_ylabel(f"{axes.get_ylabel()},\n{means_of_bins(time.last - time.first, number)}")
-    if binned and dots and len(lines) > 1:
-        axes.plot([], [], "o", color=DARK_GREY, markersize=5, label=dots)
-        heading += "" if legend else f" (dots: {dots})"
     time.apply(axes)
     plain(axes)
     _, names = axes.get_legend_handles_labels()

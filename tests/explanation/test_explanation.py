@@ -105,12 +105,12 @@ def test_the_caption_of_the_readme_is_true(trace: Callable[[str], Path]) -> None
     assert told in caption
     log = hpcgym.load_workload(trace("KTH-SP2-1996-2.swf.gz"))
     results = [hpcgym.simulate(log, rule) for rule in ("easy", "saf")]
-    easy, saf = (hpcgym.explain(result, 4034, most=100) for result in results)
+    easy, saf = (hpcgym.explain(result, 4034, most=20) for result in results)
     assert (easy.facts["requested_processors"], log.processors) == (98, 100)
     assert [round(one.facts["wait_time"] / 86_400) for one in (easy, saf)] == [3, 5]
     assert list(easy.delayed) == [3786, 4032, 4033, 4031, 3961]
     assert easy.sentences[1].startswith("5 jobs delayed it: without job 3786 it would have")
-    assert "122 of these came later than it; none of the 79 that were tried" in str(easy)
+    assert "122 of these came later than it; none of the 6 that were tried" in str(easy)
     assert saf.delayed
 
 

@@ -4,9 +4,11 @@ import re
 import warnings
 from itertools import combinations
 
+import numpy as np
 import pytest
 
 from hpcgym.errors import HpcgymError
+from hpcgym.explanation import waits, waits_by
 from hpcgym.report import draw_class_waits, save_figures
 from hpcgym.report.canvas import LINE_COLOURS, line_style, shortened
 from hpcgym.report.figures import draw_figure
@@ -89,7 +91,25 @@ def test_waits_of_classes_are_means_of_their_jobs(schedule, by):
     per = unit[re.search(r"\((\w+)\)", axes.get_ylabel())[1]]
     means = [sum(waits) / len(waits) / per for _, waits in sorted(classes.items())]
     assert line.get_ydata() == pytest.approx(means)
+    assert line.get_linestyle() == "None"  # nothing lies between classes
     assert len(axes.get_xticklabels()) == len(means)
+
+
+def test_classes_end_at_the_machine_and_schedulers_stand_side_by_side(make):
+    jobs = [(0, 10, 100), (0, 10, 66), (0, 10, 2), (0, 10, 3)]
+    result = make(jobs, processors=100)
+    axes = draw_class_waits({"one": result, "two": result})
+    assert [text.get_text() for text in axes.get_xticklabels()] == ["2", "3-4", "65-100"]
+    first, second = (line.get_xdata() for line in axes.get_lines())
+    assert second - first == pytest.approx(0.3)
+    assert (first < np.arange(3)).all()
+    assert waits_by(result, waits(result), "requested_processors").index.tolist() == [
+        "2",
+        "3 to 4",
+        "65 to 100",
+    ]
+    alone = make([(0, 10, 65)], processors=65)
+    assert waits_by(alone, waits(alone), "requested_processors").index.tolist() == ["65"]
 
 
 def test_what_figures_cannot_be(two, tmp_path):

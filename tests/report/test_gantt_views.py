@@ -1,0 +1,93 @@
+"""Gantt charts show what is in view: a part that was asked for, or the busiest week."""
+
+import numpy as np
+import pytest
+
+from hpcgym.errors import HpcgymError
+from hpcgym.report import draw_gantt
+from hpcgym.report.canvas import time_axis
+from hpcgym.report.gantt_view import MOST_RECTANGLES
+from hpcgym.report.labels import named
+from hpcgym.report.overview import draw_overview
+
+pytest.importorskip("matplotlib", reason="pictures need matplotlib")
+
+WEEK = 7 * 86_400
+MANY = [(10 * k, 10, 6) for k in range(MOST_RECTANGLES + 2)]
+# a small job each 1,000 s of 46 days; in the third week all other processors run for a day
+LONG = sorted([*((1000 * k, 600, 1) for k in range(4000)), (2 * WEEK + 100, 86_400, 7)])
+
+
+def boxes(axes):
+    """Return the corners of the jobs that are drawn, (n, 4): left, right, low, high."""
+    (collection,) = axes.collections
+    corners = np.array([path.vertices[:4] for path in collection.get_paths()])
+    return np.concatenate([corners.min(axis=1), corners.max(axis=1)], axis=1)[:, [0, 2, 1, 3]]
+
+
+def shown(axes, result, span=None):
+    """Return from when until when a picture shows a schedule, on the axis of a span [s]."""
+    return [time_axis(named(result), span).seconds(place) for place in axes.get_xlim()]
+
+
+def test_jobs_are_drawn_where_few_are_in_view(make):
+    result = make(MANY)
+    axes = draw_gantt(result)
+    assert len(axes.images) == 1
+    place = time_axis(named(result)).place
+    axes.set_xlim(place(1003), place(1047))
+    assert len(axes.images) == 0
+    begins = np.arange(1000, 1050, 10)
+    wanted = [(place(at), place(at + 10), 0, 6) for at in begins]
+    np.testing.assert_allclose(boxes(axes), wanted)
+    numbers = [text for text in axes.texts if text.get_text().isdigit()]
+    assert [text.get_text() for text in numbers] == ["100", "101", "102", "103", "104"]
+    left, right = axes.get_xlim()
+    assert all(left <= text.get_position()[0] <= right for text in numbers)
+    axes.set_xlim(place(0), place(30_000))
+    assert len(axes.images) == 1
+    assert len(axes.collections) == 0
+    assert not any(text.get_text().isdigit() for text in axes.texts)
+
+
+def test_rows_can_be_zoomed_too(make):
+    axes = draw_gantt(make([(0, 10, 6), (0, 10, 2)]))
+    axes.set_ylim(0, 4)
+    assert len(boxes(axes)) == 1
+    assert [text.get_position()[1] for text in axes.texts if text.get_text().isdigit()] == [2]
+
+
+def test_a_part_is_drawn_if_it_is_asked_for(make):
+    result = make(MANY)
+    for begin, end, told in ((1005, 1035, (1005, 1035)), (1005, None, (1005, 30_020))):
+        axes = draw_gantt(result, begin=begin, end=end)
+        assert shown(axes, result, told) == pytest.approx(told)
+    assert len(boxes(draw_gantt(result, begin=1005, end=1035))) == 4
+    with pytest.raises(HpcgymError, match="ends after it begins, not from 100 s to 100 s"):
+        draw_gantt(result, begin=100, end=100)
+    with pytest.raises(HpcgymError, match="end must be a number of seconds, not '1996'"):
+        draw_gantt(result, end="1996")
+
+
+def test_of_a_long_schedule_the_busiest_week_is_drawn_unless_asked(make):
+    result = make(LONG)
+    axes = draw_gantt(result)
+    assert shown(axes, result) == pytest.approx([2 * WEEK, 3 * WEEK])
+    assert axes.get_xlabel() == "time (days), the busiest week: 3 of 7"
+    axes.set_xlim(1, 2)
+    assert axes.get_xlabel() == "time (days)"
+    whole = draw_gantt(result, begin=0)
+    assert shown(whole, result) == pytest.approx([0, result.end.max()])
+    assert whole.get_xlabel() == "time (days)"
+    figure = draw_overview({"easy": result, "again": result})
+    times = {one.get_title("left"): shown(one, result) for one in figure.axes}
+    for name in ("easy", "again"):
+        assert times[name] == pytest.approx([2 * WEEK, 3 * WEEK])
+    assert times["Utilization"] == pytest.approx([0, result.end.max()])
+
+
+def test_users_are_those_of_the_part_that_is_drawn(make):
+    result = make(LONG, user_id=np.where([size > 1 for _, _, size in LONG], 2, 1))
+    texts = [text.get_text() for text in draw_gantt(result).get_legend().get_texts()]
+    # by hand: 86,400 x 7 processor seconds, and 604 x 600 + 400 of user 1
+    assert texts == ["user 2 (63%)", "user 1 (37%)"]
