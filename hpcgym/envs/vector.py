@@ -53,7 +53,8 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, Any]):
     threads : that step the environments; None: one for fewer than 32 environments, else as many as
         NUMBA_NUM_THREADS or the machine's cores say. On a machine that is busy with other things,
         and while PyTorch learns, give 1: a step takes microseconds, and a thread that has to wait
-        for a core milliseconds, so that several threads can be tens of times as slow as one.
+        for a core milliseconds. Threads that spin while they wait, as OMP_WAIT_POLICY=active has
+        it, can then be tens of times as slow as one.
     other arguments : as those of the single environment.
 
     Attributes
