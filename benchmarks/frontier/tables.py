@@ -57,14 +57,15 @@ def over_logs(logs: Mapping[str, pd.DataFrame], part: str = "whole") -> pd.DataF
     """
     import pandas as pd
 
-    ratios = pd.concat([ratios_to_reference(means_of(rows, part)) for rows in logs.values()])
-    by_rule = np.log(ratios).groupby(level=0, sort=False)
-    means, most = np.exp(by_rule.mean()), np.exp(by_rule.max()).add_suffix(", greatest")
-    found = pd.concat([means, most], axis=1)
-    heads = {
-        f"{aim}{of}": f"{_head(aim)} / EASY's{of}" for aim in AIMS for of in ("", ", greatest")
-    }
-    return found.rename(columns=heads).rename_axis("rule").reset_index()
+    found: dict[str, dict[str, float]] = {}
+    tables = [ratios_to_reference(means_of(rows, part)) for rows in logs.values()]
+    for rule, ratios in pd.concat(tables).groupby(level=0, sort=False):
+        row = found.setdefault(str(rule), {})
+        for aim in AIMS:
+            row[f"{_head(aim)} / EASY's"] = float(np.exp(np.log(ratios[aim].to_numpy()).mean()))
+        for aim in AIMS:
+            row[f"{_head(aim)} / EASY's, greatest"] = float(ratios[aim].max())
+    return pd.DataFrame.from_dict(found, orient="index").rename_axis("rule").reset_index()
 
 
 def fronts(logs: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
