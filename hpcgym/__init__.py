@@ -10,8 +10,10 @@
 from __future__ import annotations
 
 import os
+import sys
 from importlib import import_module
-from typing import TYPE_CHECKING
+from importlib.machinery import ModuleSpec, PathFinder
+from typing import TYPE_CHECKING, Any
 
 from hpcgym.envs import register
 from hpcgym.errors import HpcgymError, WorkloadError
@@ -64,6 +66,29 @@ _HOMES = {
     "simulate": "hpcgym.simulation.run",
     "validate_schedule": "hpcgym.validation.validate",
 }
+
+_FOLDER = os.path.dirname(os.path.abspath(__file__))
+_CLONE = os.path.dirname(_FOLDER)
+
+
+class _InClone:
+    """Finds what a clone has beside this folder, and what is installed has in it.
+
+    Python finds the clone's package, and no other, where it runs in the folder of a clone.
+    """
+
+    def find_spec(self, name: str, *_: Any) -> ModuleSpec | None:
+        """Return where agents, baselines or a study are; all else is nobody's."""
+        above, _, last = name.rpartition(".")
+        if above == "hpcgym" and last in ("agents", "baselines"):
+            return PathFinder.find_spec(name, [_CLONE])
+        if above == "hpcgym.benchmarks":
+            return PathFinder.find_spec(name, [os.path.join(_CLONE, "benchmarks")])
+        return None
+
+
+if not os.path.isdir(os.path.join(_FOLDER, "baselines")):
+    sys.meta_path.append(_InClone())
 
 if "_HPCGYM_COMPLETE" not in os.environ:  # at TAB no environment is made, and Gymnasium is slow
     register()

@@ -56,7 +56,6 @@ make_venv() {
 install_hpcgym() {
     local extras=$1 done_before="$venv/.hpcgym-${1//,/-}" wanted
     make_venv
-    prefer_repository
     wanted="$root $(cat "$root/pyproject.toml" "$root/hpcgym/version.py" | cksum)"
     if [[ -r $done_before && $(<"$done_before") == "$wanted" ]]; then
         return
@@ -73,19 +72,6 @@ install_hpcgym() {
     run_pip --editable "$root${extras:+[$extras]}"
     printf '%s\n' "$wanted" >"$done_before"
     echo "Installed in $SECONDS s"
-}
-
-# Let `import hpcgym` find the repository from any folder. pip's finder of editable packages comes
-# last, and in the folder above a clone that is called hpcgym Python would take the clone itself for
-# the package. A copy in the environment is no way out: in the clone the folder hpcgym hides it, and
-# lacks the parts that lie beside it.
-prefer_repository() {
-    local folder
-    folder=$("$venv/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
-    # read after __editable__.hpcgym-*.pth: they are sorted by name
-    cat >"$folder/hpcgym-first.pth" <<'PTH'
-import sys; sys.meta_path.sort(key=lambda finder: not getattr(finder, "__module__", "").startswith("__editable___hpcgym_"))
-PTH
 }
 
 # Install packages into the virtual environment. Python compiles what is imported, and that takes half

@@ -515,9 +515,8 @@ def test_scripts_leave_a_folder_that_is_no_environment(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@needs_bash
-def test_the_folder_above_a_clone_does_not_hide_the_package(tmp_path: Path) -> None:
-    """There Python finds a folder ``hpcgym``: the clone, which is not the package in it."""
+def test_a_clone_has_the_whole_package_wherever_python_finds_it(tmp_path: Path) -> None:
+    """In its folder, whatever is installed; in the folder above, where it is installed editable."""
     packages = Path(sysconfig.get_path("purelib"))
     editable = [*packages.glob("__editable__*hpcgym*")]
     if not editable:
@@ -525,21 +524,22 @@ def test_the_folder_above_a_clone_does_not_hide_the_package(tmp_path: Path) -> N
     venv, above = tmp_path / "venv", tmp_path / "above"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", venv], check=True)
     (theirs,) = venv.glob("lib/python*/site-packages")
-    for file in editable:
-        shutil.copy(file, theirs)
     (theirs / "others.pth").write_text("\n".join(path for path in sys.path if "-packages" in path))
     above.mkdir()
     (above / "hpcgym").symlink_to(ROOT)
-    code = "import hpcgym, hpcgym.baselines; print(hpcgym.load_workload.__name__)"
-    command = [venv / "bin" / "python", "-c", code]
-    before = subprocess.run(command, cwd=above, capture_output=True, text=True)
-    assert before.returncode == 1  # or else this test shows nothing
-    script = f"source '{ROOT}/scripts/python-env.sh'; prefer_repository"
-    environment = {**os.environ, "HPCGYM_VENV": str(venv)}
-    subprocess.run([str(shutil.which("bash")), "-c", script], env=environment, check=True)
-    for folder in (above, ROOT, tmp_path):
-        after = subprocess.run(command, cwd=folder, capture_output=True, text=True)
-        assert after.stdout == "load_workload\n", after.stderr
+    code = "import hpcgym, hpcgym.agents, hpcgym.baselines.cp, hpcgym.benchmarks.cp; "
+    code += "print(hpcgym.load_workload.__name__, hpcgym.baselines.__file__)"
+    told = f"load_workload {ROOT / 'baselines' / '__init__.py'}\n"
+
+    def said(folder: Path) -> str:
+        command = [venv / "bin" / "python", "-c", code]
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+        return done.stdout or done.stderr
+
+    assert said(ROOT) == told
+    for file in editable:
+        shutil.copy(file, theirs)
+    assert [said(folder) for folder in (above, ROOT, tmp_path)] == [told] * 3
 
 
 @pytest.mark.slow
