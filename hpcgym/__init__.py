@@ -77,7 +77,7 @@ class _InClone:
     Python finds the clone's package, and no other, where it runs in the folder of a clone.
     """
 
-    def find_spec(self, name: str, *_: Any) -> ModuleSpec | None:
+    def find_spec(self, name: str, *more: Any) -> ModuleSpec | None:
         """Return where agents, baselines or a study are; all else is nobody's."""
         above, _, last = name.rpartition(".")
         if above == "hpcgym" and last in ("agents", "baselines"):
