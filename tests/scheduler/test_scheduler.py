@@ -77,7 +77,6 @@ def test_the_usual_correction_goes_by_whether_there_is_a_dispatcher() -> None:
         ("fairshare", "fairshare"), ("fs+efs", "fs+efs"), ("fairshare + wait", "spf"),
         ("popularity", "fcfs"),
     ],
-    ids=str,
 )  # fmt: skip
 def test_a_policy_alone_brings_its_usual_backfill_order(policy: Any, order: str) -> None:
     for alone in (
