@@ -29,6 +29,8 @@ from hpcgym.simulation.driver import Simulation, answers_for, asks_for_answers
 from hpcgym.simulation.prepare import prepare
 from hpcgym.workload.model import Workload
 
+pytestmark = pytest.mark.slow
+
 SIZE, FREE, RELEASED = range(3)
 
 

@@ -69,6 +69,7 @@ def crowd(seed: int, jobs: int, processors: int) -> Workload:
     return Workload.from_columns(columns, processors=processors, name=f"crowd {seed}")
 
 
+@pytest.mark.slow
 @settings(max_examples=10)
 @given(st.data(), st.integers(0, 10**6))
 def test_queues_of_many_blocks(data: st.DataObject, seed: int) -> None:

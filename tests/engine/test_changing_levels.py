@@ -18,6 +18,8 @@ from hpcgym.errors import HpcgymError
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.limits import PowerCap
 
+pytestmark = pytest.mark.slow
+
 
 @st.composite
 def changing(draw: st.DrawFn, kinds: str) -> Case:

@@ -94,6 +94,7 @@ def test_slurm_by_hand() -> None:
     assert near.start.tolist() == [0, 330, 60, 90, 120]
 
 
+@pytest.mark.slow
 @settings(max_examples=50)
 @given(workloads(), st.data())
 def test_a_simulation_with_passes_by_the_clock_goes_on_from_the_middle(

@@ -27,6 +27,8 @@ from hpcgym.scheduler.dispatchers import PassView
 from hpcgym.scheduler.limits import PowerCap
 from hpcgym.workload import Workload
 
+pytestmark = pytest.mark.slow
+
 KINDS = ["none", "caps", "switching", "budgets", "both"]
 LISTS = [name for name in DISPATCHERS if name.endswith(("-list", "prb"))]
 #: Of a case, what goes beside a dispatcher.

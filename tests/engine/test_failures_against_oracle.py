@@ -73,6 +73,7 @@ def test_random_nodes_are_valid_and_the_same_again(data: st.DataObject, case: An
     hpcgym.validate_schedule(first)
 
 
+@pytest.mark.slow
 @settings(max_examples=6)
 @given(st.data(), st.integers(0, 10**6))
 def test_long_queues(data: st.DataObject, seed: int) -> None:

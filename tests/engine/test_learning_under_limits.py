@@ -19,6 +19,8 @@ from strategies import POLICY
 from hpcgym import simulate, validate_schedule
 from hpcgym.errors import HpcgymError
 
+pytestmark = pytest.mark.slow
+
 #: Estimates that look at users' ended jobs, and a predictor in Python that looks at all features.
 LEARNED: tuple[Any, ...] = ("ave2", "ave3", "user-ratio", "typical-ratio", Crooked())
 

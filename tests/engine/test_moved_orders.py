@@ -23,6 +23,7 @@ from hpcgym.cluster import Cluster
 from hpcgym.workload.model import Workload
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.filterwarnings("ignore:.*no job follows another"),
     pytest.mark.filterwarnings("ignore:.*no job falls under these quotas"),
     pytest.mark.filterwarnings("ignore:.*fair share"),

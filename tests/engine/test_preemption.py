@@ -91,6 +91,7 @@ def test_pools(data: st.DataObject, case: tuple[Workload, Any], queues: list[int
     assert_same(result, expected, lost)
 
 
+@pytest.mark.slow
 @costly
 @settings(max_examples=300)
 @given(st.data(), st.one_of(node_cases(), partitioned_cases()), QUEUES)
@@ -165,6 +166,7 @@ def test_nodes_under_quotas_and_windows(
     assert_same(result, expected, lost)
 
 
+@pytest.mark.slow
 @settings(max_examples=100)
 @given(st.data(), cases(), QUEUES, general(), general())
 @pytest.mark.filterwarnings("ignore:.*no job may stop another")
@@ -185,6 +187,7 @@ def test_orders_that_are_worked_out_anew(
     assert_same(result, expected, lost)
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(st.data(), cases_by_usage(), QUEUES)
 @pytest.mark.filterwarnings("ignore:.*no job may stop another")
@@ -259,6 +262,7 @@ def test_jobs_that_follow_others_on_nodes(
     assert_same_moved(result, expected, lost)
 
 
+@pytest.mark.slow
 @costly
 @settings(max_examples=200)
 @given(st.data(), st.one_of(node_cases(), partitioned_cases()), QUEUES)
@@ -294,6 +298,7 @@ def test_nobody_to_stop_changes_nothing(case: tuple[Workload, Any]) -> None:
         assert getattr(result, name).tolist() == getattr(plain, name).tolist()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", ["fcfs", "sqf", "spf", "wfp3"])
 @pytest.mark.parametrize("mode", ["requeue", "suspend"])
 def test_long_queues(order: str, mode: str) -> None:

@@ -55,6 +55,7 @@ def learned_rules(draw: st.DrawFn) -> dict[str, Any]:
     return rules
 
 
+@pytest.mark.slow
 @costly
 @settings(max_examples=300)
 @given(st.data(), cases())
@@ -317,6 +318,7 @@ def test_nothing_is_known_of_run_times_before_the_end(policy: Any, backfill: str
     assert np.array_equal(after.start[begun], before.start[begun])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "rules",
     [
@@ -341,6 +343,7 @@ def test_nodes_of_whole_jobs_are_a_pool(rules: dict[str, Any]) -> None:
     assert np.array_equal(on_nodes.start, simulate(LUBLIN, **rules).start)
 
 
+@pytest.mark.slow
 def test_conservative_backfilling_on_nodes() -> None:
     cluster = Cluster(groups=(NodeGroup("thin", 4, {"core": 8}),))
     jobs = LUBLIN.take(slice(400))

@@ -17,6 +17,8 @@ from hpcgym import simulate, validate_schedule
 from hpcgym.errors import HpcgymError
 from hpcgym.scheduler.policies import FairShare
 
+pytestmark = pytest.mark.slow
+
 HALF_LIVES = (40, 1000, 604_800, None)
 SHARES: tuple[dict[Any, float], ...] = ({}, {0: 2.0}, {0: 0.5, 1: 4.0})
 

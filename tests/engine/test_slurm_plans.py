@@ -48,6 +48,7 @@ def test_random_cases_with_partitions(
     assert_same_on_nodes(cluster, workload, {**rules, "backfill": backfill, "hold": None})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 1])
 @pytest.mark.parametrize(
     "backfill",

@@ -245,6 +245,7 @@ def test_by_hand(window: str | None, starts: list[int], backfill: str) -> None:
     hpcgym.validate_schedule(result)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*no window is between")
 @pytest.mark.parametrize("seed", range(6))
 def test_more_nodes_than_bits_in_a_word(seed: int) -> None:

@@ -40,6 +40,8 @@ from hpcgym.errors import HpcgymError
 from hpcgym.scheduler.policies import FairShare
 from hpcgym.workload import Workload
 
+pytestmark = pytest.mark.slow
+
 SEEDS = st.integers(0, 2**16)
 INTERVALS = st.sampled_from(["pass", "1h", "2h", "episode", 1, 2, 3, 7])
 

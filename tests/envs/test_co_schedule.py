@@ -67,6 +67,7 @@ def assert_same_schedule(one: Any, other: Any) -> None:
     assert one.metrics == pytest.approx(other.metrics, rel=1e-12, nan_ok=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
     [{}, {"allocation": "spread"}, {"allocation": "compact"}, {"allocation": "part:3"},

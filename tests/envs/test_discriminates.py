@@ -16,6 +16,8 @@ from hpcgym.baselines.policies import find_baseline
 from hpcgym.envs import VERSIONS, JobSelection
 from hpcgym.evaluation.intervals import bootstrap
 
+pytestmark = pytest.mark.slow
+
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "long_run.py"
 
 

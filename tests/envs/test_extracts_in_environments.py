@@ -90,6 +90,7 @@ def test_constant_weights_make_the_schedule_of_simulate(
         constant_weights_agree(part, given_rules, interval, weights)
 
 
+@pytest.mark.slow
 @settings(SLOW, max_examples=100)
 @given(
     st.data(),
@@ -162,6 +163,7 @@ def test_so_they_do_on_nodes(
         assert units_on_nodes(env.result()) == units_on_nodes(expected)
 
 
+@pytest.mark.slow
 @costly
 @settings(SLOW, max_examples=100)
 @given(
@@ -365,6 +367,7 @@ def test_a_hidden_future_counts_what_is_known(
     assert_same(again[: len(begun)], begun)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("learns", [False, True])
 @pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.value)
 @names

@@ -20,6 +20,8 @@ from hpcgym import Cluster
 from hpcgym.envs import IDS
 from hpcgym.errors import HpcgymError, installing
 
+pytestmark = pytest.mark.slow
+
 NAMED = "lublin:jobs=400,processors=32,seed=0,load=1"
 PAGE = Path(__file__).parents[2] / "docs" / "environments" / "README.md"
 

@@ -163,6 +163,7 @@ def test_an_episode_begins_with_empty_nodes(allocation: str) -> None:
 # --- Many at once ---------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [{}, {"allocation": "best-fit", "estimate": "ave2"}], ids=str)
 @pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.value)
 @ids

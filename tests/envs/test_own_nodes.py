@@ -223,6 +223,7 @@ def test_returns_are_metrics(case: Case, name: str, seed: int) -> None:
 # --- Many at once, snapshots, logs ----------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [{}, {"allocation": "contiguous", "estimate": "ave2"}], ids=str)
 @pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.value)
 @ids

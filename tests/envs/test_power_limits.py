@@ -343,6 +343,7 @@ def test_running_jobs_are_as_long_as_they_are_slowed() -> None:
     assert number > 10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["ansi", "rgb_array"])
 @ids
 def test_it_shows_itself(name: str, mode: str) -> None:

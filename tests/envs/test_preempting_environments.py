@@ -214,6 +214,7 @@ def test_many_in_one_are_as_single_ones(name: str) -> None:
         assert sum(step.reward for step in steps[1:]) == pytest.approx(returns[e])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["QueueOrdering", "MixedPolicy"])
 @pytest.mark.parametrize("mode", MODES)
 @settings(SLOW, max_examples=5)
@@ -312,6 +313,7 @@ def test_what_is_refused(name: str, more: dict[str, Any], message: str) -> None:
         SINGLE[name](stopping(60), jobs=30, preemption="queue:2>3", **more)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("cluster", [None, "4x2x2"])
 def test_each_step_can_be_looked_at(mode: str, cluster: str | None) -> None:

@@ -11,6 +11,8 @@ from typer.testing import CliRunner
 from hpcgym.cli import app
 from hpcgym.envs.pages.reference import SCORES
 
+pytestmark = pytest.mark.slow
+
 
 # the others take minutes
 @pytest.mark.parametrize("name", ["QueueOrdering", "CoSchedule"])

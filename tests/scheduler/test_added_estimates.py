@@ -23,6 +23,8 @@ from hpcgym.envs.queue_ordering import QueueOrdering
 from hpcgym.sweep.batch import BatchSimulator
 from hpcgym.workload.model import Workload
 
+pytestmark = pytest.mark.slow
+
 
 @jit_part
 def median_of_three(requested, known):

@@ -231,8 +231,21 @@ for feature, words in (
     OTHERWISE["job selection", feature] = words
 
 
-@pytest.mark.parametrize("feature", FEATURES)
-@pytest.mark.parametrize("place", PLACES)
+#: Places that compile much for each rule: what goes there is slow to try.
+COMPILED = [place for place in PLACES if place not in ("pool", "nodes", "failures", "limits")]
+
+
+@pytest.mark.parametrize(
+    ("place", "feature"),
+    [
+        pytest.param(
+            place,
+            feature,
+            marks=[pytest.mark.slow] * (not refuses(place, feature) and place in COMPILED),
+        )
+        for place, feature in itertools.product(PLACES, FEATURES)
+    ],
+)
 def test_each_rule_in_each_place(place: str, feature: str) -> None:
     run, jobs, cluster = TRIED[place]
     if feature == "shutdown":

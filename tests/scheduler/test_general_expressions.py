@@ -74,6 +74,7 @@ def test_random_cases(data: st.DataObject, case: tuple[Workload, dict[str, Any]]
     assert_same(workload, rules)
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(st.data(), node_cases())
 def test_on_nodes(data: st.DataObject, case: tuple[Cluster, Workload, dict[str, Any]]) -> None:
@@ -87,6 +88,7 @@ def test_on_nodes(data: st.DataObject, case: tuple[Cluster, Workload, dict[str, 
     hpcgym.validate_schedule(result)
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(st.data(), learning_cases())
 def test_run_times_that_are_learned(
@@ -113,6 +115,7 @@ def known_to_change(rules: dict[str, Any], rule: str) -> bool:
     return not is_text(order) or hpcgym.Scheduler(**rules).anew[RULES.index(rule)] is not None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("estimate", FORMULAS[1:3])
 @pytest.mark.parametrize("text", ["-requested * processors", WFP3])
 def test_a_policy_by_name_where_run_times_are_learned(text: str, estimate: str) -> None:
@@ -187,6 +190,7 @@ def fair(policy: Any) -> dict[str, Any]:
     return {"policy": policy, "backfill_order": policy}
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(
     workloads(),
@@ -206,6 +210,7 @@ def test_what_usage_adds(workload: Workload, backfill: str, preemption: str | No
     assert result.start.tolist() == named.start.tolist()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backfill", ["none", "easy"])
 @pytest.mark.parametrize("estimate", ["requested", "ave2"])
 def test_passes_without_an_event_have_scores_of_their_own(backfill: str, estimate: str) -> None:

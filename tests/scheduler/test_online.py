@@ -83,6 +83,7 @@ def crowd(n: int = 380) -> Workload:
 CROWD = crowd()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("passes", ["per-timestamp", "per-event"])
 @pytest.mark.parametrize(("policy", "order"), [("saf", "sjbf"), ("lexp", "spf"), ("wfp3", "saf")])
 @pytest.mark.parametrize("estimate", [*FORMULAS[1:], "python", "e-loss"])

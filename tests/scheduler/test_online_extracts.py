@@ -67,6 +67,7 @@ def test_the_past_is_learned_as_by_the_slow_ones(
             assert_same_log(fast[rule].log, slow[rule].log)
 
 
+@pytest.mark.slow
 @settings(ENGINE, max_examples=200)
 @given(st.data(), machines())
 def test_so_it_is_on_nodes(data: st.DataObject, cluster: Cluster) -> None:

@@ -155,6 +155,7 @@ def test_what_is_continued_is_as_the_whole(policy: Any) -> None:
 # --- Batches and environments ---------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("estimate", ["requested", "ave2"])
 def test_batches(estimate: str) -> None:
     rules = find_scheduler("spf").but(policy_estimate=estimate)
@@ -183,6 +184,7 @@ def played(env: Any, act: Any) -> list[Any]:
     return [shown, env.unwrapped.result().wait.tolist()]
 
 
+@pytest.mark.slow
 def test_environments() -> None:
     weights = np.array([0.001, 0, 0.1, 0, 0.2, -1e-6, 0, -1, 0, -1e-4, 0])
     runs = []

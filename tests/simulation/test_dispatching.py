@@ -831,6 +831,7 @@ def test_jobs_beyond_the_window_draw_orders_of_their_own(name: str) -> None:
     assert units_on_nodes(found) == units_on_nodes(expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["pcp20", "hcp19", "cph-3", "cp-3"])
 def test_models_and_random_nodes_go_together(name: str) -> None:
     """PCP'20 and HCP'19 fill the fullest nodes first, whatever the allocation; the others draw."""

@@ -109,6 +109,7 @@ def test_both_make_the_same_schedule(case: Case) -> None:
     agree(one_that_both_take(case))
 
 
+@pytest.mark.slow
 @settings(max_examples=200, suppress_health_check=list(HealthCheck))
 @given(with_files(cases()))
 def test_both_share_files_alike(case: Case) -> None:
@@ -134,6 +135,7 @@ def agree(case: Case) -> None:
         assert sorted(allocation.node[cells].tolist()) == [node for node, _ in job.nodes]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_many_nodes_and_jobs(seed: int) -> None:
     # more nodes than a word of bits has, more running and waiting jobs than a block of a list
@@ -188,6 +190,7 @@ class Sharing(SharedSimulation):
         super().end_jobs()
 
 
+@pytest.mark.slow
 @settings(max_examples=200, suppress_health_check=list(HealthCheck))
 @given(cases(order="fcfs"), st.data())
 def test_usage_decides_who_is_first(case: Case, data: st.DataObject) -> None:
