@@ -405,7 +405,7 @@ class Simulation:
         self.last_planned: int | None = None  # when the last one was
         self.all_due: int | None = None  # when a pass at an event looks at all, rule 23
         self.happened = False  # whether a pass has another reason, too
-        self.waiting = False  # whether jobs waited when the pass began
+        self.queued_before = False  # whether jobs waited when the pass began
         for order in (rules["policy"], rules["backfill_order"]):
             if hasattr(order, "begin"):  # it looks at what has terminated
                 order.begin(self)
@@ -630,7 +630,7 @@ class Simulation:
     # Passes
 
     def schedule(self, now: int) -> None:
-        self.waiting = bool(self.queue)
+        self.queued_before = bool(self.queue)
         if self.preemption is not None:
             self.preempt(now)
         if self.backfill == "conservative":
@@ -886,7 +886,7 @@ class Simulation:
             if job is head and job.reserved_start == -1 and not self.order_changes():
                 job.reserved_start = job.reservation
         started = sum(job.start == now for job in self.running) > began
-        again = self.goes_on(waited, started) or self.happened or (self.waiting and not waited)
+        again = self.goes_on(waited, started) or self.happened or (self.queued_before and not waited)
         self.plan_due = now + every if again else None
 
     def goes_on(self, waited: bool, started: bool) -> bool:
