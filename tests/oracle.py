@@ -886,7 +886,9 @@ class Simulation:
             if job is head and job.reserved_start == -1 and not self.order_changes():
                 job.reserved_start = job.reservation
         started = sum(job.start == now for job in self.running) > began
-        again = self.goes_on(waited, started) or self.happened or (self.queued_before and not waited)
+        again = (
+            self.goes_on(waited, started) or self.happened or (self.queued_before and not waited)
+        )
         self.plan_due = now + every if again else None
 
     def goes_on(self, waited: bool, started: bool) -> bool:

@@ -89,6 +89,7 @@ def test_rules_of_a_name_are_those_of_the_recording():
     assert done.about["env_options"]["backfill_order"] == "sjbf"
 
 
+@pytest.mark.slow
 def test_a_clone_does_what_the_policy_does(clone):
     agent, _ = clone
     fresh = record("sjf", WORKLOAD, record_episodes=4, seed=9, part="test", **SMALL)
@@ -99,6 +100,7 @@ def test_a_clone_does_what_the_policy_does(clone):
     assert np.mean(np.array(chosen) == fresh.actions) > 0.85
 
 
+@pytest.mark.slow
 def test_it_is_saved_loaded_and_the_same_for_the_same_seed(clone, recording):
     agent, path = clone
     loaded = load(path)

@@ -87,6 +87,7 @@ def test_rewards_are_divided_by_what_is_usual_on_the_same_jobs():
     assert cql.scaled_rewards(nothing, 1.0).tolist() == [0, 0]
 
 
+@pytest.mark.slow
 def test_it_learns_which_recorded_choices_were_good():
     """Of choices at random a clone learns nothing; with rewards they tell that short is best."""
     chance = record("random", WORKLOAD, record_episodes=12, **SMALL)
@@ -111,6 +112,7 @@ def test_it_learns_which_recorded_choices_were_good():
     assert right(behaviour_cloning.train(recording=made, steps=600)) < 0.7
 
 
+@pytest.mark.slow
 def test_on_mixed_data_it_beats_a_clone_of_the_same():
     """On unseen slices: the clone does what is done most often, in the order of submission."""
     jobs = "lublin:jobs=4000,processors=256,seed=0"
@@ -125,6 +127,7 @@ def test_on_mixed_data_it_beats_a_clone_of_the_same():
     assert found["cql"] < 0.5 * found["clone"]
 
 
+@pytest.mark.slow
 def test_with_a_large_alpha_it_is_a_clone():
     done = record("sjf", WORKLOAD, record_episodes=6, **SMALL)
     agent = cql.train(done, steps=500, alpha=100.0, learning_rate=3e-3)
@@ -143,6 +146,7 @@ def same(one, other) -> bool:
     return all(np.array_equal(one[name], other[name]) for name in one)
 
 
+@pytest.mark.slow
 def test_it_is_saved_loaded_and_goes_on(recording, tmp_path):
     path, lines = tmp_path / "cql.pt", []
     agent = cql.train(recording, steps=30, output=path, tensorboard=tmp_path, show=lines.append)

@@ -87,6 +87,7 @@ def test_a_prefix_is_what_starts_and_the_one_behind() -> None:
     assert job_view.prefix(alone, np.array([[1, 0]])).tolist() == [2]
 
 
+@pytest.mark.slow
 def test_jobs_behind_one_that_a_quota_keeps_back_are_seen() -> None:
     """Two of the first four jobs are of a user who has one running, so that places have gaps."""
     jobs = hpcgym.Workload.from_columns(

@@ -36,6 +36,7 @@ def act_to_the_end(env: Any, agent: Any) -> list[Any]:
     return actions
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("estimate", ["learned", "user-ratio", "requested", "clairvoyant"])
 @pytest.mark.parametrize(
     "rules",

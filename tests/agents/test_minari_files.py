@@ -269,6 +269,7 @@ def test_files_that_are_cut_or_missing_are_named(mixed: Path) -> None:
         load_recording(mixed)
 
 
+@pytest.mark.slow
 def test_lists_of_no_end_take_no_memory(mixed: Path) -> None:
     """Two rows of lists of a hundred million zeros each are a few kilobytes in a file."""
     import pyarrow as pa

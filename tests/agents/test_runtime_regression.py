@@ -177,6 +177,7 @@ class Both:
         self.plain.learn_one(x, y)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["e-loss", "absolute"])
 def test_they_agree_on_a_real_trace(name: str, trace: Callable[[str], Path]) -> None:
     jobs = load_workload(trace("KTH-SP2-1996-2.swf.gz"))
@@ -260,6 +261,7 @@ def no_scikit_learn(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "sklearn.datasets", package.datasets)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_scikit_learn")
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_the_checks_of_river(name: str) -> None:

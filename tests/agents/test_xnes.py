@@ -76,6 +76,7 @@ def test_the_trace_shows_the_way() -> None:
     assert batch.run(last).mean() == trace["best"].iloc[-1]
 
 
+@pytest.mark.slow
 def test_weights_of_usage_are_found_kept_and_acted_by(tmp_path: Path) -> None:
     users = np.random.default_rng(0).zipf(1.6, len(TRACE)) % 11
     trace = TRACE.with_columns(user_id=users)
@@ -239,6 +240,7 @@ def test_a_checkpoint_is_of_one_search_only(tmp_path: Path) -> None:
 # --- Acting and files -----------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_saved_agent_is_the_same(tmp_path: Path) -> None:
     rules = Scheduler(
         backfill="none",
@@ -347,6 +349,7 @@ def test_wrong_files_are_named(tmp_path: Path) -> None:
 # --- Against the whole space ----------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_it_reaches_the_best_of_the_grid_on_real_weeks(trace: Any) -> None:
     """Legrand et al. 2018, figures 5 and 14: a cut of ``hpcgym reproduce mixed-policies``."""
     points = np.linspace(-1.0, 1.0, 100)

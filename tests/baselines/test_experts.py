@@ -95,6 +95,7 @@ def alike(workload: Workload) -> bool:
     )
 
 
+@pytest.mark.slow
 @settings(SLOW, max_examples=120)
 @given(
     st.data(),
@@ -110,12 +111,14 @@ def test_on_nodes(
     check(workload, name, cluster, allocation=allocation, **rules)
 
 
+@pytest.mark.slow
 @settings(SLOW, max_examples=120)
 @given(workloads(), st.sampled_from(LISTS), RULES)
 def test_on_a_pool(workload: Workload, name: str, rules: dict[str, Any]) -> None:
     check(workload, name, None, **rules)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("allocation", ["first-fit", "best-fit"])
 @pytest.mark.parametrize("name", LISTS)
 def test_on_eurora_with_its_queues(name: str, allocation: str) -> None:
@@ -137,6 +140,7 @@ def test_on_eurora_with_its_queues(name: str, allocation: str) -> None:
     )
 
 
+@pytest.mark.slow
 @settings(SLOW, max_examples=60)
 @given(workloads(), st.sampled_from(LISTS), st.sampled_from([JobSelection, QueueOrdering]))
 def test_views_are_whole_at_single_events_too(workload: Workload, name: str, kind: Any) -> None:

@@ -55,6 +55,7 @@ def check(env: Any, baseline: Baseline, policy: Any, options: dict[str, int] = W
     assert total == pytest.approx(-expected.metrics["mean_bsld"], rel=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [JobSelection, QueueOrdering])
 @pytest.mark.parametrize("name", BASELINES)
 def test_every_baseline(make: Any, name: str) -> None:
@@ -63,6 +64,7 @@ def test_every_baseline(make: Any, name: str) -> None:
     check(env, baseline, baseline.policy)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted({*BASELINES} - {"wfp3"}))
 @pytest.mark.parametrize("interval", ["pass", "hour", 7, "episode"])
 def test_every_baseline_that_is_weights(name: str, interval: Any) -> None:
@@ -79,6 +81,7 @@ def test_without_backfilling(make: Any, name: str) -> None:
     check(env, find_baseline(name), name)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=150)
 @given(st.data())
 def test_any_jobs_any_policy_any_rules(data: st.DataObject) -> None:

@@ -233,6 +233,7 @@ def test_the_schedule_as_table(tmp_path, name):
     pd.testing.assert_frame_equal(frame, expected, check_dtype=False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("option", "name"),
     [("--picture", "a.png"), ("--picture", "a.svg"), ("--picture", "a.html"), ("--html", "a.html")],
@@ -294,6 +295,7 @@ def test_compare_marks_the_best():
     assert not rows[loser].split()[1].endswith("*")
 
 
+@pytest.mark.slow
 def test_compare_draws(tmp_path):
     pytest.importorskip("matplotlib", reason="pictures need matplotlib: pip install matplotlib")
     files = [tmp_path / "a.png", tmp_path / "a.html"]

@@ -220,6 +220,7 @@ def test_clusters_rules_and_columns_that_only_some_have(tmp_path: Path) -> None:
         assert float(line["mean_bsld"]) == expected.metrics["mean_bsld"]
 
 
+@pytest.mark.slow
 def test_pictures_of_several_machines(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason="pictures need matplotlib: pip install matplotlib")
     files = [tmp_path / "a.png", tmp_path / "a.html"]

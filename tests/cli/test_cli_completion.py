@@ -62,6 +62,7 @@ TOLD = {
 }
 
 
+@pytest.mark.slow
 def test_a_shell_is_told_names() -> None:
     assert dict(zip(TOLD, completed(*TOLD), strict=True)) == TOLD
 

@@ -91,6 +91,7 @@ def test_files_are_verified_without_the_file_of_options() -> None:
     assert succeed("verify", "a.csv").stdout == "a.csv: equal\n"
 
 
+@pytest.mark.slow
 def test_switches() -> None:
     Path("a.json").write_text("mine")
     text = "[train.controls]\nshutdown = {}\nforce = true\noutput = 'a.json'\nbudget = 2\n"

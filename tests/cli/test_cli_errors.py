@@ -202,6 +202,7 @@ def test_a_programming_error_keeps_its_traceback(monkeypatch):
     assert isinstance(run("simulate", JOBS).exception, ZeroDivisionError)
 
 
+@pytest.mark.slow
 def test_the_program_prints_json_and_nothing_else_to_stdout():
     done = program("simulate", JOBS, "--format", "json")
     assert done.returncode == 0
@@ -209,6 +210,7 @@ def test_the_program_prints_json_and_nothing_else_to_stdout():
     assert done.stderr == ""
 
 
+@pytest.mark.slow
 def test_a_terminal_without_unicode():
     env = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
     done = program("simulate", JOBS, env=env)
@@ -216,6 +218,7 @@ def test_a_terminal_without_unicode():
     assert "mean BSLD" in done.stdout
 
 
+@pytest.mark.slow
 def test_the_program_ends_with_the_codes():
     done = program("simulate", "nowhere.swf")
     assert (done.returncode, done.stdout) == (1, "")
@@ -223,6 +226,7 @@ def test_the_program_ends_with_the_codes():
     assert program("simulate").returncode == 2
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="pipes end differently elsewhere")
 @pytest.mark.parametrize("format", ["table", "json", "csv"])
 def test_a_reader_that_goes_is_no_error(format):
@@ -241,6 +245,7 @@ def test_a_reader_that_goes_is_no_error(format):
     assert done.returncode == 1
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="needs a pseudo-terminal")
 def test_who_watches_sees_progress_and_the_result_stays_pure():
     import pty

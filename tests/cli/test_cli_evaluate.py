@@ -213,6 +213,7 @@ def on_nodes(*arguments: str) -> Any:
     return CliRunner().invoke(app, ["evaluate", *few, *arguments])
 
 
+@pytest.mark.slow
 def test_a_machine_of_nodes() -> None:
     options = ("prb", "--cluster", "eurora", "--allocation", "best-fit")
     value = json.loads(on_nodes(*options, "--format", "json").stdout)
@@ -278,6 +279,7 @@ def test_modules_of_the_current_folder_are_found(
     del sys.modules["cli_brought"]
 
 
+@pytest.mark.slow
 def test_several_trainings_are_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
     def agent(path: str) -> Any:
         place = int(path[0])
@@ -322,6 +324,7 @@ def test_errors_of_what_is_brought_are_one_line(arguments: list[str], message: s
     test_errors_are_one_line(arguments, message)
 
 
+@pytest.mark.slow
 def test_the_table_says_what_is_around_slices() -> None:
     assert "slices with" not in succeed().stdout
     around = ("--start", "warm", "--arrivals", "continue", "--horizon", "12h")

@@ -13,6 +13,7 @@ pytest.importorskip("matplotlib", reason="pictures need matplotlib")
 WORKLOAD = "lublin:jobs=120,processors=64,load=0.9"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "command", [["simulate", WORKLOAD], ["compare", WORKLOAD, "--scheduler", "easy,saf"]]
 )
@@ -43,6 +44,7 @@ def test_figures_are_written_once_and_verify(
     assert "there is no folder none/of" in refused.stderr
 
 
+@pytest.mark.slow
 def test_figures_of_leaderboards(tmp_path: Path) -> None:
     run, folder = CliRunner().invoke, tmp_path / "paper"
     words = ["evaluate", "wfp3", "--workload", "lublin:jobs=1500,processors=64,load=1.2"]

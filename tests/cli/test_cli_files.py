@@ -116,6 +116,7 @@ def test_a_file_that_is_there_stays(words: tuple[str, ...], name: str, tmp_path:
     assert sorted(os.listdir(tmp_path)) == sorted([file.name, link.name])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("words", "name"), OUTPUTS)
 @pytest.mark.parametrize("how", ["same", "other spelling", "symlink", "hard link"])
 def test_a_file_that_is_read_is_never_written(

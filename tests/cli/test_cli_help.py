@@ -60,6 +60,7 @@ def test_an_option_stands_under_one_heading_everywhere() -> None:
     assert [name for name, told in headings.items() if len(told) > 1] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
 @pytest.mark.parametrize("width", [80, 120])
 def test_help_fits_and_begins_with_an_example(

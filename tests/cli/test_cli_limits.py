@@ -47,6 +47,7 @@ def test_a_cap() -> None:
     assert shown["energy_off_j"] > 0
 
 
+@pytest.mark.slow
 def test_frequencies_that_change_while_jobs_run() -> None:
     rules = ("--power", "dvfs", "--dvfs-when", "running")
     shown = as_json(*TAURUS, *rules, "--cap", "percent=70,start=20000,end=60000")
@@ -73,6 +74,7 @@ def test_several_limits() -> None:
     assert shown["budget_exceeded_j"] == 0
 
 
+@pytest.mark.slow
 def test_a_dispatcher_that_solves_a_model_under_a_cap() -> None:
     pytest.importorskip("ortools")
     few = "lublin:jobs=60,processors=192,seed=1,load=1.5"

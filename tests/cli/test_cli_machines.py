@@ -246,6 +246,7 @@ PartitionName=b Nodes=n[1-4] PriorityTier=2 MinNodes=2 LLN=YES
 """
 
 
+@pytest.mark.slow
 def test_what_a_scheduler_follows_of_a_slurm_conf_is_not_called_unfollowed(tmp_path):
     conf = tmp_path / "slurm.conf"
     conf.write_text(SLURM_CONF.format(mode="REQUEUE"))
@@ -391,6 +392,7 @@ def test_labels_name_dispatchers():
     assert describe(own) == "dispatcher pcp20, requested times, nodes of its own choice"
 
 
+@pytest.mark.slow
 def test_who_chooses_nodes_has_no_allocation(small, tmp_path):
     pytest.importorskip("ortools", reason="the models need OR-Tools")
     jobs = "lublin:jobs=25,processors=16,load=1.2,seed=3"

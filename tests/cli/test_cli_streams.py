@@ -53,6 +53,7 @@ def test_what_sacct_prints_comes_from_standard_input() -> None:
     assert told["jobs"] == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["table", "csv", "json"])
 def test_schedules_go_to_standard_output_alone(form: str, tmp_path: Path) -> None:
     done = piped(b"", "simulate", JOBS, "--output", "-", "--format", form)
@@ -69,6 +70,7 @@ def test_schedules_go_to_standard_output_alone(form: str, tmp_path: Path) -> Non
     assert done.stderr.decode().splitlines()[-1] == "wrote to standard output"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("redirection", [">", ">>"])
 def test_what_others_write_into_the_same_file_stays(
     redirection: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -86,6 +88,7 @@ def test_what_others_write_into_the_same_file_stays(
     assert path.read_text() == f"{begin}; before\n{made}; between\n{made}; after\n"
 
 
+@pytest.mark.slow
 def test_a_pipe_of_two_commands() -> None:
     made = piped(b"", "generate", JOBS, "-").stdout
     told = json.loads(piped(made, "compare", "-", "--scheduler", "saf", "--format", "json").stdout)
@@ -106,6 +109,7 @@ def test_what_is_no_log_is_said_in_a_line(data: bytes, said: str) -> None:
     assert said in line
 
 
+@pytest.mark.slow
 def test_errors_name_standard_input_and_not_its_copy() -> None:
     (line,) = piped(b"1 2 three", "simulate", "-", code=1).stderr.decode().splitlines()
     assert line.startswith("hpcgym: standard input, line 1: ")
@@ -115,6 +119,7 @@ def test_errors_name_standard_input_and_not_its_copy() -> None:
     assert tempfile.gettempdir() not in warned
 
 
+@pytest.mark.slow
 def test_what_a_search_says_of_standard_input(tmp_path: Path) -> None:
     log = tmp_path / "log.swf"
     write_swf(load_workload("lublin:jobs=500,processors=64,seed=2"), log)
@@ -136,6 +141,7 @@ def test_a_terminal_is_no_log(monkeypatch: pytest.MonkeyPatch) -> None:
         pass
 
 
+@pytest.mark.slow
 def test_nothing_is_left_behind(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "hpcgym", "simulate", "-", "--output", "-"]
     made = piped(b"", "generate", JOBS, "-").stdout
@@ -145,6 +151,7 @@ def test_nothing_is_left_behind(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == []
 
 
+@pytest.mark.slow
 def test_a_reader_that_has_gone_is_no_error(tmp_path: Path) -> None:
     """As in ``| head``: more is written than a pipe holds."""
     words = ["simulate", "lublin:jobs=20000", "--format", "csv", "--output", "-"]
@@ -159,6 +166,7 @@ def test_a_reader_that_has_gone_is_no_error(tmp_path: Path) -> None:
     assert "Traceback" not in said
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes")
 @pytest.mark.parametrize("text", ["sacct", "csv"])
 def test_a_pipe_is_recognised_by_what_it_holds(text: str, tmp_path: Path) -> None:
@@ -173,6 +181,7 @@ def test_a_pipe_is_recognised_by_what_it_holds(text: str, tmp_path: Path) -> Non
     assert json.loads(done.stdout)["jobs"] == 1
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes")
 def test_errors_name_a_pipe_and_not_its_copy() -> None:
     words = f"'{sys.executable}' -m hpcgym simulate <(echo 'submit_time,cpus')"

@@ -63,6 +63,7 @@ def test_verify_says_a_line_a_task(made, tmp_path):
     assert row.split()[1] == "-"
 
 
+@pytest.mark.slow
 def test_reports_in_each_form(made):
     folders = (made / "easy", made / "saf")
     result = succeed("suite", "report", *folders)

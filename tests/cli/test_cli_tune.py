@@ -20,6 +20,7 @@ def tuned(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     return folder, done.output
 
 
+@pytest.mark.slow
 def test_it_writes_a_scheduler_that_other_commands_take(tuned: tuple[Path, str]) -> None:
     folder, said = tuned
     assert said.count("weekly_bsld on later weeks: ") == 1
@@ -43,6 +44,7 @@ def test_a_folder_is_not_overwritten(tuned: tuple[Path, str]) -> None:
     assert (folder / "scheduler.toml").read_text() == before
 
 
+@pytest.mark.slow
 def test_json_is_the_board(tmp_path: Path) -> None:
     done = succeed(
         "tune", LOG, "--output", tmp_path, "--bound", "none", "--against", "easy-sjbf", *SMALL,
@@ -79,6 +81,7 @@ SHARED = ("--cluster", "20x2x24", "--speedups", "generated", "--orders", "fcfs,f
           "serial")  # fmt: skip
 
 
+@pytest.mark.slow
 def test_jobs_that_share_nodes(tmp_path: Path) -> None:
     jobs = "codes:jobs=300,processes=256,arrivals=poisson,interval=2500"
     folder = tmp_path / "tuned"

@@ -62,6 +62,7 @@ def found(path: Path, *more: Any) -> str:
     return str(result.stdout)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [*TABLES, *PICTURES])
 def test_each_file_of_simulate_comes_out_again(log: Path, name: str) -> None:
     path = written(log, name)
@@ -97,6 +98,7 @@ def test_machines_with_nodes_extracts_and_shared_nodes(
     assert succeed("verify", *files).stdout == "".join(f"{file}: equal\n" for file in files)
 
 
+@pytest.mark.slow
 def test_a_page_of_compare(log: Path) -> None:
     needs("a.html")
     page = log.with_name("page.html")
@@ -205,6 +207,7 @@ def test_a_metric_that_was_changed_in_a_record_is_found(log: Path) -> None:
     assert "the metrics of saf: max_wait_s is" in found(path)
 
 
+@pytest.mark.slow
 def test_a_picture_that_was_changed_is_found(log: Path) -> None:
     path = written(log, "a.svg")
     path.write_text(path.read_text().replace("<path", "<path ", 1))
@@ -245,6 +248,7 @@ def test_what_another_version_wrote_is_compared_too(
     assert succeed("verify", *files).stdout == "".join(f"{file}: {said}\n" for file in files)
 
 
+@pytest.mark.slow
 def test_files_without_a_command_say_so(log: Path) -> None:
     needs("a.html")
     result = hpcgym.simulate(hpcgym.load_workload(log), "easy")
@@ -347,6 +351,7 @@ def test_verifying_writes_no_file(log: Path) -> None:
     assert {file: file.read_bytes() for file in log.parent.iterdir()} == before
 
 
+@pytest.mark.slow
 def test_the_same_command_writes_the_same_bytes(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
     for name in (*TABLES, *PICTURES):

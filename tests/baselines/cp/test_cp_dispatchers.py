@@ -45,6 +45,7 @@ def left_after(view, starts):
     return free
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", KINDS)
 def test_what_starts_fits_and_repeats(name):
     for view in VIEWS:

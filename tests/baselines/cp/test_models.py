@@ -61,6 +61,7 @@ def test_pcp19_with_nothing_of_the_list_finds_the_optimum_too(seed):
     assert total_slowdown(problem, found.schedule) == least_slowdown(*instance)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("chunk", range(20))
 def test_pcp20_and_pcp19_find_the_optimum_of_small_instances(chunk):
     solved = 0
@@ -105,6 +106,7 @@ def test_what_runs_is_moved_on_its_node_while_it_is_little(monkeypatch):
     assert answer_of(PCP20, EDGE)[0] > least
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "queued"), [("eurora", 30), ("kit", 10)])
 def test_on_these_made_up_states_the_published_ratio_of_variables_holds(kind, queued):
     """Of models as built here; by the paper's formulas it does not hold on all states."""
