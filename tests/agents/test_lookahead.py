@@ -277,8 +277,10 @@ def test_errors_name_the_argument(make: Any, message: str) -> None:
 def test_run_takes_what_simulate_takes() -> None:
     jobs = load_workload("lublin:jobs=100,processors=16,seed=0,load=1")
     easy = Lookahead().run(jobs, "easy")
-    assert easy.scheduler.backfill_order == "fcfs"
-    assert (easy.start == Lookahead().run(jobs, backfill_order="fcfs").start).all()
+    assert easy.scheduler.backfill_order == "spf"  # as goes with weights
+    assert (easy.start == Lookahead().run(jobs, backfill_order="spf").start).all()
+    in_order = Lookahead().run(jobs, "easy", backfill_order="fcfs")
+    assert in_order.scheduler.backfill_order == "fcfs"
     with pytest.raises(HpcgymError, match="backfill='conservative' and look-ahead do not go"):
         Lookahead().run(jobs, "conservative")
     with pytest.raises(HpcgymError, match="portfolio in place of the rule policy"):

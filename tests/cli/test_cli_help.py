@@ -28,7 +28,7 @@ COMMANDS = commands(typer.main.get_command(app))
 LARGE = [words for words, command in COMMANDS.items() if len(command.params) > 10]
 #: What only one command has, and stands first in its help.
 OWN = {
-    ("explain",): {"job", "by", "most"},
+    ("explain",): {"job", "by", "most", "seconds"},
     ("replay",): {"on"},
 }
 
