@@ -164,7 +164,9 @@ def test_defaults_that_help_shows_are_those_of_schedulers() -> None:
     """The options are None by default, so that a scheduler keeps its own: help tells in words."""
     usual = {field.name: field.default for field in fields(Scheduler)} | {"pairs_above": "any may"}
     del usual["dispatcher"]  # where a study has this option, it says which are run
-    usual["backfill_order"] = "as goes with the policy: fcfs with fcfs, fair share its own, else spf"
+    usual["backfill_order"] = (
+        "as goes with the policy: fcfs with fcfs, fair share its own, else spf"
+    )
     shown = {}
     for path, command in _commands(typer.main.get_command(app)):
         for option in command.params:

@@ -249,7 +249,7 @@ def test_names_that_no_file_can_have(name: str, tmp_path: Path) -> None:
     file = tmp_path / "a.toml"
     if name.isprintable():
         file.write_text(f"schedulers = ['easy']\n[[workloads]]\nworkload = '{name}'\n")
-        with pytest.raises(HpcgymError, match="is no file, trace or generator"):
+        with pytest.raises(HpcgymError, match="must be of at most 4,096 characters"):
             run_experiment(file, tmp_path / "sweep", "serial")
 
 

@@ -188,8 +188,9 @@ def test_a_job_started_too_early_or_at_no_event_is_always_found(case: Any) -> No
     cluster, workload, words = case
     result = scheduled(cluster, workload, **words)
     events = {*workload.submit_time.tolist(), *result.end.tolist()}
+    looks = words["backfill"].startswith("slurm")  # there passes come by the clock, too
     for job, start in enumerate(result.start.tolist()):
-        if start + 1 not in events:
+        if start + 1 not in events and not looks:
             violations(moved(result, job, start + 1))
         violations(moved(result, job, int(workload.submit_time[job]) - 1))
 
