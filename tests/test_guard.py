@@ -19,6 +19,8 @@ from processes import completed
 
 from hpcgym.envs import IDS
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[1]
 #: None, until-shadow, depth:3, slurm, conservative, and fill, which is refused.
 FEW = "rule/setting=pool-ties,backfill=*"

@@ -99,6 +99,7 @@ def test_python_in_pages_runs(
         assert capsys.readouterr().out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, CELL)], ids=page_id)
 def test_tutorials_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Cell by cell, as in a notebook."""

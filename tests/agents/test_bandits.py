@@ -15,6 +15,8 @@ from hpcgym.agents.weight_bandit import ORDERS, WeightBandit
 from hpcgym.errors import HpcgymError
 from hpcgym.evaluation import prequential
 
+pytestmark = pytest.mark.slow
+
 JOBS = 50  # of a day
 DAY = 86_400
 

@@ -20,6 +20,8 @@ from hpcgym.scheduler.limits import EnergyBudget
 from hpcgym.simulation.run import simulate
 from hpcgym.workload import load_workload
 
+pytestmark = pytest.mark.slow
+
 NAME = "lublin:jobs=600,processors=16,seed=1,load=1.2"
 TRACE = load_workload(NAME)
 SLICES: dict[str, Any] = {"episodes": "windows", "jobs": 60, "number": 6}

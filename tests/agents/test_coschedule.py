@@ -13,6 +13,8 @@ from hpcgym.agents import coschedule, load
 from hpcgym.envs import CoSchedule, CoScheduleVector, JobSelection
 from hpcgym.errors import HpcgymError
 
+pytestmark = pytest.mark.slow
+
 JOBS = "codes:jobs=400,processes=24,processors=192,seed=2"
 OPTIONS: dict[str, Any] = {"cluster": "8x2x12", "window": 12, "neighbours": 4}
 SIZE = len(coschedule.INPUTS)

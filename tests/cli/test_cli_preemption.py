@@ -11,6 +11,8 @@ from typer.testing import CliRunner
 
 from hpcgym.cli import app
 
+pytestmark = pytest.mark.slow
+
 LOG = (
     "JobID|User|Partition|QOS|State|Submit|Start|Elapsed|Timelimit|AllocCPUS\n"
     "1|ann|batch|low|COMPLETED|2024-03-01T12:00:00|2024-03-01T12:00:00|01:00:00|02:00:00|64\n"

@@ -21,6 +21,8 @@ from hpcgym.envs.core.episodes import Episodes
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.workload import fitting, load_workload
 
+pytestmark = pytest.mark.slow
+
 TRACE = "lublin:jobs=2000,processors=64,load=1.0,seed=2"
 CLEANED = ("--workload", TRACE, "--clean", "none")
 SHORT = ("--workload", TRACE, "--jobs", "20", "--steps", "64", "--envs", "4")

@@ -110,6 +110,7 @@ def test_any_order_on_nodes(
     assert_schedule(env.result(), expected)
 
 
+@pytest.mark.slow
 @settings(SLOW, max_examples=100)
 @given(
     st.data(), workloads(), RULES, st.tuples(*[WEIGHTS] * 6).filter(any),

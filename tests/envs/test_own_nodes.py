@@ -112,6 +112,7 @@ def assert_seen(steps: list[Step], slow: Any) -> None:
 # --- Against the slow simulators ------------------------------------------------------------
 
 
+@pytest.mark.slow
 @settings(SLOW, max_examples=200)
 @given(st.booleans().flatmap(cases), WINDOWS, SEEDS, st.sampled_from(["kept", "revised"]))
 def test_any_selection(case: Case, window: int, seed: int, reservation: str) -> None:

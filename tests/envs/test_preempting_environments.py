@@ -66,6 +66,7 @@ def assert_same(env: Any, steps: list[Any], expected: list[Any], lost: list[Any]
         assert share == pytest.approx(result.metrics[metric], rel=1e-9)
 
 
+@pytest.mark.slow
 @settings(SLOW, max_examples=150)
 @given(st.data(), workloads(), RULES, SEEDS, QUEUES, st.sampled_from(["start", "end", "waiting"]))
 def test_any_order_of_the_queue(
@@ -90,6 +91,7 @@ def test_any_order_of_the_queue(
     assert_same(env, steps, expected, lost)
 
 
+@pytest.mark.slow
 @settings(SLOW, max_examples=150)
 @given(st.data(), places(), RULES, SEEDS, QUEUES)
 def test_any_order_on_nodes(

@@ -20,6 +20,8 @@ from hpcgym.errors import HpcgymError, RuleWarning, WorkloadWarning
 from hpcgym.evaluation import evaluate
 from hpcgym.workload import Workload, load_workload, write_table
 
+pytestmark = pytest.mark.slow
+
 TRACE = load_workload("lublin:jobs=900,processors=64,seed=4,load=1.2")
 KEPT: dict[str, Any] = {"quota": "user:jobs=2", "maintenance": "1/9000000:processors=20"}
 NAMES = {"easy": "easy", "saf": "saf", "spf": "spf"}

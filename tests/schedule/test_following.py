@@ -79,6 +79,7 @@ SIGNALS = st.lists(st.integers(1, 5_000), min_size=1, max_size=12).flatmap(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(SIGNALS, st.data())
 def test_the_mean_is_kept_whatever_the_signal(

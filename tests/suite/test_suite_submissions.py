@@ -43,6 +43,7 @@ def test_references_play_what_they_can_and_are_proved(agent: str, tmp_path: Path
     assert all("capacity" in proof.text or "parts" in proof.text for proof in proofs)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("agent", "task"),
     [("job-ppo", "pool-order"), ("job-dqn", "pool-select"), ("rule-es", "pool-weights")],

@@ -71,6 +71,7 @@ def pairs(told: Told) -> set[tuple[str, str]]:
     return {tuple(sorted(pair)) for pair in told.alike}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name, task in tasks().items() if task.frozen])
 def test_what_a_task_tells_apart(
     name: str, trace: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from drawing import HealthCheck, given, settings
+from drawing import HealthCheck, assume, given, settings
 from drawing import strategies as st
 from extract_strategies import parts_of, recorded
 from node_oracle import NoRoomError, node_jobs_of, simulate_nodes_slowly
@@ -23,6 +23,8 @@ from hpcgym.scheduler.rules import Scheduler
 from hpcgym.sweep import BatchSimulator, cover
 from hpcgym.sweep.batch import METRICS
 from hpcgym.workload.model import Workload
+
+pytestmark = pytest.mark.slow
 
 VECTORS = st.tuples(*[WEIGHTS] * 6).filter(any)
 ENGINE = settings(deadline=None, suppress_health_check=list(HealthCheck))
@@ -86,7 +88,11 @@ def test_so_they_are_on_nodes(data: st.DataObject, cluster: Cluster, vectors: li
             with pytest.raises(WorkloadError, match="finds no room on the nodes"):
                 BatchSimulator(slices, WEIGHTED_FEATURES, Scheduler(**rules), cluster=cluster)
             return
-        batch = BatchSimulator(slices, WEIGHTED_FEATURES, Scheduler(**rules), cluster=cluster)
+        try:
+            batch = BatchSimulator(slices, WEIGHTED_FEATURES, Scheduler(**rules), cluster=cluster)
+        except HpcgymError as error:  # one of two slices may have jobs of single cores alone
+            assume("put such slices into batches of their own" not in str(error))
+            raise
         values = batch.run(vectors, list(METRICS), threads=1)
         found = dict(zip(METRICS, values[v, -1].tolist(), strict=True))
         assert found == pytest.approx(worth(expected, cluster.processors, begin), nan_ok=True)

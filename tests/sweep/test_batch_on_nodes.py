@@ -23,6 +23,8 @@ from hpcgym.sweep import BatchSimulator
 from hpcgym.sweep.batch import METRICS
 from hpcgym.workload.model import Workload
 
+pytestmark = pytest.mark.slow
+
 VECTORS = st.tuples(*[WEIGHTS] * 6).filter(any)
 ENGINE = settings(deadline=None, suppress_health_check=list(HealthCheck))
 
@@ -110,7 +112,10 @@ def slices(count: int = 3) -> list[Workload]:
 
 
 def test_threads_change_nothing() -> None:
-    rules = Scheduler(allocation="random:1", estimate="ave2", correction="incremental")
+    # the order of submission, for the usual one of weights makes more schedules alike
+    rules = Scheduler(
+        allocation="random:1", estimate="ave2", correction="incremental", backfill_order="fcfs"
+    )
     batch = BatchSimulator(slices(), scheduler=rules, cluster=NODES)
     vectors = np.random.default_rng(3).uniform(-1, 1, (9, 6))
     alone = batch.run(vectors, threads=1)
