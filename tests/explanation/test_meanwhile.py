@@ -127,5 +127,5 @@ def test_all_that_is_told_is_in_the_schedule(seed: int, machine: str | None, mod
         assert set(others[["start_time", "end_time"]].itertuples(name=None)) <= kept
         for one in others.itertuples():
             assert one.right in RIGHTS
-            started = any(begin <= one.start < end for begin, end in spans)
+            started = any(begin <= one.start_time < end for begin, end in spans)
             assert (one.right != "ran") == started

@@ -151,6 +151,7 @@ def test_figures_call_weeks_weeks(
     assert drawn == [f"% of {weeks} weeks", "% of 4 instances"]
 
 
+@pytest.mark.slow
 def test_figures_tell_what_is_left_out(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
