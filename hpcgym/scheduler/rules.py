@@ -364,6 +364,8 @@ class Scheduler:
 
     def for_weights(self) -> Scheduler:
         """Return the rules with the backfill order that they have if the policy is weights."""
+        if self.dispatcher is not None:
+            return self  # it is refused where weights are asked for
         return self.but(backfill_order=self.but(policy="spf").backfill_order)
 
     def describe(self) -> dict[str, str | float | None]:

@@ -91,6 +91,11 @@ SAF = {"area": -1.0}
 PLAIN = {"backfill": "easy", "backfill_order": "fcfs", "estimate": "requested"}
 
 
+def plain(rules: dict[str, Any]) -> dict[str, Any]:
+    """Return the rules with what is usual; a dispatcher has no order of backfilling."""
+    return rules if "dispatcher" in rules else PLAIN | rules
+
+
 def proved(jobs: Workload, *, cluster: Cluster, **rules: Any) -> None:
     """Simulate; what makes no code of the engine's says whether the schedule is one."""
     validate_schedule(simulate(jobs, cluster=cluster, **rules))
@@ -100,7 +105,7 @@ def as_simulated(jobs: Workload, cluster: Cluster, rules: dict[str, Any]) -> Any
     """The schedule that all other places are to make."""
     if "policy" not in rules:
         rules = rules | {"policy": SAF}
-    return simulate(jobs, cluster=cluster, **PLAIN | rules)
+    return simulate(jobs, cluster=cluster, **plain(rules))
 
 
 def played(
@@ -110,13 +115,13 @@ def played(
     given = {"workload": jobs, "cluster": cluster, "episodes": "whole", "window": 64}
     if limits is not None:
         given |= {"limits": limits}
-    env = gymnasium.make(f"hpcgym/{name}", **given | PLAIN | rules).unwrapped
+    env = gymnasium.make(f"hpcgym/{name}", **given | plain(rules)).unwrapped
     _, info = env.reset(seed=0)
     over = False
     while not over:
         _, _, over, _, info = env.step(ACTIONS[name](env, jobs, info))
     if limits is not None:
-        expected = simulate(jobs, cluster=cluster, limits=limits, **PLAIN | rules)
+        expected = simulate(jobs, cluster=cluster, limits=limits, **plain(rules))
     else:
         expected = as_simulated(jobs, cluster, rules)
     assert env.result().start.tolist() == expected.start.tolist()
@@ -140,7 +145,7 @@ ACTIONS: dict[str, Callable[..., Any]] = {
 
 def batch(jobs: Workload, *, cluster: Cluster, **rules: Any) -> None:
     """Simulate in a batch, with all metrics of batches."""
-    run = BatchSimulator([jobs], ["area"], Scheduler(**PLAIN | rules), cluster=cluster).run
+    run = BatchSimulator([jobs], ["area"], Scheduler(**plain(rules)), cluster=cluster).run
     found = run([[-1.0]], list(METRICS))[0, 0]
     expected = as_simulated(jobs, cluster, rules).metrics
     assert found.tolist() == pytest.approx([expected[one] for one in METRICS], rel=1e-12)
@@ -148,7 +153,7 @@ def batch(jobs: Workload, *, cluster: Cluster, **rules: Any) -> None:
 
 def coverage(jobs: Workload, *, cluster: Cluster, **rules: Any) -> None:
     """Cover eight vectors, each of which a batch knows."""
-    scheduler = Scheduler(**PLAIN | rules)
+    scheduler = Scheduler(**plain(rules))
     found = cover(jobs, scheduler=scheduler, points=2, processors=cluster.processors)
     grid = list(itertools.product(found.points, repeat=3))
     values = BatchSimulator([jobs], THREE, scheduler, cluster=cluster).run(grid)
@@ -157,7 +162,7 @@ def coverage(jobs: Workload, *, cluster: Cluster, **rules: Any) -> None:
 
 def look_ahead(jobs: Workload, *, cluster: Cluster, **rules: Any) -> None:
     """Follow one policy by looking ahead: there is no other to be followed."""
-    found = Lookahead(portfolio=["saf"]).run(jobs, Scheduler(**PLAIN | rules), cluster=cluster)
+    found = Lookahead(portfolio=["saf"]).run(jobs, Scheduler(**plain(rules)), cluster=cluster)
     assert found.start.tolist() == as_simulated(jobs, cluster, rules).start.tolist()
 
 
