@@ -130,8 +130,9 @@ def test_parts_count_from_the_beginning_of_the_whole(policy: str) -> None:
         assert part.first_submit_s == 950 < part.submit_time[0]
         for estimate in ("requested", "ave2"):
             rules = {"policy": policy, "backfill": "easy", "policy_estimate": estimate}
+            rules["backfill_order"] = "fcfs"
             slow = simulate_slowly(jobs_of(part), 64, **rules)
-            found = simulate(part, **rules, backfill_order="fcfs")
+            found = simulate(part, **rules)
             assert found.start.tolist() == [job.start for job in slow]
     other = replace(late, first_submit_s=int(late.submit_time[0]))
     scores = [rank(policy, JobColumns(part)).score for part in (late, other)]
