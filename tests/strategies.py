@@ -128,8 +128,8 @@ SLURM = st.one_of(PLANS, PLANS, OF_USERS)
 
 #: More than one reservation.
 SEVERAL = ("conservative", *DEPTHS)
-#: A multiple of each bf_interval.
-EVERY_INTERVAL = 4200
+#: A multiple of each bf_interval and sched_interval of these.
+EVERY_INTERVAL = 12_600
 BACKFILL = ("none", "easy", "easy", "until-shadow", *DEPTHS, "conservative")
 
 

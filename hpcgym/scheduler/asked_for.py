@@ -33,8 +33,8 @@ def features_of(scheduler: Scheduler) -> dict[str, str]:
         if not is_compiled_in(getattr(scheduler, rule)):
             found["predictor"] = f"{rule}={rules[rule]!r}"
     for rule, looks in zip(("policy", "backfill_order"), scheduler.usage_orders, strict=True):
-        if looks:
-            found["usage"] = f"{rule}={rules[rule]!r}"
+        if looks:  # the order of backfilling may only follow the policy
+            found.setdefault("usage", f"{rule}={rules[rule]!r}")
     for rule, expression in zip(("policy", "backfill_order"), scheduler.anew, strict=True):
         if expression is not None:
             found["anew"] = f"{rule}={rules[rule]!r}"
