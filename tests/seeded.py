@@ -33,7 +33,7 @@ _REJECTED = 50
 
 
 class RejectedError(Exception):
-    """A case that is none, as ``assume`` finds."""
+    """A case that ``assume`` or a filter rejects."""
 
 
 def assume(holds: object) -> bool:
@@ -325,16 +325,6 @@ def event(*_: object) -> None:
     """Count nothing."""
 
 
-def example(*positional: Any, **named: Any) -> Callable[[Any], Any]:
-    """Let a test have this case first."""
-
-    def decorate(test: Any) -> Any:
-        test.examples = [(positional, named), *getattr(test, "examples", ())]
-        return test
-
-    return decorate
-
-
 def given(*positional: Strategy, **named: Strategy) -> Callable[[Any], Any]:
     """Call a test with each of its cases; arguments without a strategy are pytest's."""
 
@@ -349,8 +339,6 @@ def given(*positional: Strategy, **named: Strategy) -> Callable[[Any], Any]:
 
         @functools.wraps(test)
         def run(**fixtures: Any) -> None:
-            for values, others in getattr(run, "examples", ()):
-                test(**fixtures, **dict(zip(last, values, strict=False)), **others)
             only = os.environ.get("HPCGYM_CASE")
             wanted = run.settings.max_examples
             taken = 0
@@ -362,7 +350,7 @@ def given(*positional: Strategy, **named: Strategy) -> Callable[[Any], Any]:
                     taken += 1
                 except RejectedError:
                     if number > _REJECTED * (taken + 1):
-                        raise AssertionError(f"{taken} of {number} cases are none") from None
+                        raise AssertionError(f"of {number} cases {taken} were accepted") from None
                 except BaseException as error:
                     error.add_note(_told(number, draw, arguments))
                     raise

@@ -188,8 +188,8 @@ it here.
 
 _WITHOUT = """\
 Verdicts follow from results, which are not kept in the repository. Those here were computed on the
-day and by the commit that stand beside them. Where it says *not run*, nobody has recorded any, and
-the command in the last column makes the results. Studies write theirs into a folder each;
+day and by the commit that stand beside them. *Not run* means that no verdict is recorded; the
+command in the last column makes the results. Each study writes its results into a folder;
 `hpcgym reproduce items` reads them there, and writes this page with your verdicts:
 
 ```sh

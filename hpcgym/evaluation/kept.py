@@ -9,6 +9,7 @@ from hpcgym.evaluation import shared
 from hpcgym.evaluation.brought import acts
 from hpcgym.evaluation.lineup import by_name, find_policy, listed, named_scheduler, other_scheduler
 from hpcgym.evaluation.seeds import unfolded
+from hpcgym.evaluation.trained import options_of
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.scheduler.site_rules import OF_JOBS, lifted_by, settled, under_site_rules
 
@@ -48,7 +49,7 @@ def schedulers_of(found: Any, rules: Mapping[str, Any]) -> list[Scheduler]:
     """
     rows = unfolded(found)[0] if isinstance(found, Mapping) else {}
     acting = filter(acts, rows.values())
-    kept = settled(OF_JOBS, rules, (getattr(one, "env_options", None) or {} for one in acting))
+    kept = settled(OF_JOBS, rules, map(options_of, acting))
     simulated = [one for one in rows.values() if not acts(one)]
     lifted = lifted_by(rules)
     known = (one if isinstance(one, Scheduler) else named_scheduler(one, kept) for one in simulated)

@@ -16,6 +16,7 @@ from hpcgym.envs.core.episodes import Episodes
 from hpcgym.errors import HpcgymError, check_choice
 from hpcgym.evaluation.brought import misfit_of_spaces
 from hpcgym.evaluation.limited import Limits, limits_of, measured, same_limits
+from hpcgym.evaluation.trained import options_of
 from hpcgym.files import shaped
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.policies import WEIGHTED_FEATURES
@@ -61,7 +62,7 @@ def restrictions(
     there: list[Any] = [env_options or {}]
     if env is not None and not isinstance(env, str):
         there.append(getattr(getattr(env, "unwrapped", None), "scheduler_rules", {}))
-    there += [getattr(policy, "env_options", None) or {} for policy in policies.values()]
+    there += map(options_of, policies.values())
     found = settled(OF_MACHINES, rules, there)
     return {rule: value for rule, value in found.items() if value is not None}
 

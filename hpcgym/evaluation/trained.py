@@ -68,11 +68,11 @@ def _environments(
     for name, policy in acting.items():
         own = getattr(policy, "env_id", None)
         if own is not None and env in (None, own):
-            yield name, {**VERSIONS.get(own, {}), **_options_of(policy), **env_options}
+            yield name, {**VERSIONS.get(own, {}), **options_of(policy), **env_options}
 
 
-def _options_of(policy: Any) -> Mapping[str, Any]:
-    """Return the arguments of a policy's own environment."""
+def options_of(policy: Any) -> Mapping[str, Any]:
+    """Return the arguments of the environment that a policy was made for, as far as it has any."""
     return getattr(policy, "env_options", None) or {}
 
 

@@ -163,8 +163,8 @@ def spells_of(
 ) -> list[Spell]:
     """Return the parts of a job's wait, of each reason at most two, the longest first.
 
-    Without passes there are none; else their sum is the wait. ``going_on`` is called after each
-    pass; what it raises ends this.
+    If there are no passes, the list is empty; otherwise the parts add up to the wait. ``going_on``
+    is called after each pass; what it raises ends this.
     """
     if not passes:
         return []

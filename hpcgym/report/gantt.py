@@ -104,8 +104,9 @@ def gantt_time(
     """Return the axis of Gantt charts, and which part it is in words if nobody said which."""
     whole = time_axis(parts)
     if begin is None and end is None:
-        pieces = max(place_jobs(result.runs).job.size for result in parts.values())
-        if whole.last - whole.first <= LONG_S or pieces <= MOST_RECTANGLES:
+        if whole.last - whole.first <= LONG_S:
+            return whole, ""
+        if max(place_jobs(result.runs).job.size for result in parts.values()) <= MOST_RECTANGLES:
             return whole, ""
         number, first = busiest_week(parts, whole)
         weeks = math.ceil((whole.last - whole.first) / WEEK_S)

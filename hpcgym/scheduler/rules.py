@@ -364,9 +364,9 @@ class Scheduler:
 
     def for_weights(self) -> Scheduler:
         """Return the rules with the backfill order that they have if the policy is weights."""
-        if self.dispatcher is not None:
-            return self  # it is refused where weights are asked for
-        return self.but(backfill_order=self.but(policy="spf").backfill_order)
+        if self.dispatcher is not None or "backfill_order" not in vars(self)["_usual"]:
+            return self  # who asks for weights refuses a dispatcher
+        return self.but(backfill_order=usual_backfill_order("spf"))
 
     def describe(self) -> dict[str, str | float | None]:
         """Return the rules as plain words and numbers, for tables and manifests.

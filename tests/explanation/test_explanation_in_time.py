@@ -29,7 +29,7 @@ def test_without_time_one_job_is_tried_and_the_rest_is_said() -> None:
 
 
 def test_a_time_that_ends_meanwhile_leaves_what_was_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each simulation takes a second of 2.5: there is none for the last of four."""
+    """Each simulation takes a second of 2.5: the last of four jobs is not tried."""
     now = 0.0
     start = module._start
 
