@@ -59,7 +59,7 @@ class Source:
     def below(self, n: int) -> int:
         """Return a whole number from 0 to below ``n``."""
         if n > 1 << 50:
-            return int(self._generator.integers(0, n, dtype=np.uint64))
+            return int.from_bytes(self._generator.bytes(n.bit_length() // 8 + 8), "little") % n
         return int(self.uniform() * n)
 
 

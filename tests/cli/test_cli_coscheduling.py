@@ -9,10 +9,9 @@ import re
 from pathlib import Path
 from typing import Any
 
-import click.testing
 import numpy as np
 import pytest
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from hpcgym import generate_speedups, load_workload, read_speedups, simulate
 from hpcgym.baselines.coschedulers import COSCHEDULERS
@@ -30,11 +29,11 @@ MACHINE = ("--cluster", "16x2x4", "--speedups", PAIRS)
 TWO = "submit_time,run_time,requested_time,requested_processors,code\n0,60,60,4,a\n0,60,60,4,b\n"
 
 
-def run(*arguments: object) -> click.testing.Result:
+def run(*arguments: object) -> Result:
     return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
-def succeed(*arguments: object) -> click.testing.Result:
+def succeed(*arguments: object) -> Result:
     result = run(*arguments)
     assert result.exit_code == 0, result.output
     return result
@@ -369,7 +368,7 @@ def test_speedups_that_cannot_be_end_in_one_line(arguments: list[str], message: 
     check_line(run("speedups", *arguments), message)
 
 
-def check_line(result: click.testing.Result, message: str) -> None:
+def check_line(result: Result, message: str) -> None:
     """The program ended with this message, in one line."""
     assert result.exit_code == 1
     (line,) = result.stderr.splitlines()

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import Result
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from hpcgym import load_workload, simulate, validate_schedule
 from hpcgym.baselines.labels import scheduler_name

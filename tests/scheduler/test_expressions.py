@@ -58,7 +58,7 @@ SAME: list[tuple[Any, str]] = [
 def test_they_order_as_policies_by_name_do(
     workload: Workload, same: tuple[Any, str], backfill: str
 ) -> None:
-    rules: dict[str, Any] = {"backfill": backfill, "threshold": 100}
+    rules: dict[str, Any] = {"backfill": backfill, "backfill_order": "spf", "threshold": 100}
     named = hpcgym.simulate(workload, policy=same[0], **rules)
     result = hpcgym.simulate(workload, policy=same[1], **rules)
     assert result.start.tolist() == named.start.tolist()

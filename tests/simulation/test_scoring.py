@@ -120,8 +120,8 @@ def test_it_is_asked_where_a_job_fits_and_told_when_it_begins() -> None:
             return np.zeros(len(view.job))
 
     notes = Notes()
-    first = hpcgym.simulate(JOBS, policy=notes)
-    assert_same(first, hpcgym.simulate(JOBS, policy=notes))
+    first = hpcgym.simulate(JOBS, policy=notes, backfill_order="fcfs")
+    assert_same(first, hpcgym.simulate(JOBS, policy=notes, backfill_order="fcfs"))
     assert notes.begun == 2
     assert notes.times == sorted(set(notes.times))
     assert_same(first, hpcgym.simulate(JOBS, "easy"))
