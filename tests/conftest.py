@@ -4,8 +4,9 @@
 and are not even imported then. ``scripts/test --all`` runs everything.
 
 How many cases a property test draws, it says itself; half as many where it is ``costly``
-(``drawing.py``). ``HPCGYM_EXAMPLES`` sets another number for all. They are the same in each run, so
-that no run fails by chance; ``--hypothesis-seed=N`` draws those of another seed.
+(``drawing.py``), and a third of that where slow tests are left out. ``HPCGYM_EXAMPLES`` sets
+another number for all. They are the same in each run, so that no run fails by chance;
+``--hypothesis-seed=N`` draws those of another seed.
 """
 
 import gc
@@ -71,23 +72,30 @@ def is_slow(path: Path) -> bool:
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Leave out folders without a quick test: to import what they use takes long."""
-    return True if config.option.markexpr == "not slow" and is_slow(collection_path) else None
+    return True if is_quick(config) and is_slow(collection_path) else None
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def is_quick(config: pytest.Config) -> bool:
+    """Return whether slow tests are left out."""
+    return config.option.markexpr == "not slow"
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark what is in slow folders, and give property tests their number of cases."""
     for item in items:
         if is_slow(item.path):
             item.add_marker("slow")
+    part = 3 if is_quick(config) else 1
     # a test with parameters is several items
     for test in {id(test): test for item in items if (test := getattr(item, "obj", None))}.values():
         if is_hypothesis_test(test):
             own = test._hypothesis_internal_use_settings
             test._hypothesis_internal_use_settings = settings(
-                own, max_examples=_cases(own.max_examples, test)
+                own, max_examples=_cases(own.max_examples, test, part)
             )
         elif hasattr(test, "is_seeded"):
-            test.settings = seeded.settings(max_examples=_cases(test.settings.max_examples, test))
+            own = test.settings.max_examples
+            test.settings = seeded.settings(max_examples=_cases(own, test, part))
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -97,11 +105,11 @@ def pytest_runtestloop() -> None:
     gc.enable()
 
 
-def _cases(own: int, test: Any) -> int:
-    """Return how many cases a test draws that asks for so many."""
+def _cases(own: int, test: Any, part: int) -> int:
+    """Return how many cases a test draws that asks for so many: one in ``part`` of them."""
     given = os.environ.get("HPCGYM_EXAMPLES")
     if given is None:
-        return own // 2 if hasattr(test, "costly") else own
+        return max(own // (2 * part if hasattr(test, "costly") else part), 1)
     if not (given.isdecimal() and int(given) > 0):
         raise pytest.UsageError(f"HPCGYM_EXAMPLES must be a whole number above 0, not {given!r}")
     return int(given)

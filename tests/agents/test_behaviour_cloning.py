@@ -37,6 +37,7 @@ def same(one, other) -> bool:
     return all(np.array_equal(one[name], other[name]) for name in one)
 
 
+@pytest.mark.slow
 def test_a_recording_is_what_happened(recording):
     n = len(recording.actions)
     assert recording.observations["jobs"].shape == (n, 32, 8)
@@ -134,6 +135,7 @@ def test_maskable_ppo_starts_from_a_clone(clone):
     assert same(scores, weights(still))
 
 
+@pytest.mark.slow
 def test_a_policy_of_ones_own_is_recorded():
     class First:
         def act(self, observation, info):

@@ -132,6 +132,7 @@ def test_it_is_never_worse_than_its_beginning_on_validation(
         assert min(values) <= judge(fresh.actions)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "place"), CASES)
 def test_what_cannot_be_is_said(agents, name: str, place: str) -> None:
     kind = SMALL[name][0]

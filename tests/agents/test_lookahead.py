@@ -60,6 +60,7 @@ def test_the_same_schedule_alone_and_in_the_environment(
     assert env.result().start.tolist() == alone.start.tolist()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("estimate", "ended", "share"),
     [
@@ -94,6 +95,7 @@ def test_run_times_that_are_whole_on_paper(
     assert found == [share * requested for requested in requests]
 
 
+@pytest.mark.slow
 def test_the_same_with_mixed_vectors_and_more_features() -> None:
     agent = Lookahead(MIXED)
     env = environment(policy_features=agent.features)

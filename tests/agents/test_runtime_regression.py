@@ -189,6 +189,7 @@ def test_they_agree_on_a_real_trace(name: str, trace: Callable[[str], Path]) -> 
     assert len(set(fast.astype(int))) > 100
 
 
+@pytest.mark.slow
 def test_the_simulation_learns_the_same() -> None:
     jobs = load_workload("lublin:jobs=500,processors=64,seed=1,load=2")
     arguments: dict[str, Any] = {"over": "squared", "under": "absolute", "weight": "large"}

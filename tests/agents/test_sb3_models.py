@@ -192,6 +192,7 @@ def test_wrappers_that_change_what_a_model_sees_are_refused(tmp_path: Path) -> N
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_a_jobs_sharing_environment_keeps_its_machine(tmp_path: Path) -> None:
     jobs = {"workload": "codes:jobs=300,processes=96,processors=768", "jobs": 40}
     env = gymnasium.make("hpcgym/CoSchedule-v0", **jobs, cluster="16x2x24", window=8)

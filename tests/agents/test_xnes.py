@@ -39,6 +39,7 @@ def mean_bsld(agent: Xnes, slices: Any) -> float:
 # --- Learning -------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["xnes", "cma-es", "random"])
 def test_it_is_as_good_as_it_says_and_better_than_pure_policies(method: str) -> None:
     agent = Xnes(method=method, budget=200).fit(SLICES)

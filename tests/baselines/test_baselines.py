@@ -71,6 +71,7 @@ def test_every_other_policy_is_a_scheduler_that_backfills_by_requested_time() ->
         assert find_scheduler(name) == Scheduler(policy=name, backfill_order=order)
 
 
+@pytest.mark.slow
 def test_every_scheduler_makes_a_valid_schedule_of_its_own() -> None:
     workload = hpcgym.load_workload("lublin:jobs=1500,processors=64,seed=3,load=2")
     workload = workload.with_columns(

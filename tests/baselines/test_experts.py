@@ -153,6 +153,7 @@ def test_views_are_whole_at_single_events_too(workload: Workload, name: str, kin
         assert view["free"][0][0] + held == workload.processors
 
 
+@pytest.mark.slow
 def test_a_small_window_is_all_that_an_expert_sees() -> None:
     workload = load_workload("eurora:jobs=150,seed=2,load=3")
     told = Watched("prb")

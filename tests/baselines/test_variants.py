@@ -83,6 +83,7 @@ def test_evaluate_says_what_is_wrong_with_a_variant() -> None:
             evaluate([name], JOBS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backfill", ["conservative", "depth:4", "4", "slurm"])
 def test_several_reservations_are_evaluated_by_name(backfill: str) -> None:
     whole: dict[str, Any] = {"slices": "all", "episodes": "whole", "budget": 0}

@@ -358,6 +358,7 @@ def test_help_tells_which_options_may_be_given_several_times() -> None:
     assert "--week N " in text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("option", "value"),
     [

@@ -450,6 +450,7 @@ def test_who_may_stop_a_suspended_job_does_not_get_what_it_has_either_behind_the
         assert result.start.tolist() == [0, 0, 10, 60, 70]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("mode", "start"),
     [

@@ -92,6 +92,7 @@ def test_a_simulation_goes_on_with_what_was_used(
     assert result.end.tolist() == long.end[goes_on].tolist()
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(st.data(), cases())
 def test_an_extract_of_a_trace_begins_with_what_was_used(

@@ -71,6 +71,7 @@ def test_a_backfill_pass_without_an_event_comes_behind_a_pass_in_order() -> None
     assert starts(jobs(8, *FIVE), backfill=f"{FEW}+bf_max_job_test=1") == [0, 31, 31, 60, 60, 60]
 
 
+@pytest.mark.slow
 def test_a_backfill_pass_without_an_event_begins_with_preemption() -> None:
     """At 5 s job 2 is first of its queue, and no room can be made for it; at 30 s job 3 is.
 

@@ -328,6 +328,7 @@ def test_short_jobs_start_before_a_window_and_long_ones_wait() -> None:
     assert hpcgym.simulate(jobs, maintenance="20/30", backfill="none").start.tolist() == [0, 30, 80]
 
 
+@pytest.mark.slow
 def test_orders_that_are_worked_out_anew_are_so_at_the_end_of_a_window() -> None:
     jobs = hpcgym.load_workload("lublin:jobs=300,processors=64,load=1.1,seed=5")
     begin = int(jobs.submit_time[100])

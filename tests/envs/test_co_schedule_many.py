@@ -67,6 +67,7 @@ def altered(env: CoSchedule, now: float, seed: int) -> Workload:
 # --- One and many ---------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("action", ["pair", "scores"])
 @pytest.mark.parametrize("observation", ["dict", "flat"])
 @pytest.mark.parametrize("machine", [{"cluster": NODES}, with_files()], ids=["plain", "files"])

@@ -196,6 +196,7 @@ def test_snapshots_are_of_the_same_beginning() -> None:
         other.restore(one.snapshot())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cluster", [None, MIXED], ids=["pool", "nodes"])
 @names
 def test_gymnasiums_check(name: str, cluster: Cluster | None) -> None:

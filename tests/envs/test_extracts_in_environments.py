@@ -65,6 +65,7 @@ def extract_of(data: st.DataObject, workload: Workload) -> Workload | None:
 # --- As in `simulate` -----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @costly
 @settings(SLOW, max_examples=200)
 @given(st.data(), workloads(max_jobs=30), rules(), POLICIES)

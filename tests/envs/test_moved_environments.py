@@ -63,6 +63,7 @@ def assert_schedule(result: hpcgym.Result, expected: list[Any]) -> None:
     hpcgym.validate_schedule(result)
 
 
+@pytest.mark.slow
 @settings(SLOW, max_examples=100)
 @given(st.data(), workloads(), RULES, SEEDS, CHOOSING)
 def test_any_order_of_the_queue(
@@ -88,6 +89,7 @@ def test_any_order_of_the_queue(
     assert sum(step.reward for step in steps[1:]) == pytest.approx(-mean / len(expected))
 
 
+@pytest.mark.slow
 @settings(SLOW, max_examples=100)
 @given(st.data(), places(), RULES, SEEDS, CHOOSING)
 def test_any_order_on_nodes(

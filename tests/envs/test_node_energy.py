@@ -34,6 +34,7 @@ def make(kinds: dict[str, Any], name: str, *number: int, **options: Any) -> Any:
     return kinds[name](*number, SMALL, cluster=MIXED, jobs=40, window=9, **more, **options)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("estimate", ["requested", "e-loss"])
 @pytest.mark.parametrize("allocation", ["first-fit", "worst-fit", "best-fit"])
 @pytest.mark.parametrize("name", NAMES)

@@ -127,6 +127,7 @@ def test_any_selection(case: Case, window: int, seed: int, reservation: str) -> 
     validate_schedule(env.result())
 
 
+@pytest.mark.slow
 @settings(SLOW, max_examples=200)
 @given(st.booleans().flatmap(cases), WINDOWS, SEEDS, THRESHOLDS)
 def test_any_scores(case: Case, window: int, seed: int, threshold: int | None) -> None:

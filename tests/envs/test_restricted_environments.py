@@ -248,6 +248,7 @@ def test_later_jobs_come_and_time_ends_episodes(policy: str) -> None:
     assert started > 40
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("workload", "kept"),
     [

@@ -40,6 +40,7 @@ def test_the_way_of_looking_finds_type_3(tmp_path):
     assert fonts_of(tmp_path / "a.pdf") == {"Type3"}
 
 
+@pytest.mark.slow
 def test_no_picture_has_fonts_of_type_3(schedule, tmp_path):
     results = {"a": schedule(), "b": schedule()}
     save_picture(results, tmp_path / "overview.pdf")
@@ -51,6 +52,7 @@ def test_no_picture_has_fonts_of_type_3(schedule, tmp_path):
     assert {*kinds} == {b"42"}
 
 
+@pytest.mark.slow
 def test_settings_of_the_user_stay(schedule, tmp_path):
     import matplotlib
 

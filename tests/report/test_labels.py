@@ -80,6 +80,7 @@ def test_an_extract_tells_how_many_jobs_it_did_not_start():
     assert len(repr(part.initial)) < 120
 
 
+@pytest.mark.slow
 def test_the_subtitle_of_several_tells_the_rules_that_all_have():
     workload = load_workload("lublin:jobs=30,processors=16")
     rules = {"threshold": 600, "estimate": "ave2", "policy": "saf"}

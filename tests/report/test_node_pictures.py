@@ -210,6 +210,7 @@ def test_a_node_is_white_where_no_job_has_it(result):
     assert white[bottom, columns].mean() < 0.05
 
 
+@pytest.mark.slow
 def test_overview_and_page_work_with_nodes(result, tmp_path):
     save_picture({"easy": result, "again": result}, tmp_path / "overview.png")
     assert (tmp_path / "overview.png").read_bytes().startswith(b"\x89PNG")
@@ -274,6 +275,7 @@ def test_of_a_dispatcher_the_rules_that_it_has_none_of_are_not_told():
     assert "queue" not in text
 
 
+@pytest.mark.slow
 def test_lost_runs_and_nodes_that_are_down_are_drawn(tmp_path):
     workload = jobs((0, 50, 1, 4, 1), (0, 20, 1, 8, 1))
     result = simulate(workload, cluster=MACHINE, failures=Failures([0, 1], [10, 10], [30, 40]))

@@ -23,6 +23,7 @@ def two(schedule):
     return {"$easy_1$": schedule(), "saf": schedule(scheduler="saf")}
 
 
+@pytest.mark.slow
 def test_each_figure_is_a_pdf_and_an_svg_of_the_width_of_a_column(two, tmp_path):
     files = save_figures(two, tmp_path / "figures")
     assert [path.name for path in files] == [f"{n}{s}" for n in NAMES for s in (".pdf", ".svg")]

@@ -91,6 +91,7 @@ def test_an_overview_of_any_number_of_schedulers(schedule, tmp_path, schedulers)
     assert image[..., :3].std() > 0.05
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", [".png", ".svg", ".pdf"])
 def test_the_same_results_give_the_same_picture(schedule, tmp_path, suffix):
     one, other = (tmp_path / f"{name}{suffix}" for name in "ab")
@@ -275,6 +276,7 @@ def test_time_counts_from_the_first_submission_where_that_is_far_away(make):
     assert axis.place(10**9) == 0
 
 
+@pytest.mark.slow
 def test_threads_can_draw_at_once(schedule, tmp_path):
     result = schedule(LARGE)
     paths = [tmp_path / f"{place}.png" for place in range(4)]
@@ -314,6 +316,7 @@ assert "matplotlib.pyplot" not in sys.modules
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
+@pytest.mark.slow
 def test_many_schedules_of_several_machines_have_panels_of_their_own():
     workload = load_workload("lublin:jobs=60,processors=16,load=0.9")
     names = ("easy", "saf", "spf")
@@ -370,6 +373,7 @@ def test_names_of_many_schedules_have_room(schedule):
     assert legend.get_window_extent().y0 > below[0].get_window_extent().y1
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("error:constrained_layout not applied")
 @pytest.mark.parametrize("long", ["area + " * 40 + "wait", "x" * 300, "short"])
 def test_long_names_in_a_table_are_on_several_lines(schedule, long):

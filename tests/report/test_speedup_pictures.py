@@ -49,6 +49,7 @@ def test_what_stands_around() -> None:
     assert "small.csv · 2 codes · 1 of 4 pairs not measured" in axes.texts[-1].get_text()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("codes", [1, 8, 40, 41, 200])
 def test_any_number_of_codes(codes: int) -> None:
     names = tuple(f"a rather long name {number}" for number in range(codes))

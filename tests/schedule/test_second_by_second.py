@@ -12,6 +12,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import pytest
 from drawing import assume, event, given, settings
 from drawing import strategies as st
 from limit_strategies import Case, limited
@@ -32,6 +33,7 @@ PART = Fraction(1, 10**12)  # by which sums of the same energy may differ
 # --- Under limits -------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @SLOW
 @given(limited("caps caps switching switching budgets both none", brief=True))
 def test_under_limits(case: Case) -> None:
@@ -187,6 +189,7 @@ def measured(draw: st.DrawFn, workload: Workload) -> Workload:
     return workload.with_columns(power_w=draw(st.lists(known, min_size=n, max_size=n)))
 
 
+@pytest.mark.slow
 @SLOW
 @given(shared())
 def test_shared_nodes(case: tuple[Cluster, Workload, dict[str, Any]]) -> None:

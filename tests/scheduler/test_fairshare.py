@@ -214,6 +214,7 @@ def test_baselines_and_coverage_say_so() -> None:
         cover(JOBS, scheduler=Scheduler(backfill_order="fs+efs"), points=2)
 
 
+@pytest.mark.slow
 def test_look_ahead_says_so() -> None:
     with pytest.raises(HpcgymError, match=f"portfolio 'fairshare' {DEPENDS}"):
         Lookahead(["saf", "fairshare"])

@@ -229,6 +229,7 @@ def test_passes_without_an_event_have_scores_of_their_own(backfill: str, estimat
     assert not moments.issuperset(result.start.tolist())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backfill", ["easy", "fill"])
 def test_on_nodes_that_jobs_share(backfill: str) -> None:
     jobs = hpcgym.load_workload(

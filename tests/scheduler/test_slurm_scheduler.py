@@ -28,6 +28,7 @@ def conf(folder: Path, text: str) -> str:
     return str(path)
 
 
+@pytest.mark.slow
 def test_all_that_is_followed(tmp_path: Path) -> None:
     file = conf(
         tmp_path,
@@ -98,6 +99,7 @@ def test_usage_that_is_never_forgotten(tmp_path: Path) -> None:
         assert find_scheduler(file).fair_share == FairShare(half_life_s=604_800)
 
 
+@pytest.mark.slow
 def test_shares_are_added_to_what_a_file_says(tmp_path: Path) -> None:
     """Of a text or a file what is told alone; a FairShare or a table is the whole."""
     text = "PriorityWeightFairshare=1\nPriorityWeightAge=1\nPriorityDecayHalfLife=1-0\n"

@@ -635,6 +635,7 @@ def killed_as_said(result: Any) -> None:
 SCHEDULERS = st.sampled_from(["fcfs", "easy", "easy-sjbf", "conservative", "prb", "sdprb"])
 
 
+@pytest.mark.slow
 @settings(SLOW, max_examples=80)
 @given(st.data(), SCHEDULERS)
 def test_kill_on_nodes(data: st.DataObject, scheduler: str) -> None:

@@ -30,6 +30,7 @@ def play(agent: str, names: str | None, folder: Path) -> Any:
     return run(agent, find_tasks(names), folder, named=names is not None)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("agent", REFERENCES)
 def test_references_play_what_they_can_and_are_proved(agent: str, tmp_path: Path) -> None:
     told: list[str] = []

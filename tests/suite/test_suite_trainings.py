@@ -31,6 +31,7 @@ def curve(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("agent", "task", "ending"),
     [

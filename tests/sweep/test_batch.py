@@ -89,6 +89,7 @@ def test_metrics_are_those_of_simulate(slices: list[Workload]) -> None:
 EAGER = "regression:over=absolute,under=squared,weight=small,eta=1,l2=0"
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     batches(),

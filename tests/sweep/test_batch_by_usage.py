@@ -24,6 +24,8 @@ from hpcgym.sweep import BatchSimulator
 from hpcgym.sweep.batch import METRICS
 from hpcgym.workload.model import Workload
 
+pytestmark = pytest.mark.slow
+
 ENGINE = settings(deadline=None, suppress_health_check=list(HealthCheck))
 #: In another order than the table of features, usage in the middle.
 NAMES = ("wait", "fairshare", "requested", "energy_fairshare", "processors")

@@ -351,6 +351,7 @@ def test_the_experiment_in_the_help_is_one(tmp_path: Path) -> None:
     assert [source.codes for source in found.workloads] == [None, 7]
 
 
+@pytest.mark.slow
 def test_the_experiment_of_the_guide_runs(tmp_path: Path) -> None:
     guide = (Path(__file__).parents[2] / "docs" / "coscheduling.md").read_text()
     (text,) = re.findall(r"^```toml\n(.*?)^```", guide, re.MULTILINE | re.DOTALL)

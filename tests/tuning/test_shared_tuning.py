@@ -88,6 +88,7 @@ def test_rules_of_numbers_by_hand() -> None:
     assert ALL.parts_of(ALL.rules(easy, np.zeros(0), units)) == 0
 
 
+@pytest.mark.slow
 def test_the_board_is_what_simulations_say(log: Workload, tuned: Tuned) -> None:
     assert list(tuned.board.index) == ["tuned", *COSCHEDULERS, "easy"]
     since = log.submit_time[0] + 0.5 * (log.submit_time[-1] - log.submit_time[0])
@@ -111,6 +112,7 @@ def test_the_way_to_easy_ends_there(tuned: Tuned) -> None:
     assert tuned.verdict.count(";") == len(COSCHEDULERS) + 1
 
 
+@pytest.mark.slow
 def test_it_goes_on_with_the_same_speedups_alone(log: Workload, tuned: Tuned, tmp_path) -> None:
     path = tmp_path / "search.checkpoint"
 

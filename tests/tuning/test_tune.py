@@ -46,6 +46,7 @@ def test_the_board_is_what_simulations_say(log: Workload, tuned: Tuned) -> None:
         assert row["tuned_percent"] == pytest.approx(100 * (ratio - 1))
 
 
+@pytest.mark.slow
 def test_later_jobs_change_nothing_of_what_is_found(log: Workload, tuned: Tuned) -> None:
     half = log.submit_time >= log.submit_time[0] + 0.5 * np.ptp(log.submit_time)
     other = log.with_columns(
@@ -80,6 +81,7 @@ def test_a_folder_has_all_and_its_scheduler_is_one(
     assert tuned.verdict in files[0].read_text()
 
 
+@pytest.mark.slow
 def test_an_interrupted_search_goes_on(
     log: Workload, tuned: Tuned, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -134,6 +136,7 @@ def test_who_cannot_be_simulated_is_said_before_the_search(log: Workload) -> Non
         tune(log, PLAN, against=["easy-co"], executor="serial", progress=lambda *told: 1 / 0)
 
 
+@pytest.mark.slow
 def test_schedulers_may_be_given_as_they_are(log: Workload) -> None:
     plan = Plan(Space(orders="saf", levers=()), budget=1)
     found = tune(log, plan, against=[Scheduler("spf", threshold=7200)], executor="serial")
@@ -165,6 +168,7 @@ def test_what_cannot_be_tuned() -> None:
         tune(load_workload("lublin:jobs=500,processors=8"), against=["saff"], executor="serial")
 
 
+@pytest.mark.slow
 def test_bounds_by_easy_are_those_of_each_part(log: Workload) -> None:
     plan = Plan(Space(orders="saf", levers=()), bounds=["p99_wait <= 1.5 easy"], budget=1)
     found = tune(log, plan, executor="serial")

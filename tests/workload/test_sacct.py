@@ -103,6 +103,7 @@ def check_dump(folder: Path, seed: int, records: int) -> Workload:
     return workload
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2])
 def test_a_large_dump_is_all_there(tmp_path: Path, seed: int) -> None:
     workload = check_dump(tmp_path, seed, 20_000)
