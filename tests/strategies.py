@@ -104,17 +104,23 @@ DEPTHS = (
     "slurm:bf_interval=700+bf_max_job_user=1",
     "slurm:bf_interval=700+default_queue_depth=1+sched_interval=45",
 )
-#: Settings of Slurm.
-PLANS = st.builds(
-    "slurm:bf_interval={}+bf_resolution={}+bf_window_linear={}+{}{}".format,
-    st.sampled_from([1, 30, 77, 600]),
-    st.sampled_from([1, 7, 60, 300]),
-    st.sampled_from([0, 0, 1, 45]),
-    st.sampled_from(
-        ["bf_max_job_test=500", "bf_job_part_count_reserve=2", "bf_max_job_test=3+bf_window=1"]
-    ),
-    st.sampled_from(["", "", "+default_queue_depth=1", "+default_queue_depth=2+sched_interval=45"]),
-)
+
+
+def plans(*intervals: int) -> st.SearchStrategy[str]:
+    """Settings of Slurm, with passes this often [s]."""
+    return st.builds(
+        "slurm:bf_interval={}+bf_resolution={}+bf_window_linear={}+{}{}".format,
+        st.sampled_from(intervals),
+        st.sampled_from([1, 7, 60, 300]),
+        st.sampled_from([0, 0, 1, 45]),
+        st.sampled_from(
+            ["bf_max_job_test=500", "bf_job_part_count_reserve=2", "bf_max_job_test=3+bf_window=1"]
+        ),
+        st.sampled_from(
+            ["", "", "+default_queue_depth=1", "+default_queue_depth=2+sched_interval=45"]
+        ),
+    )
+
 
 OF_USERS = st.builds(
     "slurm:bf_interval={}+bf_max_job_user={}+{}".format,
@@ -124,7 +130,7 @@ OF_USERS = st.builds(
         ["bf_max_job_test=500", "bf_job_part_count_reserve=2", "bf_max_job_test=3", "bf_window=1"]
     ),
 )
-SLURM = st.one_of(PLANS, PLANS, OF_USERS)
+SLURM = st.one_of(plans(30, 77, 600), plans(30, 77, 600), OF_USERS)
 
 #: More than one reservation.
 SEVERAL = ("conservative", *DEPTHS)

@@ -9,7 +9,7 @@ import pytest
 from drawing import costly, given, settings
 from drawing import strategies as st
 from node_strategies import node_cases, partitioned_cases
-from strategies import SLURM, schedulers, workloads
+from strategies import SLURM, plans, schedulers, workloads
 from test_against_oracle import assert_same
 from test_nodes_against_oracle import assert_same as assert_same_on_nodes
 
@@ -20,8 +20,16 @@ from hpcgym.workload.model import Workload
 @settings(max_examples=300)
 @given(workloads(), st.data(), SLURM)
 def test_random_cases(workload: Workload, data: st.DataObject, backfill: str) -> None:
-    if "bf_interval=1+" in backfill:  # a pass in each second, while jobs wait
-        workload = data.draw(workloads(brief=True))
+    assert_the_same(workload, data, backfill)
+
+
+@settings(max_examples=60)
+@given(workloads(brief=True), st.data(), plans(1, 7))
+def test_passes_in_each_second(workload: Workload, data: st.DataObject, backfill: str) -> None:
+    assert_the_same(workload, data, backfill)
+
+
+def assert_the_same(workload: Workload, data: st.DataObject, backfill: str) -> None:
     rules = data.draw(schedulers(workload))
     for order in ("policy", "backfill_order"):
         if not isinstance(rules[order], str) and not any(rules[order]):

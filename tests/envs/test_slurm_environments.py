@@ -67,8 +67,6 @@ def test_any_order(
     data: st.DataObject, workload: Workload, backfill: str, seed: int, closed: str | None
 ) -> None:
     """On a pool; the agent is asked at each event at which jobs wait, and no other time."""
-    if "bf_interval=1+" in backfill:  # a pass in each second, while jobs wait
-        workload = data.draw(workloads(brief=True))
     workload = with_queues(workload, [1, 2])
     text, ((*quotas,),) = data.draw(shared_quotas([workload]))
     windows = []
