@@ -13,6 +13,8 @@ from hpcgym.agents import load, maskable_ppo
 from hpcgym.agents.recorder import record
 from hpcgym.agents.recordings import load_recording
 
+pytestmark = pytest.mark.slow
+
 WORKLOAD = "lublin:jobs=600,processors=32,seed=3,load=1.0"
 SMALL = {"jobs": 40, "env_options": {"window": 32, "backfill": "none"}}
 

@@ -19,6 +19,8 @@ from hpcgym.agents.job_view import ORDERS, seen
 from hpcgym.agents.practice import Spending, judging, maker
 from hpcgym.agents.rule_es import RuleEs
 
+pytestmark = pytest.mark.slow
+
 WORKLOAD = "lublin:jobs=600,processors=32,seed=3,load=0.8"
 OPTIONS = {"jobs": 40, "window": 16, "horizon": "1d"}
 SMALL = {

@@ -103,6 +103,7 @@ def test_the_same_with_mixed_vectors_and_more_features() -> None:
     assert env.result().start.tolist() == agent.run(BUSY).start.tolist()
 
 
+@pytest.mark.slow
 def test_the_same_where_processors_are_switched_off() -> None:
     cluster = Cluster(64, shutdown_after_s=600, shutdown_time_s=60, boot_time_s=300)
     agent, env = Lookahead(), environment(cluster=cluster)

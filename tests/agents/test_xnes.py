@@ -52,6 +52,7 @@ def test_it_is_as_good_as_it_says_and_better_than_pure_policies(method: str) -> 
     assert agent.best_ < BatchSimulator(SLICES).run(pure).mean(axis=1).min()
 
 
+@pytest.mark.slow
 def test_the_search_pays() -> None:
     """Against as many random vectors, on the mean of some seeds."""
     least = {

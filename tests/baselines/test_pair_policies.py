@@ -14,6 +14,8 @@ from hpcgym.errors import HpcgymError
 from hpcgym.speedups import Heatmap
 from hpcgym.workload import Workload, assign_codes, load_workload, with_codes
 
+pytestmark = pytest.mark.slow
+
 CODES = [f"code-{k}" for k in range(1, 17)]
 
 

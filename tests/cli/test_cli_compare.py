@@ -237,6 +237,7 @@ def test_pictures_of_several_machines(tmp_path: Path) -> None:
 CAP = "percent=60,start=20000,end=60000"
 
 
+@pytest.mark.slow
 def test_rules_of_power_under_a_cap(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason="pictures need matplotlib: pip install matplotlib")
     limited = ("--cluster", "taurus", "--cap", CAP, "--scheduler", "easy,saf")

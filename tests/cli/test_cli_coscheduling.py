@@ -206,6 +206,7 @@ def test_rules_of_sharing_leave_the_others_as_they_are() -> None:
 # --- speedups -------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_files_are_shared_by_what_files_say(two: tuple[Path, Path], tmp_path: Path) -> None:
     jobs, pairs = two
     pairs.write_text("code,a,b,io_share,io_demand_mb_s\na,1,1.5,0.5,10\nb,0.5,2,0.25,10\n")

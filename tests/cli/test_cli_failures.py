@@ -13,6 +13,8 @@ from hpcgym import load_workload, simulate
 from hpcgym.cli import app
 from hpcgym.cluster import failures_of, find_cluster
 
+pytestmark = pytest.mark.slow
+
 JOBS = "lublin:jobs=200,processors=192,seed=1,load=1.3"
 COMMAND = ("simulate", JOBS, "--cluster", "taurus")
 

@@ -46,6 +46,7 @@ def test_pools(data: st.DataObject, case: tuple[Workload, Any]) -> None:
     assert "dependencies" in same(result, expected)
 
 
+@pytest.mark.slow
 @costly
 @settings(max_examples=300)
 @given(st.data(), st.one_of(node_cases(), partitioned_cases()))

@@ -138,6 +138,7 @@ def test_pools_under_quotas_and_windows(
     assert_same(result, expected, lost)
 
 
+@pytest.mark.slow
 @costly
 @settings(max_examples=300)
 @given(st.data(), st.one_of(node_cases(), partitioned_cases()), QUEUES)
@@ -236,6 +237,7 @@ def test_jobs_that_follow_others(
     assert_same_moved(result, expected, lost)
 
 
+@pytest.mark.slow
 @costly
 @settings(max_examples=200)
 @given(st.data(), st.one_of(node_cases(), partitioned_cases()), QUEUES)
@@ -481,6 +483,7 @@ def test_users_are_charged_for_runs_that_others_end(mode: str, start: list[int])
     hpcgym.validate_schedule(result)
 
 
+@pytest.mark.slow
 def test_suspended_jobs_keep_memory() -> None:
     """By hand: job 1 takes the cores of job 0 and finds the memory that is left; job 2 does not.
 
@@ -602,6 +605,7 @@ def test_one_that_cannot_start_bars_the_others_of_its_group() -> None:
     assert result.restarts.tolist() == [0, 1, 0, 0]
 
 
+@pytest.mark.slow
 def test_on_nodes_only_what_is_in_the_way_is_stopped() -> None:
     """By hand: job 2 needs the gpu of node 1, on which job 1 is, and job 0 on node 0 goes on."""
     cluster = Cluster(
@@ -623,6 +627,7 @@ def test_on_nodes_only_what_is_in_the_way_is_stopped() -> None:
     hpcgym.validate_schedule(result)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["requeue", "suspend", "cancel"])
 def test_a_job_on_very_many_nodes_is_stopped(mode: str) -> None:
     """Its nodes are many times more than there are jobs."""

@@ -137,6 +137,7 @@ def test_next_step_and_disabled_modes() -> None:
         assert_same(at(rows, e), at(other, e))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("machine", [{"cluster": NODES}, with_files()], ids=["plain", "files"])
 def test_snapshots(machine: Any) -> None:
     env = CoSchedule(SIXTEEN, jobs=30, **machine)

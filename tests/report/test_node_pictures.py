@@ -223,6 +223,7 @@ def test_overview_and_page_work_with_nodes(result, tmp_path):
     assert "mem (MB)" in text
 
 
+@pytest.mark.slow
 def test_a_page_tells_the_queues_of_the_machine():
     queues = {"short": 600, "long": 43_200}
     machine = Cluster(groups=(GPUS, FAT), queues=queues, name="little")

@@ -55,6 +55,7 @@ def colour_share(image, colour):
     return np.isclose(image, wanted, atol=2).all(axis=-1).mean()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("drawing", DRAWINGS)
 @pytest.mark.parametrize("source", ["lublin:jobs=1", "lublin:jobs=5,processors=16", LARGE])
 def test_every_picture_shows_something(schedule, drawing, source):
@@ -71,6 +72,7 @@ def test_every_picture_shows_something(schedule, drawing, source):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", [".png", ".svg", ".pdf"])
 def test_the_suffix_tells_the_format(schedule, tmp_path, suffix):
     path = tmp_path / f"picture{suffix.upper()}"
@@ -79,6 +81,7 @@ def test_the_suffix_tells_the_format(schedule, tmp_path, suffix):
     assert path.read_bytes().startswith(begin)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("schedulers", [1, 2, 3, 4, 9])
 def test_an_overview_of_any_number_of_schedulers(schedule, tmp_path, schedulers):
     from matplotlib.image import imread

@@ -117,6 +117,7 @@ def test_what_the_commands_print_and_write(given: bool, tmp_path: Path) -> None:
         assert any("energy" in column for column in heading) is given
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("given", [False, True])
 def test_the_page(given: bool) -> None:
     pytest.importorskip("matplotlib")

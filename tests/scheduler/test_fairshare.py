@@ -264,6 +264,7 @@ def test_shares_that_nothing_looks_at_are_refused(tmp_path: Path) -> None:
         run_experiment(file, tmp_path / "results")
 
 
+@pytest.mark.slow
 def test_an_agent_that_weighs_no_usage_does_not_look_at_shares() -> None:
     arguments: dict[str, Any] = {"jobs": 10, "n": 1, "budget": 0, "fair_share": "damping=2"}
     acting = {"agent": lambda observation, info: [1.0, 0.0]}

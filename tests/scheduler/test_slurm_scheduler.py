@@ -115,6 +115,7 @@ def test_shares_are_added_to_what_a_file_says(tmp_path: Path) -> None:
         assert result.scheduler.fair_share == expected
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*not followed")
 def test_the_command_follows_a_file_with_fair_share(tmp_path: Path) -> None:
     file = conf(tmp_path, "PriorityWeightFairshare=1000\nPriorityWeightAge=1\n")
@@ -342,6 +343,7 @@ def test_a_file_of_qos_beside_the_slurm_conf(tmp_path: Path) -> None:
     assert "no PreemptType=preempt/qos, so no job stops another" in str(told[0].message)
 
 
+@pytest.mark.slow
 def test_a_job_of_a_higher_qos_comes_first(tmp_path: Path) -> None:
     """By hand: job 0 has all nodes; of those that wait job 3 has the highest QOS, then job 2."""
     file = conf(tmp_path, "PriorityType=priority/multifactor\nPriorityWeightQOS=9\n")
@@ -387,6 +389,7 @@ def test_an_exempt_time_that_is_none(tmp_path: Path) -> None:
         find_scheduler(conf(tmp_path, text))
 
 
+@pytest.mark.slow
 def test_a_higher_tier_stops_a_lower_one(tmp_path: Path) -> None:
     """By hand: debug has n3 and n4 alone; of the two jobs of low the one on n4 is stopped."""
     text = "PreemptMode=REQUEUE\nSchedulerType=sched/builtin\n"

@@ -20,6 +20,8 @@ from hpcgym.scheduler.limits import EnergyBudget, PowerCap
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.validation.validate import ScheduleError
 
+pytestmark = pytest.mark.slow
+
 #: Half as fast at the lower level, 150 W for 200 W.
 POWER = NodePower(100, [150, 200], 10, [1, 2], 2.0)
 MACHINE = Cluster(groups=(NodeGroup("node", 4, {"core": 1}, POWER),))

@@ -320,6 +320,7 @@ def test_what_starts_nothing_for_ever_is_told() -> None:
         simulate(pool_jobs([(4, 9, 3)]), lambda view: [], dispatch_time=2)
 
 
+@pytest.mark.slow
 def test_nodes_of_jobs_own_are_refused() -> None:
     jobs = load_workload("lublin:jobs=20,processors=64,seed=1")
     for takes in (5, "measured"):

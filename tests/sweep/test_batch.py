@@ -114,6 +114,7 @@ def test_predictions_are_those_of_simulate(
         assert values[0, s].tolist() == pytest.approx(expected, rel=1e-12)
 
 
+@pytest.mark.slow
 def test_threads_change_no_prediction(slices: list[Workload]) -> None:
     rules = Scheduler(estimate="e-loss", policy_estimate="user-ratio", backfill_order="lexp")
     batch = BatchSimulator(slices, scheduler=rules)

@@ -18,6 +18,8 @@ from hpcgym.sweep import BatchSimulator, cover, coverage
 from hpcgym.sweep.coverage import THREE
 from hpcgym.workload.model import Workload
 
+pytestmark = pytest.mark.slow
+
 
 def simulated(workload: Workload, points: int, features: tuple[str, ...], **arguments: Any) -> Any:
     """The same by a simulation of each vector, in whole numbers that have no common divisor."""

@@ -19,6 +19,8 @@ from hpcgym.speedups import Heatmap, LearnedSpeedups
 from hpcgym.workload import Workload
 from hpcgym.workload.codes import with_codes
 
+pytestmark = pytest.mark.slow
+
 RANDOM = settings(max_examples=100, suppress_health_check=list(HealthCheck))
 
 #: Codes: one that only computes, one that reads half of the time, one that rarely writes, but much.
