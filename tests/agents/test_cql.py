@@ -165,6 +165,7 @@ def test_it_is_saved_loaded_and_goes_on(recording, tmp_path):
     assert same(weights(still), weights(agent))
 
 
+@pytest.mark.slow
 def test_it_goes_on_from_a_clone(recording, tmp_path):
     path = tmp_path / "clone.pt"
     clone = behaviour_cloning.train(recording=recording, steps=20, output=path)

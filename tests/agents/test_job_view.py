@@ -112,6 +112,7 @@ def test_jobs_behind_one_that_a_quota_keeps_back_are_seen() -> None:
     assert look.requested_s[0, [1, 3]] == pytest.approx([50, 70], rel=1e-4)
 
 
+@pytest.mark.slow
 def test_numbers_are_those_of_the_jobs() -> None:
     options = {"workload": WORKLOAD, "jobs": 40, "window": 16}
     envs = gymnasium.make_vec("hpcgym/JobSelection-v1", num_envs=3, **options)

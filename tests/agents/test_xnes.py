@@ -62,6 +62,7 @@ def test_the_search_pays() -> None:
     assert least["xnes"] < least["random"]
 
 
+@pytest.mark.slow
 def test_the_trace_shows_the_way() -> None:
     trace = Xnes("xnes3", **SHORT).fit(SLICES).trace_
     assert trace["evaluations"].iloc[-1] == 40

@@ -262,6 +262,7 @@ def test_rules_of_power_under_a_cap(tmp_path: Path) -> None:
     assert "above" in heading
 
 
+@pytest.mark.slow
 def test_those_that_are_compared_under_limits_if_none_is_named() -> None:
     found = results(TAURUS_JOBS, "--cluster", "taurus", "--cap", CAP)
     assert list(found) == [name for name in DEFAULT if name != "conservative"]

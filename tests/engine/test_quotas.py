@@ -52,6 +52,7 @@ def test_pools(data: st.DataObject, case: tuple[Workload, Any], queues: list[int
     hpcgym.validate_schedule(result)
 
 
+@pytest.mark.slow
 @costly
 @settings(max_examples=300)
 @given(st.data(), st.one_of(node_cases(), partitioned_cases()), QUEUES)

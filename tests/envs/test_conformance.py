@@ -82,9 +82,14 @@ COMMON: dict[str, dict[str, Any]] = {
     "the longest wait": {"reward": {"bsld": 0.5, "max_wait": 0.5}},
     "whole": {"episodes": "whole", "part": "train", "train_share": 0.1},
 }  # fmt: skip
-OPTIONS: list[tuple[str, dict[str, Any]]] = [
+OPTIONS: list[Any] = [
     *[(name, {}) for name in NAMES],
-    *[(name, options) for options in COMMON.values() for name in NAMES],
+    *[
+        # what predicts by formulas compiles much
+        pytest.param(name, options, marks=[pytest.mark.slow] * ("policy_estimate" in options))
+        for options in COMMON.values()
+        for name in NAMES
+    ],
     ("JobSelection", {"reservation": "kept"}),
     ("JobSelection", {"skip_forced": True, "reservation": "kept", "backfill": "none"}),
     ("MixedPolicy", {"scale": "spread"}),

@@ -51,6 +51,8 @@ from hpcgym.errors import WorkloadError
 from hpcgym.scheduler.policies import FairShare
 from hpcgym.workload import Workload
 
+pytestmark = pytest.mark.slow
+
 
 def extract_of(data: st.DataObject, workload: Workload) -> Workload | None:
     """An extract in which there is something to decide; None if none was found."""

@@ -27,6 +27,8 @@ from hpcgym.cluster import NodeGroup
 from hpcgym.envs.core.options import USUAL_FEATURES
 from hpcgym.workload import Workload
 
+pytestmark = pytest.mark.slow
+
 
 def waits_on_node(env: Any) -> bool:
     """Tell whether some job waits for which there are cores enough, but not on the right nodes."""

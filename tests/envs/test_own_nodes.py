@@ -44,7 +44,10 @@ from hpcgym.envs.kernels.observe import ON_AT
 from hpcgym.errors import HpcgymWarning
 from hpcgym.evaluation.limited import limits_of
 
-pytestmark = pytest.mark.filterwarnings("ignore::hpcgym.errors.HpcgymWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::hpcgym.errors.HpcgymWarning"),
+    pytest.mark.slow,
+]
 
 SEEDS = st.integers(0, 2**16)
 WINDOWS = st.sampled_from([1, 2, 3, 40])

@@ -44,6 +44,8 @@ from test_vector import make as make_vector
 from hpcgym import Cluster, validate_schedule
 from hpcgym.workload import Workload
 
+pytestmark = pytest.mark.slow
+
 Place = tuple[Cluster, Workload]
 
 

@@ -44,6 +44,7 @@ def test_rows_are_counted_node_after_node():
     assert first_rows(Cluster(5)).tolist() == [0, 5]
 
 
+@pytest.mark.slow
 def test_a_job_is_drawn_on_its_nodes():
     # job 0 has 3 cores of each of two nodes, job 1 one of each; job 2 needs the memory of the third
     workload = jobs((0, 50, 2, 3, 1), (0, 20, 2, 1, 1), (0, 50, 1, 2, 60), (30, 10, 1, 1, 1))

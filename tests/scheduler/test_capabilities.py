@@ -246,7 +246,8 @@ COMPILED = [place for place in PLACES if place != "pool"]
         pytest.param(
             place,
             feature,
-            marks=[pytest.mark.slow] * (not refuses(place, feature) and place in COMPILED),
+            marks=[pytest.mark.slow]
+            * (place == "coverage" or (not refuses(place, feature) and place in COMPILED)),
         )
         for place, feature in itertools.product(PLACES, FEATURES)
     ],

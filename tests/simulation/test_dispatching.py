@@ -655,6 +655,7 @@ def test_kill_on_pools(data: st.DataObject, workload: Workload, scheduler: str) 
     killed_as_said(simulate(workload, scheduler, estimate=estimate, correction="kill"))
 
 
+@pytest.mark.slow
 def test_kill_by_hand() -> None:
     for scheduler in ("easy", "prb", "conservative"):
         for where in ({"cluster": TWO}, {"processors": 6}):

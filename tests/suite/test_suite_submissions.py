@@ -155,6 +155,7 @@ def test_a_start_that_was_moved_is_found(shift: int, tmp_path: Path) -> None:
     assert changed(tmp_path, move)
 
 
+@pytest.mark.slow
 def test_schedules_that_are_impossible_are_found_though_their_metrics_are_right(
     tmp_path: Path,
 ) -> None:

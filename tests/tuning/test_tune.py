@@ -28,6 +28,7 @@ def tuned(log: Workload) -> Tuned:
     return tune(log, PLAN, against=["easy-sjbf"], executor="serial")
 
 
+@pytest.mark.slow
 def test_the_board_is_what_simulations_say(log: Workload, tuned: Tuned) -> None:
     assert list(tuned.board.index) == ["tuned", "saf", "easy", "easy-sjbf"]
     since = log.submit_time[0] + 0.5 * (log.submit_time[-1] - log.submit_time[0])
