@@ -89,7 +89,11 @@ def test_every_extra_that_messages_name_is_one() -> None:
     assert installing("cp") == "pip install '.[cp]' in the clone of hpcgym"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=page_id)
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(page, marks=[pytest.mark.slow] * (page.name != "README.md")) for page in PAGES],
+    ids=page_id,
+)
 def test_python_in_pages_runs(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

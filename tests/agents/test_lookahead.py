@@ -125,6 +125,7 @@ class Timed(Lookahead):
         return super().act(observation, info)
 
 
+@pytest.mark.slow
 def test_between_passes_it_does_not_look_ahead_of_its_time_either() -> None:
     """Other run times of jobs that have not ended, and other jobs to come, change no choice."""
     env, agent = hourly(LONG), Timed()

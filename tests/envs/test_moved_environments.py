@@ -29,7 +29,7 @@ from hpcgym.scheduler.rules import Scheduler
 from hpcgym.sweep import BatchSimulator
 from hpcgym.workload.model import Workload
 
-pytestmark = [DRAWN, pytest.mark.slow]
+pytestmark = [*DRAWN, pytest.mark.slow]
 RULES = st.fixed_dictionaries(
     {
         "backfill": st.sampled_from(["easy", "none"]),

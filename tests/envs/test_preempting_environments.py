@@ -28,7 +28,7 @@ from hpcgym.envs.queue_ordering import QueueOrdering
 from hpcgym.errors import HpcgymError
 from hpcgym.workload.model import Workload
 
-pytestmark = [DRAWN, pytest.mark.slow]
+pytestmark = [*DRAWN, pytest.mark.slow]
 QUEUES = st.lists(st.integers(1, 4), min_size=2, max_size=6)
 INTERVALS = st.sampled_from(["pass", "hour", 3, "episode"])
 MODES = ("requeue", "cancel", "suspend")

@@ -29,7 +29,7 @@ from hpcgym.envs.mixed_policy import MixedPolicy
 from hpcgym.errors import HpcgymError, WorkloadError, WorkloadWarning
 from hpcgym.workload.model import Workload
 
-pytestmark = DRAWN
+pytestmark = [*DRAWN, pytest.mark.slow]
 SEEDS = st.integers(0, 2**16)
 RULES = st.fixed_dictionaries(
     {

@@ -22,7 +22,7 @@ from hpcgym.baselines import find_baseline
 from hpcgym.errors import HpcgymError
 from hpcgym.workload.model import Workload
 
-pytestmark = DRAWN
+pytestmark = [*DRAWN, pytest.mark.slow]
 SEEDS = st.integers(0, 2**16)
 WINDOWS = st.sampled_from([None, "40/300", "1000/1900:processors=1; 3000/3001"])
 LIKE_SLURM = [backfill for backfill in DEPTHS if backfill.startswith("slurm")]

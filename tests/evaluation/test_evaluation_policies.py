@@ -271,6 +271,7 @@ def test_static_weights_are_over_the_features_of_the_environment() -> None:
     assert board.by_slice["spf (acting)"].equals(evaluate("spf", TRACE, **SMALL).by_slice["spf"])
 
 
+@pytest.mark.slow
 def test_usage_is_counted_by_all_with_the_same_shares() -> None:
     """Of weights that act, of schedulers that are simulated, of weights that do not change."""
     users = np.random.default_rng(0).zipf(1.6, len(TRACE)) % 11

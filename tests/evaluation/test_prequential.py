@@ -150,6 +150,7 @@ def test_other_jobs_to_come_change_no_decision_before(log: Workload, interval: A
     assert first.actions != second.actions
 
 
+@pytest.mark.slow
 def test_rules_hold_for_learners_as_for_references(log: Workload) -> None:
     rules = {"backfill_order": "fcfs", "policy_estimate": "typical-ratio", "threshold": 50_000}
     board = prequential({"me": Saf()}, log, interval="week", budget=5, **rules)

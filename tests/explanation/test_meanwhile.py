@@ -15,7 +15,7 @@ from hpcgym.cluster import Failures
 from hpcgym.explanation.meanwhile import waits_of
 from hpcgym.explanation.reasons import RIGHTS
 
-pytestmark = [DRAWN, pytest.mark.slow]
+pytestmark = [*DRAWN, pytest.mark.slow]
 
 
 def simulated(preemption: str, *rows: tuple[int, int, int, int], **place: Any) -> Any:

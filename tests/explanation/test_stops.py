@@ -15,7 +15,7 @@ from hpcgym.cluster import Cluster, Failures, NodeGroup
 from hpcgym.explanation.stops import Stop, Stopped, in_words, stopped_by, stops_of, who_was_stopped
 from hpcgym.workload.model import Workload
 
-pytestmark = [DRAWN, pytest.mark.slow]
+pytestmark = [*DRAWN, pytest.mark.slow]
 
 MODES = {"requeue": "requeued", "cancel": "cancelled", "suspend": "suspended"}
 

@@ -30,6 +30,7 @@ def shown(axes, result, span=None):
     return [time_axis(named(result), span).seconds(place) for place in axes.get_xlim()]
 
 
+@pytest.mark.slow
 def test_jobs_are_drawn_where_few_are_in_view(make):
     result = make(MANY)
     axes = draw_gantt(result)

@@ -237,6 +237,7 @@ def test_a_page_tells_the_queues_of_the_machine():
     )
 
 
+@pytest.mark.slow
 def test_a_page_leaves_out_what_a_dispatcher_does_without():
     text = page(simulate(jobs((0, 50, 1, 2, 1)), "prb", cluster=MACHINE), report=True)
     assert list(Scheduler().describe())[:4] == ["policy", "backfill", "backfill_order", "estimate"]

@@ -28,6 +28,8 @@ from hpcgym.schedule.result import Result
 from hpcgym.speedups import Heatmap
 from hpcgym.workload import Workload, assign_codes, load_workload, with_codes
 
+pytestmark = pytest.mark.slow
+
 pytest.importorskip("matplotlib", reason="pictures need matplotlib: pip install matplotlib")
 
 PAIR = Heatmap(("a", "b"), [[1.0, 1.25], [0.8, 1.0]], alone=[1.0, 1.0])

@@ -324,6 +324,7 @@ def shown(draw: st.DrawFn) -> tuple[Cluster, Workload, dict[str, Any]]:
     return cluster, draw(workloads_for(cluster)), rules
 
 
+@pytest.mark.slow
 @settings(SLOW, max_examples=80)
 @given(shown(), st.sampled_from(["prb", "sjf-list", "sdprb"]))
 def test_a_view_is_the_state(case: tuple[Cluster, Workload, dict[str, Any]], name: str) -> None:

@@ -60,6 +60,7 @@ def states(result: Result) -> list[tuple[int, int, int, int]]:
 # --- Without limits ---------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "rules",
     [

@@ -30,7 +30,7 @@ from hpcgym.sweep import BatchSimulator
 from hpcgym.sweep.batch import METRICS
 from hpcgym.workload.model import Workload
 
-pytestmark = [DRAWN, pytest.mark.slow]
+pytestmark = [*DRAWN, pytest.mark.slow]
 ENGINE = settings(deadline=None, suppress_health_check=list(HealthCheck), max_examples=150)
 NAMES = list(METRICS)
 PLAIN = st.sampled_from([0, 0, 0, 1, -1, 3, 0.5])

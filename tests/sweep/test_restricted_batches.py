@@ -28,7 +28,7 @@ from hpcgym.sweep import BatchSimulator
 from hpcgym.sweep.batch import METRICS
 from hpcgym.workload.model import Workload
 
-pytestmark = [DRAWN, pytest.mark.slow]
+pytestmark = [*DRAWN, pytest.mark.slow]
 VECTORS = st.lists(st.tuples(*[WEIGHTS] * 6).filter(any), min_size=1, max_size=3)
 #: Times one after the other.
 TIMES = st.lists(st.tuples(st.integers(0, 3000), st.integers(1, 3000)), max_size=3).map(
