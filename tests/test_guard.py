@@ -5,6 +5,7 @@ from __future__ import annotations
 import fnmatch
 import itertools
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -106,6 +107,25 @@ def test_a_changed_rule_is_seen(
     said = capsys.readouterr().out
     assert said.startswith(f"1 cases differ:\n  {ONE}  [")  # not saf-typical, the other one
     assert {"start", "metrics", "energy"} <= {*said.partition("[")[2].partition("]")[0].split()}
+
+
+def test_a_signature_has_cases_of_each_group_and_changes_with_a_rule(
+    guard: SimpleNamespace, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    record = guard.record
+    cases = record.chosen(None, record.SIGNED)
+    signed = {case.name.partition("/")[0] for case in cases}
+    assert signed == {case.name.partition("/")[0] for case in record.chosen()}
+    assert len(cases) < len(record.chosen()) / 6
+    one = record.chosen(ONE)[:1]
+    monkeypatch.setattr(record, "chosen", lambda *_: one)
+    assert guard.__main__.main(["signature"]) == 0
+    first = capsys.readouterr().out
+    assert re.fullmatch(r"signature [0-9a-f]{12} of 1 cases\n", first)
+    known = guard.library.SCHEDULERS
+    monkeypatch.setitem(known, "saf", known["laf"])
+    assert guard.__main__.main(["signature"]) == 0
+    assert capsys.readouterr().out != first
 
 
 def test_what_was_refused_and_runs_is_told_apart(

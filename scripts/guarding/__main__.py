@@ -23,6 +23,7 @@ compares hashes of all that comes out with those of another tree.
   scripts/guard record before.txt          in the tree as it was
   scripts/guard check before.txt           in the tree as it is now
   scripts/guard show CASE > now.txt        of a case that differs: in both trees, then diff
+  scripts/guard signature                  one hash of one case in ten, for the commit's message
 
 Hashed are schedules, promises, marks, predictions, nodes, frequencies, books, metrics,
 what validate_schedule says, and in environments observations, rewards, masks and
@@ -85,6 +86,8 @@ def _parser() -> argparse.ArgumentParser:
     shown = commands.add_parser("show", help="print all that is hashed of a case, a line a part")
     shown.add_argument("case", metavar="CASE", help="its name, or a part that no other has")
     shown.set_defaults(do=_show)
+    signed = commands.add_parser("signature", help="print one hash of one case in ten")
+    signed.set_defaults(do=_sign)
     listed = commands.add_parser("list", help="print the names of the cases")
     listed.add_argument("--only", metavar="PATTERN")
     listed.set_defaults(do=_list)
@@ -153,6 +156,15 @@ def _show(arguments: Any) -> int:
     return 0
 
 
+def _sign(arguments: Any) -> int:
+    """Print one hash of some cases of each group: a commit changes it knowingly or not at all."""
+    from guarding import record
+
+    results = _run(None, record.SIGNED)
+    print(f"signature {record.signature(results)} of {len(results):,} cases")
+    return 0
+
+
 def _list(arguments: Any) -> int:
     """Print the names of the cases."""
     from guarding import record
@@ -162,11 +174,11 @@ def _list(arguments: Any) -> int:
     return 0
 
 
-def _run(only: str | None) -> dict[str, Any]:
+def _run(only: str | None, one_in: int = 1) -> dict[str, Any]:
     """Run the cases that are asked for, with progress where somebody looks."""
     from guarding import record
 
-    cases = record.chosen(only)
+    cases = record.chosen(only, one_in)
     if not cases:
         raise ValueError(f"no case has {only!r} in its name")
     begin, done = time.monotonic(), 0
