@@ -145,6 +145,7 @@ def test_between_passes_it_does_not_look_ahead_of_its_time_either() -> None:
     assert len(np.unique(np.array(actions[:half]), axis=0)) > 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", ["none", "spread"])
 def test_between_passes_it_is_the_simulation_of_its_choices(scale: str) -> None:
     """The weights in units of their features, which one vector of the portfolio has."""

@@ -61,6 +61,7 @@ def mixed(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_what_is_written_is_read(both: tuple[Recording, Path]) -> None:
     recording, path = both
     read = load_recording(path)

@@ -100,6 +100,7 @@ def test_weights_of_usage_are_found_kept_and_acted_by(tmp_path: Path) -> None:
     assert env.unwrapped.result().start.tolist() == expected.start.tolist()
 
 
+@pytest.mark.slow
 def test_the_seed_decides_and_threads_do_not() -> None:
     one = found(Xnes(seed=3, **SHORT).fit(SLICES))
     assert found(Xnes(seed=3, **SHORT).fit(SLICES, threads=1)) == one

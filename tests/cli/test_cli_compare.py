@@ -146,6 +146,7 @@ def test_rules_are_for_those_that_heed_them() -> None:
     assert [line["mean_dispatch_s"] for line in lines] == ["", "500.0"]
 
 
+@pytest.mark.slow
 def test_rules_of_pairs_are_for_those_that_share() -> None:
     machine = ("--cluster", "10x2x8", "--speedups", "generated", "--codes", "1")
     shared = ("--pairs-above", "none,1", "--partners", "best")

@@ -38,6 +38,7 @@ def test_dispatchers_are_simulated_by_name() -> None:
     assert board.facts()["reference"] == "easy (estimate ave2)"
 
 
+@pytest.mark.slow
 def test_agents_order_the_queue_of_slurm() -> None:
     """Beside the order of submission under the same backfilling, and EASY itself."""
     rules = {"backfill": "slurm:bf_interval=300", "env": "hpcgym/QueueOrdering-v0"}

@@ -51,6 +51,7 @@ def test_jobs_are_drawn_where_few_are_in_view(make):
     assert not any(text.get_text().isdigit() for text in axes.texts)
 
 
+@pytest.mark.slow
 def test_rows_can_be_zoomed_too(make):
     axes = draw_gantt(make([(0, 10, 6), (0, 10, 2)]))
     axes.set_ylim(0, 4)

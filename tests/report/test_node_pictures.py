@@ -59,6 +59,7 @@ def test_a_job_is_drawn_on_its_nodes():
     ]
 
 
+@pytest.mark.slow
 def test_what_a_job_has_of_adjacent_nodes_is_one_piece():
     result = simulate(jobs((0, 50, 2, 4, 1), (0, 50, 2, 4, 1)), "easy", cluster=MACHINE)
     assert rectangles(result) == [(0, 0, 50, 0, 8), (1, 0, 50, 8, 16)]

@@ -350,6 +350,7 @@ def test_the_docs_show_the_table() -> None:
     assert table() in page.read_text(encoding="utf-8"), "run scripts/pages.py"
 
 
+@pytest.mark.slow
 def test_nodes_of_their_own_are_not_given_in_silence() -> None:
     asleep = dataclasses.replace(NODES, shutdown_after_s=60)
     with pytest.warns(HpcgymWarning, match=r"^shutdown_after_s: nodes are switched off"):

@@ -188,6 +188,7 @@ def test_schedules_that_are_impossible_are_found_though_their_metrics_are_right(
         assert said in proof.text
 
 
+@pytest.mark.slow
 def test_nobody_leaves_jobs_or_slices_out(tmp_path: Path) -> None:
     names = ("pool-order", "nodes-power", "codes-pairs")
     for name in names:
