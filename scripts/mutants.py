@@ -50,8 +50,8 @@ MUTANTS = (
     Mutant(
         "of several jobs that end at the shadow time one counts",
         ENGINE + "machines/pool/easy.py",
-        "while i < last and entries[i].key == time:",
-        "while i < last and entries[i].key < time:",
+        "            missing -= entries[i].width\n            i += ONE\n        if i < last:",
+        "            i += ONE\n        if i < last:",
     ),
     Mutant(
         "of jobs that end together the last started ends first",
