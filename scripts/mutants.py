@@ -92,10 +92,10 @@ MUTANTS = (
         "quotas.left[count, 0] < 0",
     ),
     Mutant(
-        "a job may not end when a window begins",
-        ENGINE + "passes/windows.py",
-        "return first < end",
-        "return first <= end",
+        "a window begins a second late",
+        ENGINE + "passes/restricted.py",
+        "begins = max(windows.begin[w], sim.time)",
+        "begins = max(windows.begin[w] + 1, sim.time)",
     ),
     Mutant(
         "of those that a job may stop, the one that has run longest is stopped first",
