@@ -45,7 +45,7 @@ def _diversity(stored: Stored) -> Verdict:
     so = {}
     for table, column, what in (
         (gains, f"{_PLAIN} %", "the benefit falls"),
-        (use, f"{_PLAIN} (share)", "the utilisation falls"),
+        (use, f"{_PLAIN} (share)", "the utilization falls"),
     ):
         rows = table[table["speedups"] == "measured"][column].tolist()
         if len(rows) < 2:
