@@ -122,6 +122,7 @@ def plans(*intervals: int) -> st.SearchStrategy[str]:
     )
 
 
+PLANS = plans(30, 77, 600)
 OF_USERS = st.builds(
     "slurm:bf_interval={}+bf_max_job_user={}+{}".format,
     st.sampled_from([77, 600, 3000]),
@@ -130,7 +131,7 @@ OF_USERS = st.builds(
         ["bf_max_job_test=500", "bf_job_part_count_reserve=2", "bf_max_job_test=3", "bf_window=1"]
     ),
 )
-SLURM = st.one_of(plans(30, 77, 600), plans(30, 77, 600), OF_USERS)
+SLURM = st.one_of(PLANS, PLANS, OF_USERS)
 
 #: More than one reservation.
 SEVERAL = ("conservative", *DEPTHS)

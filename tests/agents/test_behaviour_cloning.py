@@ -39,7 +39,6 @@ def same(one, other) -> bool:
     return all(np.array_equal(one[name], other[name]) for name in one)
 
 
-@pytest.mark.slow
 def test_a_recording_is_what_happened(recording):
     n = len(recording.actions)
     assert recording.observations["jobs"].shape == (n, 32, 8)
@@ -92,7 +91,6 @@ def test_rules_of_a_name_are_those_of_the_recording():
     assert done.about["env_options"]["backfill_order"] == "sjbf"
 
 
-@pytest.mark.slow
 def test_a_clone_does_what_the_policy_does(clone):
     agent, _ = clone
     fresh = record("sjf", WORKLOAD, record_episodes=4, seed=9, part="test", **SMALL)
@@ -103,7 +101,6 @@ def test_a_clone_does_what_the_policy_does(clone):
     assert np.mean(np.array(chosen) == fresh.actions) > 0.85
 
 
-@pytest.mark.slow
 def test_it_is_saved_loaded_and_the_same_for_the_same_seed(clone, recording):
     agent, path = clone
     loaded = load(path)
@@ -137,7 +134,6 @@ def test_maskable_ppo_starts_from_a_clone(clone):
     assert same(scores, weights(still))
 
 
-@pytest.mark.slow
 def test_a_policy_of_ones_own_is_recorded():
     class First:
         def act(self, observation, info):

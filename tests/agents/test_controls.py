@@ -52,7 +52,6 @@ def returned(agent: controls.Controls, episode: str) -> float:
     return total
 
 
-@pytest.mark.slow
 def test_it_is_as_good_as_it_says(agent: controls.Controls) -> None:
     """One environment after the other, what many side by side have found."""
     found = agent.found
@@ -152,7 +151,6 @@ def test_other_environments_and_files_are_refused(agent: controls.Controls, tmp_
             load(file)
 
 
-@pytest.mark.slow
 def test_the_command_and_the_comparison(agent: controls.Controls, tmp_path: Path) -> None:
     file = tmp_path / "agent.json"
     arguments = ["train", "controls", "--workload", NAME, "--share", "0.7", "--controls"]

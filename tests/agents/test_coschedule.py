@@ -39,7 +39,6 @@ def some_state(seed: int = 0) -> tuple[CoSchedule, Any, dict[str, Any]]:
     return world, step[0], step[4]
 
 
-@pytest.mark.slow
 def test_each_weight_is_for_what_it_is_called() -> None:
     world, row, info = some_state()
     workload, layout = world.episode_workload, world.simulations.layout

@@ -87,7 +87,6 @@ def test_all_that_the_suite_trains_are_here() -> None:
         assert getattr(import_agent(module), called) is kind
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("name", "place"), CASES)
 def test_the_same_seed_trains_the_same_agent(agents, name: str, place: str) -> None:
     again = trained(name, place)
@@ -96,7 +95,6 @@ def test_the_same_seed_trains_the_same_agent(agents, name: str, place: str) -> N
         assert not np.array_equal(numbers(again), numbers(trained(name, place, seed=1)))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("name", "place"), CASES)
 def test_it_is_saved_and_loaded(agents, name: str, place: str, tmp_path) -> None:
     agent = agents[name, place]
@@ -108,7 +106,6 @@ def test_it_is_saved_and_loaded(agents, name: str, place: str, tmp_path) -> None
     assert play(read, place) == play(agent, place)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("name", "place"), CASES)
 def test_it_is_never_worse_than_its_beginning_on_validation(
     agents, told, name: str, place: str
@@ -134,7 +131,6 @@ def test_it_is_never_worse_than_its_beginning_on_validation(
         assert min(values) <= judge(fresh.actions)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("name", "place"), CASES)
 def test_what_cannot_be_is_said(agents, name: str, place: str) -> None:
     kind = SMALL[name][0]
@@ -256,7 +252,6 @@ class Bandit(gymnasium.vector.VectorEnv):
         return self.seen, rewards, never | self.ended, never, {}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "agent",
     [

@@ -47,7 +47,6 @@ def succeed(*arguments: str) -> Any:
     return result
 
 
-@pytest.mark.slow
 def test_an_agent_is_trained_and_evaluated() -> None:
     options = ("--backfill", "none", "--reservation", "kept", "--window", "32")
     done = succeed("train", "maskable-ppo", *SHORT, *options)
@@ -78,7 +77,6 @@ def test_ppo_takes_interval_and_features() -> None:
     assert load("two.pt").env_options["fair_share"] == "half_life_s=7200"
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "env", "ending"),
     [
@@ -286,7 +284,6 @@ def test_an_interrupted_search_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not Path("part.json.checkpoint").exists()
 
 
-@pytest.mark.slow
 def test_a_search_needs_no_extra() -> None:
     code = "import builtins, sys; given = builtins.__import__\n"
     code += "def strict(name, *rest, **more):\n    assert name != 'torch'\n"

@@ -67,7 +67,6 @@ def extract_of(data: st.DataObject, workload: Workload) -> Workload | None:
 # --- As in `simulate` -----------------------------------------------------------------------------
 
 
-@pytest.mark.slow
 @costly
 @settings(SLOW, max_examples=200)
 @given(st.data(), workloads(max_jobs=30), rules(), POLICIES)
@@ -93,7 +92,6 @@ def test_constant_weights_make_the_schedule_of_simulate(
         constant_weights_agree(part, given_rules, interval, weights)
 
 
-@pytest.mark.slow
 @settings(SLOW, max_examples=100)
 @given(
     st.data(),
@@ -166,7 +164,6 @@ def test_so_they_do_on_nodes(
         assert units_on_nodes(env.result()) == units_on_nodes(expected)
 
 
-@pytest.mark.slow
 @costly
 @settings(SLOW, max_examples=100)
 @given(
@@ -370,7 +367,6 @@ def test_a_hidden_future_counts_what_is_known(
     assert_same(again[: len(begun)], begun)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("learns", [False, True])
 @pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.value)
 @names

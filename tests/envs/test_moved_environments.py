@@ -63,7 +63,6 @@ def assert_schedule(result: hpcgym.Result, expected: list[Any]) -> None:
     hpcgym.validate_schedule(result)
 
 
-@pytest.mark.slow
 @settings(SLOW, max_examples=100)
 @given(st.data(), workloads(), RULES, SEEDS, CHOOSING)
 def test_any_order_of_the_queue(
@@ -89,7 +88,6 @@ def test_any_order_of_the_queue(
     assert sum(step.reward for step in steps[1:]) == pytest.approx(-mean / len(expected))
 
 
-@pytest.mark.slow
 @settings(SLOW, max_examples=100)
 @given(st.data(), places(), RULES, SEEDS, CHOOSING)
 def test_any_order_on_nodes(
@@ -112,7 +110,6 @@ def test_any_order_on_nodes(
     assert_schedule(env.result(), expected)
 
 
-@pytest.mark.slow
 @settings(SLOW, max_examples=100)
 @given(
     st.data(), workloads(), RULES, st.tuples(*[WEIGHTS] * 6).filter(any),

@@ -115,7 +115,6 @@ def assert_seen(steps: list[Step], slow: Any) -> None:
 # --- Against the slow simulators ------------------------------------------------------------
 
 
-@pytest.mark.slow
 @settings(SLOW, max_examples=200)
 @given(st.booleans().flatmap(cases), WINDOWS, SEEDS, st.sampled_from(["kept", "revised"]))
 def test_any_selection(case: Case, window: int, seed: int, reservation: str) -> None:
@@ -130,7 +129,6 @@ def test_any_selection(case: Case, window: int, seed: int, reservation: str) -> 
     validate_schedule(env.result())
 
 
-@pytest.mark.slow
 @settings(SLOW, max_examples=200)
 @given(st.booleans().flatmap(cases), WINDOWS, SEEDS, THRESHOLDS)
 def test_any_scores(case: Case, window: int, seed: int, threshold: int | None) -> None:
@@ -228,7 +226,6 @@ def test_returns_are_metrics(case: Case, name: str, seed: int) -> None:
 # --- Many at once, snapshots, logs ----------------------------------------------------------
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("options", [{}, {"allocation": "contiguous", "estimate": "ave2"}], ids=str)
 @pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.value)
 @ids

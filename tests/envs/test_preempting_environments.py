@@ -66,7 +66,6 @@ def assert_same(env: Any, steps: list[Any], expected: list[Any], lost: list[Any]
         assert share == pytest.approx(result.metrics[metric], rel=1e-9)
 
 
-@pytest.mark.slow
 @settings(SLOW, max_examples=150)
 @given(st.data(), workloads(), RULES, SEEDS, QUEUES, st.sampled_from(["start", "end", "waiting"]))
 def test_any_order_of_the_queue(
@@ -91,7 +90,6 @@ def test_any_order_of_the_queue(
     assert_same(env, steps, expected, lost)
 
 
-@pytest.mark.slow
 @settings(SLOW, max_examples=150)
 @given(st.data(), places(), RULES, SEEDS, QUEUES)
 def test_any_order_on_nodes(
@@ -216,7 +214,6 @@ def test_many_in_one_are_as_single_ones(name: str) -> None:
         assert sum(step.reward for step in steps[1:]) == pytest.approx(returns[e])
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ["QueueOrdering", "MixedPolicy"])
 @pytest.mark.parametrize("mode", MODES)
 @settings(SLOW, max_examples=5)
@@ -315,7 +312,6 @@ def test_what_is_refused(name: str, more: dict[str, Any], message: str) -> None:
         SINGLE[name](stopping(60), jobs=30, preemption="queue:2>3", **more)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("cluster", [None, "4x2x2"])
 def test_each_step_can_be_looked_at(mode: str, cluster: str | None) -> None:

@@ -248,7 +248,6 @@ def test_later_jobs_come_and_time_ends_episodes(policy: str) -> None:
     assert started > 40
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("workload", "kept"),
     [

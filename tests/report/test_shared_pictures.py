@@ -219,7 +219,6 @@ def test_what_changes_over_time(three: Result) -> None:
     assert line.get_ydata()[0] == 100
 
 
-@pytest.mark.slow
 def test_overview_and_page(three: Result, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "0")
     compact = together((0, 100, 4, "a"), scheduler="easy")

@@ -65,7 +65,6 @@ def test_two_that_ask_for_twice_the_bandwidth() -> None:
 # --- By hand --------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
 def test_a_lone_job_has_what_it_asks_for_or_less() -> None:
     # 4 cores of 10 MB/s: all of 40 MB/s; of 20 MB/s half, so that its I/O takes twice as long
     jobs = workload((0, 100, 100, 4, "read"))
