@@ -72,13 +72,15 @@ _CLONE = os.path.dirname(_FOLDER)
 
 
 class _InClone:
-    """Finds what a clone has beside this folder, and what is installed has in it.
+    """Finds what a clone has beside this folder, or nowhere, and what is installed has in it.
 
     Python finds the clone's package, and no other, where it runs in the folder of a clone.
     """
 
     def find_spec(self, name: str, *more: Any) -> ModuleSpec | None:
-        """Return where agents, baselines or a study are; all else is nobody's."""
+        """Return where agents, baselines, a study or the engine are; all else is nobody's."""
+        if name == "hpcgym._engine":  # that of the same version, if one is installed
+            return PathFinder.find_spec(name, [os.path.join(path, "hpcgym") for path in sys.path])
         above, _, last = name.rpartition(".")
         if above == "hpcgym" and last in ("agents", "baselines"):
             return PathFinder.find_spec(name, [_CLONE])

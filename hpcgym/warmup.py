@@ -82,11 +82,6 @@ def kept_in() -> str | None:
     return kept.folder_of(easy.run)
 
 
-def came_in() -> str | None:
-    """Return the folder of what came compiled with hpcgym; None if nothing did that fits here."""
-    return kept.came_in(easy.run)
-
-
 def check_parts(parts: Iterable[str]) -> list[str]:
     """Return names of parts.
 

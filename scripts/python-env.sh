@@ -56,7 +56,8 @@ make_venv() {
 install_hpcgym() {
     local extras=$1 done_before="$venv/.hpcgym-${1//,/-}" wanted
     make_venv
-    wanted="$root $(cat "$root/pyproject.toml" "$root/hpcgym/version.py" | cksum)"
+    wanted="$root $(cd "$root" && find pyproject.toml hpcgym/version.py native -type f -print0 |
+        LC_ALL=C sort -z | xargs -0 cat | cksum)"
     if [[ -r $done_before && $(<"$done_before") == "$wanted" ]]; then
         return
     fi
@@ -68,7 +69,7 @@ install_hpcgym() {
         echo "Installing PyTorch: 200 MB of downloads for CPUs, some GB otherwise"
         run_pip torch==2.13.0
     fi
-    echo "Installing hpcgym${extras:+[$extras]}: up to 150 MB are downloaded the first time"
+    echo "Installing hpcgym${extras:+[$extras]}: up to 150 MB are downloaded the first time, and the engine is compiled"
     run_pip --editable "$root${extras:+[$extras]}"
     printf '%s\n' "$wanted" >"$done_before"
     echo "Installed in $SECONDS s"

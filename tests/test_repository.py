@@ -38,7 +38,7 @@ from hpcgym.workload.cleaning import RECIPES
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("benchmarks/**/*.md")])
 SCRIPTS = ("quickstart", "test")
-WITH_HELP = (*SCRIPTS, "build-wheel", "docs")
+WITH_HELP = (*SCRIPTS, "docs")
 CODE = re.compile(r"^```([^\n`]*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 CELL = "{code-cell} ipython3"  # of the tutorials, which scripts/docs runs too
 
@@ -310,7 +310,7 @@ def test_rooms_import_only_from_rooms_above_them() -> None:
     page = (ROOT / "docs" / "architecture.md").read_text()
     rooms = re.findall(r"^\| `(\w+)` \|[^|]*\|$", page, re.MULTILINE)
     modules = {name: file for name, file in sources().items() if room(name)}
-    assert sorted(rooms) == sorted({room(name) for name in modules})
+    assert sorted(rooms) == sorted({"_engine", *(room(name) for name in modules)})
     wrong = [
         f"{name} imports {target}"
         for name, file in modules.items()
@@ -396,8 +396,8 @@ def test_the_type_checker_finds_what_is_installed_as_a_part_of_hpcgym() -> None:
     """Else it takes all that is imported from there for anything."""
     with (ROOT / "pyproject.toml").open("rb") as file:
         settings = tomllib.load(file)
-    for name, folder in settings["tool"]["setuptools"]["package-dir"].items():
-        found = (ROOT if name == "hpcgym" else ROOT / ".typed") / name.replace(".", "/")
+    for name, folder in settings["tool"]["scikit-build"]["wheel"]["packages"].items():
+        found = (ROOT if name == "hpcgym" else ROOT / ".typed") / name
         assert found.is_dir()
         assert found.samefile(ROOT / folder), name
     checked = {"hpcgym", ".typed/hpcgym", "benchmarks/*.py", "scripts"}
@@ -412,7 +412,7 @@ def test_the_wheel_holds_all_modules_and_nothing_else(tmp_path: Path) -> None:
     """All under ``hpcgym``: ``agents`` and ``baselines`` are too common names to install."""
     copy = tmp_path / "copy"
     copy.mkdir()
-    for name in ("hpcgym", "agents", "baselines", "benchmarks"):
+    for name in ("hpcgym", "agents", "baselines", "benchmarks", "native"):
         shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, copy)
@@ -422,7 +422,9 @@ def test_the_wheel_holds_all_modules_and_nothing_else(tmp_path: Path) -> None:
     )
     assert run.returncode == 0, run.stderr
     (wheel,) = tmp_path.glob("*.whl")
-    assert wheel.name == f"hpcgym-{hpcgym.__version__}-py3-none-any.whl"
+    python = f"cp{sys.version_info.major}{sys.version_info.minor}"
+    system = re.sub(r"[-.]", "_", sysconfig.get_platform())
+    assert wheel.name == f"hpcgym-{hpcgym.__version__}-{python}-{python}-{system}.whl"
     held = set(zipfile.ZipFile(wheel).namelist())
     information = {name for name in held if name.startswith("hpcgym-")}
     expected = {
@@ -435,7 +437,8 @@ def test_the_wheel_holds_all_modules_and_nothing_else(tmp_path: Path) -> None:
         *(ROOT / "hpcgym" / "explore" / "browser").iterdir(),
         *(ROOT / "hpcgym" / "replay" / "native").iterdir(),
     ]
-    others = {"hpcgym/py.typed", "hpcgym/agents/released.json"}
+    others = {"hpcgym/py.typed", "hpcgym/agents/released.json", "hpcgym/_engine.pyi"}
+    others.add(f"hpcgym/_engine{sysconfig.get_config_var('EXT_SUFFIX')}")
     others |= {str(file.relative_to(ROOT)) for file in data}
     assert held - information == expected | others
     assert any(name.endswith("licenses/LICENSE") for name in information)
@@ -523,7 +526,7 @@ def test_scripts_leave_a_folder_that_is_no_environment(tmp_path: Path) -> None:
 def test_a_clone_has_the_whole_package_wherever_python_finds_it(tmp_path: Path) -> None:
     """In its folder, whatever is installed; in the folder above, where it is installed editable."""
     packages = Path(sysconfig.get_path("purelib"))
-    editable = [*packages.glob("__editable__*hpcgym*")]
+    editable = [*packages.glob("_editable_*_hpcgym.p*")]
     if not editable:
         pytest.skip("hpcgym is not installed editable, as scripts/test does it")
     venv, above = tmp_path / "venv", tmp_path / "above"

@@ -30,8 +30,8 @@ from hpcgym.compilation.notice import part_of
 entries = []
 for package in (hpcgym, hpcgym.agents, hpcgym.baselines):
     for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
-        source = Path(importlib.util.find_spec(found.name).origin).read_text()
-        if "@jit" not in source:
+        source = Path(importlib.util.find_spec(found.name).origin)
+        if source.suffix != ".py" or "@jit" not in source.read_text():
             continue
         for name, value in vars(importlib.import_module(found.name)).items():
             # the loops of machines are made elsewhere, and stand in their modules

@@ -59,8 +59,9 @@ def check_generated(source: str) -> None:
             continue  # the generator says what is wrong with it
         if asked > most:
             raise HpcgymError(
-                f"its command generates far more jobs, {name}:{key}={value}, than the"
-                f" {told.jobs:,} that the file tells: if you trust it, give them by --workload"
+                f"its command generates far more jobs, {name}:{key}={value}, than the {most:,}"
+                " that are generated for a file of its size: if you trust it, give them by"
+                " --workload"
             )
 
 

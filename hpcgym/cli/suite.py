@@ -14,6 +14,7 @@ from hpcgym.cli.fitting import print_table
 from hpcgym.cli.means import TableFormat
 from hpcgym.cli.options import Format
 from hpcgym.cli.running import ExplainedCommand, note
+from hpcgym.errors import HpcgymError
 from hpcgym.progress import counting
 
 if TYPE_CHECKING:
@@ -145,6 +146,8 @@ def verify_submissions(folders: Folders) -> None:
     sound = True
     for folder in folders:
         found = read(folder)
+        if not found.tasks:
+            raise HpcgymError(f"{folder}: the submission has no task")
         with counting("verifying", len(found.tasks)) as step:
             proofs = verify(found, step=step)
         begin = f"{folder}: " if len(folders) > 1 else ""
@@ -198,6 +201,8 @@ def report_submissions(
         output.print_csv(board.rows())
     elif format is TableFormat.latex:
         sys.stdout.write(board.to_latex())
+    elif format is TableFormat.markdown:
+        sys.stdout.write(_markdown(board))
     else:
         _print_board(board)
     failed = [(agent, task) for agent in board.values for task in board.failed(agent)]
@@ -240,10 +245,20 @@ def _word(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
+def _markdown(board: Board) -> str:
+    """Return the scores over all tasks, and task by task."""
+    from hpcgym.evaluation.tables import markdown
+
+    def table(headings: Sequence[str], columns: Sequence[Sequence[str]]) -> str:
+        rows = [[(text, False) for text in row] for row in zip(*columns, strict=True)]
+        return markdown(headings, rows, 1)
+
+    return f"{table(*board.cells())}\n{table(*_by_task(board))}"
+
+
 def _print_board(board: Board) -> None:
     """Print scores for people: over all tasks, then task by task."""
     from hpcgym.naming import counted
-    from hpcgym.report.numbers import shown
     from hpcgym.suite.proofs import PROVED
     from hpcgym.suite.tasks import suite as name_of
 
@@ -258,6 +273,13 @@ def _print_board(board: Board) -> None:
     )  # fmt: skip
     out.print(PROVED, markup=False, soft_wrap=True)
     out.print()
+    _print_table(*_by_task(board))
+
+
+def _by_task(board: Board) -> tuple[list[str], list[Sequence[str]]]:
+    """Return the headings and the columns of a table with the score of each agent in each task."""
+    from hpcgym.report.numbers import shown
+
     table = board.by_task
     agents = list(board.table.index)
     rows = table.to_dict("records")
@@ -266,7 +288,7 @@ def _print_board(board: Board) -> None:
         for row in rows
     }
     columns = [[marks[agent, task] for task in board.tasks] for agent in agents]
-    _print_table(["score by task", *map(str, agents)], [board.tasks, *columns])
+    return ["score by task", *map(str, agents)], [board.tasks, *columns]
 
 
 def _print_table(headings: Sequence[str], columns: Sequence[Sequence[str]]) -> None:
@@ -279,7 +301,7 @@ def _print_table(headings: Sequence[str], columns: Sequence[Sequence[str]]) -> N
     for place, (heading, texts) in enumerate(zip(headings, columns, strict=True)):
         least = max(map(len, texts), default=0) if place else None  # headings may be folded
         side: JustifyMethod = "right" if place else "left"
-        table.add_column(heading, justify=side, overflow="fold", min_width=least)
+        table.add_column(Text(heading), justify=side, overflow="fold", min_width=least)
     for row in zip(*columns, strict=True):
         table.add_row(*map(Text, row))
     print_table(output.console(), table, [])

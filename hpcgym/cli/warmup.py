@@ -39,15 +39,15 @@ def warmup(
     """Compile beforehand, so that no first use has to wait.
 
     hpcgym compiles its simulators for this machine when they are first used, and keeps the result
-    in the user's cache folder. This command does it now. Parts that are compiled already, or came
-    compiled with hpcgym, are left unchanged. It may be run at any time, for example when an image
-    is built. A new version compiles anew.
+    in the user's cache folder. This command does it now. Parts that are compiled already are left
+    unchanged. It may be run at any time, for example when an image is built. A new version
+    compiles anew.
     """
-    from hpcgym.warmup import PARTS, came_in, check_parts, kept_in, warmup
+    from hpcgym.warmup import PARTS, check_parts, kept_in, warmup
 
     names = check_parts(parts or PARTS)
-    folder, came = kept_in(), came_in()
-    if folder is None and came is None:
+    folder = kept_in()
+    if folder is None:
         raise HpcgymError(
             "compiled code is kept nowhere, so nothing can be compiled beforehand: each process"
             " compiles for itself, or nothing, if NUMBA_DISABLE_JIT is set"
@@ -68,9 +68,7 @@ def warmup(
     elif format is Format.csv:
         output.print_csv(rows)
     told = [] if any(seconds.values()) else ["all of it was compiled already"]
-    if came is not None:
-        told.append(f"what came compiled with hpcgym is in {came}")
-    told.append(f"compiled code is kept {'nowhere' if folder is None else f'in {folder}'}")
+    told.append(f"compiled code is kept in {folder}")
     note("; ".join(told))
 
 

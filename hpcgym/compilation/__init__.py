@@ -2,7 +2,7 @@
 
 Compiled code is kept, each function under a hash of what its module is made of: an edit compiles
 anew only what depends on it. ``folders`` finds a folder that only the user can write to, ``files``
-writes and checks what lies in it, ``shipped`` finds what came compiled with hpcgym, ``locks`` lets
+writes and checks what lies in it, ``locks`` lets
 one process compile while others wait, and ``sources`` makes the hashes. Parts of numba that it does
 not promise to keep are used by three: ``kept``, ``pipeline``, which says in which steps functions
 are compiled, and ``threads``, which calls compiled functions on threads.
@@ -24,7 +24,6 @@ from numba.core import config as numba_config
 from numba.core import types
 from numba.extending import intrinsic
 
-from hpcgym.compilation import shipped
 from hpcgym.compilation.folders import find_folder
 from hpcgym.compilation.kept import keep
 from hpcgym.compilation.pipeline import Pipeline
@@ -53,7 +52,6 @@ def cache_folder() -> Path | None:
 
 
 _FOLDER = cache_folder()
-_SHIPPED = shipped.find_folder(_name_of_folder())
 
 
 def _compile(function: Any, **options: Any) -> Any:
@@ -70,8 +68,8 @@ def _compile(function: Any, **options: Any) -> Any:
         pipeline_class=Pipeline,
         **options,
     )(function)
-    if (_FOLDER or _SHIPPED) and not config.DISABLE_JIT:
-        keep(compiled, _FOLDER, _SHIPPED)
+    if _FOLDER and not config.DISABLE_JIT:
+        keep(compiled, _FOLDER)
     return compiled
 
 

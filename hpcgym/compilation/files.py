@@ -9,7 +9,6 @@ import hashlib
 import os
 import stat
 import tempfile
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -55,19 +54,15 @@ def is_own(found: os.stat_result) -> bool:
     return found.st_uid == os.geteuid() and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
 
 
-def read(path: Path, is_trusted: Callable[[os.stat_result], bool] = is_own) -> bytes | None:
+def read(path: Path) -> bytes | None:
     """Return the content of a file; None if it is missing, damaged, or not trusted.
 
     A folder that others could once write to may hold files of theirs, so the owner is looked at.
-
-    Parameters
-    ----------
-    is_trusted : tells by what the system says of the file whether it may be read.
     """
     try:
         opened = os.open(path, _FLAGS)
         try:
-            if not is_trusted(os.fstat(opened)):
+            if not is_own(os.fstat(opened)):
                 return None
             with open(opened, "rb", closefd=False) as file:
                 kept = file.read()

@@ -24,7 +24,7 @@ from pathlib import Path
 from types import CodeType
 from typing import Any
 
-from hpcgym.compilation import files, locks, notice, pipeline, shipped
+from hpcgym.compilation import files, locks, notice, pipeline
 from hpcgym.compilation.sources import hash_of_files, is_edited
 from hpcgym.errors import CompilationWarning
 
@@ -52,13 +52,8 @@ UNUSED_S = 60 * 86400.0  # a version that nobody has loaded for so long is dropp
 used: set[Path] = set()
 
 
-def keep(dispatcher: Any, folder: Path | None, came: Path | None = None) -> None:
-    """Let numba look for a function in some folders before it compiles it, and put it into one.
-
-    Parameters
-    ----------
-    folder : of the user, where versions are kept; None if they can be kept nowhere.
-    came : with hpcgym, with versions for the processor of :mod:`hpcgym.compilation.shipped`.
+def keep(dispatcher: Any, folder: Path) -> None:
+    """Let numba look for a function in a folder before it compiles it, and put it there.
 
     Warns
     -----
@@ -77,20 +72,14 @@ def keep(dispatcher: Any, folder: Path | None, came: Path | None = None) -> None
             return compile_one(signature)
 
     within = bool(dispatcher.targetoptions.get("no_cpython_wrapper"))
-    dispatcher._cache = Kept(function, folder, came, within)
+    dispatcher._cache = Kept(function, folder, within)
     dispatcher.compile = compile_alone
 
 
 def folder_of(dispatcher: Any) -> str | None:
     """Return where a function's versions are kept, None where they are not, or none is compiled."""
     cache = getattr(dispatcher, "_cache", None)
-    return str(cache.folder) if isinstance(cache, Kept) and cache.folder else None
-
-
-def came_in(dispatcher: Any) -> str | None:
-    """Return where versions of a function came with hpcgym, None if none did."""
-    cache = getattr(dispatcher, "_cache", None)
-    return str(cache.came) if isinstance(cache, Kept) and cache.came else None
+    return str(cache.folder) if isinstance(cache, Kept) else None
 
 
 class Kept:
@@ -101,10 +90,9 @@ class Kept:
     within : only compiled code calls them; a function may also be compiled for both.
     """
 
-    def __init__(self, function: Any, folder: Path | None, came: Path | None, within: bool) -> None:
-        self.cache_path = str(folder or came)  # numba shows it
+    def __init__(self, function: Any, folder: Path, within: bool) -> None:
+        self.cache_path = str(folder)  # numba shows it
         self.folder = folder
-        self.came = came
         self._function = function
         self._within = within
 
@@ -121,22 +109,19 @@ class Kept:
             if is_edited(*_files(self._function)):
                 return None  # what is kept may be of other sources than those imported
             target.refresh()  # or else it may not know all that a version calls
-            processor = target.codegen().magic_tuple()
-            key = self._key(signature, processor)
-            found = self._own(key, target) or self._brought(signature, processor, target)
+            key = self._key(signature, target.codegen().magic_tuple())
+            found = self._own(key, target)
         except Exception as error:
             self._not_kept(error)
             return None
-        if found is None and self.folder is not None:
+        if found is None:
             with notice.paused():
                 locks.take(self._path(key, self.folder))
             found = self._own(key, target)  # whoever had the lock has put it there
         return found
 
     def _own(self, key: tuple[Any, ...], target: Any) -> Any:
-        """Return a version from the user's folder and note its use; None if there is no version."""
-        if self.folder is None:
-            return None
+        """Return a version that is kept and note its use; None if there is none."""
         path = self._path(key, self.folder)
         found = _load(path, files.read(path), key, target)
         if found is not None:
@@ -144,18 +129,8 @@ class Kept:
                 os.utime(path)
         return found
 
-    def _brought(self, signature: Any, processor: tuple[str, ...], target: Any) -> Any:
-        """Return a version that came with hpcgym; None if none did."""
-        if self.came is None:
-            return None
-        key = self._key(signature, shipped.processor(processor))
-        path = self._path(key, self.came)
-        return _load(path, files.read(path, shipped.is_trusted), key, target)
-
     def save_overload(self, signature: Any, compiled: Any) -> None:
         """Keep a version that has been compiled; if that fails there is a warning, no error."""
-        if self.folder is None:
-            return
         try:
             if compiled.library.has_dynamic_globals:
                 raise TypeError(f"{self._function.__qualname__} has addresses in it")
@@ -171,8 +146,8 @@ class Kept:
                 self._not_kept(error)
 
     def flush(self) -> None:
-        """Drop all versions that are the user's."""
-        for path in [] if self.folder is None else self.folder.glob(f"{self._name()}.*.nbc"):
+        """Drop all versions."""
+        for path in self.folder.glob(f"{self._name()}.*.nbc"):
             path.unlink(missing_ok=True)
 
     def _drop_unused(self, folder: Path) -> None:

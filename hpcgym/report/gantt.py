@@ -113,11 +113,16 @@ def gantt_time(
         which = f", the busiest week: {number} of {weeks}"
         return time_axis(parts, (first, first + WEEK_S)), which
     for name, value in (("begin", begin), ("end", end)):
-        if not (value is None or is_number(value)):
+        if not (value is None or (is_number(value) and value == value)):
             raise HpcgymError(f"{name} must be a number of seconds, not {value!r}")
     first, last = whole.first if begin is None else begin, whole.last if end is None else end
     if first >= last:
         raise HpcgymError(f"a Gantt chart ends after it begins, not from {first:g} s to {last:g} s")
+    if first >= whole.last or last <= whole.first:
+        raise HpcgymError(
+            f"no job runs from {first:g} s to {last:g} s: the schedule lasts from {whole.first:g} s"
+            f" to {whole.last:g} s"
+        )
     return time_axis(parts, (first, last)), ""
 
 

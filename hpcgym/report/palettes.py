@@ -137,15 +137,16 @@ _PALETTES: dict[str, Any] = {"user": _by_user, "code": _by_code, "speedup": _by_
 
 def _by_area(names: Sequence[str], owner: NDArray[np.int64], area: NDArray[Any]) -> Palette:
     """Give a colour to those that have most of the area, greys to all others."""
-    busiest = np.argsort(-area, kind="stable")[: len(USER_COLOURS)]
+    seen = int(np.count_nonzero(area))
+    busiest = np.argsort(-area, kind="stable")[: min(seen, len(USER_COLOURS))]
     place = len(USER_COLOURS) + np.arange(len(names)) % len(OTHERS_COLOURS)
     place[busiest] = np.arange(busiest.size)
     meaning = {
         f"{names[row]} ({_percent(area[row] / area.sum())})": colour
         for row, colour in zip(busiest, USER_COLOURS, strict=False)
     }
-    if len(names) > busiest.size:
-        meaning[counted(len(names) - busiest.size, "other")] = OTHERS_COLOURS[1]
+    if seen > busiest.size:
+        meaning[counted(seen - busiest.size, "other")] = OTHERS_COLOURS[1]
     return Palette(_rgb((*USER_COLOURS, *OTHERS_COLOURS)), place[owner], meaning)
 
 

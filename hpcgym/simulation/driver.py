@@ -18,6 +18,7 @@ from hpcgym.engine.passes.requeueing import lengthened
 from hpcgym.errors import HpcgymError
 from hpcgym.scheduler.estimates.by_name import learns
 from hpcgym.scheduler.estimates.learning import asks_for_predictions
+from hpcgym.simulation import native
 from hpcgym.simulation.expressed import make_expressed
 from hpcgym.simulation.fair_share import make_shares
 from hpcgym.simulation.predictions import Learning
@@ -66,6 +67,9 @@ class Simulation:
 
     def drive(self, until: int = state.FOREVER) -> None:
         """Simulate up to ``until``, on the simulation's clock; called again, it goes on."""
+        if until == state.FOREVER and self._asks_nobody and native.serves(self.arrays):
+            native.simulate_natively(self.arrays)
+            return
         run = self.kind.loop_of(self.arrays.sim)
         learning, answers = self.learning, ()
         if any(part is not None for part in (learning, self.shares, self.expressed)):
@@ -89,6 +93,12 @@ class Simulation:
                     break
         if learning is not None:
             learning.finish()
+
+    @property
+    def _asks_nobody(self) -> bool:
+        answers = (self.learning, self.shares, self.expressed, self.dispatch, self.late)
+        on_pool = self.kind is POOL and self.after_pass is None
+        return on_pool and all(each is None for each in answers)
 
     @property
     def for_result(self) -> dict[str, Any]:

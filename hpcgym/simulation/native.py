@@ -1,0 +1,85 @@
+"""Simulations on the native engine, where it has their rules.
+
+It is being ported rule by rule; elsewhere the compiled kernels of :mod:`hpcgym.engine` serve, and
+tests compare both after each pass. ``HPCGYM_ENGINE=numba`` has the kernels serve everywhere.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hpcgym._engine import Model, Simulation
+from hpcgym.engine import state
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+#: The rules of a :data:`hpcgym.engine.state.SIM` that it takes, by name.
+_TAKEN = (
+    *("passes", "depth", "primary", "secondary", "estimate", "correction", "threshold", "strict"),
+    *("holds", "erode", "managed", "timeout", "off_time", "on_time"),
+)
+#: Those that must be 0: nobody asks, learns, or plans anew.
+_LACKS = ("asks", "tested", "keeps", "learns", "renews", "logs")
+
+
+def serves(arrays: state.Prepared) -> bool:
+    """Return whether the native engine has the rules of a simulation on a pool, yet to begin."""
+    sim = arrays.sim
+    return (
+        os.environ.get("HPCGYM_ENGINE") != "numba"
+        and not any(sim[name] for name in _LACKS)
+        and sim.depth <= 1
+        and sim.correction != state.AGAIN
+        and sim.next == 0
+        and arrays.blocks[state.RUNNING].count == 0
+    )
+
+
+def model_of(arrays: state.Prepared) -> Model:
+    """Return what the native engine is told of a simulation; it looks at the same memory."""
+    n, sim = len(arrays.jobs), arrays.sim
+    rules = {name: int(sim[name]) for name in _TAKEN}
+    more: dict[str, Any] = {}
+    if state.KEYED in (sim.primary, sim.secondary):
+        more |= {"keys": arrays.keys[:n], "second_keys": arrays.keys[n:]}
+    if max(sim.primary, sim.secondary) >= state.SCORED:
+        scores = arrays.scores.view(np.float64).reshape(-1, 2)
+        more |= {"scores": scores[:n], "second_scores": scores[n:]}
+    if sim.estimate == state.AVERAGE:
+        n_users, rules["last"] = arrays.history.shape
+        more |= {"users": arrays.users, "n_users": n_users}
+    else:
+        more["predicted"] = np.ascontiguousarray(arrays.progress["predicted"])
+    if sim.holds:
+        more["held"] = np.ascontiguousarray(arrays.line["held"])
+    jobs = arrays.jobs.view(np.int64).reshape(n, len(state.JOBS.names or ()))
+    return Model(jobs, int(sim.capacity), rules, **more)
+
+
+def simulate_natively(arrays: state.Prepared) -> None:
+    """Simulate to the end, and leave in the arrays what the kernels would."""
+    simulation = Simulation(model_of(arrays))
+    simulation.run()
+    write_progress(simulation.schedule(), arrays.progress)
+    sim = arrays.sim
+    sim.time = simulation.time
+    sim.next = sim.started = len(arrays.jobs)
+    if sim.correction == state.KILL:
+        arrays.jobs["run"] = np.minimum(arrays.jobs["run"], arrays.progress["predicted"])
+    if sim.managed:
+        for name, seconds in simulation.idle_seconds().items():
+            sim[f"{name}_s"] = seconds[0]
+        sim.groups = 0  # all is counted
+
+
+def write_progress(schedule: dict[str, NDArray[np.int64]], progress: NDArray[np.void]) -> None:
+    """Write a schedule of the native engine as the kernels keep it."""
+    for name in ("start", "predicted", "promised"):
+        progress[name] = schedule[name]
+    progress["marks"] = schedule["corrections"] * state.CORRECTED
+    progress["marks"] += schedule["backfilled"] * state.BACKFILLED
+    progress["marks"] += schedule["number"] * state.STARTED_AS

@@ -1,0 +1,116 @@
+// What Python sees of the engine: hpcgym._engine.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "simulation.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+using namespace hpc;
+
+namespace {
+
+template <class T>
+using In = nb::ndarray<const T, nb::numpy, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+template <class T>
+using Out = nb::ndarray<T, nb::numpy, nb::ndim<1>, nb::c_contig>;
+using JobRows = nb::ndarray<const i64, nb::numpy, nb::shape<-1, 5>, nb::c_contig, nb::device::cpu>;
+using ScoreRows =
+    nb::ndarray<const double, nb::numpy, nb::shape<-1, 2>, nb::c_contig, nb::device::cpu>;
+
+// An array that Python owns from now on.
+template <class T>
+Out<T> owned(const std::vector<T>& values) {
+  T* data = new T[values.size()];
+  std::copy(values.begin(), values.end(), data);
+  nb::capsule owner(data, [](void* p) noexcept { delete[] static_cast<T*>(p); });
+  return Out<T>(data, {values.size()}, owner);
+}
+using Arrays = nb::typed<nb::dict, nb::str, Out<i64>>;
+Arrays as_arrays(const Columns& columns) {
+  Arrays found;
+  for (const auto& [name, values] : columns) found[name] = owned(values);
+  return found;
+}
+
+// A model and the arrays that it looks at.
+struct Owned {
+  Model model;
+  JobRows jobs;
+  std::optional<In<i64>> keys, second_keys, predicted, users;
+  std::optional<ScoreRows> scores, second_scores;
+  std::optional<In<double>> held;
+};
+
+template <class T, class Array>
+const T* checked(const std::optional<Array>& array, i64 n, const char* name) {
+  if (!array) return nullptr;
+  if (static_cast<i64>(array->shape(0)) != n)
+    throw nb::value_error((std::string(name) + ": one for each job").c_str());
+  return reinterpret_cast<const T*>(array->data());
+}
+
+std::shared_ptr<Model> make_model(
+    JobRows jobs, i64 capacity, const nb::typed<nb::dict, nb::str, nb::int_>& rules, std::optional<In<i64>> keys,
+    std::optional<In<i64>> second_keys, std::optional<ScoreRows> scores,
+    std::optional<ScoreRows> second_scores, std::optional<In<i64>> predicted,
+    std::optional<In<double>> held, std::optional<In<i64>> users, i64 n_users) {
+  auto owned = std::make_shared<Owned>();
+  owned->jobs = jobs, owned->keys = keys, owned->second_keys = second_keys;
+  owned->scores = scores, owned->second_scores = second_scores;
+  owned->predicted = predicted, owned->held = held, owned->users = users;
+  Model& m = owned->model;
+  m.jobs = reinterpret_cast<const Job*>(jobs.data());
+  m.n_jobs = static_cast<i64>(jobs.shape(0));
+  m.capacity = capacity;
+  m.keys = checked<i64>(keys, m.n_jobs, "keys");
+  m.second_keys = checked<i64>(second_keys, m.n_jobs, "second_keys");
+  m.scores = checked<Score>(scores, m.n_jobs, "scores");
+  m.second_scores = checked<Score>(second_scores, m.n_jobs, "second_scores");
+  m.predicted = checked<i64>(predicted, m.n_jobs, "predicted");
+  m.held = checked<double>(held, m.n_jobs, "held");
+  m.users = checked<i64>(users, m.n_jobs, "users");
+  m.n_users = n_users;
+  for (const auto& [name, value] : rules)
+    if (!set_rule(m.rules, nb::cast<std::string>(name), nb::cast<i64>(value)))
+      throw nb::value_error(("no rule " + nb::cast<std::string>(name)).c_str());
+  if (const char* reason = what_lacks(m)) throw nb::value_error(reason);
+  return {owned, &owned->model};
+}
+
+}  // namespace
+
+NB_MODULE(_engine, m) {
+  m.doc() = "The native engine: simulations that run to a time, and go on.";
+  m.attr("FOREVER") = forever;
+
+  nb::class_<Model>(m, "Model", "Jobs, orders and rules of a simulation. It never changes.")
+      .def(nb::new_(&make_model), "jobs"_a, "capacity"_a, "rules"_a, nb::kw_only(),
+           "keys"_a = nb::none(), "second_keys"_a = nb::none(), "scores"_a = nb::none(),
+           "second_scores"_a = nb::none(), "predicted"_a = nb::none(), "held"_a = nb::none(),
+           "users"_a = nb::none(), "n_users"_a = 0)
+      .def_prop_ro("n_jobs", [](const Model& model) { return model.n_jobs; });
+
+  nb::class_<AnySimulation>(m, "Simulation", "A machine and a queue, from empty to empty.")
+      .def(nb::new_(&make_simulation), "model"_a)
+      .def("run", &AnySimulation::run, "until"_a = forever, "passes"_a = forever,
+           nb::call_guard<nb::gil_scoped_release>(),
+           "Simulate up to `until` [s], inclusive, or so many passes; return the passes done.")
+      .def("copy", &AnySimulation::copy, "Return one that goes on alone.")
+      .def("schedule", [](const AnySimulation& s) { return as_arrays(s.schedule()); },
+           "Return what became of each job, (n_jobs,) int64 each: start [s], -1 before; predicted "
+           "[s]; promised [s], -1 if nothing was; corrections; backfilled; number, of those that "
+           "started before.")
+      .def("idle_seconds", [](AnySimulation& s) { return as_arrays(s.idle_seconds()); },
+           "Return what processors without a job have done, (1,) [processor seconds] each.")
+      .def("facts", [](const AnySimulation& s) { return as_arrays(s.facts()); },
+           "Return what is known between two passes, for tests.")
+      .def_prop_ro("time", &AnySimulation::time, "[s] of the last event.");
+}

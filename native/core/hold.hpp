@@ -1,0 +1,19 @@
+// Jobs that are held back: long ones start only if some units stay free behind them.
+#pragma once
+#include "model.hpp"
+
+namespace hpc {
+
+// Units that must be free for a job to start now: what it takes, and what it holds back, which
+// becomes less as it waits.
+inline i64 needed(const Model& model, i64 j, i64 now) {
+  const Job& job = model.jobs[j];
+  if (!model.rules.holds || model.held[j] == 0) return job.processors;
+  double back = model.held[j];
+  if (model.rules.erode > 0)
+    back /= 1.0 + static_cast<double>(now - job.submit) / static_cast<double>(model.rules.erode);
+  // to the nearest, of two the even one
+  return std::min(model.capacity, job.processors + static_cast<i64>(std::nearbyint(back)));
+}
+
+}  // namespace hpc

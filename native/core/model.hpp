@@ -1,0 +1,74 @@
+// What a simulation is told: jobs, orders and rules. It never changes, and many share it.
+#pragma once
+#include <vector>
+
+#include "../base/numbers.hpp"
+
+namespace hpc {
+
+inline constexpr i64 all_jobs = i64{1} << 62;  // depth: a reservation for each queued job
+
+// The values are those of hpcgym.engine.state.
+enum class Passes : std::uint8_t { per_timestamp, per_event };
+// In which order the queue is served, and back-filled. That of arrival; by keys, which time does
+// not change; by predicted run time (back-filling alone); as is said from outside (serving alone);
+// by scores, which time changes.
+enum class Order : std::uint8_t { submission, keyed, prediction, selection, scored, cubed };
+enum class Estimate : std::uint8_t { given, average };
+enum class Asks : std::uint8_t { nobody, each_pass, each_job };
+enum class Correction : std::uint8_t { none, to_requested, incremental, doubling, again, kill };
+
+struct Job {  // [s]; laid out as JOBS of hpcgym.engine.state
+  i64 submit, run, requested, processors, since_first;
+};
+struct Score {  // score + x or, if cubed, score * x^3; x = waiting / patience
+  double score, patience;
+};
+
+struct Rules {
+  Passes passes = Passes::per_timestamp;
+  Order primary = Order::submission, secondary = Order::submission;
+  Estimate estimate = Estimate::given;
+  Correction correction = Correction::none;
+  Asks asks = Asks::nobody;
+  i64 depth = 1;       // reservations: none, one (EASY) or all_jobs (conservative)
+  i64 threshold = -1;  // [s] -1: none
+  i64 last = 0;        // jobs of a user whose mean run time is an average
+  bool strict = false; // jobs end before a reservation begins, not in that very second
+  bool keeps = false;  // a job that was selected and does not fit stays selected until it starts
+  // of idle processors that are switched off
+  bool managed = false;
+  i64 timeout = forever, off_time = 0, on_time = 0;  // [s]
+  // of long jobs that are held back: [s] of waiting that halve what a job holds back, 0: never
+  bool holds = false;
+  i64 erode = 0;
+};
+
+// The memory is somebody else's, and lives as long as the model.
+struct Model {
+  const Job* jobs = nullptr;
+  i64 n_jobs = 0;
+  i64 capacity = 0;  // units of the machine
+  Rules rules;
+  // by job, and where an order wants them: keys ascend; of scores the highest comes first
+  const i64* keys = nullptr;
+  const i64* second_keys = nullptr;
+  const Score* scores = nullptr;
+  const Score* second_scores = nullptr;
+  const i64* predicted = nullptr;  // [s] at submission
+  const double* held = nullptr;    // units that stay free behind a job that has not waited yet
+  const i64* users = nullptr;      // numbers from 0, where an estimate looks at them
+  i64 n_users = 0;
+};
+
+// What becomes of a job.
+struct Progress {
+  i64 start = -1;      // [s] -1 before
+  i64 predicted = 0;   // [s] run time, at submission
+  i64 promised = -1;   // [s] the first start that was reserved for it, -1 if none
+  std::int32_t number = 0;         // jobs that started before
+  std::uint8_t corrections = 0;    // expiries of the prediction, up to 255
+  bool backfilled = false;
+};
+
+}  // namespace hpc

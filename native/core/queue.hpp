@@ -1,0 +1,134 @@
+// The queue: jobs that wait, in the order in which they are back-filled, and served.
+#pragma once
+#include <utility>
+
+#include "../base/ordered.hpp"
+#include "model.hpp"
+
+namespace hpc {
+
+inline double score_now(Order order, Score s, i64 waiting) {
+  const double x = static_cast<double>(waiting) / s.patience;
+  return order == Order::cubed ? s.score * (x * x * x) : s.score + x;
+}
+
+class Queue {
+ public:
+  OrderedList jobs;  // in secondary order
+
+  Queue(const Model& model) : model_(&model), scores_(model.scores) {}
+
+  bool empty() const { return jobs.empty(); }
+  bool is_scored() const { return model_->rules.primary >= Order::scored; }
+
+  void enter(i64 j, i64 predicted) {
+    const Job& job = model_->jobs[j];
+    Block& block = jobs.insert({key_of(j, predicted), predicted, job.processors, j});
+    if (block.narrow_known) block.widen_narrow(job.processors, predicted);
+    if (is_scored()) {
+      block.first_submit = std::min(block.first_submit, job.submit);
+      block.last_submit = std::max(block.last_submit, job.submit);
+      block.greatest_score = std::max(block.greatest_score, scores_[j].score);
+      block.greatest_gain = std::max(block.greatest_gain, 1.0 / scores_[j].patience);
+    }
+    if (is_keyed()) by_key_.insert({model_->keys[j], predicted, job.processors, j});
+  }
+  void leave(i64 j, i64 predicted) {
+    jobs.remove(jobs.find(key_of(j, predicted), j));
+    leave_by_key(j);
+  }
+  // Of a job that has been taken out of `jobs`.
+  void leave_by_key(i64 j) {
+    if (is_keyed()) by_key_.remove(by_key_.find(model_->keys[j], j));
+  }
+
+  // The job that is first in primary order; the queue is not empty. `head` is a first guess where
+  // scores order it, -1 if there is none.
+  i64 first(i64 now, const std::vector<Progress>& progress, i64 head) {
+    const Rules& rules = model_->rules;
+    const bool by_submission = rules.primary == Order::submission;
+    if (by_submission && rules.secondary == Order::submission) return jobs.front().job;
+    if (by_submission || rules.threshold >= 0) {
+      while (progress[index(oldest_)].start >= 0) ++oldest_;
+      if (by_submission || now - model_->jobs[oldest_].submit > rules.threshold) return oldest_;
+    }
+    return is_scored() ? best_scored(now, head) : by_key_.front().job;
+  }
+  // Whether a job comes before another in an order by keys.
+  bool comes_before(i64 j, i64 other) const { return model_->keys[j] < model_->keys[other]; }
+
+  // No job needs fewer units than that.
+  i64 least_width() const {
+    i64 least = nothing;
+    for (int k = 0; k < jobs.size_in_blocks(); ++k) least = std::min(least, jobs.at(k).least_width);
+    return least;
+  }
+  // Whether all need more than that; the bounds are mended.
+  bool none_fits(i64 room) {
+    for (int k = 0; k < jobs.size_in_blocks(); ++k) {
+      Block& block = jobs.at(k);
+      if (block.least_width > room) continue;
+      i64 least = nothing;
+      for (const Entry& e : block) least = std::min(least, e.width);
+      block.least_width = least;
+      if (least <= room) return false;
+    }
+    return true;
+  }
+
+ private:
+  const Model* model_;
+  const Score* scores_;
+  OrderedList by_key_;  // in primary order, if that is by keys
+  i64 oldest_ = 0;      // no job before this one waits
+
+  bool is_keyed() const { return model_->rules.primary == Order::keyed; }
+  i64 key_of(i64 j, i64 predicted) const {
+    if (model_->rules.secondary == Order::prediction) return predicted;
+    if (model_->rules.secondary == Order::keyed) return model_->second_keys[j];
+    return j;
+  }
+
+  // An order that changes as jobs wait: the queue is searched, block by block.
+  i64 best_scored(i64 now, i64 head) {
+    const Order order = model_->rules.primary;
+    i64 best = head;
+    double highest = -inf;
+    if (head >= 0) highest = score_now(order, scores_[head], now - model_->jobs[head].submit);
+    for (int k = 0; k < jobs.size_in_blocks(); ++k) {
+      Block& block = jobs.at(k);
+      // a bound that is no number says nothing
+      if (block.greatest_gain != inf && bound(order, block, now) < highest) continue;
+      i64 first_submit = forever, last_submit = 0;
+      double greatest_score = -inf, greatest_gain = -inf;
+      for (const Entry& e : block) {
+        const Score s = scores_[e.job];
+        const i64 submit = model_->jobs[e.job].submit;
+        const double score = score_now(order, s, now - submit);
+        if (best < 0 || score > highest || (score == highest && e.job < best)) {
+          highest = score;
+          best = e.job;
+        }
+        first_submit = std::min(first_submit, submit);
+        last_submit = std::max(last_submit, submit);
+        greatest_score = std::max(greatest_score, s.score);
+        greatest_gain = std::max(greatest_gain, 1.0 / s.patience);
+      }
+      block.first_submit = first_submit, block.last_submit = last_submit;
+      block.greatest_score = greatest_score, block.greatest_gain = greatest_gain;
+    }
+    return best;
+  }
+  // No score in a block exceeds it; what its scores are made of must be known.
+  static double bound(Order order, const Block& block, i64 now) {
+    const double gain = block.greatest_gain;
+    const i64 submit = gain >= 0 ? block.first_submit : block.last_submit;
+    const double x = static_cast<double>(now - submit) * gain;
+    const double limit =
+        order == Order::cubed ? block.greatest_score * (x * x * x) : block.greatest_score + x;
+    // gains are rounded, and scores divide where this multiplies
+    return limit + std::abs(limit) * 1e-9 + std::abs(x) * 1e-9;
+  }
+};
+
+}  // namespace hpc

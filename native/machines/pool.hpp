@@ -1,0 +1,125 @@
+// A machine of processors that are all alike. Idle ones may be switched off.
+#pragma once
+#include <vector>
+
+#include "../base/ordered.hpp"
+#include "../core/model.hpp"
+#include "machine.hpp"
+
+namespace hpc {
+
+// Idle processors lie in a stack of groups, those that became idle last on top. A group is idle up
+// to its `off_at`, then takes `off_time` to switch off, and is off from then on. A job takes from
+// the top. Those that are off, or about to be, are switched on first, which takes `on_time`; the
+// job starts when the last of them is ready, and the others wait idle. Nothing of this is an event.
+class IdleProcessors {
+ public:
+  struct Seconds {  // [processor seconds] of processors without a job, by what they did
+    i64 idle = 0, off = 0, switching_off = 0, switching_on = 0;
+  };
+
+  IdleProcessors() = default;
+  IdleProcessors(const Rules& rules, i64 now, i64 width) : rules_(&rules) { rest(now, width); }
+
+  // Processors that have just become idle.
+  void rest(i64 now, i64 width) {
+    groups_.push_back({now, rules_->timeout >= forever ? forever : now + rules_->timeout, width});
+  }
+  // Take processors for a job; return the seconds until all are ready.
+  i64 wake(i64 now, i64 width) {
+    i64 delay = 0, ready_sum = 0;
+    for (i64 left = width; left > 0;) {
+      Group& top = groups_.back();
+      const i64 taken = std::min(left, top.width);
+      left -= taken;
+      i64 ready = 0, until = now;
+      if (top.off_at < now) {
+        until = std::max(now, top.off_at + rules_->off_time);
+        ready = until - now + rules_->on_time;
+        seconds_.switching_on += taken * rules_->on_time;
+      }
+      spend(top.since, top.off_at, until, taken);
+      delay = std::max(delay, ready);
+      ready_sum += taken * ready;
+      top.width -= taken;
+      if (top.width == 0) groups_.pop_back();
+    }
+    seconds_.idle += width * delay - ready_sum;
+    return delay;
+  }
+  // What processors without a job have done up to now.
+  const Seconds& settle(i64 now) {
+    for (Group& g : groups_) {
+      spend(g.since, g.off_at, now, g.width);
+      // those that a job has just left for good may already have been counted further
+      g.since = std::max(g.since, now);
+    }
+    return seconds_;
+  }
+
+ private:
+  struct Group {
+    i64 since;   // [s] up to which it has been counted
+    i64 off_at;  // [s] when it begins to switch off
+    i64 width;
+  };
+  const Rules* rules_ = nullptr;
+  std::vector<Group> groups_;
+  Seconds seconds_;
+
+  void spend(i64 since, i64 off_at, i64 until, i64 width) {
+    const i64 off = std::min(off_at, forever) + rules_->off_time;
+    seconds_.idle += width * std::max(std::min(until, off_at) - since, i64{0});
+    seconds_.switching_off += width * std::max(std::min(until, off) - std::max(since, off_at), i64{0});
+    seconds_.off += width * std::max(until - std::max(since, off), i64{0});
+  }
+};
+
+class Pool {
+ public:
+  Pool(const Model& model, i64 now) : jobs_(model.jobs), managed_(model.rules.managed) {
+    if (managed_) idle_ = IdleProcessors(model.rules, now, model.capacity);
+  }
+
+  i64 width(i64 j) const { return jobs_[j].processors; }
+  bool fits(i64, i64 needed, i64 room) const { return needed <= room; }
+  Span begin(i64 j, i64 now, i64 predicted, i64 run) {
+    const i64 start = managed_ ? now + idle_.wake(now, width(j)) : now;
+    return {start, start + predicted, start + run};
+  }
+  void give(i64 now, i64 width) {
+    if (managed_) idle_.rest(now, width);
+  }
+  void find_shadow(i64, i64 missing, const OrderedList& running, Shadow& shadow) const {
+    const bool several = running.size_in_blocks() > 1;
+    i64 at = -1;
+    for (int k = 0; k < running.size_in_blocks(); ++k) {
+      const Block& block = running.at(k);
+      if (several && at < 0 && block.sum_width < missing) {
+        missing -= block.sum_width;
+        continue;
+      }
+      const Entry* e = block.begin();
+      for (; e < block.end() && missing > 0; ++e) missing -= e->width, at = e->key;
+      // all that is released at the shadow time counts
+      for (; e < block.end() && e->key == at; ++e) missing -= e->width;
+      if (e < block.end()) break;
+    }
+    shadow.time = at;
+    shadow.extra = -missing;
+  }
+  Bounds bounds(i64 now, i64 room, const Shadow& shadow) const {
+    return {room, shadow.extra, shadow.time - now};
+  }
+  bool passes(i64, bool, Shadow&) const { return true; }  // its bounds say all
+  const IdleProcessors::Seconds& idle_seconds(i64 now) { return idle_.settle(now); }
+  bool managed() const { return managed_; }
+
+ private:
+  const Job* jobs_;
+  bool managed_;
+  IdleProcessors idle_;
+};
+static_assert(Machine<Pool>);
+
+}  // namespace hpc

@@ -1,0 +1,209 @@
+// A pass with no reservation or one (EASY): start what can start.
+//
+// The head of the queue, first in primary order, starts while it fits. If it does not, it gets the
+// one reservation: the shadow time, the earliest at which predicted ends leave it enough units, and
+// the extra units, those it leaves free then. Any other job may start now if it fits, and either
+// ends by the shadow time or takes extra units only.
+//
+// Starting such a job moves neither the shadow time nor the head, and as time passes no more jobs
+// come to fit. So until a job ends, a prediction expires or the head changes, a pass need only look
+// at the jobs that have arrived since the last one. Where long jobs are held back, more may come to
+// fit as time passes: there each pass is a full one.
+#pragma once
+#include <utility>
+
+#include "../core/hold.hpp"
+#include "../core/simulator.hpp"
+
+namespace hpc {
+
+template <Machine M>
+class Easy {
+  Simulator<M>& s;
+  i64 leaving = 0;  // units of jobs that are predicted to end now: passes at single events see any
+
+ public:
+  explicit Easy(Simulator<M>& simulator) : s(simulator) {}
+
+  void pass() {
+    const Rules& r = s.rules();
+    if (r.passes == Passes::per_event && !s.running.empty() && s.running.front().key <= s.time) {
+      leaving = s.free_with_leaving() - s.free;
+      s.changed = true;
+    }
+    if (r.holds) s.changed = true;
+    const i64 arrived = std::exchange(s.arrived, 0);
+    if (arrived == 1 && !r.holds) {
+      const auto [settled, starts] = settle_arrival(s.next - 1);
+      if (starts) {
+        s.start(s.next - 1);
+      } else {
+        s.queue.enter(s.next - 1, s.of(s.next - 1).predicted);
+      }
+      if (settled) return;
+    } else {
+      for (i64 j = s.next - arrived; j < s.next; ++j) s.queue.enter(j, s.of(j).predicted);
+    }
+    if (!s.queue.empty()) serve_queue();
+  }
+
+ private:
+  i64 room() const { return s.free + leaving; }
+  i64 needs(i64 j) const { return needed(s.model, j, s.time); }
+
+  // Judge a single new job alone, where that settles the pass: (settled, the job starts).
+  std::pair<bool, bool> settle_arrival(i64 j) {
+    const Rules& r = s.rules();
+    const bool fits = s.machine.fits(j, needs(j), room());
+    if (s.queue.empty()) return {fits, fits};
+    if (s.changed || s.head < 0 || s.queue.is_scored()) return {false, false};
+    if (r.primary != Order::submission &&
+        (r.threshold >= 0 || s.queue.comes_before(j, s.head)))
+      return {false, false};
+    if (!fits || r.depth == 0) return {true, false};
+    const bool starts = may_backfill({0, s.of(j).predicted, s.machine.width(j), j}, bounds());
+    if (starts) note_backfilled(j, s.of(j).predicted);
+    return {true, starts};
+  }
+
+  // Start heads while they fit, then jobs behind the first head that does not.
+  void serve_queue() {
+    if (s.queue.is_scored() && none_can_start()) {
+      s.changed = true;  // the order may be another at the next pass
+      return;
+    }
+    i64 head = -1;
+    for (; !s.queue.empty(); head = -1) {
+      const bool waits = s.head >= 0 && s.of(s.head).start < 0;
+      head = s.queue.first(s.time, s.progress, waits ? s.head : -1);
+      if (!s.machine.fits(head, needs(head), room())) break;
+      s.queue.leave(head, s.of(head).predicted);
+      s.start(head);
+      s.changed = true;
+    }
+    if (head < 0 || s.rules().depth == 0) {
+      s.head = head;
+      s.changed = false;
+      return;
+    }
+    // where jobs are held back, all passes are full ones: here nobody could start
+    if (s.rules().holds && head == s.head && s.queue.least_width() > room()) return;
+    if (s.changed || head != s.head) {
+      s.changed = false;
+      s.head = head;
+      find_shadow();
+    }
+    s.rules().secondary >= Order::scored ? sweep_scored() : sweep();
+  }
+  bool none_can_start() const {
+    if (s.queue.least_width() > room()) return true;
+    if (!s.rules().holds) return false;
+    bool none = true;
+    s.queue.jobs.each([&](const Entry& e) { none = none && needs(e.job) > room(); });
+    return none;
+  }
+
+  void find_shadow() {
+    s.machine.find_shadow(s.head, needs(s.head) - s.free, s.running, s.shadow);
+    if (s.rules().strict) s.shadow.extra = 0;
+    // where the order changes as jobs wait the next pass may have another head: no promise
+    if (s.of(s.head).promised < 0 && s.rules().primary < Order::selection)
+      s.of(s.head).promised = s.shadow.time;
+  }
+  Bounds bounds() const {
+    Bounds b = s.machine.bounds(s.time, room(), s.shadow);
+    b.longest -= s.rules().strict;
+    return b;
+  }
+  // Whether a job may start now before the head; the machine has chosen its place then.
+  bool may_backfill(const Entry& e, const Bounds& b) {
+    return is_within(e, b) && s.machine.passes(e.job, e.span > b.longest, s.shadow);
+  }
+  bool is_within(const Entry& e, const Bounds& b) const {
+    if (e.width > b.room || (e.width > b.beyond && e.span > b.longest)) return false;
+    return e.job != s.head && (!s.rules().holds || needs(e.job) <= b.room);
+  }
+  void note_backfilled(i64 j, i64 predicted) {
+    if (s.time + predicted > s.shadow.time) s.shadow.extra -= s.machine.width(j);
+    s.of(j).backfilled = true;
+  }
+
+  // Through the queue in secondary order, passing over blocks in which no job can start.
+  void sweep() {
+    OrderedList& queue = s.queue.jobs;
+    for (int k = 0; k < queue.size_in_blocks();) {
+      Block& block = queue.at(k++);
+      const Bounds b = bounds();
+      if (block.least_width > b.room) continue;
+      if (block.least_width > b.beyond) {
+        if (block.least_span > b.longest) continue;
+        if (block.narrow_known && block.narrow[index(class_of(b.room))] > b.longest) continue;
+      }
+      sweep_block(block, b);
+      if (queue.size_in_blocks() > 1) {
+        if (s.rules().secondary == Order::submission) block.summarise_narrow();
+        k = queue.tidy_swept(k);
+      }
+    }
+  }
+  // Start the jobs of one block that may start, and make its bounds anew. The head does not fit,
+  // and so is passed over.
+  void sweep_block(Block& block, Bounds b) {
+    i64 least_span = nothing, least_width = nothing;
+    for (int i = 0; i < block.count;) {
+      const Entry e = block.entries[index(i)];
+      if (!may_backfill(e, b)) {
+        least_span = std::min(least_span, e.span);
+        least_width = std::min(least_width, e.width);
+        ++i;
+        continue;
+      }
+      block.erase(i);
+      s.queue.leave_by_key(e.job);
+      note_backfilled(e.job, e.span);
+      s.start(e.job);
+      b = bounds();
+    }
+    block.least_span = least_span;
+    block.least_width = least_width;
+  }
+  // In an order that time changes: the best of the jobs that may start, again and again.
+  void sweep_scored() {
+    i64 refused = -1;  // no job up to this one, of this score, may start
+    double limit = inf;
+    while (true) {
+      const Bounds b = bounds();
+      i64 best = -1;
+      double highest = -inf;
+      const OrderedList& queue = s.queue.jobs;
+      for (int k = 0; k < queue.size_in_blocks(); ++k) {
+        const Block& block = queue.at(k);
+        if (block.least_width > b.room) continue;
+        if (block.least_width > b.beyond && block.least_span > b.longest) continue;
+        for (const Entry& e : block) {
+          if (!is_within(e, b)) continue;
+          const double score = second_score(e.job);
+          if (score > limit || (score == limit && e.job <= refused)) continue;
+          if (best >= 0 && !(score > highest || (score == highest && e.job < best))) continue;
+          highest = score;
+          best = e.job;
+        }
+      }
+      if (best < 0) return;
+      const i64 predicted = s.of(best).predicted;
+      if (!s.machine.passes(best, predicted > b.longest, s.shadow)) {
+        refused = best;
+        limit = highest;
+        continue;
+      }
+      s.queue.leave(best, predicted);
+      note_backfilled(best, predicted);
+      s.start(best);
+    }
+  }
+  double second_score(i64 j) const {
+    return score_now(s.rules().secondary, s.model.second_scores[j], s.time - s.job(j).submit);
+  }
+};
+
+}  // namespace hpc
