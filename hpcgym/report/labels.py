@@ -85,8 +85,8 @@ def subtitle(parts: Mapping[str, Result]) -> str:
     """Return workload, machine, scheduler if it is one, and rule of passes, for a picture.
 
     With several schedulers the rules that all have, and that are not usual, are told too, and an
-    allocation that is not first-fit; of one, where its name does not tell them; where jobs share nodes, names tell it, and here is where the
-    speedups come from.
+    allocation that is not first-fit; of one scheduler, where its name does not tell its rules.
+    Where jobs share nodes, names tell it, and here is where the speedups come from.
     """
     results = list(parts.values())
     jobs = each(_jobs(part) for part in results)

@@ -32,7 +32,7 @@ def serves(arrays: state.Prepared) -> bool:
     return (
         os.environ.get("HPCGYM_ENGINE") != "numba"
         and not any(sim[name] for name in _LACKS)
-        and sim.depth <= 1
+        and sim.depth <= 1  # with a reservation for each job it is slower yet in long queues
         and sim.correction != state.AGAIN
         and sim.next == 0
         and arrays.blocks[state.RUNNING].count == 0

@@ -41,6 +41,7 @@ struct Block {
   i64 first_submit = 0, last_submit = 0;
   double greatest_score = 0, greatest_gain = inf;  // infinite: not known
   std::array<i64, width_classes> narrow;  // [s] least span of the jobs of up to this width
+  i64 least_due = -forever;  // [s] no reservation of its jobs is earlier, where they have some
   std::array<Entry, block_size> entries;
 
   Block() {}  // what is behind `count` is never read
@@ -66,6 +67,7 @@ struct Block {
     }
     greatest_gain = inf;
     narrow_known = false;
+    least_due = -forever;
   }
   void erase(int i) {
     sum_width -= entries[index(i)].width;
@@ -174,6 +176,7 @@ class OrderedList {
     block->least_span = std::min(block->least_span, e.span);
     block->least_width = std::min(block->least_width, e.width);
     block->sum_width += e.width;
+    block->least_due = -forever;
     return *block;
   }
   // Where a job stands that is listed under this key.
@@ -223,6 +226,20 @@ class OrderedList {
     if (next - 1 > 0) join(next - 2);
     return next - (before - size_in_blocks());
   }
+  // Each entry with a key from one to before another.
+  template <class F>
+  void each_between(i64 from, i64 to, F f) const {
+    if (empty()) return;
+    // equal keys may reach back into earlier blocks
+    int k = size_in_blocks() == 1 ? 0 : last_block_from(from - 1);
+    for (; k < size_in_blocks(); ++k)
+      for (const Entry& e : at(k)) {
+        if (e.key >= to) return;
+        if (e.key >= from) f(e);
+      }
+  }
+  // The block that a job is in which is listed under this key.
+  Block& block_of(i64 key, i64 job) { return at(find(key, job).block); }
   template <class F>
   void each(F f) const {
     for (int k = 0; k < size_in_blocks(); ++k)

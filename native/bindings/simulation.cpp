@@ -2,8 +2,10 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 
 #include "../machines/pool.hpp"
+#include "../strategies/conservative.hpp"
 #include "../strategies/easy.hpp"
 
 namespace hpc {
@@ -13,14 +15,19 @@ template <Machine M>
 class OneSimulation final : public AnySimulation {
   std::shared_ptr<Model> model_;
   Simulator<M> sim_;
+  std::optional<Conservative<M>> conservative_;
 
  public:
   explicit OneSimulation(std::shared_ptr<Model> model)
-      : model_(std::move(model)), sim_(*model_) {}
+      : model_(std::move(model)), sim_(*model_) {
+    if (model_->rules.depth != all_jobs) return;
+    conservative_.emplace(sim_);
+    sim_.notes_ends = true;
+  }
 
   i64 run(i64 until, i64 passes) override {
     i64 done = 0;
-    for (; done < passes && sim_.advance(until); ++done) Easy<M>(sim_).pass();
+    for (; done < passes && sim_.advance(until); ++done) pass();
     return done;
   }
   std::shared_ptr<AnySimulation> copy() const override {
@@ -53,10 +60,17 @@ class OneSimulation final : public AnySimulation {
     found.push_back({"shadow", {s.shadow.time, s.shadow.extra}});
     found.push_back({"running", entries(s.running)});
     found.push_back({"queue", entries(s.queue.jobs)});
+    if (conservative_) found.push_back({"reserved", conservative_->reserved});
     return found;
   }
 
  private:
+  void pass() {
+    if (conservative_)
+      conservative_->pass(sim_);
+    else
+      Easy<M>(sim_).pass();
+  }
   static std::vector<i64> entries(const OrderedList& list) {
     std::vector<i64> flat;
     list.each([&](const Entry& e) { flat.insert(flat.end(), {e.key, e.span, e.width, e.job}); });

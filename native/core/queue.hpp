@@ -20,6 +20,22 @@ class Queue {
 
   bool empty() const { return jobs.empty(); }
   bool is_scored() const { return model_->rules.primary >= Order::scored; }
+  bool is_listed_by_submission() const {
+    return model_->rules.secondary != Order::prediction && model_->rules.secondary != Order::keyed;
+  }
+  // In primary order, where that is by keys.
+  const OrderedList& by_key() const { return by_key_; }
+  // Let a job be looked at in the list in primary order.
+  void mark(i64 j) {
+    OrderedList* list = in_primary_order();
+    if (list) list->block_of(is_keyed() ? model_->keys[j] : j, j).least_due = -forever;
+  }
+  // The list in primary order, nullptr where there is none: then it has to be sorted.
+  OrderedList* in_primary_order() {
+    if (model_->rules.threshold >= 0 || is_scored()) return nullptr;
+    if (is_keyed()) return &by_key_;
+    return is_listed_by_submission() ? &jobs : nullptr;
+  }
 
   void enter(i64 j, i64 predicted) {
     const Job& job = model_->jobs[j];
@@ -31,7 +47,9 @@ class Queue {
       block.greatest_score = std::max(block.greatest_score, scores_[j].score);
       block.greatest_gain = std::max(block.greatest_gain, 1.0 / scores_[j].patience);
     }
-    if (is_keyed()) by_key_.insert({model_->keys[j], predicted, job.processors, j});
+    if (!is_keyed()) return;
+    Block& keyed = by_key_.insert({model_->keys[j], predicted, job.processors, j});
+    if (keyed.narrow_known) keyed.widen_narrow(job.processors, predicted);
   }
   void leave(i64 j, i64 predicted) {
     jobs.remove(jobs.find(key_of(j, predicted), j));

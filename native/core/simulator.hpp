@@ -32,6 +32,9 @@ struct Simulator {
   i64 free;             // units
   i64 arrived = 0;      // jobs submitted since the last pass, not yet in the queue
   bool changed = false; // a job started or ended, or a prediction expired, since the last full pass
+  bool expired = false; // a prediction has, since a strategy that asks set it back
+  std::vector<Entry> ended;  // jobs that have since the last pass, in order, where `notes_ends`
+  bool notes_ends = false;
   i64 head = -1;        // the job that could not start at the last pass, -1 if none
   Shadow shadow;        // of its reservation
 
@@ -91,7 +94,7 @@ struct Simulator {
         due = changed = true;
         if (per_event) {
           end_first();
-        } else if (r.estimate == Estimate::given) {
+        } else if (r.estimate == Estimate::given && !notes_ends) {
           end_all();
         } else {
           while (next_end() == at) end_first();
@@ -163,13 +166,14 @@ struct Simulator {
       }
     }
     Block& block = running.at(found.block);
-    const Entry ended = block.entries[index(found.entry)];
+    const Entry gone = block.entries[index(found.entry)];
     block.erase(found.entry);
     block.least_span = nothing;
     for (const Entry& e : block) block.least_span = std::min(block.least_span, e.span);
     if (running.size_in_blocks() > 1) running.tidy(found.block);
-    give_back(ended.width);
-    if (rules().estimate == Estimate::average) remember(ended.job);
+    give_back(gone.width);
+    if (notes_ends) ended.push_back(gone);
+    if (rules().estimate == Estimate::average) remember(gone.job);
   }
   void give_back(i64 width) {
     free += width;
@@ -203,7 +207,7 @@ struct Simulator {
       if (found.block < 0) return;
       const i64 j = running.at(found.block).entries[index(found.entry)].job;
       running.move_back(found, of(j).start + corrected(j));
-      changed = true;
+      changed = expired = true;
     }
   }
   Place first_expired() const {

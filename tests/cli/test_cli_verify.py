@@ -303,7 +303,10 @@ def test_commands_that_are_none_end_in_a_line(log: Path, command: list[str], sai
 @pytest.mark.parametrize(
     ("command", "said"),
     [
-        (["simulate", "lublin:jobs=100000000"], "far more jobs, lublin:jobs=100000000, than the 5"),
+        (
+            ["simulate", "lublin:jobs=100000000"],
+            "far more jobs, lublin:jobs=100000000, than the 100,500",
+        ),
         (["simulate", "lublin:seed=1, jobs = 1e8"], "far more jobs"),
         (["explore", "kit:days=1e6"], "far more jobs, kit:days=1e6"),
         (["compare", "lublin:jobs=inf"], "far more jobs"),

@@ -1,0 +1,53 @@
+// The queue in the order in which it is served, written into one array.
+#pragma once
+#include <vector>
+
+#include "queue.hpp"
+
+namespace hpc {
+
+struct InLine {
+  i64 job;
+  double score;  // where scores order
+};
+
+// Equal scores stand in the order of submission.
+inline void sort_by_score(std::vector<InLine>::iterator begin, std::vector<InLine>::iterator end) {
+  std::sort(begin, end, [](const InLine& a, const InLine& b) {
+    return a.score != b.score ? a.score > b.score : a.job < b.job;
+  });
+}
+
+// Write the first `most` queued jobs, or more, in primary order.
+inline void line_up(const Model& model, const Queue& queue, i64 now, i64 most,
+                    std::vector<InLine>& line) {
+  const Rules& rules = model.rules;
+  const auto starves = [&](i64 j) {
+    return rules.threshold >= 0 && now - model.jobs[j].submit > rules.threshold;
+  };
+  const bool by_submission = queue.is_listed_by_submission();
+  const bool keyed = rules.primary == Order::keyed;
+  line.clear();
+  // who has waited longer than the threshold comes first, in the order of submission
+  if (rules.threshold >= 0 && rules.primary != Order::submission) {
+    queue.jobs.each([&](const Entry& e) {
+      if (starves(e.job)) line.push_back({e.job, 0});
+    });
+    sort_by_score(line.begin(), line.end());
+  }
+  const auto starved = static_cast<std::ptrdiff_t>(line.size());
+  const OrderedList& list = keyed ? queue.by_key() : queue.jobs;
+  const bool sorts = queue.is_scored() || (!keyed && !by_submission);
+  for (int k = 0; k < list.size_in_blocks(); ++k)
+    for (const Entry& e : list.at(k)) {
+      if (!sorts && static_cast<i64>(line.size()) >= most) return;
+      if (starved > 0 && starves(e.job)) continue;
+      double score = 0;
+      if (queue.is_scored())
+        score = score_now(rules.primary, model.scores[e.job], now - model.jobs[e.job].submit);
+      line.push_back({e.job, score});
+    }
+  if (sorts) sort_by_score(line.begin() + starved, line.end());
+}
+
+}  // namespace hpc
