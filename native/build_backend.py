@@ -1,4 +1,4 @@
-"""How hpcgym is built: by scikit-build-core, with zig as the compiler where there is none."""
+"""How hpcgym is built: scikit-build-core, and zig on machines that have no compiler."""
 
 import os
 import platform

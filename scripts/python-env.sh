@@ -56,7 +56,7 @@ make_venv() {
 install_hpcgym() {
     local extras=$1 done_before="$venv/.hpcgym-${1//,/-}" wanted
     make_venv
-    wanted="$root $(cd "$root" && find pyproject.toml hpcgym/version.py native -type f -print0 |
+    wanted="$root $(cd "$root" && find pyproject.toml hpcgym/version.py native -name __pycache__ -prune -o -type f -print0 |
         LC_ALL=C sort -z | xargs -0 cat | cksum)"
     if [[ -r $done_before && $(<"$done_before") == "$wanted" ]]; then
         return

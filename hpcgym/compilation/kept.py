@@ -121,7 +121,7 @@ class Kept:
         return found
 
     def _own(self, key: tuple[Any, ...], target: Any) -> Any:
-        """Return a version that is kept and note its use; None if there is none."""
+        """Return the version in a file, and note its use; None if there is no such version."""
         path = self._path(key, self.folder)
         found = _load(path, files.read(path), key, target)
         if found is not None:

@@ -93,7 +93,9 @@ def _sources(module: str) -> frozenset[str]:
 @cache
 def _imported(path: str) -> tuple[str, ...]:
     """Return the names of the modules of hpcgym that a file imports when it is imported."""
-    found = []
+    found: list[str] = []
+    if not path.endswith(".py"):  # the native engine
+        return ()
     text = _COMMENT.sub("", Path(path).read_text(encoding="utf-8"))
     for package, names, modules in _IMPORT.findall(text):
         if package:

@@ -52,6 +52,7 @@ class Simulation:
     late : whose answers come later than the passes at which it is asked, or None.
     after_pass : is called after each pass, or None.
     lengthen : returns the machine with a longer log; None if it has none.
+    of_extract : whether it begins with what an extract tells of the time before.
     """
 
     kind: Kind
@@ -64,10 +65,11 @@ class Simulation:
     late: LateDispatcher | None = None
     after_pass: Callable[[], None] | None = None
     lengthen: Callable[[Any], Any] | None = None
+    of_extract: bool = False
 
     def drive(self, until: int = state.FOREVER) -> None:
         """Simulate up to ``until``, on the simulation's clock; called again, it goes on."""
-        if until == state.FOREVER and self._asks_nobody and native.serves(self.arrays):
+        if until == state.FOREVER and self._is_plain and native.serves(self.arrays):
             native.simulate_natively(self.arrays)
             return
         run = self.kind.loop_of(self.arrays.sim)
@@ -95,9 +97,10 @@ class Simulation:
             learning.finish()
 
     @property
-    def _asks_nobody(self) -> bool:
+    def _is_plain(self) -> bool:
+        """Whether it is one of a pool that begins empty, and needs nobody's answers."""
         answers = (self.learning, self.shares, self.expressed, self.dispatch, self.late)
-        on_pool = self.kind is POOL and self.after_pass is None
+        on_pool = self.kind is POOL and self.after_pass is None and not self.of_extract
         return on_pool and all(each is None for each in answers)
 
     @property
@@ -194,7 +197,12 @@ def answers_for(
     shares = make_shares(workload, scheduler, cluster, arrays, ticks) if counts else None
     times = None if learning is None else learning.policy_run_time
     expressed = make_expressed(workload, scheduler, arrays, times, shares, ticks)
-    return {"learning": learning, "shares": shares, "expressed": expressed}
+    return {
+        "learning": learning,
+        "shares": shares,
+        "expressed": expressed,
+        "of_extract": workload.initial is not None,
+    }
 
 
 def asks_for_answers(scheduler: Scheduler, learned: Learned | None = None) -> tuple[bool, bool]:

@@ -22,12 +22,12 @@ _TAKEN = (
     *("passes", "depth", "primary", "secondary", "estimate", "correction", "threshold", "strict"),
     *("holds", "erode", "managed", "timeout", "off_time", "on_time"),
 )
-#: Those that must be 0: nobody asks, learns, or plans anew.
+#: Rules that it does not have; they must be 0.
 _LACKS = ("asks", "tested", "keeps", "learns", "renews", "logs")
 
 
 def serves(arrays: state.Prepared) -> bool:
-    """Return whether the native engine has the rules of a simulation on a pool, yet to begin."""
+    """Return whether the native engine has the rules of a simulation on a pool, empty as yet."""
     sim = arrays.sim
     return (
         os.environ.get("HPCGYM_ENGINE") != "numba"
@@ -35,7 +35,6 @@ def serves(arrays: state.Prepared) -> bool:
         and sim.depth <= 1  # with a reservation for each job it is slower yet in long queues
         and sim.correction != state.AGAIN
         and sim.next == 0
-        and arrays.blocks[state.RUNNING].count == 0
     )
 
 

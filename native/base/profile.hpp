@@ -21,20 +21,6 @@ class Profile {
     chunks_[0] = Chunk();
     chunks_[0].push({now, free});
   }
-  // While no unit is taken: give back units at the end of the last step, or at a later time.
-  void give_back_last(i64 time, i64 width) {
-    const Chunk& last = at(size() - 1);
-    const Step& step = last.steps[last.count - 1];
-    if (time > step.time) add_last({time, step.free + width});
-    else add_to_last(width);
-  }
-  // The same, where the last step itself begins later.
-  void delay_last(i64 time, i64 width) {
-    Chunk& last = at(size() - 1);
-    last.steps[last.count - 1].time = time;
-    add_to_last(width);
-  }
-
   // Drop the steps that are over, and let the present one begin now.
   void forget_past(i64 now) {
     while (true) {
@@ -50,7 +36,7 @@ class Profile {
     }
     at(0).steps[first_].time = now;
   }
-  // Take units in [from, to), of which the past counts not; give back if it is negative.
+  // Take units in [from, to), or give back if it is negative. What is before now is ignored.
   void take(i64 from, i64 to, i64 width) {
     from = std::max(from, now());
     if (to <= from) return;
@@ -98,16 +84,6 @@ class Profile {
       }
     }
     return std::min(begin, latest);
-  }
-  // Up to when so many units are free from now on.
-  i64 free_until(i64 width) const {
-    for (std::size_t c = 0; c < size(); ++c) {
-      const Chunk& chunk = at(c);
-      if (chunk.least + chunk.added >= width) continue;
-      for (std::size_t k = c == 0 ? first_ : 0; k < chunk.count; ++k)
-        if (chunk.steps[k].free + chunk.added < width) return chunk.steps[k].time;
-    }
-    return forever;
   }
   // From when on so many units are free up to a time without a break; that time if they are not.
   i64 free_since(i64 time, i64 width) const {
@@ -274,15 +250,6 @@ class Profile {
     for (std::size_t k = 0; k < next.count; ++k)
       chunk.push({next.steps[k].time, next.steps[k].free + more});
     remove_chunk(c + 1);
-  }
-  void add_last(Step s) {
-    if (at(size() - 1).count == Chunk::most_steps) order_.push_back(fresh_chunk());
-    at(size() - 1).push(s);
-  }
-  void add_to_last(i64 width) {
-    Chunk& last = at(size() - 1);
-    last.steps[last.count - 1].free += width;
-    last.summarise();
   }
 };
 

@@ -15,7 +15,6 @@ enum class Passes : std::uint8_t { per_timestamp, per_event };
 // by scores, which time changes.
 enum class Order : std::uint8_t { submission, keyed, prediction, selection, scored, cubed };
 enum class Estimate : std::uint8_t { given, average };
-enum class Asks : std::uint8_t { nobody, each_pass, each_job };
 enum class Correction : std::uint8_t { none, to_requested, incremental, doubling, again, kill };
 
 struct Job {  // [s]; laid out as JOBS of hpcgym.engine.state
@@ -30,12 +29,10 @@ struct Rules {
   Order primary = Order::submission, secondary = Order::submission;
   Estimate estimate = Estimate::given;
   Correction correction = Correction::none;
-  Asks asks = Asks::nobody;
   i64 depth = 1;       // reservations: none, one (EASY) or all_jobs (conservative)
   i64 threshold = -1;  // [s] -1: none
   i64 last = 0;        // jobs of a user whose mean run time is an average
   bool strict = false; // jobs end before a reservation begins, not in that very second
-  bool keeps = false;  // a job that was selected and does not fit stays selected until it starts
   // of idle processors that are switched off
   bool managed = false;
   i64 timeout = forever, off_time = 0, on_time = 0;  // [s]

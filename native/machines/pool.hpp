@@ -77,8 +77,8 @@ class IdleProcessors {
 };
 
 // The holes in a plan where processors have been given back, for jobs of up to 1, 2, 4 ... 4096 and
-// any number of processors. What is given back while reservations are tried in order, who comes
-// earlier in order is told the next time.
+// any number of processors. What is given back while reservations are tried in order helps later
+// jobs at once; earlier ones see it the next time.
 class Holes {
   struct Known {
     std::array<i64, width_classes> length;  // [s] no hole is longer
@@ -218,15 +218,15 @@ class Pool {
     }
 
    public:
-    void begin(const Pool&, i64 now, i64 capacity) {
+    void begin(i64 now, i64 capacity) {
       profile_.begin(now, capacity);
       by_due_.clear();
       holes_.forget();
     }
     void forget_past(i64 now) { profile_.forget_past(now); }
-    void runs(const Pool&, i64, i64 width, i64 now, i64 end) { profile_.take(now, end, width); }
+    void runs(i64 width, i64 now, i64 end) { profile_.take(now, end, width); }
     // The earliest time for a job that has none.
-    i64 place(const Pool& m, i64 j, i64 length, i64) const {
+    i64 place(const Pool& m, i64 j, i64 length) const {
       return profile_.earliest(m.width(j), length, forever, forever);
     }
     void commit(const Pool& m, i64 j, i64 from, i64 length) {
@@ -243,8 +243,8 @@ class Pool {
       if (from + length > now) given_back(now, from + length);
     }
     // Of a job that starts: its reservation is its predicted run.
-    void begun(const Pool&, i64 j, i64 now, i64) { by_due_.remove(by_due_.find(now, j)); }
-    void ended(const Pool&, i64, i64 width, i64 now, i64 end) {
+    void begun(i64 j, i64 now) { by_due_.remove(by_due_.find(now, j)); }
+    void ended(i64 width, i64 now, i64 end) {
       profile_.take(now, end, -width);
       given_back(now, end);
     }
@@ -254,7 +254,7 @@ class Pool {
     // Whether some job of a block may find a hole.
     bool may_advance(const Block& block) const { return holes_.have_one_for(block); }
     // Begin earlier than at `due`, if possible, and before `latest`; return when.
-    i64 advance(const Pool& m, i64 j, i64 length, i64, i64 due, i64 latest) {
+    i64 advance(const Pool& m, i64 j, i64 length, i64 due, i64 latest) {
       const i64 width = m.width(j);
       i64 at = due;
       if (holes_.has_one_for(width, length, due)) at = profile_.earliest(width, length, due, latest);
@@ -279,7 +279,6 @@ class Pool {
   };
 
   const IdleProcessors::Seconds& idle_seconds(i64 now) { return idle_.settle(now); }
-  bool managed() const { return managed_; }
 
  private:
   const Job* jobs_;

@@ -18,7 +18,7 @@ template <Machine M>
 class Conservative {
  public:
   explicit Conservative(const Simulator<M>& s) : reserved(index(s.model.n_jobs), -1) {
-    plan_.begin(s.machine, s.time, s.model.capacity);
+    plan_.begin(s.time, s.model.capacity);
   }
 
   std::vector<i64> reserved;  // [s] by job, -1 before it comes
@@ -58,13 +58,13 @@ class Conservative {
   // What a job that ended early was to use still.
   void release(Simulator<M>& s, const Entry& e) {
     if (s.expired || e.key <= s.time) return;  // the plan is made anew
-    plan_.ended(s.machine, e.job, e.width, s.time, e.key);
+    plan_.ended(e.width, s.time, e.key);
     gained_ = std::max(gained_, e.key);
     may_advance_ = true;
   }
   void reserve(Simulator<M>& s, i64 j) {
     const i64 length = s.of(j).predicted;
-    const i64 at = plan_.place(s.machine, j, length, s.time);
+    const i64 at = plan_.place(s.machine, j, length);
     plan_.commit(s.machine, j, at, length);
     reserved[index(j)] = at;
     first_reserved_ = std::min(first_reserved_, at);
@@ -74,8 +74,8 @@ class Conservative {
     may_advance_ = false;
     gained_ = 0;
     first_reserved_ = forever;
-    plan_.begin(s.machine, s.time, s.model.capacity);
-    s.running.each([&](const Entry& e) { plan_.runs(s.machine, e.job, e.width, s.time, e.key); });
+    plan_.begin(s.time, s.model.capacity);
+    s.running.each([&](const Entry& e) { plan_.runs(e.width, s.time, e.key); });
     line_up(s.model, s.queue, s.time, forever, line_);
     for (const InLine& place : line_) {
       reserve(s, place.job);
@@ -91,8 +91,8 @@ class Conservative {
     first_reserved_ = forever;
     bool waits = false;
     if (loose) plan_.next(s.queue.jobs.size_in_blocks() >= many_blocks);
+    tell_news(s);
     if (OrderedList* list = s.queue.in_primary_order()) {
-      tell_news(s);
       for (int k = 0; k < list->size_in_blocks(); ++k) {
         Block& block = list->at(k);
         if (block.least_due <= s.time || (loose && plan_.may_advance(block)))
@@ -138,7 +138,7 @@ class Conservative {
       return;
     }
     s.of(j).backfilled = waits;
-    plan_.begun(s.machine, j, s.time, s.of(j).predicted);
+    plan_.begun(j, s.time);
     starting_.push_back(j);
     s.start(j);
   }
@@ -148,10 +148,10 @@ class Conservative {
     i64 at;
     if (before < s.time) {
       plan_.withdraw(s.machine, j, before, length, s.time);
-      at = plan_.place(s.machine, j, length, s.time);
+      at = plan_.place(s.machine, j, length);
       plan_.commit(s.machine, j, at, length);
     } else {
-      at = plan_.advance(s.machine, j, length, s.time, before, std::min(before, gained_));
+      at = plan_.advance(s.machine, j, length, before, std::min(before, gained_));
       if (at == before) return;
     }
     reserved[index(j)] = at;

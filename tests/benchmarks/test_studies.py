@@ -185,6 +185,8 @@ def imported_by(module: str) -> set[str]:
         if name.startswith(FOR_USERS):
             continue
         found.add(name)
+        if not spec.origin.endswith(".py"):  # the native engine imports nothing
+            continue
         for node in ast.walk(ast.parse(Path(spec.origin).read_text())):
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("hpcgym"):
                 of, names = str(node.module), [one.name for one in node.names]
@@ -217,7 +219,7 @@ BESIDE = {
     *(f"hpcgym.engine.{name}" for name in ("answers", "machines", "orders", "passes")),
     *(f"hpcgym.engine.machines.{name}" for name in ("corun", "limited", "nodes", "pool")),
     *(f"hpcgym.compilation.{name}" for name in ("files", "folders", "kept", "locks", "pipeline")),
-    *(f"hpcgym.compilation.{name}" for name in ("notice", "shipped", "sources")),
+    *(f"hpcgym.compilation.{name}" for name in ("notice", "sources")),
     *(f"hpcgym.files.{name}" for name in ("opening", "tables", "texts")),
     *(
         f"hpcgym.workload.io.{name}"
