@@ -283,6 +283,7 @@ def _facts(rows: Sequence[Row]) -> dict[str, Any]:
 
 def _print_table(rows: Sequence[Row]) -> None:
     """Print a comparison for people."""
+    from hpcgym.baselines.labels import describe
     from hpcgym.report.labels import subtitle
     from hpcgym.report.tables import rich_comparison
     from hpcgym.report.words import limits_in_words
@@ -290,6 +291,8 @@ def _print_table(rows: Sequence[Row]) -> None:
     results = {row.label: row.result for row in rows}
     out = output.console()
     out.print(subtitle(results), style="bold", markup=False)
+    if len(rows) == 1 and (rules := describe(rows[0].result.scheduler)) != rows[0].name:
+        out.print(rules, markup=False)
     schedules = {row.setting: row.result for row in rows}
     for one, result in schedules.items():
         if kept := limits_in_words(result):

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from hpcgym.baselines.dispatchers import chooses_nodes
 from hpcgym.baselines.labels import apart, rules_of_all, scheduler_names
-from hpcgym.baselines.schedulers import find_scheduler, is_scheduler
 from hpcgym.errors import HpcgymError
 from hpcgym.report.words import each, machine_in_words
 
@@ -85,8 +84,8 @@ def subtitle(parts: Mapping[str, Result]) -> str:
     """Return workload, machine, scheduler if it is one, and rule of passes, for a picture.
 
     With several schedulers the rules that all have, and that are not usual, are told too, and an
-    allocation that is not first-fit; of one scheduler, where its name does not tell its rules.
-    Where jobs share nodes, names tell it, and here is where the speedups come from.
+    allocation that is not first-fit; where jobs share nodes, names tell it, and here is where the
+    speedups come from.
     """
     results = list(parts.values())
     jobs = each(_jobs(part) for part in results)
@@ -99,8 +98,7 @@ def subtitle(parts: Mapping[str, Result]) -> str:
     ]
     shared = [part.coschedule for part in results if part.coschedule is not None]
     if len(results) == 1:
-        ((name, only),) = parts.items()
-        words.insert(3, name)
+        words.insert(3, next(iter(parts)))
     if shared:
         words.append(each(f"speedups {Path(one.speedups.source).name}" for one in shared))
     elif len(results) > 1:
@@ -108,7 +106,7 @@ def subtitle(parts: Mapping[str, Result]) -> str:
         of_lists = [one for one in schedulers if not chooses_nodes(one.dispatcher)]
         told = {one.allocation: f"{one.allocation} allocation" for one in of_lists}
         words += [each(told.values())] if told.keys() - {"first-fit"} else []
-    if len(results) > 1 or (is_scheduler(name) and find_scheduler(name) != only.scheduler):
+    if len(results) > 1:
         words += rules_of_all([part.scheduler for part in results])
     return " · ".join(words)
 
