@@ -20,10 +20,20 @@ if TYPE_CHECKING:
 #: The rules of a :data:`hpcgym.engine.state.SIM` that it takes, by name.
 _TAKEN = (
     *("passes", "depth", "primary", "secondary", "estimate", "correction", "threshold", "strict"),
+    *(
+        "tested",
+        "tested_of_user",
+        "window",
+        "every",
+        "at_events",
+        "all_every",
+        "resolution",
+        "linear",
+    ),
     *("holds", "erode", "managed", "timeout", "off_time", "on_time"),
 )
 #: Rules that it does not have; they must be 0.
-_LACKS = ("asks", "tested", "keeps", "learns", "renews", "logs")
+_LACKS = ("asks", "keeps", "learns", "renews", "logs")
 
 
 def serves(arrays: state.Prepared) -> bool:
@@ -32,7 +42,6 @@ def serves(arrays: state.Prepared) -> bool:
     return (
         os.environ.get("HPCGYM_ENGINE") != "numba"
         and not any(sim[name] for name in _LACKS)
-        and sim.depth <= 1  # with a reservation for each job it is slower yet in long queues
         and sim.correction != state.AGAIN
         and sim.next == 0
     )
@@ -51,7 +60,10 @@ def model_of(arrays: state.Prepared) -> Model:
     if sim.estimate == state.AVERAGE:
         n_users, rules["last"] = arrays.history.shape
         more |= {"users": arrays.users, "n_users": n_users}
-    else:
+    elif sim.tested_of_user:
+        # numbers of users are those of their first jobs
+        more |= {"users": np.ascontiguousarray(arrays.line["user"]), "n_users": n}
+    if sim.estimate == state.GIVEN:
         more["predicted"] = np.ascontiguousarray(arrays.progress["predicted"])
     if sim.holds:
         more["held"] = np.ascontiguousarray(arrays.line["held"])

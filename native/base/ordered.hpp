@@ -2,7 +2,8 @@
 //
 // A sorted array costs a scan and a shift of all its entries at each change. Here both touch one
 // block, and what is known of each block as a whole lets a scan pass over it. A list of up to 64
-// jobs is a sorted array. Equal keys stay in the order of insertion. A copy of a list goes on alone.
+// jobs is a sorted array. Equal keys stay in the order of insertion. A copy of a list goes on
+// alone.
 #pragma once
 #include <array>
 #include <bit>
@@ -35,13 +36,12 @@ struct Block {
   int count = 0;
   bool narrow_known = false;
   // bounds: a removal may leave them too low, but for the least end of running jobs
-  i64 least_width = nothing, least_span = nothing;
+  i64 least_width = nothing, least_span = nothing, greatest_span = -nothing;
   i64 sum_width = 0;
   // bounds of what scores that time changes are made of
   i64 first_submit = 0, last_submit = 0;
   double greatest_score = 0, greatest_gain = inf;  // infinite: not known
-  std::array<i64, width_classes> narrow;  // [s] least span of the jobs of up to this width
-  i64 least_due = -forever;  // [s] no reservation of its jobs is earlier, where they have some
+  std::array<i64, width_classes> narrow;           // [s] least span of the jobs of up to this width
   std::array<Entry, block_size> entries;
 
   Block() {}  // what is behind `count` is never read
@@ -59,20 +59,25 @@ struct Block {
 
   void summarise() {
     least_span = least_width = nothing;
+    greatest_span = -nothing;
     sum_width = 0;
     for (const Entry& e : *this) {
       least_span = std::min(least_span, e.span);
+      greatest_span = std::max(greatest_span, e.span);
       least_width = std::min(least_width, e.width);
       sum_width += e.width;
     }
     greatest_gain = inf;
     narrow_known = false;
-    least_due = -forever;
   }
   void erase(int i) {
     sum_width -= entries[index(i)].width;
     --count;
     std::memmove(begin() + i, begin() + i + 1, sizeof(Entry) * index(count - i));
+  }
+  void set_span(int i, i64 span) {
+    entries[index(i)].span = span;
+    least_span = std::min(least_span, span), greatest_span = std::max(greatest_span, span);
   }
   void summarise_narrow() {
     narrow.fill(nothing);
@@ -144,9 +149,7 @@ class OrderedList {
  public:
   int size_in_blocks() const { return static_cast<int>(order_.size()); }
   // The first block never moves: it is found without a look at the order.
-  Block& at(int position) {
-    return blocks_[position == 0 ? 0 : index(order_[index(position)])];
-  }
+  Block& at(int position) { return blocks_[position == 0 ? 0 : index(order_[index(position)])]; }
   const Block& at(int position) const {
     return blocks_[position == 0 ? 0 : index(order_[index(position)])];
   }
@@ -176,7 +179,7 @@ class OrderedList {
     block->least_span = std::min(block->least_span, e.span);
     block->least_width = std::min(block->least_width, e.width);
     block->sum_width += e.width;
-    block->least_due = -forever;
+    block->greatest_span = std::max(block->greatest_span, e.span);
     return *block;
   }
   // Where a job stands that is listed under this key.
@@ -226,20 +229,8 @@ class OrderedList {
     if (next - 1 > 0) join(next - 2);
     return next - (before - size_in_blocks());
   }
-  // Each entry with a key from one to before another.
-  template <class F>
-  void each_between(i64 from, i64 to, F f) const {
-    if (empty()) return;
-    // equal keys may reach back into earlier blocks
-    int k = size_in_blocks() == 1 ? 0 : last_block_from(from - 1);
-    for (; k < size_in_blocks(); ++k)
-      for (const Entry& e : at(k)) {
-        if (e.key >= to) return;
-        if (e.key >= from) f(e);
-      }
-  }
-  // The block that a job is in which is listed under this key.
-  Block& block_of(i64 key, i64 job) { return at(find(key, job).block); }
+  // The position of the first block that may have entries with this key or later ones.
+  int position_of(i64 key) const { return size_in_blocks() == 1 ? 0 : last_block_from(key - 1); }
   template <class F>
   void each(F f) const {
     for (int k = 0; k < size_in_blocks(); ++k)

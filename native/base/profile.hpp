@@ -1,255 +1,134 @@
 // How many units are free from each time on, by predicted ends and reservations: a step function.
 //
-// The steps lie in chunks of at most 64. Of each chunk the least and the most that are free are
-// known, so a search passes over it; units that are taken throughout are noted once.
+// The steps are a linked list, from the one that lasts now to the one that lasts for ever. So one
+// is added or dropped without a move of others, and a job that knows its steps changes the profile
+// without a search. Steps that are dropped are used again.
 #pragma once
-#include <array>
 #include <vector>
 
 #include "numbers.hpp"
 
 namespace hpc {
 
+using StepNo = std::uint32_t;
+inline constexpr StepNo no_step = ~StepNo{0};
+
 class Profile {
  public:
+  struct Step {
+    i64 time;  // [s] from which on
+    i64 free;  // units
+    StepNo next, before;
+    // Where reservations are kept: how many of them, and of predicted runs, begin or end here. A
+    // step that none uses has as many units free as the one before it.
+    std::int32_t uses;
+    std::int32_t job;  // the first of the queued jobs whose reservations begin here, -1 if none
+  };
+
   // From now on so many units are free.
   void begin(i64 now, i64 free) {
-    chunks_.resize(1);
-    order_.assign(1, 0);
-    spare_.clear();
+    steps_.assign(1, {now, free, no_step, no_step, 1, -1});
     first_ = 0;
-    chunks_[0] = Chunk();
-    chunks_[0].push({now, free});
+    spare_ = no_step;
+  }
+  StepNo first() const { return first_; }
+  Step& operator[](StepNo s) { return steps_[s]; }
+  const Step& operator[](StepNo s) const { return steps_[s]; }
+  i64 now() const { return steps_[first_].time; }
+  // [s] when a step begins; that of none is never.
+  i64 time_of(StepNo s) const { return s == no_step ? forever : steps_[s].time; }
+
+  // A new step that begins at a time while another lasts.
+  StepNo add(StepNo during, i64 time) {
+    StepNo made = spare_;
+    if (made == no_step) {
+      made = static_cast<StepNo>(steps_.size());
+      steps_.emplace_back();
+    } else {
+      spare_ = steps_[made].next;
+    }
+    Step& before = steps_[during];
+    steps_[made] = {time, before.free, before.next, during, 0, -1};
+    if (before.next != no_step) steps_[before.next].before = made;
+    before.next = made;
+    return made;
+  }
+  // The step that begins at a time, made if there is none; `from` is not later.
+  StepNo at(i64 time, StepNo from) {
+    for (StepNo next; (next = steps_[from].next) != no_step && steps_[next].time <= time;)
+      from = next;
+    return steps_[from].time == time ? from : add(from, time);
+  }
+  void drop(StepNo s) {
+    const Step gone = steps_[s];
+    steps_[gone.before].next = gone.next;
+    if (gone.next != no_step) steps_[gone.next].before = gone.before;
+    lay_aside(s);
   }
   // Drop the steps that are over, and let the present one begin now.
   void forget_past(i64 now) {
-    while (true) {
-      const Chunk& chunk = at(0);
-      if (first_ + 1 < chunk.count) {
-        if (chunk.steps[first_ + 1].time > now) break;
-        ++first_;
-      } else {
-        if (size() == 1 || at(1).steps[0].time > now) break;
-        remove_chunk(0);
-        first_ = 0;
-      }
+    for (StepNo next; (next = steps_[first_].next) != no_step && steps_[next].time <= now;) {
+      lay_aside(first_);
+      first_ = next;
     }
-    at(0).steps[first_].time = now;
+    Step& present = steps_[first_];
+    present.before = no_step;
+    present.job = -1;
+    present.time = now;
   }
-  // Take units in [from, to), or give back if it is negative. What is before now is ignored.
-  void take(i64 from, i64 to, i64 width) {
-    from = std::max(from, now());
+  // Take units from one step up to another, or give back if it is negative.
+  void take(StepNo from, StepNo to, i64 width) {
+    for (StepNo s = from; s != to; s = steps_[s].next) steps_[s].free -= width;
+  }
+  // Take units in [from, to), which is not before now.
+  void occupy(i64 from, i64 to, i64 width) {
     if (to <= from) return;
-    Position begin = step_at(from);
-    const std::uint32_t before = layout_;
-    const Position end = step_at(to);
-    if (layout_ != before) begin = find(from);
-    for (std::size_t c = begin.chunk; c <= end.chunk; ++c) {
-      Chunk& chunk = at(c);
-      if (c > begin.chunk && c < end.chunk) {
-        chunk.added -= width;
-        continue;
-      }
-      const std::size_t stop = c == end.chunk ? end.step : chunk.count;
-      for (std::size_t k = c == begin.chunk ? begin.step : 0; k < stop; ++k)
-        chunk.steps[k].free -= width;
-      chunk.changed_by(width);
-    }
-    const std::uint32_t made = layout_;
-    drop_if_same(end);
-    drop_if_same(layout_ == made ? begin : find(from));
+    const StepNo begin = at(from, first_);
+    take(begin, at(to, begin), width);
   }
-
-  // The first time, before `latest`, with `width` units free for `length`; else `latest`. The job
-  // may have a reservation of its own at `own` (forever: it has not), where it is tried earlier: if
-  // it ends before that does, only what is before `own` can be in its way.
-  i64 earliest(i64 width, i64 length, i64 own, i64 latest) const {
-    i64 begin = now();
-    for (std::size_t c = 0; c < size(); ++c) {
-      const Chunk& chunk = at(c);
-      std::size_t k = c == 0 ? first_ : 0;
-      if (chunk.steps[k].time >= std::min(begin + length, own)) break;
-      if (chunk.least + chunk.added >= width) continue;
-      if (chunk.most + chunk.added < width) {
-        begin = time_after(c);
-        if (begin >= latest) return latest;
-        continue;
-      }
-      const i64 least = width - chunk.added;
-      for (; k < chunk.count; ++k) {
-        if (chunk.steps[k].time >= std::min(begin + length, own)) return std::min(begin, latest);
-        if (chunk.steps[k].free >= least) continue;
-        begin = k + 1 < chunk.count ? chunk.steps[k + 1].time : time_after(c);
-        if (begin >= latest) return latest;
-      }
-    }
-    return std::min(begin, latest);
+  // Up to when so many units are free from now on [s].
+  i64 free_until(i64 width) const {
+    for (StepNo s = first_; s != no_step; s = steps_[s].next)
+      if (steps_[s].free < width) return steps_[s].time;
+    return forever;
   }
-  // From when on so many units are free up to a time without a break; that time if they are not.
-  i64 free_since(i64 time, i64 width) const {
-    i64 begin = time;
-    each_before(time, [&](i64 from, i64 free) {
-      if (free >= width) begin = from;
-      return free >= width;
-    });
+  // The first step, from one on, at which so many units are free for `length` [s]; none if that is
+  // not before `latest`, or after `last`. A job may have a reservation of that size at `latest`:
+  // from then on nothing is looked at, for there it has its own.
+  StepNo earliest(StepNo from, i64 width, i64 length, i64 latest = forever,
+                  i64 last = forever) const {
+    StepNo begin = from;
+    i64 until = std::min(steps_[begin].time + length, latest);
+    for (StepNo s = from; s != no_step && steps_[s].time < until;) {
+      const bool blocked = steps_[s].free < width;
+      s = steps_[s].next;
+      if (!blocked) continue;
+      if (s == no_step || steps_[s].time >= latest || steps_[s].time > last) return no_step;
+      begin = s;
+      until = std::min(steps_[begin].time + length, latest);
+    }
     return begin;
   }
-  // Call f(time, free) for each step from that of a time on, in order, until it returns false.
-  template <class F>
-  void each_from(i64 time, F f) const {
-    auto [c, k] = find(std::max(time, now()));
-    for (; c < size(); ++c, k = 0)
-      for (const Chunk& chunk = at(c); k < chunk.count; ++k)
-        if (!f(chunk.steps[k].time, chunk.steps[k].free + chunk.added)) return;
+  // The first step from which on so many units are free up to another.
+  StepNo stretch_before(StepNo s, i64 width) const {
+    while (s != first_ && steps_[steps_[s].before].free >= width) s = steps_[s].before;
+    return s;
   }
-  // The same, for the steps that begin before a time, the last one first.
-  template <class F>
-  void each_before(i64 time, F f) const {
-    if (time <= now()) return;
-    auto [c, k] = find(time - 1);
-    while (true) {
-      const Chunk& chunk = at(c);
-      if (!f(chunk.steps[k].time, chunk.steps[k].free + chunk.added)) return;
-      if (c == 0 && k == first_) return;
-      if (k-- > 0) continue;
-      k = at(--c).count - 1;
-    }
+  // The first step from one on at which so many are not free, none if they always are.
+  StepNo stretch_after(StepNo s, i64 width) const {
+    while (s != no_step && steps_[s].free >= width) s = steps_[s].next;
+    return s;
   }
 
  private:
-  struct Step {
-    i64 time;  // [s] from which on
-    i64 free;  // but for what its chunk has `added`
-  };
-  struct Chunk {
-    static constexpr std::size_t most_steps = 64;
-    std::size_t count = 0;
-    i64 added = 0;
-    i64 least = forever, most = -forever;  // bounds of `free`
-    std::uint32_t changes = 0;
-    std::array<Step, most_steps> steps;
+  std::vector<Step> steps_;
+  StepNo first_ = 0;
+  StepNo spare_ = no_step;  // one that may be used again; its `next` is another
 
-    Chunk() {}  // what is behind `count` is never read
-    void push(Step s) {
-      steps[count++] = s;
-      least = std::min(least, s.free);
-      most = std::max(most, s.free);
-    }
-    // Some steps have fewer units free, or more: bounds become loose, and are mended now and then.
-    void changed_by(i64 width) {
-      (width > 0 ? least : most) -= width;
-      if (++changes % 16 == 0) summarise();
-    }
-    void summarise() {
-      least = forever, most = -forever;
-      for (std::size_t k = 0; k < count; ++k) {
-        least = std::min(least, steps[k].free);
-        most = std::max(most, steps[k].free);
-      }
-    }
-    void erase(std::size_t k) {
-      --count;
-      std::copy(steps.begin() + k + 1, steps.begin() + count + 1, steps.begin() + k);
-    }
-  };
-  struct Position {
-    std::size_t chunk, step;
-  };
-
-  std::vector<Chunk> chunks_;
-  std::vector<std::uint32_t> order_, spare_;  // numbers of chunks: in use, in order, and not
-  std::uint32_t layout_ = 0;                  // how often chunks have become others
-  std::size_t first_ = 0;                     // the step of the first chunk that lasts now
-
-  std::size_t size() const { return order_.size(); }
-  Chunk& at(std::size_t c) { return chunks_[order_[c]]; }
-  const Chunk& at(std::size_t c) const { return chunks_[order_[c]]; }
-  i64 now() const { return at(0).steps[first_].time; }
-  i64 time_after(std::size_t c) const {
-    return c + 1 < size() ? at(c + 1).steps[0].time : forever;
-  }
-
-  // The step that lasts at a time, now or later.
-  Position find(i64 time) const {
-    std::size_t low = 0, high = size();
-    while (high - low > 1) {
-      const std::size_t middle = (low + high) / 2;
-      (at(middle).steps[0].time <= time ? low : high) = middle;
-    }
-    const Chunk& chunk = at(low);
-    const auto begin = chunk.steps.begin() + static_cast<std::ptrdiff_t>(low == 0 ? first_ : 0);
-    const auto end = chunk.steps.begin() + static_cast<std::ptrdiff_t>(chunk.count);
-    const auto after = std::upper_bound(begin, end, time, [](i64 t, const Step& s) { return t < s.time; });
-    return {low, static_cast<std::size_t>(after - chunk.steps.begin()) - 1};
-  }
-  // The step that begins at a time, made if there is none.
-  Position step_at(i64 time) {
-    Position p = find(time);
-    if (at(p.chunk).steps[p.step].time == time) return p;
-    if (at(p.chunk).count == Chunk::most_steps) {
-      split(p.chunk);
-      p = find(time);
-    }
-    Chunk& chunk = at(p.chunk);
-    const auto place = chunk.steps.begin() + static_cast<std::ptrdiff_t>(p.step) + 1;
-    const auto end = chunk.steps.begin() + static_cast<std::ptrdiff_t>(chunk.count++);
-    std::copy_backward(place, end, end + 1);
-    *place = {time, chunk.steps[p.step].free};
-    return {p.chunk, p.step + 1};
-  }
-  // Make two chunks of a full one, or drop what is past of the first.
-  void split(std::size_t c) {
-    ++layout_;
-    if (c == 0 && first_ > 0) {
-      Chunk& chunk = at(0);
-      std::copy(chunk.steps.begin() + first_, chunk.steps.begin() + chunk.count, chunk.steps.begin());
-      chunk.count -= first_;
-      first_ = 0;
-      return;
-    }
-    const std::uint32_t fresh = fresh_chunk();
-    Chunk &full = at(c), &made = chunks_[fresh];
-    for (std::size_t k = full.count / 2; k < full.count; ++k) made.push(full.steps[k]);
-    full.count /= 2;
-    made.added = full.added;
-    full.summarise();
-    order_.insert(order_.begin() + static_cast<std::ptrdiff_t>(c) + 1, fresh);
-  }
-  std::uint32_t fresh_chunk() {
-    if (spare_.empty()) {
-      chunks_.emplace_back();
-      return static_cast<std::uint32_t>(chunks_.size() - 1);
-    }
-    const std::uint32_t fresh = spare_.back();
-    spare_.pop_back();
-    chunks_[fresh] = Chunk();
-    return fresh;
-  }
-  void remove_chunk(std::size_t c) {
-    ++layout_;
-    spare_.push_back(order_[c]);
-    order_.erase(order_.begin() + static_cast<std::ptrdiff_t>(c));
-  }
-  // Drop a step if it has as many units free as the one before.
-  void drop_if_same(Position p) {
-    const auto [c, k] = p;
-    Chunk& chunk = at(c);
-    if (c == 0 && k == first_) return;
-    const Chunk& before = k > 0 ? chunk : at(c - 1);
-    const Step& previous = before.steps[k > 0 ? k - 1 : before.count - 1];
-    if (previous.free + before.added != chunk.steps[k].free + chunk.added) return;
-    chunk.erase(k);
-    if (chunk.count == 0) remove_chunk(c);
-    else if (c > 0) join(c - 1);
-  }
-  // Make one chunk of two with few steps.
-  void join(std::size_t c) {
-    Chunk &chunk = at(c), &next = at(c + 1);
-    if (chunk.count + next.count > Chunk::most_steps / 2) return;
-    const i64 more = next.added - chunk.added;
-    for (std::size_t k = 0; k < next.count; ++k)
-      chunk.push({next.steps[k].time, next.steps[k].free + more});
-    remove_chunk(c + 1);
+  void lay_aside(StepNo s) {
+    steps_[s].time = -1;  // it is recognised by that
+    steps_[s].next = spare_;
+    spare_ = s;
   }
 };
 

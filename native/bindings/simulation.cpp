@@ -7,6 +7,7 @@
 #include "../machines/pool.hpp"
 #include "../strategies/conservative.hpp"
 #include "../strategies/easy.hpp"
+#include "../strategies/planned.hpp"
 
 namespace hpc {
 namespace {
@@ -16,18 +17,22 @@ class OneSimulation final : public AnySimulation {
   std::shared_ptr<Model> model_;
   Simulator<M> sim_;
   std::optional<Conservative<M>> conservative_;
+  std::optional<Planned<M>> planned_;
 
  public:
   explicit OneSimulation(std::shared_ptr<Model> model)
       : model_(std::move(model)), sim_(*model_) {
-    if (model_->rules.depth != all_jobs) return;
-    conservative_.emplace(sim_);
-    sim_.notes_ends = true;
+    if (model_->rules.tested > 0) {
+      planned_.emplace(sim_);
+    } else if (model_->rules.depth == all_jobs) {
+      conservative_.emplace(sim_);
+      sim_.notes_ends = true;
+    }
   }
 
   i64 run(i64 until, i64 passes) override {
     i64 done = 0;
-    for (; done < passes && sim_.advance(until); ++done) pass();
+    for (; done < passes && next_pass(until); ++done) pass();
     return done;
   }
   std::shared_ptr<AnySimulation> copy() const override {
@@ -60,13 +65,31 @@ class OneSimulation final : public AnySimulation {
     found.push_back({"shadow", {s.shadow.time, s.shadow.extra}});
     found.push_back({"running", entries(s.running)});
     found.push_back({"queue", entries(s.queue.jobs)});
-    if (conservative_) found.push_back({"reserved", conservative_->reserved});
+    if (conservative_) {
+      std::vector<i64> reserved;
+      for (i64 j = 0; j < s.model.n_jobs; ++j) reserved.push_back(conservative_->plan.reserved(j));
+      found.push_back({"reserved", reserved});
+    }
+    if (planned_) {
+      const Planned<M>& p = *planned_;
+      found.push_back({"plan", {p.n_reserved, p.last_reserved, p.beyond}});
+      found.push_back({"looks", {p.looks.due, p.looks.all_due, p.looks.next, p.looks.waited}});
+    }
     return found;
   }
 
  private:
+  bool next_pass(i64 until) {
+    const i64 due = planned_ ? planned_->due() : forever;
+    if (sim_.advance(std::min(until, due))) return true;
+    if (due > until || due == forever) return false;
+    sim_.time = due;
+    return true;
+  }
   void pass() {
-    if (conservative_)
+    if (planned_)
+      planned_->pass(sim_);
+    else if (conservative_)
       conservative_->pass(sim_);
     else
       Easy<M>(sim_).pass();
@@ -100,6 +123,14 @@ bool set_rule(Rules& rules, const std::string& name, i64 value) {
       {"timeout", field(&Rules::timeout)},
       {"off_time", field(&Rules::off_time)},
       {"on_time", field(&Rules::on_time)},
+      {"tested", field(&Rules::tested)},
+      {"tested_of_user", field(&Rules::tested_of_user)},
+      {"window", field(&Rules::window)},
+      {"every", field(&Rules::every)},
+      {"at_events", field(&Rules::at_events)},
+      {"all_every", field(&Rules::all_every)},
+      {"resolution", field(&Rules::resolution)},
+      {"linear", field(&Rules::linear)},
       {"holds", field(&Rules::holds)},
       {"erode", field(&Rules::erode)},
   };

@@ -29,10 +29,14 @@ struct Rules {
   Order primary = Order::submission, secondary = Order::submission;
   Estimate estimate = Estimate::given;
   Correction correction = Correction::none;
-  i64 depth = 1;       // reservations: none, one (EASY) or all_jobs (conservative)
+  i64 depth = 1;       // reservations: none, one (EASY), some or all_jobs (conservative)
   i64 threshold = -1;  // [s] -1: none
   i64 last = 0;        // jobs of a user whose mean run time is an average
   bool strict = false; // jobs end before a reservation begins, not in that very second
+  // of reservations that are made anew at each pass, or at looks: see strategies/planned.hpp
+  i64 tested = 0, tested_of_user = 0, window = forever;
+  i64 every = 0, at_events = 0, all_every = 1;  // [s]; jobs; [s]
+  i64 resolution = 1, linear = 0;               // [s]
   // of idle processors that are switched off
   bool managed = false;
   i64 timeout = forever, off_time = 0, on_time = 0;  // [s]
@@ -54,7 +58,7 @@ struct Model {
   const Score* second_scores = nullptr;
   const i64* predicted = nullptr;  // [s] at submission
   const double* held = nullptr;    // units that stay free behind a job that has not waited yet
-  const i64* users = nullptr;      // numbers from 0, where an estimate looks at them
+  const i64* users = nullptr;      // numbers from 0, where they matter
   i64 n_users = 0;
 };
 

@@ -25,18 +25,6 @@ class Queue {
   }
   // In primary order, where that is by keys.
   const OrderedList& by_key() const { return by_key_; }
-  // Let a job be looked at in the list in primary order.
-  void mark(i64 j) {
-    OrderedList* list = in_primary_order();
-    if (list) list->block_of(is_keyed() ? model_->keys[j] : j, j).least_due = -forever;
-  }
-  // The list in primary order, nullptr where there is none: then it has to be sorted.
-  OrderedList* in_primary_order() {
-    if (model_->rules.threshold >= 0 || is_scored()) return nullptr;
-    if (is_keyed()) return &by_key_;
-    return is_listed_by_submission() ? &jobs : nullptr;
-  }
-
   void enter(i64 j, i64 predicted) {
     const Job& job = model_->jobs[j];
     Block& block = jobs.insert({key_of(j, predicted), predicted, job.processors, j});
@@ -67,10 +55,15 @@ class Queue {
     const bool by_submission = rules.primary == Order::submission;
     if (by_submission && rules.secondary == Order::submission) return jobs.front().job;
     if (by_submission || rules.threshold >= 0) {
-      while (progress[index(oldest_)].start >= 0) ++oldest_;
-      if (by_submission || now - model_->jobs[oldest_].submit > rules.threshold) return oldest_;
+      const i64 j = oldest(progress);
+      if (by_submission || now - model_->jobs[j].submit > rules.threshold) return j;
     }
     return is_scored() ? best_scored(now, head) : by_key_.front().job;
+  }
+  // The job that was submitted first of those in the queue, which is not empty.
+  i64 oldest(const std::vector<Progress>& progress) {
+    while (progress[index(oldest_)].start >= 0) ++oldest_;
+    return oldest_;
   }
   // Whether a job comes before another in an order by keys.
   bool comes_before(i64 j, i64 other) const { return model_->keys[j] < model_->keys[other]; }

@@ -64,6 +64,16 @@ struct Simulator {
     return units;
   }
 
+  // Promise a time to the head, if nothing has been promised to it. Where the order changes as jobs
+  // wait the next pass may have another head: no promise.
+  void promise(i64 j, i64 at) {
+    if (of(j).promised < 0 && rules().primary < Order::selection) of(j).promised = at;
+  }
+  // What back-filling orders a job by, where time changes that.
+  double second_score(i64 j) const {
+    return score_now(rules().secondary, model.second_scores[j], time - job(j).submit);
+  }
+
   void start(i64 j) {  // a job that is not, or no longer, in the queue
     Progress& p = of(j);
     const Span span = machine.begin(j, time, p.predicted, run_time(j));

@@ -5,6 +5,9 @@
 // early the reservations are compressed: in primary order each is lifted and made anew, at the
 // earliest time, which is never later than it was; a job whose reservation is now starts. When a
 // prediction expires, reservations may no longer hold: all are made anew, in primary order.
+//
+// If no reservation moved at the last compression and no job has ended early since, none can move.
+// Otherwise the plan knows who may.
 #pragma once
 #include <utility>
 #include <vector>
@@ -17,21 +20,26 @@ namespace hpc {
 template <Machine M>
 class Conservative {
  public:
-  explicit Conservative(const Simulator<M>& s) : reserved(index(s.model.n_jobs), -1) {
-    plan_.begin(s.time, s.model.capacity);
+  typename M::KeptPlan plan;
+
+  explicit Conservative(const Simulator<M>& s) : plan(s.model) {
+    plan.begin(s.time, s.free, s.running);
   }
 
-  std::vector<i64> reserved;  // [s] by job, -1 before it comes
-
   void pass(Simulator<M>& s) {
-    plan_.forget_past(s.time);
-    for (const Entry& e : s.ended) release(s, e);
+    plan.forget_past(s.time);
+    for (const Entry& e : s.ended) {
+      if (s.expired || e.key <= s.time) continue;  // the plan is made anew, or the job was on time
+      plan.ended(e.width, e.key);
+      may_advance_ = true;
+    }
     s.ended.clear();
     const bool made_anew = std::exchange(s.expired, false);
     if (made_anew) replan(s);
     const i64 arrived = std::exchange(s.arrived, 0);
     for (i64 j = s.next - arrived; j < s.next; ++j) {
-      reserve(s, j);
+      reserve(s, j, true);
+      plan.list(j, s.of(j).predicted);
       s.queue.enter(j, s.of(j).predicted);
     }
     const bool one = s.rules().passes == Passes::per_event && arrived == 1;
@@ -39,48 +47,26 @@ class Conservative {
       may_advance_ |= made_anew;  // what was planned for now will have to be planned again
       return;
     }
-    compress(s);
+    s.rules().primary == Order::submission ? compress_noted(s) : compress(s);
   }
 
  private:
-  // In a queue of so many blocks it is worth while to know who may move.
-  static constexpr int many_blocks = 3;
-
-  typename M::Plan plan_;
   std::vector<InLine> line_;
-  std::vector<i64> starting_;     // jobs that leave the queue at the end of a pass
   bool may_advance_ = false;      // some reservations may be earlier than they are
   i64 first_reserved_ = forever;  // [s] no reservation is before
-  // [s] up to when units have been given back since the last compression: whoever begins earlier
-  // than it was to must do so before that. `left_`: of those that have moved during it.
-  i64 gained_ = 0, left_ = 0;
 
-  // What a job that ended early was to use still.
-  void release(Simulator<M>& s, const Entry& e) {
-    if (s.expired || e.key <= s.time) return;  // the plan is made anew
-    plan_.ended(e.width, s.time, e.key);
-    gained_ = std::max(gained_, e.key);
-    may_advance_ = true;
-  }
-  void reserve(Simulator<M>& s, i64 j) {
-    const i64 length = s.of(j).predicted;
-    const i64 at = plan_.place(s.machine, j, length);
-    plan_.commit(s.machine, j, at, length);
-    reserved[index(j)] = at;
+  void reserve(Simulator<M>& s, i64 j, bool is_new) {
+    const i64 at = plan.reserve(j, s.of(j).predicted, is_new);
     first_reserved_ = std::min(first_reserved_, at);
     if (s.of(j).promised < 0) s.of(j).promised = at;
   }
   void replan(Simulator<M>& s) {
     may_advance_ = false;
-    gained_ = 0;
     first_reserved_ = forever;
-    plan_.begin(s.time, s.model.capacity);
-    s.running.each([&](const Entry& e) { plan_.runs(e.width, s.time, e.key); });
+    plan.begin(s.time, s.free_with_leaving(), s.running);
+    s.queue.jobs.each([&](const Entry& e) { plan.list(e.job, e.span); });
     line_up(s.model, s.queue, s.time, forever, line_);
-    for (const InLine& place : line_) {
-      reserve(s, place.job);
-      s.queue.mark(place.job);
-    }
+    for (const InLine& place : line_) reserve(s, place.job, false);
   }
 
   // Make reservations earlier where that is possible, and start the jobs that are due.
@@ -90,74 +76,36 @@ class Conservative {
     may_advance_ = false;
     first_reserved_ = forever;
     bool waits = false;
-    if (loose) plan_.next(s.queue.jobs.size_in_blocks() >= many_blocks);
-    tell_news(s);
-    if (OrderedList* list = s.queue.in_primary_order()) {
-      for (int k = 0; k < list->size_in_blocks(); ++k) {
-        Block& block = list->at(k);
-        if (block.least_due <= s.time || (loose && plan_.may_advance(block)))
-          serve_block(s, block, loose, waits);
-        else
-          waits = true;
-        first_reserved_ = std::min(first_reserved_, block.least_due);
+    line_up(s.model, s.queue, s.time, forever, line_);
+    for (const InLine& place : line_) {
+      if (loose && plan.may_be_earlier(place.job)) advance(s, place.job);
+      if (plan.reserved(place.job) <= s.time) {
+        start(s, place.job, waits);
+        continue;
       }
-    } else {
-      line_up(s.model, s.queue, s.time, forever, line_);
-      for (const InLine& place : line_) {
-        serve(s, place.job, loose, waits);
-        if (s.of(place.job).start < 0)
-          first_reserved_ = std::min(first_reserved_, reserved[index(place.job)]);
-      }
-    }
-    for (const i64 j : starting_) s.queue.leave(j, s.of(j).predicted);
-    starting_.clear();
-    if (loose) gained_ = std::exchange(left_, 0);
-  }
-  void tell_news(Simulator<M>& s) {
-    plan_.tell_news([&](i64 j) {
-      if (s.of(j).start < 0) s.queue.mark(j);
-    });
-  }
-  void serve_block(Simulator<M>& s, Block& block, bool loose, bool& waits) {
-    for (const Entry& e : block) serve(s, e.job, loose, waits);
-    tell_news(s);
-    block.least_due = forever;
-    bool again = false;
-    for (const Entry& e : block) {
-      if (s.of(e.job).start >= 0) continue;
-      block.least_due = std::min(block.least_due, reserved[index(e.job)]);
-      again |= plan_.is_noted(e.job);
-    }
-    if (again) block.least_due = -forever;
-    if (!block.narrow_known) block.summarise_narrow();
-  }
-  void serve(Simulator<M>& s, i64 j, bool loose, bool& waits) {
-    if (loose && reserved[index(j)] != s.time) advance(s, j);
-    if (reserved[index(j)] > s.time) {
+      first_reserved_ = std::min(first_reserved_, plan.reserved(place.job));
       waits = true;
-      return;
     }
-    s.of(j).backfilled = waits;
-    plan_.begun(j, s.time);
-    starting_.push_back(j);
-    s.start(j);
   }
-  // Make the reservation of a job anew if it can be earlier, or if its time was missed.
-  void advance(Simulator<M>& s, i64 j) {
-    const i64 length = s.of(j).predicted, before = reserved[index(j)];
-    i64 at;
-    if (before < s.time) {
-      plan_.withdraw(s.machine, j, before, length, s.time);
-      at = plan_.place(s.machine, j, length);
-      plan_.commit(s.machine, j, at, length);
-    } else {
-      at = plan_.advance(s.machine, j, length, before, std::min(before, gained_));
-      if (at == before) return;
+  // The same in order of submission, with no look at jobs that cannot move. Jobs that are noted
+  // meanwhile are looked at now if they come later in order, else next time.
+  void compress_noted(Simulator<M>& s) {
+    if (s.next == s.started) return;
+    const i64 oldest = s.queue.oldest(s.progress);
+    for (i64 j = plan.next_noted(oldest, s.next); j >= 0; j = plan.next_noted(j + 1, s.next)) {
+      if (plan.reserved(j) != s.time) advance(s, j);
+      if (plan.reserved(j) == s.time) start(s, j, s.queue.oldest(s.progress) != j);
     }
-    reserved[index(j)] = at;
-    left_ = std::max(left_, before + length);
-    gained_ = std::max(gained_, before + length);
-    may_advance_ = true;
+  }
+  void advance(Simulator<M>& s, i64 j) {
+    if (plan.reserved(j) != s.time && plan.advance(j, s.of(j).predicted)) may_advance_ = true;
+  }
+  void start(Simulator<M>& s, i64 j, bool backfilled) {
+    const i64 predicted = s.of(j).predicted;
+    s.of(j).backfilled = backfilled;
+    plan.begun(j, predicted);
+    s.queue.leave(j, predicted);
+    s.start(j);
   }
 };
 

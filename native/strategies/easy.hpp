@@ -57,8 +57,7 @@ class Easy {
     const bool fits = s.machine.fits(j, needs(j), room());
     if (s.queue.empty()) return {fits, fits};
     if (s.changed || s.head < 0 || s.queue.is_scored()) return {false, false};
-    if (r.primary != Order::submission &&
-        (r.threshold >= 0 || s.queue.comes_before(j, s.head)))
+    if (r.primary != Order::submission && (r.threshold >= 0 || s.queue.comes_before(j, s.head)))
       return {false, false};
     if (!fits || r.depth == 0) return {true, false};
     const bool starts = may_backfill({0, s.of(j).predicted, s.machine.width(j), j}, bounds());
@@ -106,9 +105,7 @@ class Easy {
   void find_shadow() {
     s.machine.find_shadow(s.head, needs(s.head) - s.free, s.running, s.shadow);
     if (s.rules().strict) s.shadow.extra = 0;
-    // where the order changes as jobs wait the next pass may have another head: no promise
-    if (s.of(s.head).promised < 0 && s.rules().primary < Order::selection)
-      s.of(s.head).promised = s.shadow.time;
+    s.promise(s.head, s.shadow.time);
   }
   Bounds bounds() const {
     Bounds b = s.machine.bounds(s.time, room(), s.shadow);
@@ -182,7 +179,7 @@ class Easy {
         if (block.least_width > b.beyond && block.least_span > b.longest) continue;
         for (const Entry& e : block) {
           if (!is_within(e, b)) continue;
-          const double score = second_score(e.job);
+          const double score = s.second_score(e.job);
           if (score > limit || (score == limit && e.job <= refused)) continue;
           if (best >= 0 && !(score > highest || (score == highest && e.job < best))) continue;
           highest = score;
@@ -200,9 +197,6 @@ class Easy {
       note_backfilled(best, predicted);
       s.start(best);
     }
-  }
-  double second_score(i64 j) const {
-    return score_now(s.rules().secondary, s.model.second_scores[j], s.time - s.job(j).submit);
   }
 };
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from drawing import given, settings
 from drawing import strategies as st
-from strategies import cases, clusters
+from strategies import SLURM, cases, clusters
 
 from hpcgym._engine import Simulation
 from hpcgym.cluster.pool import Cluster
@@ -20,8 +20,6 @@ from hpcgym.simulation.native import model_of, serves, write_progress
 from hpcgym.simulation.run import idle_processor_seconds, scheduler_of
 from hpcgym.workload.load import load_workload
 from hpcgym.workload.model import Workload
-
-NATIVE = ("none", "easy", "until-shadow", "conservative", "conservative")
 
 
 def entries_of(arrays: state.Prepared, which: Any) -> list[int]:
@@ -43,7 +41,14 @@ def assert_twins(arrays: state.Prepared, native: Simulation) -> None:
         waits = (progress["start"] < 0) & (np.arange(len(progress)) < sim.next)
         assert (facts["reserved"] == arrays.line["reserved"])[waits].all()
     assert facts["now"].tolist() == [int(sim[name]) for name in names]
-    if sim.head >= 0 and sim.depth == 1:
+    if sim.tested:
+        assert facts["plan"].tolist() == [
+            int(sim[x]) for x in ("reserved", "last_reserved", "beyond")
+        ]
+        assert facts["looks"].tolist() == [
+            int(sim[x]) for x in ("due", "all_due", "look", "waited")
+        ]
+    elif sim.head >= 0 and sim.depth == 1:
         assert facts["shadow"].tolist() == [sim.shadow, sim.extra]
     write_progress(facts, progress)
     assert (progress == arrays.progress).all()
@@ -56,7 +61,7 @@ def assert_same_after_each_pass(
 ) -> bool:
     """Simulate with both; return whether the native engine has the rules."""
     arrays = new_simulation(workload, scheduler, cluster).arrays
-    if not serves(arrays) and arrays.sim.depth != state.UNLIMITED:
+    if not serves(arrays):
         return False
     native = Simulation(model_of(arrays))
     while True:
@@ -92,10 +97,10 @@ def test_each_pass_on_a_pool(data: st.DataObject) -> None:
     for name in ("policy", "backfill_order"):
         if not isinstance(rules[name], str) and not any(rules[name]):
             rules[name] = "saf"
-    if rules["backfill"] not in NATIVE:  # no job is held back there
-        rules["backfill"] = data.draw(st.sampled_from(NATIVE))
     cluster = Cluster(workload.processors)
-    may_switch = rules["backfill"] != "conservative"
+    if rules["backfill"] == "slurm":
+        rules["backfill"] = data.draw(SLURM)
+    may_switch = rules["backfill"] in ("none", "easy", "until-shadow")
     if may_switch and rules["passes"] == "per-timestamp" and data.draw(st.booleans()):
         cluster = data.draw(clusters(workload.processors))
         rules |= {"threshold": None, "hold": None}

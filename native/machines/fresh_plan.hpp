@@ -1,0 +1,97 @@
+// The plan of a pool that is made anew at each pass: the processors that are free from now on,
+// beside the running jobs and what has been reserved in this pass.
+//
+// A step function in a plain array: where little is kept from pass to pass, that is faster than the
+// linked list of base/profile.hpp.
+#pragma once
+#include <vector>
+
+#include "../base/ordered.hpp"
+#include "../core/joining.hpp"
+
+namespace hpc {
+
+class FreshPlan {
+ public:
+  explicit FreshPlan(const Model& m) : jobs_(m.jobs), rules_(&m.rules) {}
+
+  // Begin with the predicted ends of the running jobs; under Slurm they end together.
+  void begin(i64 now, i64 free, const OrderedList& running) {
+    steps_.assign(1, {now, free});
+    JoinedEnds joined(*rules_);
+    running.each([&](const Entry& e) {
+      if (e.key <= now) return;
+      if (rules_->every > 0 ? joined.begins_span(e.key) : e.key > steps_.back().time)
+        steps_.push_back(steps_.back());
+      steps_.back().time = e.key;
+      steps_.back().free += e.width;
+    });
+  }
+  void forget_past(i64 now) {
+    std::size_t past = 0;
+    while (past + 1 < steps_.size() && steps_[past + 1].time <= now) ++past;
+    steps_.erase(steps_.begin(), steps_.begin() + static_cast<std::ptrdiff_t>(past));
+    steps_[0].time = now;
+  }
+
+  // Give a job a place at the earliest time; return that. None if it is later than `last`.
+  i64 reserve(i64 j, i64 length, i64 last) {
+    const i64 width = jobs_[j].processors;
+    std::size_t step = earliest(width, length + rules_->strict);
+    const i64 time = steps_[step].time;
+    if (time > last) return time;
+    i64 end = time + length;
+    if (rules_->every > 0 && step > 0) {
+      end = rounded_end(*rules_, time, end);
+      const i64 begin = std::max(rounded(*rules_, time), now());
+      while (steps_[step].time > begin) --step;
+      step = step_at(begin, step);
+    }
+    take(step, end, width);
+    return time;
+  }
+  // Give it one that begins now, if there is one; return whether there is.
+  bool place_now(i64 j, i64 length, i64 free) {
+    const i64 width = jobs_[j].processors;
+    if (width > free || now() + length + rules_->strict > free_until(width)) return false;
+    take(0, now() + length, width);
+    return true;
+  }
+  // Up to when so many units are free from now on [s].
+  i64 free_until(i64 width) const {
+    for (const Step& s : steps_)
+      if (s.free < width) return s.time;
+    return forever;
+  }
+
+ private:
+  struct Step {
+    i64 time, free;  // [s] from which on; units
+  };
+  const Job* jobs_;
+  const Rules* rules_;
+  std::vector<Step> steps_;  // from now on; the last lasts for ever
+
+  i64 now() const { return steps_[0].time; }
+  std::size_t earliest(i64 width, i64 length) const {
+    std::size_t begin = 0;
+    for (std::size_t k = 0; k < steps_.size() && steps_[k].time < steps_[begin].time + length; ++k)
+      if (steps_[k].free < width) begin = k + 1;
+    return begin;
+  }
+  // The step that begins at a time, made if there is none; `from` is not later.
+  std::size_t step_at(i64 time, std::size_t from) {
+    while (from + 1 < steps_.size() && steps_[from + 1].time <= time) ++from;
+    if (steps_[from].time == time) return from;
+    steps_.insert(steps_.begin() + static_cast<std::ptrdiff_t>(from) + 1,
+                  {time, steps_[from].free});
+    return from + 1;
+  }
+  // Take units from a step on up to a time.
+  void take(std::size_t from, i64 end, i64 width) {
+    const std::size_t to = step_at(end, from);
+    for (std::size_t k = from; k < to; ++k) steps_[k].free -= width;
+  }
+};
+
+}  // namespace hpc

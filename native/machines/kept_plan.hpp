@@ -1,0 +1,318 @@
+// The plan of a pool where each job that waits has a reservation, and keeps it.
+//
+// Each reservation was at the earliest time when it was made or last tried. Since then a job can
+// only have won where units were given back, from one step of the profile to another, and in one of
+// two ways:
+// - It slides: the second before it begins lies there, and now has room for it.
+// - It finds a hole: a stretch of time before that has room for it, and had not before. The job
+//   remembers from when to when it could begin in such holes, and is tried nowhere else.
+// Each job that can move is noted. Some that cannot may be, too: another may be first in a hole.
+// Beside these those are noted whose reservations have begun.
+//
+// The same holds for a new job. Before the reservation of another that is neither wider nor longer,
+// and is at its earliest, there is no room for the new one either.
+#pragma once
+#include <array>
+#include <bit>
+#include <vector>
+
+#include "../base/ordered.hpp"
+#include "../base/profile.hpp"
+#include "../core/model.hpp"
+
+namespace hpc {
+
+class KeptPlan {
+ public:
+  explicit KeptPlan(const Model& m)
+      : jobs_(m.jobs), kept_(index(m.n_jobs)), noted_(index(m.n_jobs / 64 + 1)) {
+    shortest_.fill(forever);
+  }
+
+  i64 reserved(i64 j) const { return kept_[index(j)].time; }
+  // Whether a reservation may be earlier than it is.
+  bool may_be_earlier(i64 j) const {
+    return kept_[index(j)].loose != 0 || kept_[index(j)].time < profile_.now();
+  }
+
+  // Begin with the predicted ends of the running jobs alone.
+  void begin(i64 now, i64 free, const OrderedList& running) {
+    profile_.begin(now, free);
+    StepNo step = profile_.first();
+    running.each([&](const Entry& e) {
+      if (e.key <= now) return;
+      if (e.key > profile_[step].time) step = profile_.add(step, e.key);
+      profile_[step].free += e.width;
+      ++profile_[step].uses;
+    });
+    by_length_.clear();
+    shortest_.fill(forever);
+  }
+  void forget_past(i64 now) {
+    for (StepNo s = profile_[profile_.first()].next; profile_.time_of(s) <= now;
+         s = profile_[s].next)
+      for (std::int32_t j = profile_[s].job; j >= 0; j = of(j).next) note(j);
+    profile_.forget_past(now);
+  }
+  // A job that was to use its units up to a time has ended.
+  void ended(i64 width, i64 until) {
+    const StepNo end = profile_.at(until, profile_.first());
+    give_back(profile_.first(), end, width);
+    let_go(end);
+  }
+  // List a job that waits.
+  void list(i64 j, i64 length) {
+    by_length_.insert({key_of(width(j), length), forever, width(j), j});
+    i64& shortest = shortest_[index(class_of_hole(width(j)))];
+    shortest = std::min(shortest, length);
+  }
+  // Give a job a reservation at the earliest time; return that. `is_new`: it is not listed yet, and
+  // those that are have one.
+  i64 reserve(i64 j, i64 length, bool is_new) {
+    const StepNo from = is_new ? step_for_new(width(j), length) : profile_.first();
+    reserve_from(j, length, from);
+    if (reserved(j) == profile_.now()) note(j);
+    return reserved(j);
+  }
+  // Make the reservation of a job anew if it can be earlier, or if its time was missed; return
+  // whether it has moved.
+  bool advance(i64 j, i64 length) {
+    Kept& kept = of(j);
+    if (kept.time < profile_.now()) {
+      lift_missed(j, length);
+      reserve_from(j, length, profile_.first());
+      const Place place = by_length_.find(key_of(width(j), length), j);
+      by_length_.at(place.block).set_span(place.entry, forever);
+      return true;
+    }
+    if (kept.loose == 0) return false;
+    const StepNo step = earlier_step(j, length);
+    kept.loose = 0;
+    if (step == kept.begins) return false;
+    move(j, length, step);
+    return true;
+  }
+  // A job whose reservation is now waits no longer; its predicted run is planned.
+  void begun(i64 j, i64 length) { by_length_.remove(by_length_.find(key_of(width(j), length), j)); }
+
+  // The first job that is noted, from one on and before another, -1 if none is; it is noted no
+  // longer.
+  i64 next_noted(i64 from, i64 to) {
+    std::uint64_t passed = (std::uint64_t{1} << (from & 63)) - 1;
+    for (i64 place = from >> 6; place * 64 < to; ++place, passed = 0) {
+      std::uint64_t& bits = noted_[index(place)];
+      const std::uint64_t left = bits & ~passed;
+      if (left == 0) continue;
+      const int bit = std::countr_zero(left);
+      bits ^= std::uint64_t{1} << bit;
+      return place * 64 + bit;
+    }
+    return -1;
+  }
+
+ private:
+  enum Loose : std::uint8_t { slides = 1, finds_a_hole = 2 };
+  struct Kept {          // of a job's reservation
+    i64 time = -1;       // [s] at which it begins
+    i64 last_begin = 0;  // [s] the latest time at which it may in a hole that it has found,
+    i64 hole_time = 0;   // [s] and the earliest
+    StepNo hole = 0;     // the step at which it may begin then
+    StepNo begins = 0, ends = 0;          // its steps
+    std::int32_t next = -1, before = -1;  // jobs whose reservations begin at the same step
+    std::uint8_t loose = 0;               // why it may be earlier now
+  };
+  // Classes of widths: 1, 2 and 3, 4 to 7, and so on; the last has all others. A hole is looked for
+  // that the narrowest of a class needs, and widths are mostly powers of two.
+  static constexpr int length_bits = 54;
+  static constexpr i64 any_length = (i64{1} << length_bits) - 1;
+
+  const Job* jobs_;
+  Profile profile_;
+  std::vector<Kept> kept_;            // by job
+  std::vector<std::uint64_t> noted_;  // by 64 jobs: a bit for each
+  // Jobs that wait by class of width, then length. `span`: their reservation is not later. It is
+  // kept there since most jobs are passed over for it.
+  OrderedList by_length_;
+  std::array<i64, width_classes> shortest_;  // [s] no job of a class is shorter
+
+  Kept& of(i64 j) { return kept_[index(j)]; }
+  i64 width(i64 j) const { return jobs_[j].processors; }
+  void note(i64 j) { noted_[index(j >> 6)] |= std::uint64_t{1} << (j & 63); }
+
+  static int class_of_hole(i64 width) {
+    return std::min(width_classes,
+                    static_cast<int>(std::bit_width(static_cast<std::uint64_t>(width)))) -
+           1;
+  }
+  static i64 key_of(i64 width, i64 length) {
+    return (i64{class_of_hole(width)} << length_bits) + length;
+  }
+
+  void reserve_from(i64 j, i64 length, StepNo from) {
+    const StepNo begin = profile_.earliest(from, width(j), length);
+    const StepNo end = profile_.at(profile_[begin].time + length, begin);
+    profile_.take(begin, end, width(j));
+    join(j, begin, end);
+    of(j).time = profile_[begin].time;
+  }
+  // A reservation begins and ends at these steps.
+  void join(i64 j, StepNo begin, StepNo end) {
+    Kept& kept = of(j);
+    kept.begins = begin, kept.ends = end;
+    ++profile_[begin].uses;
+    ++profile_[end].uses;
+    kept.next = profile_[begin].job, kept.before = -1;
+    if (kept.next >= 0) of(kept.next).before = static_cast<std::int32_t>(j);
+    profile_[begin].job = static_cast<std::int32_t>(j);
+    kept.loose = 0;
+  }
+  void leave(i64 j) {
+    const Kept& kept = of(j);
+    if (kept.next >= 0) of(kept.next).before = kept.before;
+    (kept.before >= 0 ? of(kept.before).next : profile_[kept.begins].job) = kept.next;
+  }
+  // No job begins or ends at a step that did.
+  void let_go(StepNo s) {
+    if (--profile_[s].uses == 0 && s != profile_.first()) profile_.drop(s);
+  }
+  // What is left of a reservation that has begun without its job.
+  void lift_missed(i64 j, i64 length) {
+    if (reserved(j) + length <= profile_.now()) return;
+    const StepNo end = of(j).ends;  // where it begins has been forgotten
+    give_back(profile_.first(), end, width(j));
+    let_go(end);
+  }
+  // The first step at which a job can begin that may be earlier; else where it does.
+  StepNo earlier_step(i64 j, i64 length) {
+    const Kept& kept = of(j);
+    StepNo step = kept.begins;
+    if (kept.loose & slides) step = profile_.stretch_before(step, width(j));
+    if (!(kept.loose & finds_a_hole)) return step;
+    StepNo hole = kept.hole;
+    if (profile_[hole].time != kept.hole_time) hole = profile_.first();  // it has been dropped
+    if (profile_[hole].time >= profile_[step].time) return step;
+    const StepNo found = profile_.earliest(hole, width(j), length, kept.time, kept.last_begin);
+    return found != no_step && profile_[found].time < profile_[step].time ? found : step;
+  }
+  void move(i64 j, i64 length, StepNo step) {
+    const StepNo begin = of(j).begins, end = of(j).ends;
+    const i64 time = profile_[step].time, until = time + length;
+    StepNo new_end = end;
+    while (profile_[profile_[new_end].before].time >= until) new_end = profile_[new_end].before;
+    if (profile_[new_end].time > until) new_end = profile_.add(profile_[new_end].before, until);
+    leave(j);
+    join(j, step, new_end);
+    of(j).time = time;
+    // what it has in both places it keeps
+    const bool overlaps = until > profile_[begin].time;
+    profile_.take(step, overlaps ? begin : new_end, width(j));
+    give_back(overlaps ? new_end : begin, end, width(j));
+    of(j).loose = 0;
+    let_go(begin);
+    let_go(end);
+  }
+
+  // The last step at which a job begins that is neither wider nor longer, and is at its earliest: a
+  // new job of that width and length begins no earlier.
+  StepNo step_for_new(i64 width, i64 length) {
+    i64 latest = profile_.now();
+    StepNo step = profile_.first();
+    const i64 greatest = key_of(width, length);
+    for (int k = 0; k < by_length_.size_in_blocks(); ++k) {
+      Block& block = by_length_.at(k);
+      if (block.greatest_span <= latest) continue;
+      for (Entry& e : block) {
+        if (e.key > greatest) return step;
+        if (e.span <= latest || (e.key & any_length) > length) continue;
+        const Kept& kept = of(e.job);
+        e.span = kept.time;
+        if (kept.time > latest && kept.loose == 0 && e.width <= width)
+          latest = kept.time, step = kept.begins;
+      }
+    }
+    return step;
+  }
+
+  void give_back(StepNo begin, StepNo end, i64 width) {
+    profile_.take(begin, end, -width);
+    note_given_back(begin, end, width);
+  }
+  // Units have been given back from step to step: note who may begin earlier.
+  void note_given_back(StepNo begin, StepNo end, i64 width) {
+    i64 least = forever, most = 0;
+    for (StepNo s = begin; s != end;) {
+      const i64 free = profile_[s].free;
+      least = std::min(least, free), most = std::max(most, free);
+      s = profile_[s].next;
+      for (std::int32_t j = profile_[s].job; j >= 0; j = of(j).next) {
+        if (jobs_[j].processors > free) continue;
+        of(j).loose |= slides;
+        note(j);
+      }
+    }
+    // what is no wider was free before throughout
+    least = std::max(least - width + 1, i64{1});
+    if (most < least) return;
+    const bool lone = profile_[begin].next == end;
+    StepNo first = begin, after = end;
+    // from the widest class on, so that the stretch around a single step only grows
+    for (int c = class_of_hole(most); c >= class_of_hole(least); --c) {
+      const i64 narrowest = std::max(i64{1} << c, least);
+      const i64 widest = c < width_classes - 1 ? std::min(most, (i64{2} << c) - 1) : most;
+      if (lone) {
+        first = profile_.stretch_before(first, narrowest);
+        after = profile_.stretch_after(after, narrowest);
+        offer_hole(c, narrowest, widest, first, after);
+      } else if (shortest_[index(c)] < forever) {
+        find_holes(c, narrowest, widest, begin, end, width);
+      }
+    }
+  }
+  // Offer each hole that the steps from `begin` to `end` have a part in: free for the narrowest,
+  // with a step there that was not free for the widest before.
+  void find_holes(int c, i64 narrowest, i64 widest, StepNo begin, StepNo end, i64 width) {
+    for (StepNo s = begin; s != end;) {
+      if (profile_[s].free < narrowest) {
+        s = profile_[s].next;
+        continue;
+      }
+      const StepNo first = s == begin ? profile_.stretch_before(s, narrowest) : s;
+      bool is_new = false;
+      for (; s != end && profile_[s].free >= narrowest; s = profile_[s].next)
+        is_new |= profile_[s].free - width < widest;
+      if (is_new) offer_hole(c, narrowest, widest, first, profile_.stretch_after(s, narrowest));
+    }
+  }
+  // Note the jobs of a class for which a hole, from step to step, is long enough.
+  void offer_hole(int c, i64 narrowest, i64 widest, StepNo first, StepNo after) {
+    const i64 time = profile_[first].time, end = profile_.time_of(after);
+    if (shortest_[index(c)] > end - time) return;
+    const i64 lowest = i64{c} << length_bits, greatest = lowest + std::min(end - time, any_length);
+    i64 shortest = forever;
+    for (int k = by_length_.position_of(lowest); k < by_length_.size_in_blocks(); ++k) {
+      Block& block = by_length_.at(k);
+      for (Entry& e : block) {
+        if (e.key < lowest) continue;
+        if (shortest == forever && e.key <= lowest + any_length) shortest = e.key - lowest;
+        if (e.key > greatest) {
+          shortest_[index(c)] = shortest;
+          return;
+        }
+        if (e.span <= time) continue;
+        Kept& kept = of(e.job);
+        e.span = kept.time;
+        if (kept.time <= time || e.width < narrowest || e.width > widest) continue;
+        if (!(kept.loose & finds_a_hole)) {
+          kept.loose |= finds_a_hole;
+          note(e.job);
+          kept.hole_time = forever, kept.last_begin = 0;
+        }
+        if (time < kept.hole_time) kept.hole = first, kept.hole_time = time;
+        kept.last_begin = std::max(kept.last_begin, end - (e.key - lowest));
+      }
+    }
+    shortest_[index(c)] = shortest;
+  }
+};
+
+}  // namespace hpc

@@ -1,0 +1,227 @@
+// Reservations for the first few jobs that wait, made anew each time.
+//
+// In primary order, a job starts if it fits for as long as it is predicted to run, beside those
+// that run and all that is reserved before it; else it gets a reservation, until there are `depth`.
+// Then the others are tried in secondary order: each starts if it fits so.
+//
+// Between two passes at which a job ends or a prediction expires, nothing becomes free: the first
+// time at which the plan frees units is the predicted end of a running job. So at a submission
+// alone the plan still holds, and a job that comes after all who have reservations is judged alone.
+//
+// Where `every` says so, as in Slurm, jobs start at an event in primary order until one does not
+// fit now; a pass as above is made only at looks. It looks at the first `tested` jobs, but of each
+// user only at `tested_of_user`, if that is not 0: further jobs of the user do not count. It
+// reserves nothing that begins later than `window` seconds from now.
+#pragma once
+#include <utility>
+#include <vector>
+
+#include "../core/line.hpp"
+#include "../core/simulator.hpp"
+#include "looks.hpp"
+
+namespace hpc {
+
+template <Machine M>
+class Planned {
+ public:
+  Looks looks;
+  i64 n_reserved = 0;      // reservations that the last pass made
+  i64 last_reserved = -1;  // the last job in primary order that has one, -1 if none
+  i64 beyond = forever;    // [s] the earliest place that was too late to be reserved
+
+  explicit Planned(const Simulator<M>& s)
+      : plan_(s.model),
+        reserved_(index(s.model.n_jobs), {-1, -1}),
+        tested_(s.rules().tested_of_user > 0 ? index(s.model.n_users) : 0) {
+    plan_.begin(s.time, s.free, s.running);
+  }
+
+  // [s] when there is a pass although nothing happens.
+  i64 due() const { return std::min(looks.due, looks.all_due); }
+
+  void pass(Simulator<M>& s) {
+    const Rules& r = s.rules();
+    if (!s.changed) plan_.forget_past(s.time);
+    const i64 arrived = std::exchange(s.arrived, 0);
+    for (i64 j = s.next - arrived; j < s.next; ++j) s.queue.enter(j, s.of(j).predicted);
+    if (r.every > 0) start_in_order(s);
+    const i64 queued = r.every > 0 ? s.queue.jobs.size() : 0;
+    if (r.every > 0 && !looks.is_now(r, s.time, queued > 0)) return;
+    if (arrived == 1 && plan_holds(s, s.next - 1)) {
+      serve(s, s.next - 1);
+    } else if (!s.queue.empty()) {
+      plan(s);
+    }
+    if (r.every > 0) looks.note_next(r, queued, s.queue.jobs.size(), beyond);
+  }
+
+ private:
+  struct Reserved {
+    i64 time;  // [s]
+    i64 at;    // [s] of the pass that made it
+  };
+  typename M::FreshPlan plan_;
+  std::vector<Reserved> reserved_;  // by job
+  std::vector<i64> tested_;         // by user: jobs that this pass has looked at
+  std::vector<InLine> line_;
+
+  // Whether what is planned holds, with a new job that comes after all reservations.
+  bool plan_holds(const Simulator<M>& s, i64 j) const {
+    const Rules& r = s.rules();
+    if (s.changed || r.every > 0 || r.primary >= Order::scored || r.threshold >= 0) return false;
+    return last_reserved < 0 || r.primary != Order::keyed ||
+           !s.queue.comes_before(j, last_reserved);
+  }
+  bool has_reservation(const Simulator<M>& s, i64 j) const {
+    return reserved_[index(j)].at == s.time && reserved_[index(j)].time > s.time;
+  }
+
+  // Make all reservations anew, and start what can start.
+  void plan(Simulator<M>& s) {
+    const Rules& r = s.rules();
+    s.changed = s.expired = false;
+    n_reserved = 0;
+    s.head = last_reserved = -1;
+    beyond = forever;
+    if (none_fits(s)) {
+      s.changed = true;  // nothing has been planned
+      return;
+    }
+    plan_.begin(s.time, s.free_with_leaving(), s.running);
+    const bool tests_all = r.tested == all_jobs;
+    // each job that starts takes a unit
+    const i64 most = tests_all ? r.depth + s.free : r.tested_of_user > 0 ? all_jobs : r.tested;
+    line_up(s.model, s.queue, s.time, most, line_);
+    const i64 queued = static_cast<i64>(line_.size());
+    if (r.tested_of_user > 0)
+      for (const InLine& place : line_) tested_[index(s.model.users[place.job])] = 0;
+    i64 count = std::min(queued, std::min(most, r.tested)), looked = 1;
+    for (i64 i = 0; i < count && (!tests_all || n_reserved < r.depth); ++i) {
+      const i64 j = line_[index(i)].job;
+      if (r.tested_of_user > 0 && is_passed_over(s, j)) {
+        count = std::min(count + 1, queued);
+        continue;
+      }
+      serve(s, j);
+      if (n_reserved < looked) continue;
+      // whatever would be reserved for others makes no difference before the next plan
+      if (!may_start(s)) {
+        s.changed = true;  // the plan is not whole
+        return;
+      }
+      looked *= 2;
+    }
+    if (!tests_all || n_reserved < r.depth) return;
+    line_up_fitting(s);
+    for (const InLine& place : line_) serve(s, place.job);
+  }
+  // Whether all queued jobs need more than what is free, and no promise is to be made.
+  bool none_fits(Simulator<M>& s) {
+    const Rules& r = s.rules();
+    if (s.queue.least_width() <= s.free) return false;
+    if (r.primary >= Order::scored) return true;
+    // who is first would have to be looked for
+    if (r.threshold >= 0 || (r.primary == Order::submission && r.secondary != Order::submission))
+      return false;
+    return s.of(s.queue.first(s.time, s.progress, -1)).promised >= 0;
+  }
+  // Whether this pass has looked at enough jobs of a user; if not, count this one, too.
+  bool is_passed_over(const Simulator<M>& s, i64 j) {
+    i64& tested = tested_[index(s.model.users[j])];
+    if (tested >= s.rules().tested_of_user) return true;
+    ++tested;
+    return false;
+  }
+
+  // Start a queued job now, or let it have a reservation if there may be one more.
+  void serve(Simulator<M>& s, i64 j) {
+    const i64 last = s.time + s.rules().window, predicted = s.of(j).predicted;
+    const bool reserves = n_reserved < s.rules().depth;
+    i64& reserved = reserved_[index(j)].time;
+    if (reserves) reserved = plan_.reserve(j, predicted, last);
+    if (reserves ? reserved == s.time : plan_.place_now(j, predicted, s.free)) {
+      s.of(j).backfilled = s.head >= 0;
+      s.queue.leave(j, predicted);
+      s.start(j);
+      return;
+    }
+    if (s.head < 0) s.head = j, s.shadow.time = -1;
+    if (!reserves) return;
+    if (reserved > last) {
+      beyond = std::min(beyond, reserved);
+      return;
+    }
+    reserved_[index(j)].at = s.time;
+    ++n_reserved;
+    last_reserved = j;
+    if (s.head == j) s.shadow.time = reserved, s.promise(j, reserved);
+  }
+
+  // Call f(block) for blocks that may have a job that starts now, beside the plan.
+  template <class F>
+  void each_fitting_block(Simulator<M>& s, F f) {
+    for (int k = 0; k < s.queue.jobs.size_in_blocks(); ++k) {
+      Block& block = s.queue.jobs.at(k);
+      if (block.least_width > s.free) continue;
+      const i64 longest = plan_.free_until(block.least_width) - s.time;
+      if (block.least_span <= longest && f(block, longest)) return;
+    }
+  }
+  // Whether a queued job without a reservation may fit now.
+  bool may_start(Simulator<M>& s) {
+    bool may = false;
+    each_fitting_block(s, [&](const Block& block, i64 longest) {
+      for (const Entry& e : block) {
+        if (e.width > s.free || e.span > longest || has_reservation(s, e.job)) continue;
+        may = e.span <= plan_.free_until(e.width) - s.time;
+        if (may) break;
+      }
+      return may;
+    });
+    return may;
+  }
+  // Write the jobs without a reservation that may fit now, in secondary order.
+  void line_up_fitting(Simulator<M>& s) {
+    const bool is_scored = s.rules().secondary >= Order::scored;
+    line_.clear();
+    each_fitting_block(s, [&](Block& block, i64 longest) {
+      block.least_width = block.least_span = nothing;
+      for (const Entry& e : block) {
+        block.least_width = std::min(block.least_width, e.width);
+        block.least_span = std::min(block.least_span, e.span);
+        if (e.width > s.free || e.span > longest || has_reservation(s, e.job)) continue;
+        line_.push_back({e.job, is_scored ? s.second_score(e.job) : 0});
+      }
+      return false;
+    });
+    if (is_scored) sort_by_score(line_.begin(), line_.end());
+  }
+
+  // Start jobs in primary order until one does not fit beside the running jobs. Only the first are
+  // looked at, but now and then all.
+  void start_in_order(Simulator<M>& s) {
+    const Rules& r = s.rules();
+    s.changed = true;  // what was planned does not hold
+    s.head = -1;
+    looks.all_due = forever;
+    const i64 looked = s.time % r.all_every == 0 ? all_jobs : r.at_events;
+    line_up(s.model, s.queue, s.time, s.free + 1, line_);
+    i64 i = 0;
+    for (const InLine& place : line_) {
+      const i64 j = place.job;
+      if (i++ == looked) {
+        looks.all_due = (s.time / r.all_every + 1) * r.all_every;
+        return;
+      }
+      if (!s.machine.fits(j, s.machine.width(j), s.free)) {
+        s.head = j, s.shadow.time = -1;
+        return;
+      }
+      s.queue.leave(j, s.of(j).predicted);
+      s.start(j);
+    }
+  }
+};
+
+}  // namespace hpc
