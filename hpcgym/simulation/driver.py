@@ -25,6 +25,7 @@ from hpcgym.simulation.predictions import Learning
 from hpcgym.simulation.preempting import StoppedRuns, for_result, preempting
 from hpcgym.simulation.prepare import prepare
 from hpcgym.simulation.restricted import check_restricted, profile_for, restricted
+from hpcgym.simulation.scoring import Scoring
 from hpcgym.simulation.warm_start import begin_on_nodes, begin_with, learned_before
 
 if TYPE_CHECKING:
@@ -69,8 +70,8 @@ class Simulation:
 
     def drive(self, until: int = state.FOREVER) -> None:
         """Simulate up to ``until``, on the simulation's clock; called again, it goes on."""
-        if until == state.FOREVER and self._is_plain and native.serves(self.arrays):
-            native.simulate_natively(self.arrays)
+        if until == state.FOREVER and self._is_plain and native.serves(self):
+            native.simulate_natively(self)
             return
         run = self.kind.loop_of(self.arrays.sim)
         learning, answers = self.learning, ()
@@ -98,10 +99,10 @@ class Simulation:
 
     @property
     def _is_plain(self) -> bool:
-        """Whether it is one of a pool that begins empty, and needs nobody's answers."""
-        answers = (self.learning, self.shares, self.expressed, self.dispatch, self.late)
+        """Whether it is one of a pool that begins empty, and no dispatcher starts its jobs."""
+        dispatched = self.late is not None or not isinstance(self.dispatch, Scoring | None)
         on_pool = self.kind is POOL and self.after_pass is None and not self.of_extract
-        return on_pool and all(each is None for each in answers)
+        return on_pool and not dispatched
 
     @property
     def for_result(self) -> dict[str, Any]:

@@ -13,9 +13,13 @@ import numpy as np
 
 from hpcgym._engine import Model, Simulation
 from hpcgym.engine import state
+from hpcgym.simulation.native_answers import has_formulas, take_learned, told_of
+from hpcgym.simulation.scoring import Scoring
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from hpcgym.simulation.driver import Simulation as Driven
 
 #: The rules of a :data:`hpcgym.engine.state.SIM` that it takes, by name.
 _TAKEN = (
@@ -31,24 +35,35 @@ _TAKEN = (
         "linear",
     ),
     *("holds", "erode", "managed", "timeout", "off_time", "on_time"),
+    *("asks", "learns", "renews", "logs"),
 )
 #: Rules that it does not have; they must be 0.
-_LACKS = ("asks", "keeps", "learns", "renews", "logs")
+_LACKS = ("keeps",)
 
 
-def serves(arrays: state.Prepared) -> bool:
+def serves(simulation: Driven) -> bool:
     """Return whether the native engine has the rules of a simulation on a pool, empty as yet."""
-    sim = arrays.sim
+    sim = simulation.arrays.sim
     return (
         os.environ.get("HPCGYM_ENGINE") != "numba"
-        and not any(sim[name] for name in _LACKS)
-        and sim.correction != state.AGAIN
-        and sim.next == 0
+        and has_rules(simulation)
     )
 
 
-def model_of(arrays: state.Prepared) -> Model:
+def has_rules(simulation: Driven) -> bool:
+    """Return whether it has the rules at all."""
+    sim = simulation.arrays.sim
+    return (
+        not any(sim[name] for name in _LACKS)
+        and sim.asks in (state.NOBODY, state.EACH_PASS)
+        and sim.next == 0
+        and has_formulas(simulation.learning)
+    )
+
+
+def model_of(simulation: Driven) -> Model:
     """Return what the native engine is told of a simulation; it looks at the same memory."""
+    arrays = simulation.arrays
     n, sim = len(arrays.jobs), arrays.sim
     rules = {name: int(sim[name]) for name in _TAKEN}
     more: dict[str, Any] = {}
@@ -60,6 +75,9 @@ def model_of(arrays: state.Prepared) -> Model:
     if sim.estimate == state.AVERAGE:
         n_users, rules["last"] = arrays.history.shape
         more |= {"users": arrays.users, "n_users": n_users}
+    elif simulation.learning is not None:
+        n_users = len(simulation.learning.learner.memory)
+        more |= {"users": arrays.users, "n_users": n_users}
     elif sim.tested_of_user:
         # numbers of users are those of their first jobs
         more |= {"users": np.ascontiguousarray(arrays.line["user"]), "n_users": n}
@@ -67,24 +85,41 @@ def model_of(arrays: state.Prepared) -> Model:
         more["predicted"] = np.ascontiguousarray(arrays.progress["predicted"])
     if sim.holds:
         more["held"] = np.ascontiguousarray(arrays.line["held"])
+    more |= told_of(simulation.learning, simulation.shares, simulation.expressed)
     jobs = arrays.jobs.view(np.int64).reshape(n, len(state.JOBS.names or ()))
     return Model(jobs, int(sim.capacity), rules, **more)
 
 
-def simulate_natively(arrays: state.Prepared) -> None:
+def simulate_natively(simulation: Driven) -> None:
     """Simulate to the end, and leave in the arrays what the kernels would."""
-    simulation = Simulation(model_of(arrays))
-    simulation.run()
-    write_progress(simulation.schedule(), arrays.progress)
+    native = Simulation(model_of(simulation))
+    native.run()
+    while native.asked:
+        answer(simulation, native)
+        native.run()
+    arrays, learning = simulation.arrays, simulation.learning
+    if learning is not None:
+        take_learned(learning, native)
+    write_progress(native.schedule(), arrays.progress)
     sim = arrays.sim
-    sim.time = simulation.time
+    sim.time = native.time
     sim.next = sim.started = len(arrays.jobs)
     if sim.correction == state.KILL:
         arrays.jobs["run"] = np.minimum(arrays.jobs["run"], arrays.progress["predicted"])
     if sim.managed:
-        for name, seconds in simulation.idle_seconds().items():
+        for name, seconds in native.idle_seconds().items():
             sim[f"{name}_s"] = seconds[0]
         sim.groups = 0  # all is counted
+
+
+def answer(simulation: Driven, native: Simulation) -> None:
+    """Answer what is asked for in Python: by a policy that is a function, or by predictors."""
+    if native.asked == "order":
+        assert isinstance(simulation.dispatch, Scoring)
+        simulation.dispatch.answer(simulation.arrays.jobs, native)
+    else:
+        assert simulation.learning is not None
+        simulation.learning.answer_natively(native)
 
 
 def write_progress(schedule: dict[str, NDArray[np.int64]], progress: NDArray[np.void]) -> None:

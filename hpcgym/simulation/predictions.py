@@ -7,7 +7,7 @@ The simulator runs to a question, which is answered in compiled code
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,6 +28,7 @@ from hpcgym.scheduler.estimates.learning import (
 )
 
 if TYPE_CHECKING:
+    from hpcgym._engine import Simulation
     from hpcgym.scheduler.rules import Scheduler
     from hpcgym.workload.model import Workload
 
@@ -171,7 +172,7 @@ class Learning:
         for job in self.arrays.ended[self._taught : ended].tolist():
             for predictor in self._predictors:
                 if predictor is not None:
-                    x = self._facts.of(job, self.learner.seen[job], 0.0)
+                    x = self._facts.of(job, self.learner.seen[job].tolist(), 0.0)
                     predictor.learn_one(x, float(self.arrays.jobs["run"][job]))
         self._taught = ended
 
@@ -180,12 +181,13 @@ class Learning:
         sim, learner, asked = self.arrays.sim, self.learner, self._predictors
         if sim.asked == state.A_PREDICTION:
             job = int(sim.next)
-            x = self._facts.of(job, learner.seen[job], 0.0)
+            x = self._facts.of(job, learner.seen[job].tolist(), 0.0)
         else:
             # what policies look at stays as it was
             job, asked = int(sim.expiring), asked[: online.FOR_ORDERING]
             elapsed = float(sim.time - self.arrays.progress["start"][job])
-            x = self._facts.of(job, learner.scratch[online.NOW, : histories.N_SEEN], elapsed)
+            now = learner.scratch[online.NOW, : histories.N_SEEN].tolist()
+            x = self._facts.of(job, now, elapsed)
         for k, predictor in enumerate(asked):
             if predictor is not None:
                 learner.scratch[online.ANSWERS, k] = _seconds(predictor, dict(x))
@@ -199,9 +201,45 @@ class Learning:
         ended = int(a.sim.ended)
         for job in sorted(a.ended[ended : ended + n].tolist()):
             online.look_at_one(a.jobs, a.users, a.sim, a.progress, a.blocks, a.entries, job, *rules)
-            x = self._facts.of(job, self.learner.scratch[online.NOW, : histories.N_SEEN], 0.0)
+            x = self._facts.of(
+                job, self.learner.scratch[online.NOW, : histories.N_SEEN].tolist(), 0.0
+            )
             self.learner.scratch[online.ANSWERS, online.FOR_ORDERING] = _seconds(predictor, x)
             online.renew_one(a.jobs, ranked, a.sim, a.blocks, a.line, job, *rules)
+
+    # -- on the native engine ----------------------------------------------------------------------
+
+    def teach(self, native: Simulation) -> None:
+        """Teach the predictors in Python the jobs that have ended since the last time."""
+        asked = [predictor for predictor in self._predictors if predictor is not None]
+        if not asked:
+            return
+        ended = native.ended(self._taught).tolist()
+        for job in ended:
+            run = float(native.run_time(job))
+            for predictor in asked:
+                predictor.learn_one(self._facts.of(job, native.features(job), 0.0), run)
+        self._taught += len(ended)
+
+    def answer_natively(self, native: Simulation) -> None:
+        """Answer what a simulation asks for: by predictors in Python."""
+        self.teach(native)
+        first, second = self._predictors
+        if native.asked == "renewal":
+            assert second is not None
+            rows = np.sort(native.concerned())
+            told = [self._facts.of(job, native.features(job, True), 0.0) for job in rows.tolist()]
+            native.renew(rows, np.array([_seconds(second, x) for x in told], np.float64))
+            return
+        job, elapsed, now = native.job, 0.0, native.asked == "correction"
+        if now:  # what policies look at stays as it was
+            second, elapsed = None, float(native.time - native.start(job))
+        x = self._facts.of(job, native.features(job, now), elapsed)
+        answers = [
+            None if predictor is None else _seconds(predictor, dict(x))
+            for predictor in (first, second)
+        ]
+        native.predict(*answers)
 
 
 def _ratio_rows(
@@ -238,9 +276,9 @@ class _Facts:
         columns = ("user_id", "group_id", "executable", "queue", "job_number")
         self._columns = [workload.columns[name] for name in columns]
 
-    def of(self, job: int, x: NDArray[np.float64], elapsed: float) -> dict[str, Any]:
+    def of(self, job: int, x: Sequence[float], elapsed: float) -> dict[str, Any]:
         """Return the features of a job by name."""
-        told = dict(zip(JOB_FEATURES, x.tolist(), strict=True))
+        told = dict(zip(JOB_FEATURES, x, strict=True))
         user, group, code, queue, number = (int(column[job]) for column in self._columns)
         return told | {
             "user": user,

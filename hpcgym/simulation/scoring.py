@@ -7,8 +7,8 @@ no EASY of its own, as a dispatcher does.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,18 +18,21 @@ from hpcgym.engine import state
 from hpcgym.engine.machines.nodes.placement import Nodes
 from hpcgym.engine.orders.scores import take_scores
 from hpcgym.errors import HpcgymError
-from hpcgym.scheduler.dispatchers.asking import Facts, begin, view_of
+from hpcgym.scheduler.dispatchers.asking import Facts, Present, begin, view_at, view_of
 from hpcgym.scheduler.dispatchers.view import PassView
 from hpcgym.scheduler.rule_values import plain
 from hpcgym.simulation.nodes import facts_of, pool_as_node
 from hpcgym.workload.model import Workload
+
+if TYPE_CHECKING:
+    from hpcgym._engine import Simulation
 
 Policy = Callable[[PassView], Any]
 
 
 def scored_by(
     policy: Any, workload: Workload, cluster: Cluster, nodes: Nodes | None
-) -> Callable[[state.Prepared, Any], None] | None:
+) -> Scoring | None:
     """Return what writes the scores of queued jobs at a pass; None if the policy is no function.
 
     ``nodes`` are those of the machine, None where it is a pool.
@@ -41,20 +44,42 @@ def scored_by(
     pool = None
     if nodes is None:
         pool = pool_as_node(workload.requested_processors, cluster.processors)
-    return partial(_score, policy, facts, pool)
+    return Scoring(policy, facts, pool)
 
 
-def _score(
-    policy: Policy, facts: Facts, pool: Nodes | None, arrays: state.Prepared, machine: Any
-) -> None:
-    """Ask the policy for the scores of this pass, and write them.
+@dataclass(frozen=True)
+class Scoring:
+    """Asks a policy for the scores of a pass, and writes them.
 
-    ``pool`` stands for a machine without nodes, and is None where there are some.
+    Attributes
+    ----------
+    policy, facts : who is asked, and what does not change.
+    pool : stands for a machine without nodes, and is None where there are some.
     """
-    if pool is not None:
-        pool.set_free(np.array([[arrays.sim.free]]))
-    view = view_of(arrays, machine if pool is None else pool, facts)
-    take_scores(arrays.scores, arrays.blocks, view.job, _asked(policy, view))
+
+    policy: Policy
+    facts: Facts
+    pool: Nodes | None
+
+    def __call__(self, arrays: state.Prepared, machine: Any) -> None:
+        """Do so of a simulation of the kernels."""
+        if self.pool is not None:
+            self.pool.set_free(np.array([[arrays.sim.free]]))
+        view = view_of(arrays, machine if self.pool is None else self.pool, self.facts)
+        take_scores(arrays.scores, arrays.blocks, view.job, _asked(self.policy, view))
+
+    def answer(self, jobs: NDArray[np.void], native: Simulation) -> None:
+        """Do so of a simulation of the native engine, on a pool."""
+        assert self.pool is not None
+        self.pool.set_free(np.array([[native.free]]))
+        told = native.view()
+        order = np.argsort(told["queued"])
+        queued, duration = told["queued"][order], told["duration"][order]
+        running = told["running"], told["running_start"], told["running_end"]
+        view = view_at(
+            Present(native.time, jobs, queued, duration, *running), self.pool, self.facts
+        )
+        native.order(view.job, _asked(self.policy, view))
 
 
 def _asked(policy: Policy, view: PassView) -> NDArray[np.float64]:

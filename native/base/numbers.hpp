@@ -14,5 +14,7 @@ inline constexpr i64 forever = i64{1} << 62;  // [s] later than any event
 inline constexpr double inf = std::numeric_limits<double>::infinity();
 
 constexpr std::size_t index(i64 i) { return static_cast<std::size_t>(i); }
+// The whole number below, or at, a / b; b is above 0.
+constexpr i64 floor_div(i64 a, i64 b) { return a / b - (a % b < 0); }
 
 }  // namespace hpc

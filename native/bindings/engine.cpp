@@ -4,12 +4,14 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 
 #include <memory>
 #include <optional>
 #include <string>
 
 #include "simulation.hpp"
+#include "told.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -33,12 +35,25 @@ Out<T> owned(const std::vector<T>& values) {
   nb::capsule owner(data, [](void* p) noexcept { delete[] static_cast<T*>(p); });
   return Out<T>(data, {values.size()}, owner);
 }
-using Arrays = nb::typed<nb::dict, nb::str, Out<i64>>;
-Arrays as_arrays(const Columns& columns) {
-  Arrays found;
+template <class T>
+nb::typed<nb::dict, nb::str, Out<T>> as_arrays(
+    const std::vector<std::pair<const char*, std::vector<T>>>& columns) {
+  nb::typed<nb::dict, nb::str, Out<T>> found;
   for (const auto& [name, values] : columns) found[name] = owned(values);
   return found;
 }
+
+template <class Rows, class Values>
+std::size_t as_many(const Rows& rows, const Values& values) {
+  if (rows.shape(0) != values.shape(0)) throw nb::value_error("one value for each row");
+  return rows.shape(0);
+}
+const char* name_of(Asked asked) {
+  constexpr std::array<const char*, 5> names{"", "order", "prediction", "correction", "renewal"};
+  return names[static_cast<std::size_t>(asked)];
+}
+
+using ByName = nb::typed<nb::dict, nb::str, nb::any>;
 
 // A model and the arrays that it looks at.
 struct Owned {
@@ -47,6 +62,7 @@ struct Owned {
   std::optional<In<i64>> keys, second_keys, predicted, users;
   std::optional<ScoreRows> scores, second_scores;
   std::optional<In<double>> held;
+  std::vector<Told> told;
 };
 
 template <class T, class Array>
@@ -61,7 +77,9 @@ std::shared_ptr<Model> make_model(
     JobRows jobs, i64 capacity, const nb::typed<nb::dict, nb::str, nb::int_>& rules, std::optional<In<i64>> keys,
     std::optional<In<i64>> second_keys, std::optional<ScoreRows> scores,
     std::optional<ScoreRows> second_scores, std::optional<In<i64>> predicted,
-    std::optional<In<double>> held, std::optional<In<i64>> users, i64 n_users) {
+    std::optional<In<double>> held, std::optional<In<i64>> users, i64 n_users,
+    const std::optional<ByName>& learning, const std::optional<ByName>& accounts,
+    const std::vector<ByName>& expressions) {
   auto owned = std::make_shared<Owned>();
   owned->jobs = jobs, owned->keys = keys, owned->second_keys = second_keys;
   owned->scores = scores, owned->second_scores = second_scores;
@@ -81,6 +99,14 @@ std::shared_ptr<Model> make_model(
   for (const auto& [name, value] : rules)
     if (!set_rule(m.rules, nb::cast<std::string>(name), nb::cast<i64>(value)))
       throw nb::value_error(("no rule " + nb::cast<std::string>(name)).c_str());
+  const auto told = [&](const ByName& arrays) -> const Told& {
+    return owned->told.emplace_back(arrays);
+  };
+  if (learning) m.learning = learning_of(told(*learning), m.n_jobs, n_users);
+  if (accounts) m.accounts = accounts_of(told(*accounts), m.n_jobs);
+  if (expressions.size() > 2) throw nb::value_error("expressions: of two orders");
+  for (std::size_t half = 0; half < expressions.size(); ++half)
+    m.expressions[half] = expression_of(told(expressions[half]), m.n_jobs);
   if (const char* reason = what_lacks(m)) throw nb::value_error(reason);
   return {owned, &owned->model};
 }
@@ -95,14 +121,42 @@ NB_MODULE(_engine, m) {
       .def(nb::new_(&make_model), "jobs"_a, "capacity"_a, "rules"_a, nb::kw_only(),
            "keys"_a = nb::none(), "second_keys"_a = nb::none(), "scores"_a = nb::none(),
            "second_scores"_a = nb::none(), "predicted"_a = nb::none(), "held"_a = nb::none(),
-           "users"_a = nb::none(), "n_users"_a = 0)
+           "users"_a = nb::none(), "n_users"_a = 0, "learning"_a = nb::none(),
+           "accounts"_a = nb::none(), "expressions"_a = std::vector<ByName>{})
       .def_prop_ro("n_jobs", [](const Model& model) { return model.n_jobs; });
 
   nb::class_<AnySimulation>(m, "Simulation", "A machine and a queue, from empty to empty.")
       .def(nb::new_(&make_simulation), "model"_a)
       .def("run", &AnySimulation::run, "until"_a = forever, "passes"_a = forever,
            nb::call_guard<nb::gil_scoped_release>(),
-           "Simulate up to `until` [s], inclusive, or so many passes; return the passes done.")
+           "Simulate up to `until` [s], inclusive, or so many passes, or to what is asked for; return "
+           "the passes done.")
+      .def_prop_ro("asked", [](const AnySimulation& s) { return name_of(s.asked()); },
+           "What it waits for: order, prediction, correction or renewal; an empty text: nothing.")
+      .def_prop_ro("job", &AnySimulation::about, "The job that a prediction or correction is for.")
+      .def("predict", &AnySimulation::predict, "backfilling"_a, "ordering"_a = nb::none(),
+           "Say how long the job in question runs [s], by the two estimates.")
+      .def("renew", [](AnySimulation& s, In<i64> rows, In<double> seconds) {
+             s.renew(rows.data(), seconds.data(), as_many(rows, seconds));
+           }, "rows"_a, "seconds"_a, "Say how long jobs that wait run [s], for the ordering.")
+      .def("order", [](AnySimulation& s, In<i64> rows, In<double> scores) {
+             s.order(rows.data(), scores.data(), as_many(rows, scores));
+           }, "rows"_a, "scores"_a, "Give jobs that wait the scores of this pass.")
+      .def("view", [](const AnySimulation& s) { return as_arrays(s.view()); },
+           "Return the rows of the jobs that are queued, and their predicted run times; of those that "
+           "run, their starts and predicted ends [s].")
+      .def("ended", [](const AnySimulation& s, i64 since) { return owned(s.ended(since)); },
+           "since"_a = 0, "Return the jobs in the order of their ends, from one place on.")
+      .def("concerned", [](const AnySimulation& s) { return owned(s.concerned()); },
+           "Return the jobs whose predictions are to be renewed.")
+      .def("run_time", &AnySimulation::run_time, "job"_a, "Return how long a job runs [s].")
+      .def("start", &AnySimulation::start, "job"_a, "Return when a job started [s], -1: not yet.")
+      .def("features", &AnySimulation::features, "job"_a, "now"_a = false,
+           "Return the features of a job, as it was submitted or now.")
+      .def("learned", [](AnySimulation& s) { return as_arrays(s.learned()); },
+           "Return what has been learned of the jobs that have ended.")
+      .def("numbers", [](const AnySimulation& s) { return as_arrays(s.numbers()); },
+           "Return what is known that are no whole numbers, for tests.")
       .def("copy", &AnySimulation::copy, "Return one that goes on alone.")
       .def("schedule", [](const AnySimulation& s) { return as_arrays(s.schedule()); },
            "Return what became of each job, (n_jobs,) int64 each: start [s], -1 before; predicted "
@@ -112,5 +166,6 @@ NB_MODULE(_engine, m) {
            "Return what processors without a job have done, (1,) [processor seconds] each.")
       .def("facts", [](const AnySimulation& s) { return as_arrays(s.facts()); },
            "Return what is known between two passes, for tests.")
-      .def_prop_ro("time", &AnySimulation::time, "[s] of the last event.");
+      .def_prop_ro("time", &AnySimulation::time, "[s] of the last event.")
+      .def_prop_ro("free", &AnySimulation::free, "Units that no job has.");
 }

@@ -3,7 +3,9 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <stdexcept>
 
+#include "../answers/answers.hpp"
 #include "../machines/pool.hpp"
 #include "../strategies/conservative.hpp"
 #include "../strategies/easy.hpp"
@@ -16,12 +18,14 @@ template <Machine M>
 class OneSimulation final : public AnySimulation {
   std::shared_ptr<Model> model_;
   Simulator<M> sim_;
+  Answers answers_;
   std::optional<Conservative<M>> conservative_;
   std::optional<Planned<M>> planned_;
+  bool asks_ = false;  // somebody outside, what the simulator does
 
  public:
   explicit OneSimulation(std::shared_ptr<Model> model)
-      : model_(std::move(model)), sim_(*model_) {
+      : model_(std::move(model)), sim_(*model_), answers_(sim_) {
     if (model_->rules.tested > 0) {
       planned_.emplace(sim_);
     } else if (model_->rules.depth == all_jobs) {
@@ -32,13 +36,100 @@ class OneSimulation final : public AnySimulation {
 
   i64 run(i64 until, i64 passes) override {
     i64 done = 0;
-    for (; done < passes && next_pass(until); ++done) pass();
+    while (!asks_ && done < passes) {
+      if (next_pass(until)) {
+        pass();
+        ++done;
+      } else if (sim_.asked == Asked::nothing) {
+        break;
+      } else {
+        asks_ = !answers_.answer(sim_);
+      }
+    }
     return done;
   }
   std::shared_ptr<AnySimulation> copy() const override {
     return std::make_shared<OneSimulation>(*this);
   }
   i64 time() const override { return sim_.time; }
+  i64 free() const override { return sim_.free; }
+
+  Asked asked() const override { return asks_ ? sim_.asked : Asked::nothing; }
+  i64 about() const override { return sim_.about; }
+  void predict(std::optional<double> backfilling, std::optional<double> ordering) override {
+    if (asked() != Asked::correction) expect(Asked::prediction);
+    if (backfilling) answers_.learner->take(0, *backfilling);
+    if (ordering) answers_.learner->take(1, *ordering);
+    answers_.learner->give(sim_, answers_.ranked(sim_));
+    answered();
+  }
+  void renew(const i64* jobs, const double* seconds, std::size_t n) override {
+    expect(Asked::renewal);
+    for (std::size_t k = 0; k < n; ++k)
+      answers_.learner->renew(sim_, answers_.ranked(sim_), checked(jobs[k]), seconds[k]);
+    sim_.queue.forget_bounds();
+    answered();
+  }
+  void order(const i64* jobs, const double* scores, std::size_t n) override {
+    expect(Asked::order);
+    for (std::size_t k = 0; k < n; ++k)
+      sim_.queue.scores[0].at(checked(jobs[k])).score = scores[k];
+    sim_.queue.forget_bounds();
+    answered();
+  }
+  Columns view() const override {
+    std::vector<i64> queued, duration, running, start, end;
+    sim_.queue.jobs.each([&](const Entry& e) {
+      queued.push_back(e.job), duration.push_back(e.span);
+    });
+    sim_.running.each([&](const Entry& e) {
+      running.push_back(e.job), start.push_back(sim_.of(e.job).start), end.push_back(e.key);
+    });
+    return {{"queued", queued}, {"duration", duration}, {"running", running},
+            {"running_start", start}, {"running_end", end}};
+  }
+  std::vector<i64> ended(i64 since) const override {
+    const auto n = static_cast<i64>(sim_.log.size());
+    return {sim_.log.begin() + std::clamp(since, i64{0}, n), sim_.log.end()};
+  }
+  std::vector<i64> concerned() const override { return learner().concerned(sim_); }
+  i64 run_time(i64 j) const override { return sim_.run_time(checked(j)); }
+  i64 start(i64 j) const override { return sim_.of(checked(j)).start; }
+  std::vector<double> features(i64 j, bool now) override {
+    learner();
+    const Seen& x = now ? answers_.learner->features(sim_, checked(j))
+                        : answers_.learner->seen(checked(j));
+    return {x.begin(), x.end()};
+  }
+  Numbers learned() override {
+    learner();
+    Learner& l = *answers_.learner;
+    l.learn(sim_);
+    const auto& [first, second] = l.regressions;
+    return {{"memory", l.histories.memory}, {"ratios", l.histories.ratios},
+            {"terms", first.terms}, {"second_terms", second.terms},
+            {"sums", {first.norm, first.steps, second.norm, second.steps}}};
+  }
+  Numbers numbers() const override {
+    Numbers found{{"scores", {}}, {"second_scores", {}}, {"held", {}}};
+    for (i64 j = 0; j < model_->n_jobs; ++j) {
+      for (std::size_t half = 0; half < 2; ++half)
+        if (model_->is_scored(half)) {
+          const Score& s = sim_.queue.scores[half][j];
+          found[half].second.insert(found[half].second.end(), {s.score, s.patience});
+        }
+      if (model_->rules.holds) found[2].second.push_back(sim_.held[j]);
+    }
+    if (!answers_.shares) return found;
+    const Shares& s = *answers_.shares;
+    const auto both = [](std::array<std::vector<double>, 2> rows) {
+      rows[0].insert(rows[0].end(), rows[1].begin(), rows[1].end());
+      return rows[0];
+    };
+    found.insert(found.end(),
+                 {{"used", both(s.used)}, {"recent", both(s.recent)}, {"terms", both(s.terms)}});
+    return found;
+  }
 
   Columns schedule() const override {
     const std::size_t n = sim_.progress.size();
@@ -75,6 +166,11 @@ class OneSimulation final : public AnySimulation {
       found.push_back({"plan", {p.n_reserved, p.last_reserved, p.beyond}});
       found.push_back({"looks", {p.looks.due, p.looks.all_due, p.looks.next, p.looks.waited}});
     }
+    if (answers_.learner) found.push_back({"ordered_by", answers_.learner->ordered_by});
+    if (answers_.shares) {
+      const auto* book = reinterpret_cast<const i64*>(&answers_.shares->book);
+      found.push_back({"book", {book, book + sizeof(Book) / sizeof(i64)}});
+    }
     return found;
   }
 
@@ -82,9 +178,23 @@ class OneSimulation final : public AnySimulation {
   bool next_pass(i64 until) {
     const i64 due = planned_ ? planned_->due() : forever;
     if (sim_.advance(std::min(until, due))) return true;
-    if (due > until || due == forever) return false;
-    sim_.time = due;
-    return true;
+    if (sim_.asked != Asked::nothing || due > until || due == forever) return false;
+    return sim_.go_to(due);
+  }
+  void expect(Asked what) const {
+    if (asked() != what) throw std::invalid_argument("that is not asked for");
+  }
+  void answered() {
+    asks_ = false;
+    answers_.follow(sim_);
+  }
+  i64 checked(i64 j) const {
+    if (j < 0 || j >= model_->n_jobs) throw std::out_of_range("no such job");
+    return j;
+  }
+  const Learner& learner() const {
+    if (!answers_.learner) throw std::invalid_argument("nothing is learned");
+    return *answers_.learner;
   }
   void pass() {
     if (planned_)
@@ -132,6 +242,10 @@ bool set_rule(Rules& rules, const std::string& name, i64 value) {
       {"resolution", field(&Rules::resolution)},
       {"linear", field(&Rules::linear)},
       {"holds", field(&Rules::holds)},
+      {"asks", field(&Rules::asks)},
+      {"learns", field(&Rules::learns)},
+      {"renews", field(&Rules::renews)},
+      {"logs", field(&Rules::logs)},
       {"erode", field(&Rules::erode)},
   };
   const auto found = fields.find(name);
@@ -151,6 +265,9 @@ const char* what_lacks(const Model& m) {
     return "users: averages of their last jobs need them";
   if (r.estimate == Estimate::given && !m.predicted) return "predicted: there is no estimate";
   if (r.holds && !m.held) return "held: jobs are held back";
+  if (m.learning && !m.users) return "users: what is learned is of users";
+  if (r.learns && !m.learning && !m.accounts) return "learning: predictions are asked for";
+  if (r.correction == Correction::again && !m.learning) return "learning: corrections are asked for";
   for (i64 j = 0; j < m.n_jobs; ++j) {
     if (m.jobs[j].processors < 1 || m.jobs[j].processors > m.capacity)
       return "jobs: from one processor to all";

@@ -1,6 +1,7 @@
 // A simulation whatever its machine: one virtual call for each run, none within.
 #pragma once
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,6 +11,7 @@
 namespace hpc {
 
 using Columns = std::vector<std::pair<const char*, std::vector<i64>>>;
+using Numbers = std::vector<std::pair<const char*, std::vector<double>>>;
 
 class AnySimulation {
  public:
@@ -20,6 +22,25 @@ class AnySimulation {
   virtual Columns idle_seconds() = 0;
   virtual Columns facts() const = 0;
   virtual i64 time() const = 0;
+  virtual i64 free() const = 0;
+
+  // What is asked for; `run` does nothing before somebody has answered.
+  virtual Asked asked() const = 0;
+  virtual i64 about() const = 0;  // the job that it is about
+  virtual void predict(std::optional<double> backfilling, std::optional<double> ordering) = 0;
+  virtual void renew(const i64* jobs, const double* seconds, std::size_t n) = 0;
+  virtual void order(const i64* jobs, const double* scores, std::size_t n) = 0;
+  // For whoever answers: the jobs that wait, and run; those that ended, from one place on; those
+  // whose predictions are to be renewed; what a job that ended ran; features, at submission or now.
+  virtual Columns view() const = 0;
+  virtual std::vector<i64> ended(i64 since) const = 0;
+  virtual std::vector<i64> concerned() const = 0;
+  virtual i64 run_time(i64 j) const = 0;
+  virtual i64 start(i64 j) const = 0;
+  virtual std::vector<double> features(i64 j, bool now) = 0;
+  // What has been learned of all jobs that have ended; and, for tests, other real numbers.
+  virtual Numbers learned() = 0;
+  virtual Numbers numbers() const = 0;
 };
 
 std::shared_ptr<AnySimulation> make_simulation(std::shared_ptr<Model> model);

@@ -1,7 +1,10 @@
 // What a simulation is told: jobs, orders and rules. It never changes, and many share it.
 #pragma once
+#include <optional>
 #include <vector>
 
+
+#include "../answers/told.hpp"
 #include "../base/numbers.hpp"
 
 namespace hpc {
@@ -16,6 +19,12 @@ enum class Passes : std::uint8_t { per_timestamp, per_event };
 enum class Order : std::uint8_t { submission, keyed, prediction, selection, scored, cubed };
 enum class Estimate : std::uint8_t { given, average };
 enum class Correction : std::uint8_t { none, to_requested, incremental, doubling, again, kill };
+// When jobs that wait are to have new scores or predictions before a pass.
+enum class Renews : std::uint8_t { never, after_ends, each_time };
+// What a simulation waits for: an order of the queue before a pass; a prediction for the job that is
+// submitted next, or a new one for a job that has run as long as predicted; new ones, or new scores,
+// for the jobs that wait.
+enum class Asked : std::uint8_t { nothing, order, prediction, correction, renewal };
 
 struct Job {  // [s]; laid out as JOBS of hpcgym.engine.state
   i64 submit, run, requested, processors, since_first;
@@ -43,6 +52,11 @@ struct Rules {
   // of long jobs that are held back: [s] of waiting that halve what a job holds back, 0: never
   bool holds = false;
   i64 erode = 0;
+  // questions
+  bool asks = false;    // for an order, before each pass in which a job may start
+  bool learns = false;  // for a prediction, before each submission
+  Renews renews = Renews::never;
+  bool logs = false;    // it notes who has ended
 };
 
 // The memory is somebody else's, and lives as long as the model.
@@ -60,6 +74,15 @@ struct Model {
   const double* held = nullptr;    // units that stay free behind a job that has not waited yet
   const i64* users = nullptr;      // numbers from 0, where they matter
   i64 n_users = 0;
+  // who answers, where somebody does
+  std::optional<Learning> learning;
+  std::optional<Accounts> accounts;
+  std::array<Expression, 2> expressions;  // of the two orders; without steps it is another order
+
+  // Whether time changes the primary (0) or the secondary (1) order.
+  bool is_scored(std::size_t half) const {
+    return (half == 0 ? rules.primary : rules.secondary) >= Order::scored;
+  }
 };
 
 // What becomes of a job.

@@ -1,7 +1,9 @@
 // The queue: jobs that wait, in the order in which they are back-filled, and served.
 #pragma once
+#include <array>
 #include <utility>
 
+#include "../base/column.hpp"
 #include "../base/ordered.hpp"
 #include "model.hpp"
 
@@ -15,8 +17,9 @@ inline double score_now(Order order, Score s, i64 waiting) {
 class Queue {
  public:
   OrderedList jobs;  // in secondary order
+  std::array<Column<Score>, 2> scores;  // by job, in primary and in secondary order, where they order
 
-  Queue(const Model& model) : model_(&model), scores_(model.scores) {}
+  Queue(const Model& model) : scores{model.scores, model.second_scores}, model_(&model) {}
 
   bool empty() const { return jobs.empty(); }
   bool is_scored() const { return model_->rules.primary >= Order::scored; }
@@ -32,8 +35,8 @@ class Queue {
     if (is_scored()) {
       block.first_submit = std::min(block.first_submit, job.submit);
       block.last_submit = std::max(block.last_submit, job.submit);
-      block.greatest_score = std::max(block.greatest_score, scores_[j].score);
-      block.greatest_gain = std::max(block.greatest_gain, 1.0 / scores_[j].patience);
+      block.greatest_score = std::max(block.greatest_score, scores[0][j].score);
+      block.greatest_gain = std::max(block.greatest_gain, 1.0 / scores[0][j].patience);
     }
     if (!is_keyed()) return;
     Block& keyed = by_key_.insert({model_->keys[j], predicted, job.processors, j});
@@ -68,6 +71,11 @@ class Queue {
   // Whether a job comes before another in an order by keys.
   bool comes_before(i64 j, i64 other) const { return model_->keys[j] < model_->keys[other]; }
 
+  // Scores have been written: no bound of them holds any longer.
+  void forget_bounds() {
+    for (int k = 0; k < jobs.size_in_blocks(); ++k) jobs.at(k).greatest_gain = inf;
+  }
+
   // No job needs fewer units than that.
   i64 least_width() const {
     i64 least = nothing;
@@ -89,7 +97,6 @@ class Queue {
 
  private:
   const Model* model_;
-  const Score* scores_;
   OrderedList by_key_;  // in primary order, if that is by keys
   i64 oldest_ = 0;      // no job before this one waits
 
@@ -105,7 +112,7 @@ class Queue {
     const Order order = model_->rules.primary;
     i64 best = head;
     double highest = -inf;
-    if (head >= 0) highest = score_now(order, scores_[head], now - model_->jobs[head].submit);
+    if (head >= 0) highest = score_now(order, scores[0][head], now - model_->jobs[head].submit);
     for (int k = 0; k < jobs.size_in_blocks(); ++k) {
       Block& block = jobs.at(k);
       // a bound that is no number says nothing
@@ -113,7 +120,7 @@ class Queue {
       i64 first_submit = forever, last_submit = 0;
       double greatest_score = -inf, greatest_gain = -inf;
       for (const Entry& e : block) {
-        const Score s = scores_[e.job];
+        const Score s = scores[0][e.job];
         const i64 submit = model_->jobs[e.job].submit;
         const double score = score_now(order, s, now - submit);
         if (best < 0 || score > highest || (score == highest && e.job < best)) {

@@ -1,15 +1,17 @@
 // A simulation: what has happened up to now, and what happens next. It can stop anywhere between
-// two passes, and a copy goes on alone.
+// two passes, or at a question before one, and a copy goes on alone.
 //
 // What happens at equal times is the whole difference between the two rules for passes:
 // - per timestamp: expiries, all ends in the order of the starts, all submissions, then one pass;
 // - per event: expiries, then each submission and after them each end, a pass following each.
 #pragma once
 #include <array>
+#include <utility>
 #include <vector>
 
 #include "../base/ordered.hpp"
 #include "../machines/machine.hpp"
+#include "hold.hpp"
 #include "model.hpp"
 #include "queue.hpp"
 
@@ -37,6 +39,12 @@ struct Simulator {
   bool notes_ends = false;
   i64 head = -1;        // the job that could not start at the last pass, -1 if none
   Shadow shadow;        // of its reservation
+  Column<double> held;  // by job, where long ones are held back
+  std::vector<i64> log; // jobs in the order of their ends, where the rules say so
+  std::size_t logged_at_pass = 0;  // how many there were at the last pass
+  Asked asked = Asked::nothing;    // why `advance` stopped; it goes on as if that was answered
+  i64 about = -1;       // the job of a prediction or a correction that is asked for
+  i64 renewed = 0;      // [s] that correction
 
   explicit Simulator(const Model& m)
       : model(m),
@@ -45,13 +53,25 @@ struct Simulator {
         progress(index(m.n_jobs)),
         time(m.n_jobs > 0 ? m.jobs[0].submit : 0),
         free(m.capacity),
+        held(m.held),
         history_(index(m.n_users * m.rules.last), -1) {
     for (i64 j = 0; j < m.n_jobs; ++j) of(j).predicted = m.predicted ? m.predicted[j] : 0;
   }
 
   Progress& of(i64 j) { return progress[index(j)]; }
+  const Progress& of(i64 j) const { return progress[index(j)]; }
   const Job& job(i64 j) const { return model.jobs[j]; }
   const Rules& rules() const { return model.rules; }
+
+  i64 run_time(i64 j) const {
+    if (rules().correction == Correction::kill) return std::min(job(j).run, of(j).predicted);
+    return job(j).run;
+  }
+  Used used(i64 j) const {
+    if constexpr (requires { machine.used(j); }) return machine.used(j);
+    else return {of(j).start + run_time(j), 1.0};
+  }
+  i64 needed_by(i64 j) const { return needed(model, held, j, time); }
 
   // Units free now, with those of jobs that are predicted to end now.
   i64 free_with_leaving() const {
@@ -71,7 +91,7 @@ struct Simulator {
   }
   // What back-filling orders a job by, where time changes that.
   double second_score(i64 j) const {
-    return score_now(rules().secondary, model.second_scores[j], time - job(j).submit);
+    return score_now(rules().secondary, queue.scores[1][j], time - job(j).submit);
   }
 
   void start(i64 j) {  // a job that is not, or no longer, in the queue
@@ -86,50 +106,107 @@ struct Simulator {
     running.insert({span.expected, span.end, width, j});
   }
 
-  // Go to the next pass, at `stop` [s] or before; return whether there is one.
+  // Go to the next pass, at `stop` [s] or before; return whether there is one. If something is
+  // asked for before, return false: called again, it goes on from there.
   bool advance(i64 stop) {
-    const Rules& r = rules();
-    const bool per_event = r.passes == Passes::per_event;
-    const bool expires = r.correction != Correction::none;
-    while (true) {
-      bool due = false;
-      const i64 end = next_end();
-      i64 at = next < model.n_jobs ? std::min(end, job(next).submit) : end;
-      if (expires) at = std::min(at, next_expected_end());
-      if (at > stop || at == forever) return false;
-      time = at;
-      if (expires && next_expected_end() == at) expire();
-      const bool arriving = next < model.n_jobs && job(next).submit == at;
-      if (end == at && !(arriving && per_event)) {
-        due = changed = true;
-        if (per_event) {
-          end_first();
-        } else if (r.estimate == Estimate::given && !notes_ends) {
-          end_all();
-        } else {
-          while (next_end() == at) end_first();
-        }
-      }
-      while (next < model.n_jobs && job(next).submit == at) {
-        submit(next);
-        due = true;
-        if (!per_event) continue;
-        // the original simulator looks at its queue only if the new job could start, unless the
-        // order of back-filling is not that of submission; it holds no jobs back
-        if (r.secondary == Order::submission && r.depth != all_jobs && !r.holds)
-          due = job(next - 1).processors <= free_with_leaving();
-        break;
-      }
-      if (due) return true;
+    Asked answered = std::exchange(asked, Asked::nothing);
+    if (answered == Asked::order) return true;
+    if (answered == Asked::renewal) {
+      logged_at_pass = log.size();
+      return !asks_for_order();
     }
+    while (true) {
+      if (answered != Asked::prediction) {
+        due_ = false;
+        if (!go_on(stop, answered == Asked::correction)) return false;
+      }
+      if (!submit_all(answered == Asked::prediction)) return false;
+      if (due_) return !asks_for_renewal() && !asks_for_order();
+      answered = Asked::nothing;
+    }
+  }
+  // Go to a later time at which nothing happens; return whether a pass follows at once.
+  bool go_to(i64 at) {
+    time = at;
+    return !asks_for_renewal() && !asks_for_order();
   }
 
  private:
   std::vector<i64> history_;  // (n_users, last) run times of each user's last jobs, -1 before any
+  bool due_ = false;          // a pass follows what has happened at this time
 
-  i64 run_time(i64 j) {
-    if (rules().correction == Correction::kill) return std::min(job(j).run, of(j).predicted);
-    return job(j).run;
+  // Go to the next event and do all of it but submissions; return whether there is one, and nothing
+  // is asked for. `is_corrected`: the correction that was asked for is known.
+  bool go_on(i64 stop, bool is_corrected) {
+    const Rules& r = rules();
+    const bool per_event = r.passes == Passes::per_event;
+    const bool expires = r.correction != Correction::none;
+    const i64 end = next_end();
+    i64 at = next < model.n_jobs ? std::min(end, job(next).submit) : end;
+    if (expires) at = std::min(at, next_expected_end());
+    if (at > stop || at == forever) return false;
+    time = at;
+    if (expires && next_expected_end() == at && !expire(is_corrected)) return false;
+    const bool arriving = next < model.n_jobs && job(next).submit == at;
+    if (end != at || (arriving && per_event)) return true;
+    due_ = changed = true;
+    if (per_event) {
+      end_first();
+    } else if (r.estimate == Estimate::given && !notes_ends && !r.logs) {
+      end_all();
+    } else {
+      while (next_end() == at) end_first();
+    }
+    return true;
+  }
+  // Submit the jobs of now, one where each event has a pass; false if a prediction is asked for
+  // first. `is_predicted`: that of the next one is known.
+  bool submit_all(bool is_predicted) {
+    const Rules& r = rules();
+    for (; next < model.n_jobs && job(next).submit == time; is_predicted = false) {
+      if (r.learns && !is_predicted) {
+        asked = Asked::prediction;
+        about = next;
+        return false;
+      }
+      submit(next);
+      due_ = true;
+      if (r.passes == Passes::per_timestamp) continue;
+      // the original simulator looks at its queue only if the new job could start, unless the
+      // order of back-filling is not that of submission; it holds no jobs back
+      if (r.secondary == Order::submission && r.depth != all_jobs && !r.holds)
+        due_ = job(next - 1).processors <= free_with_leaving();
+      break;
+    }
+    return true;
+  }
+  // Whether jobs that wait are to have new predictions or scores before the pass.
+  bool asks_for_renewal() {
+    const Renews renews = rules().renews;
+    const bool news = renews == Renews::each_time || log.size() > logged_at_pass;
+    if (renews != Renews::never && news && (!queue.empty() || arrived > 0)) {
+      asked = Asked::renewal;
+      return true;
+    }
+    logged_at_pass = log.size();
+    return false;
+  }
+  // Whether somebody is to put the queue in order before the pass: new jobs wait from then on.
+  // Where no job can start its order makes no difference.
+  bool asks_for_order() {
+    if (!rules().asks) return false;
+    for (; arrived > 0; --arrived) queue.enter(next - arrived, of(next - arrived).predicted);
+    const bool per_event = rules().passes == Passes::per_event;
+    const i64 room = per_event ? free_with_leaving() : free;
+    if (queue.empty()) return false;
+    changed = true;
+    if (queue.none_fits(room)) return false;
+    bool some_fits = false;
+    queue.jobs.each([&](const Entry& e) {
+      some_fits = some_fits || machine.fits(e.job, needed_by(e.job), room);
+    });
+    if (some_fits) asked = Asked::order;
+    return some_fits;
   }
 
   i64 next_end() const {
@@ -183,6 +260,7 @@ struct Simulator {
     if (running.size_in_blocks() > 1) running.tidy(found.block);
     give_back(gone.width);
     if (notes_ends) ended.push_back(gone);
+    if (rules().logs) log.push_back(gone.job);
     if (rules().estimate == Estimate::average) remember(gone.job);
   }
   void give_back(i64 width) {
@@ -210,12 +288,18 @@ struct Simulator {
     return std::min(total / rules().last, requested);
   }
 
-  // Correct the predictions that end now, of jobs that run on.
-  void expire() {
+  // Correct the predictions that end now, of jobs that run on; false if the next is asked for.
+  bool expire(bool is_corrected) {
     while (true) {
       const Place found = first_expired();
-      if (found.block < 0) return;
+      if (found.block < 0) return true;
       const i64 j = running.at(found.block).entries[index(found.entry)].job;
+      if (rules().correction == Correction::again && !is_corrected) {
+        asked = Asked::correction;
+        about = j;
+        return false;
+      }
+      is_corrected = false;
       running.move_back(found, of(j).start + corrected(j));
       changed = expired = true;
     }
@@ -236,6 +320,8 @@ struct Simulator {
     Progress& p = of(j);
     const std::size_t before = p.corrections;
     if (before < 255) ++p.corrections;
+    if (rules().correction == Correction::again && renewed > time - p.start)
+      return std::min(renewed, requested);
     if (rules().correction == Correction::incremental && before < increments.size())
       return std::min(p.predicted + increments[before], requested);
     // not bounded by the requested time: so the published values were obtained

@@ -13,12 +13,17 @@ struct Shadow {       // of the reservation of the first job that waits
   i64 time = -1;      // [s] when it can start, by predicted ends
   i64 extra = 0;      // units that it leaves free then
 };
+struct Used {     // by a job that has ended
+  i64 end;        // [s]
+  double drawn;   // energy, by what it draws as usual in the time that it ran
+};
 // Whole blocks of the queue are passed over by these: no job starts that needs more than `room`, or
 // more than `beyond` and is predicted to run longer than `longest` [s].
 struct Bounds {
   i64 room, beyond, longest;
 };
 
+// A machine on which ends or power are others than the jobs' own says so by `used(job) -> Used`.
 // How many units are free, the simulator knows: `room` is that, with those of jobs about to end.
 template <class M>
 concept Machine = requires(M m, const M& c, const OrderedList& running, Shadow& shadow, i64 i) {

@@ -49,7 +49,7 @@ class Easy {
 
  private:
   i64 room() const { return s.free + leaving; }
-  i64 needs(i64 j) const { return needed(s.model, j, s.time); }
+  i64 needs(i64 j) const { return s.needed_by(j); }
 
   // Judge a single new job alone, where that settles the pass: (settled, the job starts).
   std::pair<bool, bool> settle_arrival(i64 j) {

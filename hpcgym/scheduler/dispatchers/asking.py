@@ -46,19 +46,47 @@ class Facts:
     max_expected_wait: float
 
 
+class Present(NamedTuple):
+    """The jobs that wait and those that run, by row of the workload, and what is known of them."""
+
+    time: int
+    jobs: NDArray[np.void]  # JOBS of all
+    queued: Ints
+    duration: Ints  # [s] predicted run times of these
+    running: Ints
+    running_start: Ints
+    running_end: Ints  # as predicted
+
+
+def present_of(arrays: Prepared, queued: Ints | None = None) -> Present:
+    """Return what a simulation tells of its jobs; ``queued`` (q,) are those that wait, if not all.
+
+    These are in the order of submission.
+    """
+    progress = arrays.progress
+    job = np.sort(_listed(arrays, QUEUE)[0] if queued is None else queued)
+    running, end = _listed(arrays, RUNNING)
+    start, duration = progress["start"][running], progress["predicted"][job]
+    return Present(int(arrays.sim.time), arrays.jobs, job, duration, running, start, end)
+
+
 def view_of(arrays: Prepared, nodes: Nodes, facts: Facts, queued: Ints | None = None) -> PassView:
     """Return what a dispatcher may know of a simulation.
 
     ``queued`` (q,) are the queued jobs that it sees, by default all.
     """
-    told = seen(arrays, facts, queued)
-    job, running = told["job"], told["running_job"]
+    return view_at(present_of(arrays, queued), nodes, facts)
+
+
+def view_at(present: Present, nodes: Nodes, facts: Facts) -> PassView:
+    """Return the same of these jobs on a machine."""
+    job, running = present.queued, present.running
     first, node, units = cells_of(nodes, running)
     allocation, drawn = int(nodes.scalars[0].allocation), None
     if allocation == RANDOM:
         drawn = np.concatenate([[nodes.scalars[0].random_state], nodes.order])
     return PassView(
-        **told,
+        **seen(present, facts),
         capacity=nodes.capacity.copy(),
         free=nodes.free.copy(),
         units=nodes.needs[job, 0],
@@ -75,26 +103,23 @@ def view_of(arrays: Prepared, nodes: Nodes, facts: Facts, queued: Ints | None = 
     )
 
 
-def seen(arrays: Prepared, facts: Facts, queued: Ints | None = None) -> dict[str, Any]:
+def seen(present: Present, facts: Facts) -> dict[str, Any]:
     """Return what a view tells of jobs on any machine, by its attributes."""
-    time = int(arrays.sim.time)
-    job = np.sort(_listed(arrays, QUEUE)[0] if queued is None else queued)
-    running, end = _listed(arrays, RUNNING)
-    jobs, progress = arrays.jobs, arrays.progress
+    time, jobs, job, duration, running, start, end = present
     return {
         "time": time,
         "resources": facts.resources,
         "job": job,
         "submit": jobs["submit"][job],
         "wait": time - jobs["submit"][job],
-        "duration": progress["predicted"][job],
+        "duration": duration,
         "requested": jobs["requested"][job],
         "user": facts.user[job],
         "queue": facts.queue[job],
         "expected_wait": facts.expected_wait[job],
         "max_expected_wait": facts.max_expected_wait,
         "running_job": running,
-        "running_start": progress["start"][running],
+        "running_start": start,
         "running_end": np.maximum(end, time + 1),
     }
 

@@ -20,6 +20,7 @@ from hpcgym.scheduler.dispatchers.asking import (
     Start,
     ask,
     check_goes_on,
+    present_of,
     refuse_start,
     seen,
 )
@@ -72,7 +73,7 @@ def _view_of(
 
     A unit of a job is a whole node.
     """
-    told = seen(arrays, facts)
+    told = seen(present_of(arrays), facts)
     job, running = told["job"], told["running_job"]
     allowed = np.zeros(len(job), np.bool_)
     changes = easy.allowed_now(machine, arrays.sim, arrays.jobs, arrays.progress, job, allowed)

@@ -1,0 +1,78 @@
+// Who answers what a simulation asks for, one after the other: run times that are learned, orders by
+// usage, expressions. Each is there only where the rules say so. A copy goes on alone.
+#pragma once
+#include <optional>
+
+#include "learner.hpp"
+#include "program.hpp"
+#include "shares.hpp"
+
+namespace hpc {
+
+class Answers {
+  const Model* model_;
+  std::array<std::optional<Program>, 2> programs_;
+
+ public:
+  std::optional<Learner> learner;
+  std::optional<Shares> shares;
+
+  // Of a simulation that begins: it has scores of its own where they will change.
+  template <class S>
+  explicit Answers(S& s) : model_(&s.model) {
+    const Model& m = *model_;
+    if (m.learning) learner.emplace(m);
+    if (m.accounts) shares.emplace(m);
+    if (m.learning && !m.learning->hold.empty()) s.held.own(m.n_jobs);
+    for (std::size_t half = 0; half < 2; ++half) {
+      if (!m.expressions[half].codes.empty()) programs_[half].emplace(m.expressions[half]);
+      if (!m.is_scored(half)) continue;
+      if (m.learning || m.accounts || m.rules.asks || programs_[half])
+        s.queue.scores[half].own(m.n_jobs);
+      if (shares && m.learning) shares->base[half].own(m.n_jobs);
+    }
+  }
+
+  // Answer, and return true, unless an order or a prediction has to come from outside.
+  template <class S>
+  bool answer(S& s) {
+    if (s.asked == Asked::order) return false;
+    if (learner && !learner->answer(s, ranked(s))) return false;
+    follow(s);
+    return true;
+  }
+  // Write the scores that follow from the predictions that have just been made.
+  template <class S>
+  void follow(S& s) {
+    if (shares && s.asked != Asked::correction) shares->count(s, learner.has_value());
+    if (s.asked != Asked::renewal) return;
+    for (std::size_t half = 0; half < 2; ++half)
+      if (programs_[half]) express(s, half);
+  }
+  // The scores that predictions change: those to which usage is added, if any.
+  template <class S>
+  Ranked& ranked(S& s) {
+    return shares ? shares->base : s.queue.scores;
+  }
+
+ private:
+  // Give all jobs that wait the scores of now.
+  template <class S>
+  void express(S& s, std::size_t half) {
+    const Expression& told = model_->expressions[half];
+    const bool learned = learner && !learner->ordered_by.empty();
+    const i64* times = learned ? learner->ordered_by.data() : told.times;
+    const auto ticks = static_cast<double>(told.ticks);
+    const auto score = [&](i64 j) {
+      const double waiting = static_cast<double>(s.time - s.job(j).submit) / ticks;
+      double value = programs_[half]->value_of(j, waiting, times);
+      if (shares) value += shares->terms[half][index(model_->accounts->owner[j])];
+      s.queue.scores[half].at(j).score = value;
+    };
+    s.queue.jobs.each([&](const Entry& e) { score(e.job); });
+    for (i64 j = s.next - s.arrived; j < s.next; ++j) score(j);
+    s.queue.forget_bounds();
+  }
+};
+
+}  // namespace hpc

@@ -1,0 +1,124 @@
+// What is known of users from jobs that have ended, and the features that predictions look at.
+//
+// Memory has a row for each user: sums, and run times, the latest first. Ratios, run time / requested
+// time, have one for all jobs, then one for each user, then one for each class: jobs of a user with
+// the same number of processors.
+#pragma once
+#include <numbers>
+#include <vector>
+
+#include "../core/model.hpp"
+
+namespace hpc {
+
+class Histories {
+ public:
+  std::vector<double> memory, ratios;  // both flat, row by row
+
+  Histories(const Model& model)
+      : memory(model.learning->memory), ratios(model.learning->ratios), model_(&model) {
+    if (model.n_users > 0) columns_ = memory.size() / index(model.n_users);
+  }
+
+  double processors(i64 j) const {
+    const Learning& rules = *model_->learning;
+    return static_cast<double>(rules.asked ? rules.asked[j] : model_->jobs[j].processors);
+  }
+  // Add a job that has ended.
+  void remember(i64 j, i64 run_time, i64 end) {
+    double* user = row_of(j);
+    const auto run = static_cast<double>(run_time);
+    const auto requested = static_cast<double>(model_->jobs[j].requested);
+    user[number] += 1;
+    user[total_run] += run;
+    user[total_processors] += processors(j);
+    user[last_end] = static_cast<double>(end);
+    user[total_ratio] += run / requested;
+    std::copy_backward(user + last, user + columns_ - 1, user + columns_);
+    user[last] = run;
+    if (ratios.empty()) return;
+    const double logarithm = std::log(run / requested);
+    ratios[0] += 1;
+    ratios[1] += logarithm;
+    for (double* row : {ratios_of_user(j), ratios_of_class(j)}) {
+      row[0] = decay * row[0] + 1.0;
+      row[1] = decay * row[1] + logarithm;
+    }
+  }
+  // [s] What a formula predicts.
+  double predict(const Estimator& by, i64 j) {
+    const double* user = row_of(j);
+    const auto requested = static_cast<double>(model_->jobs[j].requested);
+    if (by.kind == Predicts::typical_ratio) return requested * typical_ratio(j);
+    if (by.kind == Predicts::user_ratio)
+      return user[number] > 0 ? requested * (user[total_ratio] / user[number]) : requested;
+    if (user[number] < static_cast<double>(by.last)) return requested;
+    double total = 0;
+    for (i64 k = 0; k < by.last; ++k) total += user[last + index(k)];
+    return std::floor(total / static_cast<double>(by.last));
+  }
+  // Features of a job now; see hpcgym.scheduler.estimates.JOB_FEATURES.
+  template <class S>
+  void describe(const S& s, i64 j, Seen& x) {
+    const double *user = row_of(j), n = user[number];
+    x[0] = static_cast<double>(model_->jobs[j].requested);
+    for (std::size_t k = 0; k < 3; ++k) x[1 + k] = user[last + k];
+    x[4] = (x[1] + x[2]) / std::max(std::min(n, 2.0), 1.0);
+    x[5] = (x[1] + x[2] + x[3]) / std::max(std::min(n, 3.0), 1.0);
+    x[6] = user[total_run] / std::max(n, 1.0);
+    x[7] = processors(j);
+    x[8] = user[total_processors] / std::max(n, 1.0);
+    x[9] = n > 0 ? x[7] / x[8] : 0.0;
+    double count = 0, longest = 0, total = 0, occupied = 0;
+    s.running.each([&](const Entry& e) {
+      if (model_->users[e.job] != model_->users[j] || e.job == j) return;
+      // a job may wait for processors that are being switched on
+      const auto elapsed = static_cast<double>(std::max(s.time - s.of(e.job).start, i64{0}));
+      count += 1;
+      longest = std::max(longest, elapsed);
+      total += elapsed;
+      occupied += processors(e.job);
+    });
+    x[10] = occupied / std::max(count, 1.0);
+    x[11] = count;
+    x[12] = longest;
+    x[13] = total;
+    x[14] = occupied;
+    // what is remembered may be of another part of the trace, with later ends
+    x[15] = n > 0 ? std::max(static_cast<double>(s.time) - user[last_end], 0.0) : 0.0;
+    const auto angle = [&](i64 period) {
+      const auto since = static_cast<double>(s.time % period);
+      return 2.0 * std::numbers::pi * (since / static_cast<double>(period));
+    };
+    const double day = angle(86'400), week = angle(604'800);
+    x[16] = std::cos(day), x[17] = std::sin(day);
+    x[18] = std::cos(week), x[19] = std::sin(week);
+  }
+
+ private:
+  // columns of a user's memory: sums over the jobs that have ended, but for the last end
+  enum : std::size_t { number, total_run, total_processors, last_end, total_ratio, last };
+  static constexpr double decay = 0.95;  // what a job counts when the next of its class has ended
+  static constexpr double prior = 1;     // jobs that what is known of the wider class counts as
+
+  const Model* model_;
+  std::size_t columns_ = 0;
+
+  double* row_of(i64 j) { return &memory[index(model_->users[j]) * columns_]; }
+  double* ratios_of_user(i64 j) { return &ratios[2 * index(1 + model_->users[j])]; }
+  double* ratios_of_class(i64 j) {
+    return &ratios[2 * index(1 + model_->n_users + model_->learning->classes[j])];
+  }
+  // The geometric mean of run time / requested time. That of all jobs stands for the user's while
+  // few of those have ended, and that for the class's; the last two are averaged.
+  double typical_ratio(i64 j) {
+    const double user = shrunk(ratios_of_user(j), ratios[1] / std::max(ratios[0], 1.0));
+    return std::exp((user + shrunk(ratios_of_class(j), user)) / 2.0);
+  }
+  // The mean logarithm of a class, with `wider` as that of some jobs more.
+  static double shrunk(const double* row, double wider) {
+    return (row[1] + prior * wider) / (row[0] + prior);
+  }
+};
+
+}  // namespace hpc

@@ -1,0 +1,182 @@
+// Run times that are predicted from the jobs that have ended: for back-filling, and for ordering.
+//
+// Asked before a submission, all jobs that have ended by then, and no others, have been learned from.
+// A prediction is cut to whole seconds, from 1 to the requested time. What a predictor in Python has
+// to say comes from outside: the simulation stops for it.
+#pragma once
+#include <vector>
+
+#include "../core/features.hpp"
+#include "../core/queue.hpp"
+#include "histories.hpp"
+#include "regression.hpp"
+
+namespace hpc {
+
+using Ranked = std::array<Column<Score>, 2>;  // scores in the two orders, by job
+
+class Learner {
+ public:
+  Histories histories;
+  std::array<Regression, 2> regressions;
+  std::vector<i64> ordered_by;  // [s] by job, predictions for ordering, where they are learned
+
+  explicit Learner(const Model& model)
+      : histories(model),
+        regressions{model.learning->estimators[0], model.learning->estimators[1]},
+        model_(&model) {
+    const Learning& r = rules();
+    for (std::size_t k = 0; k < 2; ++k) {
+      regressions[k].terms = r.terms[k];
+      regressions[k].norm = r.sums[2 * k], regressions[k].steps = r.sums[2 * k + 1];
+    }
+    if (kind(for_ordering) != Predicts::beforehand) ordered_by.resize(index(model.n_jobs));
+    for (const Estimator& e : r.estimators)
+      if (e.kind == Predicts::regression || e.kind == Predicts::outside)
+        seen_.resize(index(model.n_jobs));
+  }
+
+  // Answer what is asked for, and return true, unless a prediction has to come from outside. Scores
+  // that follow are written to `ranked`.
+  template <class S>
+  bool answer(S& s, Ranked& ranked) {
+    learn(s);
+    if (s.asked == Asked::renewal) return renew_all(s, ranked);
+    consider(s, s.about);
+    if (kind(for_backfilling) == Predicts::outside) return false;
+    if (s.asked == Asked::prediction && kind(for_ordering) == Predicts::outside) return false;
+    give(s, ranked);
+    return true;
+  }
+  // What somebody outside says of the job in question [s].
+  void take(std::size_t which, double seconds) {
+    if (kind(which) == Predicts::outside) answers_[which] = seconds;
+  }
+  // Give the simulation the predictions for the job in question.
+  template <class S>
+  void give(S& s, Ranked& ranked) {
+    const i64 j = s.about, requested = model_->jobs[j].requested;
+    if (s.asked == Asked::correction) {
+      s.renewed = cut(answers_[for_backfilling], requested);
+      return;
+    }
+    if (kind(for_backfilling) != Predicts::beforehand)
+      s.of(j).predicted = cut(answers_[for_backfilling], requested);
+    if (kind(for_ordering) == Predicts::beforehand) return;
+    ordered_by[index(j)] = cut(answers_[for_ordering], requested);
+    rank(s, ranked, j);
+  }
+  // Put a job that waits where its new prediction [s] says; the queue forgets its bounds then.
+  template <class S>
+  void renew(S& s, Ranked& ranked, i64 j, double seconds) {
+    const i64 renewed = cut(seconds, model_->jobs[j].requested);
+    if (std::exchange(ordered_by[index(j)], renewed) != renewed) rank(s, ranked, j);
+  }
+  // The jobs that wait whose users' jobs have ended since the last pass.
+  template <class S>
+  std::vector<i64> concerned(const S& s) const {
+    std::vector<i64> found;
+    const auto look_at = [&](i64 j) {
+      for (std::size_t k = s.logged_at_pass; k < s.log.size(); ++k)
+        if (model_->users[s.log[k]] == model_->users[j]) return found.push_back(j);
+    };
+    s.queue.jobs.each([&](const Entry& e) { look_at(e.job); });
+    // those that have just been submitted know of these ends already; but in events alone, a job may
+    // have been submitted without a pass, before a job ended
+    if (model_->rules.passes == Passes::per_event)
+      for (i64 j = s.next - s.arrived; j < s.next; ++j) look_at(j);
+    return found;
+  }
+  // Features of a job, where somebody looks at them: at its submission, or now.
+  const Seen& seen(i64 j) const { return seen_[index(j)]; }
+  template <class S>
+  const Seen& features(const S& s, i64 j) {
+    histories.describe(s, j, now_);
+    return now_;
+  }
+  // Learn from the jobs that have ended since the last time.
+  template <class S>
+  void learn(const S& s) {
+    for (; learned_ < s.log.size(); ++learned_) {
+      const i64 j = s.log[learned_], run = s.run_time(j);
+      histories.remember(j, run, s.of(j).start + run);
+      for (std::size_t k = 0; k < 2; ++k)
+        if (kind(k) == Predicts::regression)
+          regressions[k].learn(seen(j), static_cast<double>(run), histories.processors(j));
+    }
+  }
+
+ private:
+  static constexpr std::size_t for_backfilling = 0, for_ordering = 1;
+
+  const Model* model_;
+  std::vector<Seen> seen_;
+  Seen now_{};
+  std::size_t learned_ = 0;  // how many of those that have ended
+  std::array<double, 2> answers_{};  // [s] for the job in question
+
+  const Learning& rules() const { return *model_->learning; }
+  Predicts kind(std::size_t which) const { return rules().estimators[which].kind; }
+
+  template <class S>
+  void consider(S& s, i64 j) {
+    if (!seen_.empty()) {
+      Seen& x = s.asked == Asked::prediction ? seen_[index(j)] : now_;
+      histories.describe(s, j, x);
+      answer_from(x, j);
+    } else {
+      answer_from(now_, j);
+    }
+  }
+  void answer_from(const Seen& x, i64 j) {
+    for (std::size_t k = 0; k < 2; ++k) {
+      if (kind(k) == Predicts::regression)
+        answers_[k] = regressions[k].predict(x);
+      else if (kind(k) > Predicts::regression)
+        answers_[k] = histories.predict(rules().estimators[k], j);
+    }
+  }
+  template <class S>
+  bool renew_all(S& s, Ranked& ranked) {
+    if (kind(for_ordering) == Predicts::outside) return false;
+    if (kind(for_ordering) == Predicts::beforehand) return true;  // others ask for renewals
+    for (const i64 j : concerned(s)) {
+      consider(s, j);
+      renew(s, ranked, j, answers_[for_ordering]);
+    }
+    s.queue.forget_bounds();
+    return true;
+  }
+  static i64 cut(double seconds, i64 requested) {
+    // a prediction that is no number says nothing
+    if (!(std::abs(seconds) < static_cast<double>(requested))) return requested;
+    // rounded down, but for what is below a whole second by its rounding alone
+    return std::max(static_cast<i64>(std::abs(seconds) + 1e-6), i64{1});
+  }
+  // Write the scores of a job under the orders that look at predictions, and what it holds back.
+  template <class S>
+  void rank(S& s, Ranked& ranked, i64 j) {
+    const auto requested = static_cast<double>(ordered_by[index(j)]);
+    const JobNumbers numbers{static_cast<double>(model_->jobs[j].since_first), requested,
+                          histories.processors(j)};
+    const std::array<Order, 2> orders{model_->rules.primary, model_->rules.secondary};
+    for (std::size_t half = 0; half < 2; ++half) {
+      if (!rules().looks[half]) continue;
+      ranked[half].at(j) = orders[half] == Order::cubed
+                               ? Score{numbers.processors, numbers.requested}
+                               : mixed_score(rules().weights[half], numbers);
+    }
+    if (!rules().hold.empty()) s.held.at(j) = held_back(j, requested);
+  }
+  // Units that a job holds back before it has waited.
+  double held_back(i64 j, double predicted) const {
+    const std::vector<double>& hold = rules().hold;
+    double x = static_cast<double>(model_->jobs[j].requested);
+    if (hold[3] == 1) x = predicted;
+    if (hold[3] == 2) x = std::sqrt(x * predicted);
+    if (x <= hold[1]) return 0;
+    return hold[0] * std::min(std::log(x / hold[1]) / hold[2], 1.0);
+  }
+};
+
+}  // namespace hpc

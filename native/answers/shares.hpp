@@ -1,0 +1,219 @@
+// Orders of the queue by what users have used: usage that halves with time, priorities from it.
+//
+// A job is charged to its account, and to all accounts above, when it ends. Before each submission,
+// and before a pass that follows ends, the jobs that have ended are charged, and the scores of those
+// that wait are written anew where they have changed.
+//
+// Nothing decays step by step: what is charged at time t is multiplied by 2^((t - epoch) / half-life),
+// so that all usage keeps its proportions as time passes. The epoch moves on by whole half-lives
+// before numbers become too large; that changes no digit, but usage of more than a thousand half-lives
+// ago is lost. What has been charged in the same second is kept apart and unscaled: sums of whole
+// processor seconds are exact, and so are ties.
+#pragma once
+#include <vector>
+
+#include "../core/queue.hpp"
+#include "fair_tree.hpp"
+
+namespace hpc {
+
+class Shares {
+ public:
+  std::array<Column<Score>, 2> base;            // scores without usage
+  std::array<std::vector<double>, 2> used;      // by account, times 2^((time - epoch) / half-life)
+  std::array<std::vector<double>, 2> recent;    // charged at `book.open_at`
+  std::array<std::vector<double>, 2> terms;     // by leaf, what is added to scores in the two orders
+  Book book;
+
+  Shares(const Model& model)
+      : base{model.scores, model.second_scores},
+        used(model.accounts->used),
+        recent(model.accounts->recent),
+        book(model.accounts->book),
+        model_(&model),
+        stamp_(index(book.leaves)) {
+    for (std::size_t k = 0; k < 2; ++k) {
+      terms[k].resize(index(book.leaves));
+      places_[k].resize(index(book.leaves));
+    }
+  }
+
+  // Charge the jobs that have ended, and give jobs the scores that follow. `learns`: what is learned
+  // of run times may have changed scores without usage.
+  template <class S>
+  void count(S& s, bool learns) {
+    const auto n = static_cast<i64>(s.log.size());
+    if (book.charged < n) {
+      move_epoch(s.time);
+      for (i64 k = book.charged; k < n; ++k) charge(s, k);
+      book.charged = n;
+      ++book.version;
+    }
+    bool mixed = told().kinds[0] == Usage::mixed || told().kinds[1] == Usage::mixed;
+    mixed = mixed && !book.in_a_tree;  // places stay until somebody is charged
+    const bool renewed = learns && s.asked == Asked::renewal;
+    if (renewed || book.version != book.written || (mixed && book.written_at != s.time))
+      write_all(s);
+    // a job that is to be submitted: its prediction is known by now
+    if (s.asked == Asked::prediction) write(s, s.about, growth(book.open_at));
+  }
+
+ private:
+  static constexpr std::size_t kinds_of_usage = 2;  // processors, energy
+  static constexpr i64 most_half_lives = 256;       // between the epoch and now
+
+  const Model* model_;
+  std::array<double, 2> greatest_{};  // the present maximum of usage / share, where it is needed
+  std::array<std::vector<double>, 2> places_;  // by leaf, in a tree
+  std::vector<i64> stamp_;                     // by leaf, when its terms were made
+  FairTree tree_;
+  std::vector<double> usage_;  // by account, for the tree
+
+  const Accounts& told() const { return *model_->accounts; }
+  template <class F>
+  void each_above(i64 j, F f) const {
+    for (i64 a = told().owner[j]; a >= 0; a = told().parent[index(a)]) f(index(a));
+  }
+
+  // Charge the job at a place of those that have ended to its accounts.
+  template <class S>
+  void charge(const S& s, i64 k) {
+    const i64 j = s.log[index(k)];
+    const auto [end, drawn] = s.used(j);
+    if (end != book.open_at) {
+      settle(s, k);
+      book.open = k, book.open_at = end;
+    }
+    // whole seconds stay whole: their sums are exact
+    const double seconds = static_cast<double>(end - s.of(j).start) / static_cast<double>(book.ticks);
+    each_above(j, [&](std::size_t a) {
+      recent[0][a] += told().rate[0][j] * seconds;
+      recent[1][a] += told().rate[1][j] * seconds * drawn;
+    });
+  }
+  // Add what was charged at `open_at`, of the jobs before a place, to all before.
+  template <class S>
+  void settle(const S& s, i64 end) {
+    const double factor = growth(book.open_at);
+    for (i64 k = book.open; k < end; ++k)
+      each_above(s.log[index(k)], [&](std::size_t a) {
+        for (std::size_t what = 0; what < kinds_of_usage; ++what) {
+          used[what][a] += recent[what][a] * factor;
+          recent[what][a] = 0;
+        }
+      });
+  }
+  // 2^((time - epoch) / half-life)
+  double growth(i64 time) const {
+    if (book.half_life == 0) return 1;
+    const i64 whole = floor_div(time - book.epoch, book.half_life);
+    const i64 rest = time - book.epoch - whole * book.half_life;
+    const double part = static_cast<double>(rest) / static_cast<double>(book.half_life);
+    return times_two_to(std::exp2(part), whole);
+  }
+  // Before the first end, and after millions of half-lives, exponents are as long as one likes.
+  static double times_two_to(double number, i64 exponent) {
+    return std::ldexp(number, static_cast<int>(std::clamp(exponent, i64{-4'000}, i64{1'000})));
+  }
+  // Let the epoch be at most so many half-lives before a time.
+  void move_epoch(i64 time) {
+    if (book.half_life == 0) return;
+    const i64 whole = floor_div(time - book.epoch, book.half_life);
+    if (whole <= most_half_lives) return;
+    const double factor = times_two_to(1.0, -whole);
+    for (auto& kind : used)
+      for (double& usage : kind) usage *= factor;
+    book.epoch += whole * book.half_life;
+  }
+
+  // Give all jobs that wait the scores of now.
+  template <class S>
+  void write_all(S& s) {
+    ++book.stamp;
+    book.written = book.version, book.written_at = s.time;
+    const double factor = growth(book.open_at);
+    if (told().kinds[0] == Usage::by_both || told().kinds[1] == Usage::by_both)
+      for (std::size_t what = 0; what < kinds_of_usage; ++what) {
+        greatest_[what] = 0;
+        for (std::size_t leaf = 0; leaf < stamp_.size(); ++leaf)
+          greatest_[what] = std::max(greatest_[what], usage_for_share(what, leaf, factor));
+      }
+    if (book.in_a_tree) place_all(factor);
+    s.queue.jobs.each([&](const Entry& e) { write(s, e.job, factor); });
+    for (i64 j = s.next - s.arrived; j < s.next; ++j) write(s, j, factor);
+    s.queue.forget_bounds();
+  }
+  // Put users in a row by each kind of usage that an order looks at.
+  void place_all(double factor) {
+    for (std::size_t what = 0; what < kinds_of_usage; ++what) {
+      if (told().weights[0][what] == 0 && told().weights[1][what] == 0) continue;
+      usage_.resize(told().parent.size());
+      for (std::size_t a = 0; a < usage_.size(); ++a)
+        usage_[a] = used[what][a] + recent[what][a] * factor;
+      tree_.rank(told().parent, told().part, usage_, places_[what]);
+    }
+  }
+  // Give a job the scores of now; `factor` is the growth up to `open_at`.
+  template <class S>
+  void write(S& s, i64 j, double factor) {
+    const std::size_t leaf = index(told().owner[j]);
+    if (stamp_[leaf] != book.stamp) {
+      stamp_[leaf] = book.stamp;
+      for (std::size_t half = 0; half < 2; ++half)
+        if (told().kinds[half] != Usage::unaware) terms[half][leaf] = term(half, leaf, s.time, factor);
+    }
+    // of an order that does not look at usage the terms are 0
+    for (std::size_t half = 0; half < 2; ++half)
+      if (model_->is_scored(half))
+        s.queue.scores[half].at(j) = {base[half][j].score + terms[half][leaf], base[half][j].patience};
+  }
+  // What an account's usage adds to the scores of its jobs in one of the orders.
+  double term(std::size_t half, std::size_t leaf, i64 time, double factor) const {
+    const Usage kind = told().kinds[half];
+    double total = 0;
+    for (std::size_t what = 0; what < kinds_of_usage; ++what) {
+      const double weight = told().weights[half][what];
+      if (weight == 0) continue;
+      const double sign = weight > 0 ? 1 : -1;
+      if (book.in_a_tree) {
+        total += places_[what][leaf] * (kind == Usage::mixed ? weight : sign);
+        continue;
+      }
+      const double usage = usage_for_share(what, leaf, factor);
+      if (kind == Usage::mixed)
+        total += weight * priority(what, usage, time);
+      else if (kind != Usage::by_both)
+        total -= sign * usage;
+      else if (greatest_[what] > 0)
+        total -= usage / greatest_[what];
+    }
+    return rounded(total);
+  }
+  // The usage of a leaf, to which its share of what those above have used is added, for its share. Of
+  // an account with the part p of the account above: its own usage x (1 - p) + that of the one above
+  // x p; at the top its own.
+  double usage_for_share(std::size_t what, std::size_t leaf, double factor) const {
+    double total = 0, weight = 1;
+    for (std::size_t a = leaf;; a = index(told().parent[a])) {
+      const double own = used[what][a] + recent[what][a] * factor;
+      if (told().parent[a] < 0) return (total + weight * own) / told().share[leaf];
+      total += weight * (1.0 - told().part[a]) * own;
+      weight *= told().part[a];
+    }
+  }
+  // 2^(-U / S / damping) of an account whose usage U is divided by its share S.
+  double priority(std::size_t what, double usage, i64 time) const {
+    if (usage == 0) return 1;
+    const auto ticks = static_cast<double>(book.ticks);
+    double passed = static_cast<double>(time - book.begin) / ticks;
+    if (book.half_life > 0) {
+      // all that there was to use, which has decayed likewise
+      const double in_half_life = static_cast<double>(book.half_life) / ticks / std::log(2.0);
+      passed = -in_half_life * std::expm1(-passed / in_half_life);
+    }
+    const double normalised = usage / growth(time) / (told().capacity[what] * passed);
+    return std::exp2(-normalised / told().damping);
+  }
+};
+
+}  // namespace hpc

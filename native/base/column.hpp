@@ -1,0 +1,31 @@
+// A column of the jobs that many simulations look at.
+#pragma once
+#include <vector>
+
+#include "numbers.hpp"
+
+namespace hpc {
+
+// It is shared until a simulation has need to write to it: then it has its own, and so has a copy.
+template <class T>
+class Column {
+  const T* data_ = nullptr;
+  std::vector<T> own_;
+
+ public:
+  Column(const T* shared) : data_(shared) {}
+  Column(const Column& other) : data_(other.data_), own_(other.own_) {
+    if (!own_.empty()) data_ = own_.data();
+  }
+  Column& operator=(const Column&) = delete;
+
+  const T& operator[](i64 j) const { return data_[j]; }
+  void own(i64 n) {
+    own_.assign(data_, data_ + n);
+    data_ = own_.data();
+  }
+  // To write to, of a simulation that has its own.
+  T& at(i64 j) { return own_[index(j)]; }
+};
+
+}  // namespace hpc

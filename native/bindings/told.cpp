@@ -1,0 +1,96 @@
+#include "told.hpp"
+
+#include <algorithm>
+
+namespace hpc {
+namespace {
+
+// Read two rows of values, one behind the other.
+template <class T>
+std::array<std::vector<T>, 2> halves(const Told& told, const char* name) {
+  const std::vector<T> both = told.list<T>(name);
+  const auto middle = both.begin() + static_cast<std::ptrdiff_t>(both.size() / 2);
+  return {std::vector<T>(both.begin(), middle), std::vector<T>(middle, both.end())};
+}
+void expect(bool true_, const char* reason) {
+  if (!true_) throw nanobind::value_error(reason);
+}
+
+}  // namespace
+
+Learning learning_of(const Told& told, i64 n_jobs, i64 n_users) {
+  Learning found;
+  const i64 *kinds = told.column<i64>("kinds", 2), *last = told.column<i64>("last", 2);
+  const i64* looks = told.column<i64>("looks", 2);
+  const auto* loss = reinterpret_cast<const Loss*>(told.column<i64>("loss", 18));
+  const i64* chosen = told.column<i64>("chosen", 2 * n_seen);
+  const double* weights = told.column<double>("weights", 2 * n_features);
+  const double* sums = told.column<double>("sums", 4);
+  std::copy(sums, sums + 4, found.sums.begin());
+  found.memory = told.list<double>("memory");
+  found.ratios = told.list<double>("ratios");
+  found.terms = {told.list<double>("terms"), told.list<double>("second_terms")};
+  found.hold = told.list<double>("hold");
+  for (std::size_t k = 0; k < 2; ++k, chosen += n_seen, weights += n_features) {
+    expect(kinds[k] >= 0 && kinds[k] < static_cast<i64>(Predicts::unknown), "kinds: no such");
+    found.estimators[k] = {static_cast<Predicts>(kinds[k]), last[k], loss[k], {}};
+    for (std::size_t i = 0; i < n_seen && chosen[i] >= 0; ++i)
+      found.estimators[k].features.push_back(std::min(index(chosen[i]), n_seen - 1));
+    found.looks[k] = looks[k] != 0;
+    std::copy(weights, weights + n_features, found.weights[k].begin());
+  }
+  const i64 columns = n_users > 0 ? static_cast<i64>(found.memory.size()) / n_users : 8;
+  expect(columns - 5 >= std::max({i64{3}, last[0], last[1]}), "memory: too small");
+  if (!found.ratios.empty()) {
+    found.classes = told.column<i64>("classes", n_jobs);
+    const i64 n = static_cast<i64>(found.ratios.size() / 2) - 1 - n_users;
+    expect(std::all_of(found.classes, found.classes + n_jobs,
+                       [n](i64 c) { return c >= 0 && c < n; }), "classes: too large");
+  }
+  if (told.list<i64>("asked").size() > 0) found.asked = told.column<i64>("asked", n_jobs);
+  return found;
+}
+
+Accounts accounts_of(const Told& told, i64 n_jobs) {
+  Accounts found;
+  found.owner = told.column<i64>("owner", n_jobs);
+  const double* rate = told.column<double>("rate", 2 * n_jobs);
+  found.rate = {rate, rate + n_jobs};
+  found.parent = told.list<i64>("parent");
+  const auto n = static_cast<i64>(found.parent.size());
+  found.share = told.list<double>("share", n);
+  found.part = told.list<double>("part", n);
+  const i64* kinds = told.column<i64>("kinds", 2);
+  const double* weights = told.column<double>("weights", 4);
+  const double* capacity = told.column<double>("capacity", 2);
+  for (std::size_t k = 0; k < 2; ++k) {
+    found.kinds[k] = static_cast<Usage>(kinds[k]);
+    found.weights[k] = {weights[2 * k], weights[2 * k + 1]};
+    found.capacity[k] = capacity[k];
+  }
+  found.damping = *told.column<double>("damping", 1);
+  found.used = halves<double>(told, "used");
+  found.recent = halves<double>(told, "recent");
+  found.book = *reinterpret_cast<const Book*>(told.column<i64>("book", sizeof(Book) / 8));
+  expect(static_cast<i64>(found.used[0].size()) == n && found.recent[0].size() == found.used[0].size(),
+         "used, recent: one for each account");
+  expect(std::all_of(found.owner, found.owner + n_jobs, [&](i64 a) {
+           return a >= 0 && a < std::min(n, found.book.leaves);
+         }), "owner: a leaf");
+  return found;
+}
+
+Expression expression_of(const Told& told, i64 n_jobs) {
+  Expression found;
+  found.codes = told.list<i64>("codes");
+  if (found.codes.empty()) return found;
+  found.numbers = told.list<double>("numbers", static_cast<i64>(found.codes.size()));
+  const i64 columns = *told.column<i64>("n_columns", 1);
+  const double* first = told.column<double>("columns", columns * n_jobs);
+  for (i64 k = 0; k < columns; ++k) found.columns.push_back(first + k * n_jobs);
+  found.times = told.column<i64>("times", n_jobs);
+  found.ticks = *told.column<i64>("ticks", 1);
+  return found;
+}
+
+}  // namespace hpc

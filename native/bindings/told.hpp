@@ -1,0 +1,47 @@
+// Arrays by name, of which Python tells what those who answer are to know.
+#pragma once
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/string.h>
+
+#include <string>
+#include <vector>
+
+#include "../answers/told.hpp"
+
+namespace hpc {
+
+class Told {
+  // who keeps them keeps the memory
+  nanobind::dict arrays_;
+
+  using Array = nanobind::ndarray<nanobind::ro, nanobind::c_contig, nanobind::device::cpu>;
+  Array get(const char* name) const {
+    if (!arrays_.contains(name)) throw nanobind::value_error((std::string(name) + ": missing").c_str());
+    return nanobind::cast<Array>(arrays_[name]);
+  }
+
+ public:
+  Told(nanobind::dict arrays) : arrays_(std::move(arrays)) {}
+
+  // So many values; any number where `n` is -1.
+  template <class T>
+  const T* column(const char* name, i64 n) const {
+    const Array found = get(name);
+    const bool fits = n < 0 || static_cast<i64>(found.size()) == n;
+    if (found.dtype() != nanobind::dtype<T>() || !fits)
+      throw nanobind::value_error((std::string(name) + ": another type or number").c_str());
+    return static_cast<const T*>(found.data());
+  }
+  template <class T>
+  std::vector<T> list(const char* name, i64 n = -1) const {
+    const T* first = column<T>(name, n);
+    return {first, first + get(name).size()};
+  }
+};
+
+Learning learning_of(const Told& told, i64 n_jobs, i64 n_users);
+Accounts accounts_of(const Told& told, i64 n_jobs);
+Expression expression_of(const Told& told, i64 n_jobs);
+
+}  // namespace hpc

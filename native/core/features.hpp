@@ -1,0 +1,69 @@
+// Features of jobs that policies look at, and scores that are weighted sums of them.
+#pragma once
+#include "../answers/told.hpp"
+#include "model.hpp"
+
+namespace hpc {
+
+struct JobNumbers {  // of a job, as the formulas take them
+  double since_first;  // [s] submit, counted from the first submission of the whole log
+  double requested;    // [s] or the run time that stands for it
+  double processors;
+};
+
+// In the order of hpcgym.scheduler.policies.FEATURES; f1 to f4 are of Carastan-Santos 2017.
+enum class Feature : i64 { processors, requested, wait, ratio, expansion, area, unicef, f1, f2, f3, f4 };
+
+// The patience of the feature unicef [s]. log2 of one processor is 0: a serial job that has waited
+// at all comes before all others.
+inline double serial_patience(const JobNumbers& job) {
+  return std::max(std::log2(job.processors) * job.requested, 1e-200);
+}
+
+// The part of a feature that waiting does not change.
+inline double static_of(Feature feature, const JobNumbers& job) {
+  // that of the first job is 0, where the published formulas have no value
+  const auto since = [&] { return std::log10(std::max(job.since_first, 1.0)); };
+  switch (feature) {
+    case Feature::processors: return job.processors;
+    case Feature::requested: return job.requested;
+    case Feature::ratio: return job.requested / job.processors;
+    case Feature::expansion: return 1.0;
+    case Feature::area: return job.requested * job.processors;
+    case Feature::f1: return std::log10(job.requested) * job.processors + 870.0 * since();
+    case Feature::f2: return std::sqrt(job.requested) * job.processors + 25'600.0 * since();
+    case Feature::f3: return job.requested * job.processors + 6'860'000.0 * since();
+    case Feature::f4: return job.requested * std::sqrt(job.processors) + 530'000.0 * since();
+    default: return 0.0;
+  }
+}
+
+// The score of a mixed policy: equal to that of hpcgym.scheduler.policies.rank to the last bit.
+inline Score mixed_score(const Weights& weights, const JobNumbers& job) {
+  double score = 0;
+  for (std::size_t k = 0; k < n_features; ++k) {
+    const auto feature = static_cast<Feature>(k);
+    if (weights[k] == 0 || feature == Feature::wait || feature == Feature::unicef) continue;
+    score += weights[k] * static_of(feature, job);
+  }
+  const double by_wait = weights[index(static_cast<i64>(Feature::wait))];
+  const double by_expansion = weights[index(static_cast<i64>(Feature::expansion))];
+  const double by_unicef = weights[index(static_cast<i64>(Feature::unicef))];
+  double patience = inf;
+  if (by_unicef != 0) {
+    double gain = 0;
+    if (by_wait != 0) gain += 1.0 / (1.0 / by_wait);
+    if (by_expansion != 0) gain += 1.0 / (job.requested / by_expansion);
+    patience = serial_patience(job) / by_unicef;
+    if (by_wait != 0 || by_expansion != 0) patience = 1.0 / (gain + 1.0 / patience);
+  } else if (by_wait != 0 && by_expansion != 0) {
+    patience = job.requested / (by_wait * job.requested + by_expansion);
+  } else if (by_wait != 0) {
+    patience = 1.0 / by_wait;
+  } else if (by_expansion != 0) {
+    patience = job.requested / by_expansion;
+  }
+  return {score, patience};
+}
+
+}  // namespace hpc

@@ -1,0 +1,114 @@
+"""Answers to simulations are the same on both engines: estimates, usage, expressions, functions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import share_strategies
+from drawing import given, settings
+from drawing import strategies as st
+from online import ELOSS, FORMULAS, REGRESSIONS
+from online import cases as learning_cases
+from predictors import Crooked
+from slow_expressions import general
+from strategies import DEPTHS, cases, holds
+from twins import assert_same_after_each_pass
+
+from hpcgym import load_workload
+from hpcgym.cluster.pool import Cluster
+from hpcgym.scheduler.dispatchers import PassView
+from hpcgym.scheduler.estimates.by_name import KNOWN
+from hpcgym.simulation.run import scheduler_of
+from hpcgym.workload.model import Workload
+
+ORDERS = ("policy", "backfill_order")
+PIECES = st.sampled_from([1, 3])
+POLICIES = ("fcfs", "saf", "lexp", "wfp3", "unicef", "f1", "f2", "f3", "f4")
+
+
+def assert_same(workload: Workload, rules: dict[str, Any], pieces: int = 1) -> None:
+    """Compare both after so many passes each."""
+    for order in ORDERS:
+        if isinstance(rules[order], tuple) and not any(rules[order]):
+            rules = rules | {order: "saf"}
+    cluster = Cluster(workload.processors, busy_power_w=share_strategies.BUSY_W)
+    assert assert_same_after_each_pass(workload, scheduler_of("easy", rules), cluster, pieces)
+
+
+@st.composite
+def estimates(draw: st.DrawFn) -> dict[str, Any]:
+    """Rules of estimates, most of which learn."""
+    every = st.one_of(
+        st.sampled_from([*KNOWN, *FORMULAS, "data-driven"]),
+        st.sampled_from(REGRESSIONS),
+        st.builds(Crooked),
+    )
+    rules = {"estimate": draw(every), "policy_estimate": draw(every)}
+    corrections = ["requested", "incremental", "recursive-doubling", "kill"]
+    if rules["estimate"] not in (*KNOWN, "ave1"):
+        corrections += ["predicted-again"] * 3
+    return rules | {"correction": draw(st.sampled_from(corrections))}
+
+
+@settings(max_examples=300)
+@given(st.data(), learning_cases())
+def test_estimates(data: st.DataObject, case: tuple[Workload, dict[str, Any], Any]) -> None:
+    workload, rules, _ = case
+    rules |= data.draw(st.sampled_from([{}, {"policy": data.draw(st.sampled_from(POLICIES))}]))
+    if rules["passes"] == "per-timestamp" and data.draw(st.booleans()):
+        rules["backfill"] = data.draw(st.sampled_from(DEPTHS))
+    elif rules["backfill"] != "conservative":
+        rules["hold"] = data.draw(holds())
+    assert_same(workload, rules | data.draw(estimates()), data.draw(PIECES))
+
+
+@settings(max_examples=300)
+@given(st.data(), share_strategies.cases())
+def test_usage(data: st.DataObject, case: tuple[Workload, dict[str, Any], Any]) -> None:
+    workload, rules, _ = case
+    if data.draw(st.booleans()):
+        rules |= data.draw(estimates())
+    assert_same(workload, rules, data.draw(PIECES))
+
+
+@settings(max_examples=300)
+@given(st.data(), st.one_of(cases(), share_strategies.cases()))
+def test_expressions(data: st.DataObject, case: tuple[Any, ...]) -> None:
+    workload, rules = case[0], case[1]
+    workload = workload.with_columns(queue=[k % 3 for k in range(len(workload))])
+    for order in data.draw(st.sampled_from([ORDERS, ORDERS[:1], ORDERS[1:]])):
+        rules[order] = data.draw(general())
+    if data.draw(st.booleans()):
+        rules |= data.draw(estimates())
+    assert_same(workload, share_strategies.heeded(rules), data.draw(PIECES))
+
+
+def least_area(view: PassView) -> Any:
+    return -(view.requested * view.processors).astype(float)
+
+
+def shortest_with_little_room(view: PassView) -> Any:
+    """What looks at all that runs, too."""
+    ends = int(view.running_end.sum()) - int(view.running_start.sum())
+    return -(view.duration.astype(float) ** (1 + int(view.free.sum()) % 2)) + ends % 3 * view.wait
+
+
+@settings(max_examples=300)
+@given(st.data(), cases())
+def test_functions(data: st.DataObject, case: tuple[Workload, dict[str, Any]]) -> None:
+    workload, rules = case
+    rules["policy"] = data.draw(st.sampled_from([least_area, shortest_with_little_room]))
+    if rules["backfill"] in ("conservative", *DEPTHS):
+        rules["backfill"] = "until-shadow"
+    if data.draw(st.booleans()):
+        rules |= data.draw(estimates())
+    assert_same(workload, rules, data.draw(PIECES))
+
+
+@pytest.mark.parametrize("estimate", [*FORMULAS, ELOSS])
+def test_queues_of_many_blocks(estimate: Any) -> None:
+    workload = load_workload("lublin:jobs=400,processors=64,load=2,seed=1")
+    rules = {"estimate": estimate, "policy_estimate": estimate, "backfill_order": "sjbf"}
+    rules |= {"correction": "predicted-again", "policy": "saf", "backfill": "easy"}
+    assert_same(workload, rules, 7)

@@ -1,0 +1,130 @@
+"""One simulation on both engines: they are in the same state after each pass."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from hpcgym._engine import Simulation
+from hpcgym.cluster.pool import Cluster
+from hpcgym.engine import state
+from hpcgym.engine.answers import online
+from hpcgym.engine.ordered import BLOCK
+from hpcgym.simulation import driver
+from hpcgym.simulation.driver import new_simulation
+from hpcgym.simulation.native import answer, has_rules, model_of, write_progress
+from hpcgym.simulation.native_answers import learned_by
+from hpcgym.simulation.run import idle_processor_seconds
+from hpcgym.simulation.scoring import scored_by
+from hpcgym.workload.model import Workload
+
+
+def entries_of(arrays: state.Prepared, which: Any) -> list[int]:
+    """Return the entries of an ordered list, one behind the other."""
+    first, found = arrays.blocks[which], []
+    for position in range(first.in_use):
+        block = arrays.blocks[first.first + position].order
+        for entry in arrays.entries[block * BLOCK :][: arrays.blocks[block].count]:
+            found += [entry.key, entry.span, entry.width, entry.job]
+    return [int(value) for value in found]
+
+
+def assert_twins(arrays: state.Prepared, native: Simulation) -> None:
+    """Compare all that both know between two passes."""
+    facts, sim, progress = native.facts(), arrays.sim, arrays.progress.copy()
+    names: tuple[str, ...] = ("time", "next", "started", "free", "arrived", "changed", "head")
+    if sim.depth == state.UNLIMITED:  # it has no head
+        names, facts["now"] = names[:5], facts["now"][:5]
+        waits = (progress["start"] < 0) & (np.arange(len(progress)) < sim.next)
+        assert (facts["reserved"] == arrays.line["reserved"])[waits].all()
+    assert facts["now"].tolist() == [int(sim[name]) for name in names]
+    if sim.tested:
+        assert facts["plan"].tolist() == [
+            int(sim[x]) for x in ("reserved", "last_reserved", "beyond")
+        ]
+        assert facts["looks"].tolist() == [
+            int(sim[x]) for x in ("due", "all_due", "look", "waited")
+        ]
+    elif sim.head >= 0 and sim.depth == 1:
+        assert facts["shadow"].tolist() == [sim.shadow, sim.extra]
+    write_progress(facts, progress)
+    assert (progress == arrays.progress).all()
+    assert facts["running"].tolist() == entries_of(arrays, state.RUNNING)
+    assert facts["queue"].tolist() == entries_of(arrays, state.QUEUE)
+
+
+def assert_same_answers(simulation: driver.Simulation, native: Simulation) -> None:
+    """Compare what those know who answer both, and the scores that they have given."""
+    a, sim = simulation.arrays, simulation.arrays.sim
+    facts, numbers = native.facts(), native.numbers()
+    waits = (a.progress["start"] < 0) & (np.arange(len(a.progress)) < sim.next)
+    scores = a.scores.view(np.float64).reshape(2, -1, 2) if len(a.scores) else ()
+    for name, order, expected in zip(
+        ("scores", "second_scores"), (sim.primary, sim.secondary), scores, strict=False
+    ):
+        if order >= state.SCORED:
+            assert same(numbers[name].reshape(-1, 2)[waits], expected[waits])
+    if sim.holds:
+        assert same(numbers["held"][waits], a.line["held"][waits])
+    if simulation.learning is not None:
+        by, learner = simulation.learning.estimators, simulation.learning.learner
+        online.learn_from_ended(a.jobs, a.users, sim, a.progress, a.ended, by, learner)
+        found = learned_by(simulation.learning, native.copy())
+        for name in ("memory", "ratios", "model", "model_sums"):
+            assert same(found[name], getattr(learner, name)), name
+        known = np.arange(len(a.progress)) < sim.next
+        if len(learner.ordered_by):
+            assert (found["ordered_by"] == learner.ordered_by)[known].all()
+    if simulation.shares is not None:
+        for name in ("used", "recent", "terms"):
+            assert same(numbers[name], getattr(simulation.shares, name).ravel()), name
+        assert facts["book"].tolist() == simulation.shares.book.view(np.int64).tolist()
+
+
+def same(one: Any, other: Any) -> bool:
+    """Whether two arrays are equal to the last bit."""
+    return bool(one.tobytes() == np.ascontiguousarray(other).tobytes())
+
+
+def assert_same_after_each_pass(
+    workload: Workload, scheduler: Any, cluster: Cluster, pieces: int = 1
+) -> bool:
+    """Simulate with both; return whether the native engine has the rules.
+
+    They are compared after so many passes each. It goes on as a copy then, and after each question.
+    """
+    simulation, other = (new_simulation(workload, scheduler, cluster) for _ in range(2))
+    simulation.dispatch = scored_by(scheduler.policy, workload, cluster, None)
+    other.dispatch = scored_by(scheduler.policy, workload, cluster, None)
+    if not has_rules(other):
+        return False
+    native, passes = Simulation(model_of(other)), 0
+
+    def run(most: int) -> int:
+        nonlocal native
+        done = native.run(passes=most)
+        while native.asked:
+            assert native.run() == 0  # it waits for the answer
+            native = native.copy()
+            answer(other, native)
+            done += native.run(passes=most - done)
+        native = native.copy()
+        return done
+
+    def compare() -> None:
+        nonlocal passes
+        passes += 1
+        if passes % pieces == 0:
+            assert run(pieces) == pieces
+            assert_twins(simulation.arrays, native)
+            assert_same_answers(simulation, native)
+
+    simulation.after_pass = compare
+    simulation.drive()
+    assert run(state.ALL_PASSES) == passes % pieces
+    assert_twins(simulation.arrays, native)
+    if simulation.arrays.sim.managed:
+        state_of = {name: int(value[0]) for name, value in native.idle_seconds().items()}
+        assert state_of == idle_processor_seconds(simulation.arrays.sim, simulation.arrays.idle)
+    return True
