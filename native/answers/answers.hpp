@@ -12,6 +12,8 @@ namespace hpc {
 class Answers {
   const Model* model_;
   std::array<std::optional<Program>, 2> programs_;
+  std::vector<i64> jobs_;         // that wait, and how long they have [s]: for the programs
+  std::vector<double> waiting_;
 
  public:
   std::optional<Learner> learner;
@@ -63,14 +65,19 @@ class Answers {
     const bool learned = learner && !learner->ordered_by.empty();
     const i64* times = learned ? learner->ordered_by.data() : told.times;
     const auto ticks = static_cast<double>(told.ticks);
-    const auto score = [&](i64 j) {
-      const double waiting = static_cast<double>(s.time - s.job(j).submit) / ticks;
-      double value = programs_[half]->value_of(j, waiting, times);
+    jobs_.clear(), waiting_.clear();
+    const auto note = [&](i64 j) {
+      jobs_.push_back(j);
+      waiting_.push_back(static_cast<double>(s.time - s.job(j).submit) / ticks);
+    };
+    s.queue.jobs.each([&](const Entry& e) { note(e.job); });
+    for (i64 j = s.next - s.arrived; j < s.next; ++j) note(j);
+    const double* values = programs_[half]->values_of(jobs_, waiting_, times);
+    for (const i64 j : jobs_) {
+      double value = *values++;
       if (shares) value += shares->terms[half][index(model_->accounts->owner[j])];
       s.queue.scores[half].at(j).score = value;
-    };
-    s.queue.jobs.each([&](const Entry& e) { score(e.job); });
-    for (i64 j = s.next - s.arrived; j < s.next; ++j) score(j);
+    }
     s.queue.forget_bounds();
   }
 };

@@ -9,6 +9,38 @@
 namespace hpc {
 
 class Program {
+ public:
+  explicit Program(const Expression& told) : told_(&told) {}
+
+  // The scores of jobs that have waited so long [s]; -inf of what is no number. `times`: by job, the
+  // run times that policies look at. They hold until the next call.
+  const double* values_of(const std::vector<i64>& jobs, const std::vector<double>& waiting,
+                          const i64* times) {
+    const std::size_t n = n_ = jobs.size();
+    stack_.resize(n * told_->codes.size());
+    std::size_t depth = 0;
+    double* top = stack_.data();  // of each job the value on top, behind those below it
+    for (std::size_t k = 0; k < told_->codes.size(); ++k) {
+      const i64 code = told_->codes[k];
+      if (code < negative) {
+        top = &stack_[n * depth++];
+        push(code, told_->numbers[k], jobs, waiting, times, top);
+      } else if (code < add) {
+        of_one(code, top);
+      } else if (code < choice) {
+        --depth, top -= n;
+        of_two(code, top);
+      } else {
+        depth -= 2, top -= 2 * n;
+        for (std::size_t i = 0; i < n; ++i) top[i] = top[i] != 0 ? top[n + i] : top[2 * n + i];
+      }
+    }
+    for (std::size_t i = 0; i < n; ++i)
+      if (top[i] != top[i]) top[i] = -inf;
+    return top;
+  }
+
+ private:
   // The operations of hpcgym.engine.orders.operations: those that push a value, and those that take
   // one, two or three from the top of the stack and leave one.
   enum Code : i64 {
@@ -19,52 +51,73 @@ class Program {
     choice,
   };
   const Expression* told_;
-  std::vector<double> stack_;
+  std::vector<double> stack_;  // each place is one of all jobs: a step is done for one after the other
+  std::size_t n_ = 0;          // jobs
 
-  double pushed(i64 code, double number_, i64 j, double waiting, const i64* times) const {
-    if (code == number) return number_;
-    if (code == wait) return waiting;
-    if (code == column) return told_->columns[index(static_cast<i64>(number_))][j];
-    const JobNumbers job{told_->columns[0][j], static_cast<double>(times[j]), told_->columns[1][j]};
-    const auto which = static_cast<Feature>(static_cast<i64>(number_));
-    double value = static_of(which, job);
-    if (which == Feature::expansion) value += waiting / job.requested;
-    if (which == Feature::unicef) value += waiting / serial_patience(job);
-    return value;
-  }
-  static double of_one(i64 code, double a) {
-    switch (code) {
-      case negative: return -a;
-      case not_: return a == 0 ? 1.0 : 0.0;
-      case log: return std::log(a);
-      case log2: return std::log2(a);
-      case log10: return std::log10(a);
-      case exp: return std::exp(a);
-      case sqrt: return std::sqrt(a);
-      case abs: return std::abs(a);
-      default: return std::floor(a);
+  void push(i64 code, double number_, const std::vector<i64>& jobs,
+            const std::vector<double>& waiting, const i64* times, double* top) const {
+    const auto place = static_cast<i64>(number_);
+    if (code == number) {
+      std::fill(top, top + n_, number_);
+    } else if (code == wait) {
+      std::copy(waiting.begin(), waiting.end(), top);
+    } else if (code == column) {
+      for (std::size_t i = 0; i < n_; ++i) top[i] = told_->columns[index(place)][jobs[i]];
+    } else {
+      const auto which = static_cast<Feature>(place);
+      const double *since_first = told_->columns[0], *processors = told_->columns[1];
+      for (std::size_t i = 0; i < n_; ++i) {
+        const i64 j = jobs[i];
+        const JobNumbers job{since_first[j], static_cast<double>(times[j]), processors[j]};
+        top[i] = static_of(which, job);
+        if (which == Feature::expansion) top[i] += waiting[i] / job.requested;
+        if (which == Feature::unicef) top[i] += waiting[i] / serial_patience(job);
+      }
     }
   }
-  static double of_two(i64 code, double a, double b) {
+  template <class F>
+  void each(double* top, F f) const {
+    for (std::size_t i = 0; i < n_; ++i) top[i] = f(top[i]);
+  }
+  template <class F>
+  void pairs(double* top, F f) const {
+    for (std::size_t i = 0; i < n_; ++i) top[i] = f(top[i], top[n_ + i]);
+  }
+  void of_one(i64 code, double* top) const {
     switch (code) {
-      case add: return a + b;
-      case subtract: return a - b;
-      case multiply: return a * b;
-      case divide: return a / b;
-      case whole_parts: return divided(a, b).whole;
-      case rest: return divided(a, b).rest;
-      case power: return b == 2 ? a * a : b == 3 ? a * a * a : std::pow(a, b);
+      case negative: return each(top, [](double a) { return -a; });
+      case not_: return each(top, [](double a) { return a == 0 ? 1.0 : 0.0; });
+      case log: return each(top, [](double a) { return std::log(a); });
+      case log2: return each(top, [](double a) { return std::log2(a); });
+      case log10: return each(top, [](double a) { return std::log10(a); });
+      case exp: return each(top, [](double a) { return std::exp(a); });
+      case sqrt: return each(top, [](double a) { return std::sqrt(a); });
+      case abs: return each(top, [](double a) { return std::abs(a); });
+      default: return each(top, [](double a) { return std::floor(a); });
+    }
+  }
+  void of_two(i64 code, double* top) const {
+    switch (code) {
+      case add: return pairs(top, [](double a, double b) { return a + b; });
+      case subtract: return pairs(top, [](double a, double b) { return a - b; });
+      case multiply: return pairs(top, [](double a, double b) { return a * b; });
+      case divide: return pairs(top, [](double a, double b) { return a / b; });
+      case whole_parts: return pairs(top, [](double a, double b) { return divided(a, b).whole; });
+      case rest: return pairs(top, [](double a, double b) { return divided(a, b).rest; });
+      case power: return pairs(top, [](double a, double b) {
+        return b == 2 ? a * a : b == 3 ? a * a * a : std::pow(a, b);
+      });
       // as numpy: what is no number is the least, and the greatest
-      case least: return a < b || a != a ? a : b;
-      case greatest: return a > b || a != a ? a : b;
-      case less: return a < b;
-      case at_most: return a <= b;
-      case more: return a > b;
-      case at_least: return a >= b;
-      case equal: return a == b;
-      case unequal: return a != b;
-      case and_: return a != 0 && b != 0;
-      default: return a != 0 || b != 0;
+      case least: return pairs(top, [](double a, double b) { return a < b || a != a ? a : b; });
+      case greatest: return pairs(top, [](double a, double b) { return a > b || a != a ? a : b; });
+      case less: return pairs(top, [](double a, double b) { return double(a < b); });
+      case at_most: return pairs(top, [](double a, double b) { return double(a <= b); });
+      case more: return pairs(top, [](double a, double b) { return double(a > b); });
+      case at_least: return pairs(top, [](double a, double b) { return double(a >= b); });
+      case equal: return pairs(top, [](double a, double b) { return double(a == b); });
+      case unequal: return pairs(top, [](double a, double b) { return double(a != b); });
+      case and_: return pairs(top, [](double a, double b) { return double(a != 0 && b != 0); });
+      default: return pairs(top, [](double a, double b) { return double(a != 0 || b != 0); });
     }
   }
   struct Divided {
@@ -85,30 +138,6 @@ class Program {
     const double down = std::floor(whole);
     // a whole number but for its rounding
     return {whole - down > 0.5 ? down + 1.0 : down, rest};
-  }
-
- public:
-  explicit Program(const Expression& told) : told_(&told), stack_(told.codes.size()) {}
-
-  // The score of a job that has waited so long [s]; -inf if it is no number. `times`: the run times
-  // that policies look at.
-  double value_of(i64 j, double waiting, const i64* times) {
-    std::size_t size = 0;
-    for (std::size_t k = 0; k < told_->codes.size(); ++k) {
-      const i64 code = told_->codes[k];
-      if (code < negative) {
-        stack_[size++] = pushed(code, told_->numbers[k], j, waiting, times);
-      } else if (code < add) {
-        stack_[size - 1] = of_one(code, stack_[size - 1]);
-      } else if (code < choice) {
-        --size;
-        stack_[size - 1] = of_two(code, stack_[size - 1], stack_[size]);
-      } else {
-        size -= 2;
-        stack_[size - 1] = stack_[size - 1] != 0 ? stack_[size] : stack_[size + 1];
-      }
-    }
-    return stack_[0] == stack_[0] ? stack_[0] : -inf;
   }
 };
 

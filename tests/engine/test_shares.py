@@ -19,9 +19,11 @@ from slow_shares import Accounts, SlowOrder
 
 import hpcgym
 from hpcgym import Cluster, Scheduler, simulate
+from hpcgym._engine import Simulation as Native
 from hpcgym.cluster import NodeGroup
 from hpcgym.scheduler.policies import FairShare
 from hpcgym.simulation.driver import new_simulation
+from hpcgym.simulation.native import model_of
 from hpcgym.workload.model import Workload
 
 
@@ -131,9 +133,9 @@ def priorities(
     policy = {feature: 1.0, "wait": 1e-9}
     scheduler = Scheduler(policy=policy, backfill_order="fcfs", fair_share=fair)
     simulation = new_simulation(workload, scheduler, cluster)
-    simulation.drive()
-    values: list[float] = simulation.arrays.scores["score"][: len(workload)].tolist()
-    return values
+    native = Native(model_of(simulation))
+    native.run()
+    return native.numbers()["scores"][::2].tolist()
 
 
 HOUR = 3600
