@@ -215,7 +215,7 @@ BESIDE = {
     *("hpcgym.baselines.dispatchers", "hpcgym.errors", "hpcgym.version", "hpcgym.files.writing"),
     # packages, whose modules are named where they are taken
     *("hpcgym.compilation", "hpcgym.engine", "hpcgym.files"),
-    *("hpcgym.scheduler.dispatchers", "hpcgym.scheduler.policies"),
+    *("hpcgym.scheduler.dispatchers", "hpcgym.scheduler.policies", "hpcgym.simulation"),
     *(f"hpcgym.engine.{name}" for name in ("answers", "machines", "orders", "passes")),
     *(f"hpcgym.engine.machines.{name}" for name in ("corun", "limited", "nodes", "pool")),
     *(f"hpcgym.compilation.{name}" for name in ("files", "folders", "kept", "locks", "pipeline")),
