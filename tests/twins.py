@@ -13,7 +13,7 @@ from hpcgym.engine.answers import online
 from hpcgym.engine.ordered import BLOCK
 from hpcgym.simulation import driver
 from hpcgym.simulation.driver import new_simulation
-from hpcgym.simulation.native import answer, has_rules, model_of, write_progress
+from hpcgym.simulation.native import answer, model_of, serves, write_progress
 from hpcgym.simulation.native_answers import learned_by
 from hpcgym.simulation.run import idle_processor_seconds
 from hpcgym.simulation.scoring import scored_by
@@ -97,7 +97,7 @@ def assert_same_after_each_pass(
     simulation, other = (new_simulation(workload, scheduler, cluster) for _ in range(2))
     simulation.dispatch = scored_by(scheduler.policy, workload, cluster, None)
     other.dispatch = scored_by(scheduler.policy, workload, cluster, None)
-    if not has_rules(other):
+    if not serves(other):
         return False
     native, passes = Simulation(model_of(other)), 0
 

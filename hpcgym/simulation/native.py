@@ -24,18 +24,9 @@ if TYPE_CHECKING:
 #: The rules of a :data:`hpcgym.engine.state.SIM` that it takes, by name.
 _TAKEN = (
     *("passes", "depth", "primary", "secondary", "estimate", "correction", "threshold", "strict"),
-    *(
-        "tested",
-        "tested_of_user",
-        "window",
-        "every",
-        "at_events",
-        "all_every",
-        "resolution",
-        "linear",
-    ),
+    *("tested", "tested_of_user", "window", "every", "at_events", "all_every", "resolution"),
+    *("linear", "asks", "learns", "renews", "logs"),
     *("holds", "erode", "managed", "timeout", "off_time", "on_time"),
-    *("asks", "learns", "renews", "logs"),
 )
 #: Rules that it does not have; they must be 0.
 _LACKS = ("keeps",)
@@ -46,15 +37,7 @@ def serves(simulation: Driven) -> bool:
     sim = simulation.arrays.sim
     return (
         os.environ.get("HPCGYM_ENGINE") != "numba"
-        and has_rules(simulation)
-    )
-
-
-def has_rules(simulation: Driven) -> bool:
-    """Return whether it has the rules at all."""
-    sim = simulation.arrays.sim
-    return (
-        not any(sim[name] for name in _LACKS)
+        and not any(sim[name] for name in _LACKS)
         and sim.asks in (state.NOBODY, state.EACH_PASS)
         and sim.next == 0
         and has_formulas(simulation.learning)
