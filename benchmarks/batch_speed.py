@@ -1,7 +1,6 @@
 """How fast many weight vectors are simulated on many slices: by threads, processes, MPI ranks."""
 
 import argparse
-import time
 from collections.abc import Callable
 from functools import lru_cache, partial
 from itertools import pairwise
@@ -14,8 +13,7 @@ import hpcgym
 from hpcgym.baselines import find_scheduler
 from hpcgym.compilation import config
 from hpcgym.errors import HpcgymError
-from hpcgym.sweep import BatchSimulator, cover, open_executor
-from hpcgym.sweep.coverage import THREE
+from hpcgym.sweep import BatchSimulator, open_executor
 from hpcgym.workload import weeks
 
 EPILOG = """\
@@ -23,7 +21,6 @@ sections:
   threads    simulations of a slice a second, by the number of threads; for comparison, a loop over
              hpcgym.simulate, of a tenth of the vectors, with what each simulation prepares
   executors  the same, the vectors divided among workers that compute on one thread each
-  coverage   simulations that covering the space of three weights takes, and its time, by slice
 
 Slices are the weeks of a trace. Vectors are random, over the six features of Legrand 2018. Times
 are the best of --repeat runs; nothing is compiled within them.
@@ -51,7 +48,6 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--clean", default="default", help="cleaning recipe (%(default)s)")
     parser.add_argument("--weeks", type=count, default=None, help="first weeks only")
     parser.add_argument("--vectors", type=count, default=200, help="weight vectors (%(default)s)")
-    parser.add_argument("--points", type=count, default=20, help="values of a weight (%(default)s)")
     parser.add_argument("--repeat", type=count, default=5, help="timed runs (%(default)s)")
     executors = names_among(("processes", "mpi"))
     parser.add_argument("--executors", type=executors, default=["processes"], metavar="NAME,NAME")
@@ -173,42 +169,9 @@ def by_executors(given: argparse.Namespace) -> Section:
     return Section(title(given, "executors"), SPEED, rows)
 
 
-def by_coverage(given: argparse.Namespace) -> Section:
-    """Cover the space of three weights on each of the first ten weeks."""
-    rows = []
-    for part in slices(given.workload, given.clean, given.weeks)[:10]:
-        cover(part, THREE, points=2)
-        start = time.perf_counter()
-        covered = cover(part, THREE, points=given.points)
-        seconds = time.perf_counter() - start
-        one = BatchSimulator([part], THREE)
-        some = np.random.default_rng(0).uniform(-1, 1, (1000, 3))
-        each = best(partial(one.run, some), 1) / 1000
-        rows.append(
-            {
-                "slice": part.name,
-                "jobs": len(part),
-                "simulations": covered.simulations,
-                "share": covered.simulations / covered.values.size,
-                "seconds": seconds,
-                "all": each * covered.values.size,
-            }
-        )
-    columns = (
-        Column("slice", "slice"),
-        Column("jobs", "jobs", ",d"),
-        Column("simulations", "simulations", ",d"),
-        Column("share", "of all vectors", ".2%"),
-        Column("seconds", "s", ".2f"),
-        Column("all", "s, each vector simulated", ".2f"),
-    )
-    return Section(f"coverage: {given.points} points, {given.points**3:,} vectors", columns, rows)
-
-
 SECTIONS: dict[str, Callable[[argparse.Namespace], Section]] = {
     "threads": by_threads,
     "executors": by_executors,
-    "coverage": by_coverage,
 }
 
 if __name__ == "__main__":

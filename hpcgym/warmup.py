@@ -28,7 +28,7 @@ from hpcgym.scheduler.limits import EnergyBudget, PowerCap
 from hpcgym.simulation.continued import continued
 from hpcgym.simulation.run import simulate
 from hpcgym.speedups import generate_speedups
-from hpcgym.sweep import BatchSimulator, cover
+from hpcgym.sweep import BatchSimulator
 from hpcgym.workload import load_workload, write_swf
 from hpcgym.workload.model import Workload
 
@@ -271,11 +271,6 @@ def _batch(slices: list[Workload], **arguments: Any) -> None:
             batch.run([[-1.0, 0.0]], threads=threads)
 
 
-def _coverage() -> None:
-    for threads in (1, _threads()):
-        cover(_jobs(), points=2, threads=threads)
-
-
 def _lookahead() -> None:
     look = Lookahead(["spf", "saf"])
     look.run(_jobs())
@@ -365,7 +360,6 @@ PARTS: dict[str, Callable[[], None]] = {
     "limits": _limits,
     "corun": _corun,
     "corun-files": _corun_files,
-    "coverage": _coverage,
     "lookahead": _lookahead,
     "environments-warm": _environments_that_go_on,
     "environments-nodes": _environments_on_nodes,

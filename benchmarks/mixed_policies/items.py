@@ -63,7 +63,7 @@ def _table_2(stored: Stored) -> Verdict:
     table = stored.table(_place("SDSC-SP2", "split"), "policy", "train", "test")
     table = table.set_index("policy")
     if "w*" not in table.index:
-        raise NotThereError("no coverage")
+        raise NotThereError("not all vectors were tried")
     names = TABLE_2["SDSC-SP2"]
     ours = [table.loc[name, half] for half in ("train", "test") for name in names]
     printed = [names[name][place] for place in (0, 1) for name in names]
@@ -99,7 +99,7 @@ def _mixed_sentences(trace: str, stored: Stored) -> dict[str, bool]:
     """Return sections 7 and 9: w* is far below all; w*_train and SAF are comparable in testing."""
     test = stored.table(_place(trace, "split"), "policy", "test").set_index("policy")["test"]
     if "w*" not in test:
-        raise NotThereError("no coverage")
+        raise NotThereError("not all vectors were tried")
     pure = test.drop(["w*", "w*_train", "w_greedy"])
     return {
         "w* is below 3/4 of the best pure policy": bool(test["w*"] < 0.75 * pure.min()),
@@ -141,10 +141,10 @@ _WEEK_73 = {"saf": 2.5, "fcfs": 3.0}
 
 
 def _weekly(stored: Stored, *columns: str, covered: bool = True) -> Any:
-    """Return the weeks of SDSC-SP2 by number; with what coverages have found, or any."""
+    """Return the weeks of SDSC-SP2 by number; with what all vectors have told, or any."""
     place = _place("SDSC-SP2", "weekly")
     if covered and "w*" not in stored.table(place):
-        raise NotThereError("no coverage")
+        raise NotThereError("not all vectors were tried")
     return stored.table(place, "week", *columns).set_index("week")
 
 

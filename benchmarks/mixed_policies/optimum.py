@@ -17,10 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.benchmarks.mixed_policies.grid import THREE, grid, vector
 from hpcgym.benchmarks.mixed_policies.study import PURE, THRESHOLD_S, Study
 from hpcgym.errors import HpcgymError
-from hpcgym.sweep import cover
-from hpcgym.sweep.coverage import THREE, grid, vector
 from hpcgym.workload.model import Workload
 
 Floats = NDArray[np.float64]
@@ -28,7 +27,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Optimum:
-    """What a full coverage tells; arrays have an entry for each week (or month).
+    """What all vectors tell; arrays have an entry for each week (or month).
 
     Attributes
     ----------
@@ -40,7 +39,7 @@ class Optimum:
     train_weights : (3,) w*_train, least sum over the weeks of training.
     train : mean BSLD of w*_train.
     below_saf : share of the vectors that beat SAF.
-    vectors, simulations : weight vectors that were compared, and simulations they took.
+    vectors : that were compared.
     seconds : of computing: the sum over weeks, whichever process or earlier run computed them.
     """
 
@@ -54,14 +53,13 @@ class Optimum:
     train: Floats
     below_saf: Floats
     vectors: int
-    simulations: int
     seconds: float
 
 
 def find_optimum(
     study: Study, parts: Mapping[int, Workload], train: Sequence[int], points: int, what: str
 ) -> Optimum:
-    """Cover the space of three weights on all weeks (or months) and find the best vectors.
+    """Try all vectors of three weights on all weeks (or months) and find the best ones.
 
     Parameters
     ----------
@@ -76,7 +74,7 @@ def find_optimum(
     greedy, weights = np.full(n, np.nan), np.empty((n, len(THREE)))
     saf = study.pure(parts)[PURE.index("saf")]
     total = np.zeros((points,) * len(THREE))
-    simulations, seconds = 0, 0.0
+    seconds = 0.0
     before: tuple[int, NDArray[np.bool_], int] | None = None
     for place, (number, part) in enumerate(parts.items()):
         step = covered(
@@ -84,7 +82,7 @@ def find_optimum(
             number,
             part,
             points,
-            partial(_tell, study, what, place, n),
+            partial(_tell, study, what, place, n, len(grid(points).weights)),
         )
         values = step["values"]
         best[place] = values.min()
@@ -99,7 +97,6 @@ def find_optimum(
         before = (number, at_best, one)
         if number in train:
             total += values
-        simulations += int(step["simulations"])
         seconds += float(step["seconds"])
     chosen = vector(points, int(total.argmin()))
     train_bsld = study.batch(parts, features=THREE).run(chosen[np.newaxis])[0]
@@ -114,15 +111,14 @@ def find_optimum(
         train_weights=chosen,
         train=train_bsld,
         below_saf=below,
-        vectors=distinct_vectors(points),
-        simulations=simulations,
+        vectors=len(grid(points).weights),
         seconds=seconds,
     )
 
 
-def _tell(study: Study, what: str, place: int, n: int, done: int, lines: int) -> None:
+def _tell(study: Study, what: str, place: int, n: int, each: int, done: int) -> None:
     """Tell how much of all weeks is done."""
-    study.progress(what, place * lines + done, n * lines)
+    study.progress(what, place * each + done, n * each)
 
 
 def covered(
@@ -130,25 +126,16 @@ def covered(
     number: int,
     part: Workload,
     points: int,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Callable[[int], None] | None = None,
 ) -> dict[str, Any]:
     """Return the mean BSLD of one week under all vectors, ``values`` (points, points, points)."""
 
     def compute() -> dict[str, Any]:
         began = time.perf_counter()
-        result = cover(
-            part,
-            THREE,
-            study.rules(),
-            points=points,
-            tau=study.reading.tau_s,
-            progress=progress,
-        )
-        return {
-            "values": result.values,
-            "simulations": result.simulations,
-            "seconds": time.perf_counter() - began,
-        }
+        vectors = grid(points)
+        batch = study.batch({number: part}, features=THREE)
+        values = batch.run(vectors.weights, progress=progress)[:, 0]
+        return {"values": values[vectors.places], "seconds": time.perf_counter() - began}
 
     return study.step(*_step(number, part, points), compute)
 
@@ -161,22 +148,17 @@ def file_of(study: Study, number: int, part: Workload, points: int) -> Path | No
 def _step(
     number: int, part: Workload, points: int
 ) -> tuple[str, dict[int, Workload], dict[str, Any]]:
-    """Return the name of a coverage, its jobs, and what it depends on beside them."""
+    """Return the name of the step, its jobs, and what it depends on beside them."""
     inputs = {"features": THREE, "points": points, "threshold": THRESHOLD_S}
     return "cover", {number: part}, inputs
-
-
-def distinct_vectors(points: int) -> int:
-    """Return how many vectors of the grid differ after division by ||w||_1."""
-    return len(grid(points).sphere.weights)
 
 
 def _check(
     study: Study, values: Floats, numbers: list[int], train: Sequence[int], expected: float
 ) -> None:
-    """Raise if the batch does not find what the coverage says: one of them would be wrong."""
+    """Raise if a simulation does not find what the sums over weeks say."""
     found = sum(value for number, value in zip(numbers, values, strict=True) if number in train)
     if not np.isclose(found, expected, rtol=1e-9):
         raise HpcgymError(
-            f"{study.trace}: coverage says {expected} of w*_train, the simulation {found}"
+            f"{study.trace}: the weeks say {expected} of w*_train, the simulation {found}"
         )

@@ -87,14 +87,14 @@ def _section(found: Findings) -> str:
 
 
 def _cost(found: Findings) -> list[str]:
-    """Say what the coverages took."""
+    """Say what all vectors took."""
     lines = []
     for label, optimum in (("weeks", found.optimum), ("months", found.months)):
         if optimum is not None:
             pairs = optimum.vectors * len(optimum.numbers)
             lines.append(
                 f"All {optimum.vectors:,} different vectors on {len(optimum.numbers)} {label},"
-                f" {pairs:,} schedules, took {optimum.simulations:,} simulations and"
-                f" {optimum.seconds:,.0f} s of computing, summed over processes and earlier runs.\n"
+                f" {pairs:,} schedules, took {optimum.seconds:,.0f} s of computing,"
+                " summed over processes and earlier runs.\n"
             )
     return lines

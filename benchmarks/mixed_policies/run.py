@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hpcgym.benchmarks.mixed_policies import figures, tables
+from hpcgym.benchmarks.mixed_policies.grid import grid
 from hpcgym.benchmarks.mixed_policies.optimum import Optimum, covered, find_optimum
 from hpcgym.benchmarks.mixed_policies.published import MAPPED, TABLE_7
 from hpcgym.benchmarks.mixed_policies.readings import READINGS
@@ -24,7 +25,6 @@ from hpcgym.benchmarks.studies.markdown import (
 from hpcgym.benchmarks.studies.pictures import save_picture
 from hpcgym.benchmarks.studies.progress import Progress, no_progress
 from hpcgym.report.canvas import require_matplotlib
-from hpcgym.sweep.coverage import grid
 from hpcgym.workload.load import load_workload
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class Findings:
     study, source : the trace and the reading; what the trace was loaded from.
     tables : name -> table; each is a CSV file too.
     pictures : name -> file, relative to the folder of the report.
-    optimum, months : what the coverages of weeks and months told.
+    optimum, months : what all vectors told on weeks and months.
     searched : name of a search -> its arrays, for each budget.
     """
 
@@ -75,7 +75,7 @@ def reproduce(
     folder : where everything is written; the results of steps into its folder ``steps``.
     reading : "text" or "numbers", see ``readings.READINGS``.
     quick : a small cut.
-    executor, workers : where the long part, the coverages, is done; see
+    executor, workers : where the long part, all vectors on each week, is done; see
         :func:`hpcgym.sweep.open_executor`. The rest is done in this process, on all its threads.
     progress : told of each step.
 
@@ -138,7 +138,7 @@ def add_units(found: Findings, folder: Path) -> None:
 
 
 def add_optimum(found: Findings, folder: Path) -> None:
-    """Cover the space of three weights: table 2, figures 3 and 4."""
+    """Try all vectors of three weights: table 2, figures 3 and 4."""
     study = found.study
     what = f"{study.trace}: all vectors on {len(study.weeks)} weeks"
     found.optimum = find_optimum(study, study.weeks, study.train, study.points, what)

@@ -1,4 +1,4 @@
-"""The long part of the study, the coverages, as tasks of a sweep: on any executor.
+"""The long part of the study, all vectors on each week, as tasks of a sweep: on any executor.
 
 Workers write into the study's folder, which they must all see; what they have written the study
 then finds, and does not compute again. The folder's ``steps`` say what is done; the records of
@@ -12,18 +12,18 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from hpcgym.benchmarks.mixed_policies.grid import THREE, grid
 from hpcgym.benchmarks.mixed_policies.optimum import covered, file_of
 from hpcgym.benchmarks.mixed_policies.study import Study
 from hpcgym.benchmarks.studies.spread import run_all
 from hpcgym.errors import HpcgymError
-from hpcgym.sweep.coverage import THREE, cover
 from hpcgym.workload.load import load_workload
 
 
 def cover_on(
     study: Study, source: str, folder: Path, executor: str | Executor, workers: int | None
 ) -> None:
-    """Cover the space of three weights on all weeks and months that are not covered yet.
+    """Try all vectors of three weights on all weeks and months on which they were not yet.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ def cover_on(
         records,
         executor,
         workers,
-        of="coverages",
+        of="weeks and months",
         what=what,
         progress=study.progress,
         chunk=1,
@@ -68,8 +68,8 @@ def cover_on(
     missing = len(_uncovered(study))
     if missing:
         raise HpcgymError(
-            f"{missing} of {summary.total} coverages are not in {folder / 'steps'}: all workers"
-            " must see it and have the same hpcgym; if files were deleted there, delete"
+            f"{missing} of {summary.total} weeks and months are not in {folder / 'steps'}: all"
+            " workers must see it and have the same hpcgym; if files were deleted there, delete"
             f" {records} too"
         )
 
@@ -77,11 +77,11 @@ def cover_on(
 def _compile(study: Study) -> None:
     """Compile in this process what workers, each on one thread, then find in the cache."""
     few = load_workload("lublin:jobs=20,processors=8,seed=0")
-    cover(few, THREE, study.rules(), points=2, tau=study.reading.tau_s, threads=1)
+    study.batch({0: few}, features=THREE).run(grid(2).weights, threads=1)
 
 
 def _uncovered(study: Study) -> list[tuple[str, int, str]]:
-    """Return the weeks and months that are not covered yet: period, number, name of the file."""
+    """Return the weeks and months that have not been done yet: period, number, name of the file."""
     files = [
         (period, number, file_of(study, number, part, points))
         for period, (parts, points) in study.covers().items()
@@ -95,11 +95,11 @@ def _uncovered(study: Study) -> list[tuple[str, int, str]]:
 
 
 def cover_one(task: dict[str, Any]) -> dict[str, Any]:
-    """Cover one week or month; the result lies in the study's folder."""
+    """Try all vectors on one week or month; the result lies in the study's folder."""
     study = _study(task["source"], task["reading"], task["folder"], task["quick"])
     parts, points = study.covers()[task["period"]]
     step = covered(study, task["number"], parts[task["number"]], points)
-    return {"best": float(step["values"].min()), "simulations": int(step["simulations"])}
+    return {"best": float(step["values"].min())}
 
 
 @lru_cache(maxsize=2)

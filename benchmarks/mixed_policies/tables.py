@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hpcgym.benchmarks.mixed_policies.grid import THREE
 from hpcgym.benchmarks.mixed_policies.optimum import Optimum
 from hpcgym.benchmarks.mixed_policies.published import (
     JOBS,
@@ -18,7 +19,6 @@ from hpcgym.benchmarks.mixed_policies.published import (
 )
 from hpcgym.benchmarks.mixed_policies.search import SEARCHES
 from hpcgym.benchmarks.mixed_policies.study import PURE, Study
-from hpcgym.sweep.coverage import THREE
 from hpcgym.workload.model import Workload
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def monthly(study: Study, optimum: Optimum) -> pd.DataFrame:
 
 
 def _add_optimum(table: pd.DataFrame, optimum: Optimum) -> None:
-    """Add what the coverage found."""
+    """Add what all vectors told."""
     table["w*"] = optimum.best
     table["w*_train"] = optimum.train
     table["w_greedy"] = optimum.greedy

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hpcgym.benchmarks.mixed_policies.grid import THREE
 from hpcgym.benchmarks.mixed_policies.published import TABLE_2
 from hpcgym.benchmarks.mixed_policies.study import THRESHOLD_S, Study
-from hpcgym.sweep.coverage import THREE
 
 if TYPE_CHECKING:
     import pandas as pd

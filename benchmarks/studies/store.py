@@ -21,7 +21,7 @@ from hpcgym.version import __version__
 Arrays = dict[str, NDArray[Any]]
 
 #: Where simulations come from.
-_SIMULATIONS = ("hpcgym.simulation.run", "hpcgym.sweep.batch", "hpcgym.sweep.coverage")
+_SIMULATIONS = ("hpcgym.simulation.run", "hpcgym.sweep.batch")
 
 
 class Store:

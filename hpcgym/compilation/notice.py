@@ -81,7 +81,6 @@ PARTS = {
     "limits": Part("the simulator of limits of power", 30, (_LIMITS,)),
     "corun": Part("the simulator of shared nodes", 25, (_CORUN,)),
     "corun-files": Part("files that jobs share", 100, (_CORUN, *_STEPS), f"{_CORUN}.files"),
-    "coverage": Part("coverage of weights", 50, (f"{_ENGINE}.many.coverage",)),
     "lookahead": Part("look-ahead", 40, (f"{_ENGINE}.many.lookahead",)),
     "environments-warm": Part(
         "the environments that begin with jobs", 60, _STEPS, f"{_MANY}.beginnings"

@@ -29,7 +29,6 @@ PLACES = {
     "environments under limits": "environments under limits",
     "batches": "a batch",
     "batches on nodes": "a batch on nodes",
-    "coverage": "coverage",
     "look-ahead": "look-ahead",
 }
 #: Place -> others whose refusals hold there too.
@@ -42,7 +41,6 @@ WITHIN = {
     "environments under limits": ("environments", "limits", "whole nodes"),
     "batches": ("pool",),
     "batches on nodes": ("batches", "nodes"),
-    "coverage": ("batches", "pool"),
     "look-ahead": ("pool",),
 }
 #: What one may ask for, in words.
@@ -97,7 +95,6 @@ _NO_DISPATCHER = "there is no dispatcher"
 _OTHER_ENDS = "how long a job runs depends on who is beside it"
 _NOT_TOLD = "not supported yet: it is not told of runs that a failure ended"
 _OF_CAPS = "it keeps caps of power; limits= says which"
-_OTHER_VECTORS = "what has ended at a submission differs from vector to vector"
 
 _ANEW = (
     "not supported yet: there waiting changes orders by a multiple of the waiting time, or not at"
@@ -119,7 +116,6 @@ APART: dict[tuple[str, str], str] = {
             ("shared nodes", _ONE_OR_NONE),
             ("failures", "not supported yet: a failure would break reservations of nodes"),
             ("shutdown", "reservations reckon with processors that are on"),
-            ("coverage", _ONE_OR_NONE),
             ("look-ahead", "look-ahead drains queues with backfill='easy' or 'none'"),
         )
     },
@@ -142,19 +138,15 @@ APART: dict[tuple[str, str], str] = {
     ("per-event", "whole nodes"): "simulators with such passes know pools",
     ("per-event", "shared nodes"): "simulators with such passes know pools",
     ("per-event", "shutdown"): "processors would be awaited in the middle of a time",
-    ("per-event", "coverage"): "coverage follows one pass at each time",
     ("kill", "environments"): _SHARED_RUNS,
     ("kill", "batches"): _SHARED_RUNS,
     ("learned", "shared nodes"): _OTHER_ENDS,
     ("averages", "shared nodes"): _OTHER_ENDS,
-    ("averages", "coverage"): _OTHER_VECTORS,
-    ("learned", "coverage"): _OTHER_VECTORS,
     ("learned", "look-ahead"): "look-ahead learns run times itself",
     ("predictor", "shared nodes"): _OTHER_ENDS,
     ("predictor", "environments"): _NO_PYTHON,
     ("predictor", "batches"): _NO_PYTHON,
     ("predictor", "look-ahead"): "look-ahead learns run times itself",
-    ("usage", "coverage"): _OTHER_VECTORS,
     ("usage", "look-ahead"): "it tries policies on copies of the queue, where usage is not counted",
     (
         "anew",
@@ -185,14 +177,12 @@ APART: dict[tuple[str, str], str] = {
     ("hold", "whole nodes"): "not supported yet: power would have to be held back too",
     ("hold", "shared nodes"): "not supported yet: a job beside another takes no free nodes",
     ("hold", "failures"): "not supported yet: what is held back would have to know of nodes down",
-    ("hold", "coverage"): "not supported yet: it reckons with the processors that jobs have",
     ("hold", "look-ahead"): "not supported yet: it drains queues without what is held back",
     ("until-shadow", "whole nodes"): "not supported yet: limits leave the head power and energy",
     (
         "until-shadow",
         "shared nodes",
     ): "not supported yet: a job's end depends on who is beside it",
-    ("until-shadow", "coverage"): "not supported yet: it reckons with extra processors",
     ("until-shadow", "look-ahead"): "look-ahead drains queues with backfill='easy' or 'none'",
     ("contiguous", "pool"): "its processors are no nodes; cluster= says which machine",
     ("contiguous", "shared nodes"): "allocation says there how jobs share nodes",
@@ -230,10 +220,7 @@ APART: dict[tuple[str, str], str] = {
     ("limits", "shared nodes"): "powers are of nodes with one job each",
     ("limits", "environments on nodes"): "PowerCap and EnergyBudget keep limits",
     ("limits", "batches"): "a batch keeps none",
-    **{
-        ("quota", place): _NO_QUOTA
-        for place in ("failures", "whole nodes", "shared nodes", "coverage")
-    },
+    **{("quota", place): _NO_QUOTA for place in ("failures", "whole nodes", "shared nodes")},
     ("quota", "look-ahead"): _NO_QUOTA,
     ("quota", "shutdown"): "reservations reckon with processors that are on",
     ("conservative", "quota"): "reservations that are kept would be of jobs that may not start",
@@ -241,10 +228,7 @@ APART: dict[tuple[str, str], str] = {
     ("hold", "quota"): _OTHER_PLAN,
     ("function", "quota"): _OTHER_PLAN,
     ("per-event", "quota"): _OTHER_PLAN,
-    **{
-        ("maintenance", place): _NO_WINDOW
-        for place in ("failures", "whole nodes", "shared nodes", "coverage")
-    },
+    **{("maintenance", place): _NO_WINDOW for place in ("failures", "whole nodes", "shared nodes")},
     ("maintenance", "look-ahead"): _NO_WINDOW,
     ("maintenance", "shutdown"): "reservations reckon with processors that are on",
     ("conservative", "maintenance"): _AROUND,
@@ -254,7 +238,7 @@ APART: dict[tuple[str, str], str] = {
     ("per-event", "maintenance"): _AROUND,
     **{
         ("dependencies", place): _NO_FOLLOWING
-        for place in ("failures", "whole nodes", "shared nodes", "coverage")
+        for place in ("failures", "whole nodes", "shared nodes")
     },
     ("dependencies", "look-ahead"): _NO_FOLLOWING,
     ("dependencies", "shutdown"): "reservations reckon with processors that are on",
@@ -270,14 +254,11 @@ APART: dict[tuple[str, str], str] = {
     },
     **{
         ("submitted", place): _NO_KEEPING_OUT
-        for place in ("failures", "whole nodes", "shared nodes", "coverage")
+        for place in ("failures", "whole nodes", "shared nodes")
     },
     ("submitted", "look-ahead"): _NO_KEEPING_OUT,
     ("submitted", "extract"): _OF_THE_LOG,
-    **{
-        ("preemption", place): _NO_STOPS
-        for place in ("failures", "whole nodes", "shared nodes", "coverage")
-    },
+    **{("preemption", place): _NO_STOPS for place in ("failures", "whole nodes", "shared nodes")},
     ("preemption", "look-ahead"): _NO_STOPS,
     ("preemption", "job selection"): "the agent names one job after the other, and a stop would be"
     " of its choice too",
@@ -301,7 +282,6 @@ APART: dict[tuple[str, str], str] = {
     ("partitions", "shared nodes"): "not supported yet: all nodes count as alike there",
     ("extract", "whole nodes"): _EMPTY,
     ("extract", "shared nodes"): _EMPTY,
-    ("extract", "coverage"): _EMPTY,
     ("extract", "look-ahead"): _EMPTY,
 }
 

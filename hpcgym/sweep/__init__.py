@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from hpcgym.sweep.batch import BatchSimulator
-    from hpcgym.sweep.coverage import Coverage, cover
     from hpcgym.sweep.executors import EXECUTORS, open_executor
     from hpcgym.sweep.experiment import Experiment, load_experiment
     from hpcgym.sweep.records import read_failures, read_results
@@ -18,10 +17,8 @@ if TYPE_CHECKING:
 __all__ = [
     "EXECUTORS",
     "BatchSimulator",
-    "Coverage",
     "Experiment",
     "Summary",
-    "cover",
     "load_experiment",
     "open_executor",
     "read_failures",
@@ -36,8 +33,6 @@ __all__ = [
 # imported when first used: workers that run other tasks need none of the compiled code
 _HOMES = {
     "BatchSimulator": "batch",
-    "Coverage": "coverage",
-    "cover": "coverage",
     "EXECUTORS": "executors",
     "open_executor": "executors",
     "Experiment": "experiment",

@@ -31,7 +31,7 @@ from hpcgym.scheduler.policies import FEATURES, POLICIES, USER_FEATURES, FairSha
 from hpcgym.scheduler.rules import BACKFILL, DVFS_WHEN, PARTNERS, PASSES, POWER, Scheduler
 from hpcgym.simulation.run import learn_before
 from hpcgym.speedups import LearnedSpeedups
-from hpcgym.sweep import BatchSimulator, cover, read_table, run_experiment
+from hpcgym.sweep import BatchSimulator, read_table, run_experiment
 from hpcgym.sweep.batch import METRICS as BATCH_METRICS
 from hpcgym.validation.validate import ScheduleError
 from hpcgym.workload import assign_codes, shuffled, with_codes
@@ -72,7 +72,6 @@ __all__ = [
     "assign_codes",
     "bill",
     "continued",
-    "cover",
     "evaluate",
     "find_baseline",
     "find_cluster",

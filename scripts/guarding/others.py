@@ -179,8 +179,15 @@ def _batch(row: Row) -> dict[str, Any]:
 
 def _covered(row: Row) -> dict[str, Any]:
     jobs = workloads.plain(row["workload"])
-    found = library.cover(jobs, points=int(row["points"]), metric=row["metric"], threads=1)
-    return {"values": found.values, "weights": found.weights, "points": found.points}
+    points = np.linspace(-1.0, 1.0, int(row["points"]))
+    steps = np.arange(1 - len(points), len(points), 2)
+    cube = np.stack(np.meshgrid(steps, steps, steps, indexing="ij"), -1).reshape(-1, 3)
+    cube //= np.maximum(np.gcd.reduce(cube, axis=1, keepdims=True), 1)
+    vectors = cube / np.maximum(np.abs(cube).sum(axis=1, keepdims=True), 1)
+    batch = library.BatchSimulator([jobs], ("processors", "requested", "wait"))
+    values = batch.run(vectors, row["metric"], threads=1)[:, 0]
+    shape = (len(points),) * 3
+    return {"values": values.reshape(shape), "weights": vectors[values.argmin()], "points": points}
 
 
 # --- Look-ahead -----------------------------------------------------------------------------------

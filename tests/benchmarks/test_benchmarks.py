@@ -100,13 +100,12 @@ def test_a_mistake_ends_in_one_clear_line(arguments, message):
 
 def test_batch_speed_counts_what_it_simulates():
     weeks = ("lublin:jobs=12000,processors=128,seed=0,load=0.7", "--weeks", "2")
-    arguments = (*weeks, "--vectors", "20", "--points", "4", "--repeat", "1")
+    arguments = (*weeks, "--vectors", "20", "--repeat", "1")
     found = json.loads(output("batch_speed.py", *arguments, "--format", "json"))["sections"]
     assert {row["how"] for row in found["threads"]} >= {"1 threads", "loop over simulate"}
     for row in [*found["threads"], *found["executors"]]:
         share = 0.1 if row["how"].startswith("loop") else 1
         assert row["per_second"] == pytest.approx(20 * 2 * share / row["seconds"])
-    assert [row["share"] <= 1 for row in found["coverage"]] == [True, True]
 
 
 def test_the_time_of_dispatches_has_a_row_for_each():

@@ -21,6 +21,7 @@ from hpcgym.benchmarks.mixed_policies import Study, figures, optimum, published,
 from hpcgym.benchmarks.mixed_policies import search as search_module
 from hpcgym.benchmarks.mixed_policies import study as study_module
 from hpcgym.benchmarks.mixed_policies.account import account_text
+from hpcgym.benchmarks.mixed_policies.grid import THREE, grid
 from hpcgym.benchmarks.mixed_policies.readings import READINGS, months, weeks
 from hpcgym.benchmarks.mixed_policies.run import reproduce
 from hpcgym.benchmarks.mixed_policies.spread import cover_on
@@ -33,7 +34,6 @@ from hpcgym.cli import app
 from hpcgym.compilation import sources
 from hpcgym.errors import HpcgymError
 from hpcgym.sweep import BatchSimulator
-from hpcgym.sweep.coverage import THREE, grid
 
 DAYS, JOBS = 100, 1200
 ROOT = Path(__file__).parents[2]
@@ -173,10 +173,10 @@ def is_covered(study: Study, week: int, part: hpcgym.Workload, points: int) -> b
 
 def test_the_hash_of_the_code_is_of_simulations_and_of_the_modules_named() -> None:
     known = set(sources._sources("hpcgym.simulation.run")) | set(
-        sources._sources("hpcgym.sweep.coverage")
+        sources._sources("hpcgym.sweep.batch")
     )
     package = Path(hpcgym.__file__).parent
-    engine = ("engine/machines/pool/easy.py", "engine/many/coverage.py")
+    engine = ("engine/machines/pool/easy.py", "engine/many/search.py")
     for name in (*engine, "schedule/metrics.py", "scheduler/policies/index.py"):
         assert str(package / name) in known
     assert store.code() == store.code("hpcgym.simulation.run")  # which is one of them
@@ -258,13 +258,12 @@ def test_the_optimum_is_that_of_all_vectors(study: Study) -> None:
 
 @pytest.mark.parametrize("points", [2, 5, 8])
 def test_distinct_vectors_are_counted(points: int) -> None:
-    vectors = all_vectors(points)
-    vectors = vectors[np.isfinite(vectors).all(axis=1)]  # the zero vector has no direction
-    assert optimum.distinct_vectors(points) == len(np.unique(vectors.round(12), axis=0))
+    vectors = np.nan_to_num(all_vectors(points))  # the zero vector has no direction, and is one
+    assert len(grid(points).weights) == len(np.unique(vectors.round(12), axis=0))
 
 
 def test_a_hundred_points_make_as_many_vectors_as_the_paper_says() -> None:
-    assert optimum.distinct_vectors(100) == 948_152
+    assert len(grid(100).weights) == 948_152
 
 
 def test_the_pure_policies_are_those_of_simulate(study: Study) -> None:
@@ -517,7 +516,7 @@ def test_table_2_is_met_in_both_halves(study_of: Callable[[str, str], Study]) ->
         assert ratio.drop("srf").dropna().between(0.9, 1.1).all()
 
 
-def test_coverages_on_processes_are_found_by_the_study(trace_file: Path, tmp_path: Path) -> None:
+def test_weeks_done_on_processes_are_found_by_the_study(trace_file: Path, tmp_path: Path) -> None:
     alone = Study(str(trace_file), "text", quick=True)
     week, part = next(iter(alone.weeks.items()))
     study = Study(str(trace_file), "text", folder=tmp_path, quick=True)
@@ -539,7 +538,7 @@ def all_covered(study: Study) -> bool:
     )
 
 
-def test_coverages_whose_results_are_gone_or_old_are_done_again(
+def test_weeks_whose_results_are_gone_or_old_are_done_again(
     trace_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     study = Study(str(trace_file), "numbers", folder=tmp_path, quick=True)
@@ -553,11 +552,11 @@ def test_coverages_whose_results_are_gone_or_old_are_done_again(
     assert all_covered(study)
 
 
-def test_a_coverage_that_is_not_there_afterwards_is_an_error(
-    trace_file: Path, tmp_path: Path
-) -> None:
+def test_a_week_that_is_not_there_afterwards_is_an_error(trace_file: Path, tmp_path: Path) -> None:
     study = Study(str(trace_file), "numbers", folder=tmp_path, quick=True)
     cover_on(study, str(trace_file), tmp_path, "serial", None)
     next((tmp_path / "steps").glob("*-cover-*")).unlink()
-    with pytest.raises(HpcgymError, match=r"1 of 1 coverages are not in .*steps: .*delete .*tasks"):
+    with pytest.raises(
+        HpcgymError, match=r"1 of 1 weeks and months are not in .*steps: .*delete .*tasks"
+    ):
         cover_on(study, str(trace_file), tmp_path, "serial", None)

@@ -22,9 +22,8 @@ from hpcgym.cluster import Failures, NodeGroup, NodePower, Partition
 from hpcgym.errors import HpcgymError, HpcgymWarning
 from hpcgym.scheduler.capabilities import APART, FEATURES, PLACES, at_passes, check, refuses, table
 from hpcgym.scheduler.limits import PowerCap
-from hpcgym.sweep import BatchSimulator, cover
+from hpcgym.sweep import BatchSimulator
 from hpcgym.sweep.batch import METRICS
-from hpcgym.sweep.coverage import THREE
 from hpcgym.workload.codes import with_codes
 
 N = 30
@@ -151,15 +150,6 @@ def batch(jobs: Workload, *, cluster: Cluster, **rules: Any) -> None:
     assert found.tolist() == pytest.approx([expected[one] for one in METRICS], rel=1e-12)
 
 
-def coverage(jobs: Workload, *, cluster: Cluster, **rules: Any) -> None:
-    """Cover eight vectors, each of which a batch knows."""
-    scheduler = Scheduler(**plain(rules))
-    found = cover(jobs, scheduler=scheduler, points=2, processors=cluster.processors)
-    grid = list(itertools.product(found.points, repeat=3))
-    values = BatchSimulator([jobs], THREE, scheduler, cluster=cluster).run(grid)
-    assert found.values.ravel().tolist() == pytest.approx(values[:, 0].tolist(), rel=1e-12)
-
-
 def look_ahead(jobs: Workload, *, cluster: Cluster, **rules: Any) -> None:
     """Follow one policy by looking ahead: there is no other to be followed."""
     found = Lookahead(portfolio=["saf"]).run(jobs, Scheduler(**plain(rules)), cluster=cluster)
@@ -180,7 +170,6 @@ TRIED: dict[str, tuple[Callable[..., Any], Workload, Cluster]] = {
     "environments under limits": (partial(played, "PowerCap-v0", limits=[]), NEEDY, NODES),
     "batches": (batch, JOBS, POOL),
     "batches on nodes": (batch, NEEDY, NODES),
-    "coverage": (coverage, JOBS, POOL),
     "look-ahead": (look_ahead, JOBS, POOL),
 }
 
@@ -246,8 +235,7 @@ COMPILED = [place for place in PLACES if place != "pool"]
         pytest.param(
             place,
             feature,
-            marks=[pytest.mark.slow]
-            * (place == "coverage" or (not refuses(place, feature) and place in COMPILED)),
+            marks=[pytest.mark.slow] * (not refuses(place, feature) and place in COMPILED),
         )
         for place, feature in itertools.product(PLACES, FEATURES)
     ],

@@ -22,7 +22,7 @@ from hpcgym.errors import HpcgymError, WorkloadWarning
 from hpcgym.evaluation import evaluate
 from hpcgym.scheduler.policies import FairShare
 from hpcgym.scheduler.policies.index import parse_policy
-from hpcgym.sweep import BatchSimulator, cover, read_table, run_experiment
+from hpcgym.sweep import BatchSimulator, read_table, run_experiment
 
 JOBS = hpcgym.load_workload("lublin:jobs=60,processors=16,seed=1,load=1.2")
 
@@ -195,7 +195,7 @@ def test_policies_by_usage_are_told_from_others() -> None:
 DEPENDS = "depends on what users have used, which nobody counts here"
 
 
-def test_baselines_and_coverage_say_so() -> None:
+def test_baselines_say_so() -> None:
     env = gymnasium.make("hpcgym/JobSelection-v0", workload=JOBS, jobs=5)
     with pytest.raises(HpcgymError, match=f"baseline 'fairshare' {DEPENDS}"):
         find_baseline("fairshare").begin(env)
@@ -208,10 +208,6 @@ def test_baselines_and_coverage_say_so() -> None:
         find_baseline("energy-fairshare").begin(env)
     with pytest.raises(HpcgymError, match=r"baseline 'fs\+efs' is no weighted sum of features"):
         find_baseline("fs+efs").begin(env)
-    with pytest.raises(HpcgymError, match=f"features: 'fairshare' {DEPENDS}"):
-        cover(JOBS, features=("area", "wait", "fairshare"), points=2)
-    with pytest.raises(HpcgymError, match=r"backfill_order='fs\+efs' and coverage do not go"):
-        cover(JOBS, scheduler=Scheduler(backfill_order="fs+efs"), points=2)
 
 
 @pytest.mark.slow

@@ -20,7 +20,7 @@ from hpcgym.cluster import Cluster
 from hpcgym.errors import HpcgymError, WorkloadError
 from hpcgym.scheduler.policies import FEATURES, WEIGHTED_FEATURES
 from hpcgym.scheduler.rules import Scheduler
-from hpcgym.sweep import BatchSimulator, cover
+from hpcgym.sweep import BatchSimulator
 from hpcgym.sweep.batch import METRICS
 from hpcgym.workload.model import Workload
 
@@ -186,9 +186,3 @@ def test_weights_take_over_from_the_scheduler_of_a_simulation() -> None:
     for value, policy in zip(values[:, 0], ({"area": -1.0}, {"wait": 1.0}), strict=True):
         result = hpcgym.simulate(part, "easy", policy=policy)
         assert value == pytest.approx(result.metrics["mean_wait_s"], rel=1e-12)
-
-
-def test_coverage_begins_with_an_empty_machine_and_says_so() -> None:
-    part = log().extract(100_000)
-    with pytest.raises(HpcgymError, match="and coverage do not go together"):
-        cover(part, points=2)
