@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 
 from hpcgym._engine import Simulation
 from hpcgym.cluster.pool import Cluster
@@ -13,7 +14,7 @@ from hpcgym.engine.answers import online
 from hpcgym.engine.ordered import BLOCK
 from hpcgym.simulation import driver
 from hpcgym.simulation.driver import new_simulation
-from hpcgym.simulation.native import answer, model_of, serves, write_progress
+from hpcgym.simulation.native import answer, serves, simulation_of, write_progress
 from hpcgym.simulation.native_answers import learned_by
 from hpcgym.simulation.run import idle_processor_seconds
 from hpcgym.simulation.scoring import scored_by
@@ -94,12 +95,14 @@ def assert_same_after_each_pass(
 
     They are compared after so many passes each. It goes on as a copy then, and after each question.
     """
-    simulation, other = (new_simulation(workload, scheduler, cluster) for _ in range(2))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("HPCGYM_ENGINE", raising=False)  # extracts are left to whoever begins them
+        simulation, other = (new_simulation(workload, scheduler, cluster) for _ in range(2))
     simulation.dispatch = scored_by(scheduler.policy, workload, cluster, None)
     other.dispatch = scored_by(scheduler.policy, workload, cluster, None)
     if not serves(other):
         return False
-    native, passes = Simulation(model_of(other)), 0
+    native, passes = simulation_of(other), 0
 
     def run(most: int) -> int:
         nonlocal native

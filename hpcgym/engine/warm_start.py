@@ -15,7 +15,6 @@ import numpy as np
 
 from hpcgym.compilation import jit_entry
 from hpcgym.engine.events import (
-    average_of_last,
     end_first,
     enqueue,
     expire,
@@ -49,15 +48,6 @@ def list_running(jobs, progress, blocks, entries, running):
     for job in running:
         start, width = progress[job].start, jobs[job].processors
         insert(blocks, entries, RUNNING, start, job, start + jobs[job].run, width)
-
-
-@jit_entry
-def predict_averages(jobs, users, progress, history, number):
-    """Predict the first ``number`` jobs, where it is not known what was predicted before."""
-    for job in range(number):
-        if progress[job].predicted < 0:
-            predicted = average_of_last(history, users[job], jobs[job].requested)
-            progress[job].predicted = predicted
 
 
 @jit_entry

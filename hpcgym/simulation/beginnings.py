@@ -18,6 +18,7 @@ from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.predictions import Learning
 from hpcgym.simulation.warm_start import (
     begin_running,
+    beginning_of,
     learned_before,
     place_running,
     taken_over,
@@ -74,10 +75,11 @@ def states_before(
                 known = known._replace(classes=known.classes[start:stop])
                 learned = learned_before(part, rules)
                 learning = Learning(part, rules, arrays, learned, (known, mine))
-            before.time[s] = part.initial.begin
-            before.number[s], before.due[s] = begin_running(
-                taken_over(part), rules, machine, arrays, learning
-            )
+            part = taken_over(part)
+            begins = beginning_of(part, rules, machine, arrays)
+            assert begins is not None
+            before.time[s], before.number[s], before.due[s] = begins.time, begins.number, begins.due
+            begin_running(arrays, begins, learning)
         for name in rows:
             kept = own if name in own._fields else mine
             getattr(before, name)[s] = getattr(kept, name)

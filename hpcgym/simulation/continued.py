@@ -64,7 +64,7 @@ def continued(result: Result, start: float, end: float | None = None) -> Workloa
     if workload.initial is not None and begin <= workload.initial.begin:
         raise WorkloadError(f"start must be after {workload.initial.begin} s, where result begins")
     simulation, nodes = again(result)
-    simulation.drive(begin - 1)
+    simulation.drive(begin - 1, goes_on=False)
     arrays = simulation.arrays
     started = arrays.progress["start"]
     submit, begun = workload.submit_time, started >= 0

@@ -26,7 +26,14 @@ from hpcgym.simulation.preempting import StoppedRuns, for_result, preempting
 from hpcgym.simulation.prepare import prepare
 from hpcgym.simulation.restricted import check_restricted, profile_for, restricted
 from hpcgym.simulation.scoring import Scoring
-from hpcgym.simulation.warm_start import begin_on_nodes, begin_with, learned_before
+from hpcgym.simulation.warm_start import (
+    Beginning,
+    begin_on_nodes,
+    begin_with,
+    beginning_of,
+    check_running,
+    learned_before,
+)
 
 if TYPE_CHECKING:
     from hpcgym.cluster.pool import Cluster
@@ -53,7 +60,7 @@ class Simulation:
     late : whose answers come later than the passes at which it is asked, or None.
     after_pass : is called after each pass, or None.
     lengthen : returns the machine with a longer log; None if it has none.
-    of_extract : whether it begins with what an extract tells of the time before.
+    beginning : how it begins if that is with jobs that run or wait, and it has not begun; or None.
     """
 
     kind: Kind
@@ -66,13 +73,22 @@ class Simulation:
     late: LateDispatcher | None = None
     after_pass: Callable[[], None] | None = None
     lengthen: Callable[[Any], Any] | None = None
-    of_extract: bool = False
+    beginning: Beginning | None = None
 
-    def drive(self, until: int = state.FOREVER) -> None:
-        """Simulate up to ``until``, on the simulation's clock; called again, it goes on."""
-        if until == state.FOREVER and self._is_plain and native.serves(self):
-            native.simulate_natively(self)
+    def drive(self, until: int = state.FOREVER, goes_on: bool = True) -> None:
+        """Simulate up to ``until``, on the simulation's clock; called again, it goes on.
+
+        ``goes_on``: unless it is not to, and nobody looks at more than the progress of jobs.
+        """
+        sim = self.arrays.sim
+        known = not goes_on and sim.depth <= 1 and not sim.tested  # no reservations to look at
+        to_end = until == state.FOREVER or known
+        if to_end and self._is_plain and native.serves(self):
+            if self.beginning is not None:
+                check_running(self.arrays, self.beginning)
+            native.simulate_natively(self, until)
             return
+        self.begin()
         run = self.kind.loop_of(self.arrays.sim)
         learning, answers = self.learning, ()
         if any(part is not None for part in (learning, self.shares, self.expressed)):
@@ -97,11 +113,17 @@ class Simulation:
         if learning is not None:
             learning.finish()
 
+    def begin(self) -> None:
+        """Let the kernels begin, if they have not."""
+        if self.beginning is not None:
+            begin_with(self.arrays, self.beginning, self.learning)
+        self.beginning = None
+
     @property
     def _is_plain(self) -> bool:
-        """Whether it is one of a pool that begins empty, and no dispatcher starts its jobs."""
+        """Whether it is one of a pool, and no dispatcher starts its jobs."""
         dispatched = self.late is not None or not isinstance(self.dispatch, Scoring | None)
-        on_pool = self.kind is POOL and self.after_pass is None and not self.of_extract
+        on_pool = self.kind is POOL and self.after_pass is None
         return on_pool and not dispatched
 
     @property
@@ -194,7 +216,10 @@ def answers_for(
     if asks:
         before = learned_before(workload, scheduler) if learned is None else learned
         learning = Learning(workload, scheduler, arrays, before)
-    begin_with(workload, scheduler, cluster, arrays, learning)
+    beginning = beginning_of(workload, scheduler, cluster, arrays)
+    if beginning is not None and not native.serves_alone(arrays):
+        begin_with(arrays, beginning, learning)
+        beginning = None
     shares = make_shares(workload, scheduler, cluster, arrays, ticks) if counts else None
     times = None if learning is None else learning.policy_run_time
     expressed = make_expressed(workload, scheduler, arrays, times, shares, ticks)
@@ -202,7 +227,7 @@ def answers_for(
         "learning": learning,
         "shares": shares,
         "expressed": expressed,
-        "of_extract": workload.initial is not None,
+        "beginning": beginning,
     }
 
 

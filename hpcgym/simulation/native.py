@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hpcgym._engine import Model, Simulation
+from hpcgym._engine import Features, Model, Simulation
 from hpcgym.engine import state
 from hpcgym.simulation.native_answers import has_formulas, take_learned, told_of
 from hpcgym.simulation.scoring import Scoring
@@ -40,11 +40,21 @@ def serves(simulation: Driven) -> bool:
         and not any(sim[name] for name in _LACKS)
         and sim.asks in (state.NOBODY, state.EACH_PASS)
         and sim.next == 0
+        and not sim.asked  # as the kernels do where an extract has begun
         and has_formulas(simulation.learning)
     )
 
 
-def model_of(simulation: Driven) -> Model:
+def serves_alone(arrays: state.Prepared | state.State) -> bool:
+    """Return whether it serves a simulation on a pool in which nobody keeps books of what happens.
+
+    It does so where that is an extract, too, which has not begun.
+    """
+    asked_for = any(arrays.sim[name] for name in (*_LACKS, "learns", "renews", "logs"))
+    return os.environ.get("HPCGYM_ENGINE") != "numba" and not asked_for
+
+
+def model_of(simulation: Driven, features: Features | None = None) -> Model:
     """Return what the native engine is told of a simulation; it looks at the same memory."""
     arrays = simulation.arrays
     n, sim = len(arrays.jobs), arrays.sim
@@ -52,7 +62,9 @@ def model_of(simulation: Driven) -> Model:
     more: dict[str, Any] = {}
     if state.KEYED in (sim.primary, sim.secondary):
         more |= {"keys": arrays.keys[:n], "second_keys": arrays.keys[n:]}
-    if max(sim.primary, sim.secondary) >= state.SCORED:
+    if features is not None:
+        more["features"] = features
+    if len(arrays.scores):
         scores = arrays.scores.view(np.float64).reshape(-1, 2)
         more |= {"scores": scores[:n], "second_scores": scores[n:]}
     if sim.estimate == state.AVERAGE:
@@ -73,13 +85,43 @@ def model_of(simulation: Driven) -> Model:
     return Model(jobs, int(sim.capacity), rules, **more)
 
 
-def simulate_natively(simulation: Driven) -> None:
-    """Simulate to the end, and leave in the arrays what the kernels would."""
-    native = Simulation(model_of(simulation))
-    native.run()
+def simulation_of(simulation: Driven, features: Features | None = None) -> Simulation:
+    """Return a native simulation before its first event, which begins as the other is to.
+
+    ``features``: where weights say the order of the queue.
+    """
+    native = Simulation(model_of(simulation, features))
+    arrays, beginning = simulation.arrays, simulation.beginning
+    if beginning is None:
+        return native
+    running, ongoing = beginning.running, beginning.ongoing
+    known = arrays.progress[: beginning.number]
+    more: dict[str, Any] = {}
+    if arrays.sim.estimate == state.AVERAGE:
+        more["history"] = arrays.history.reshape(-1)
+    if ongoing is not None and ongoing.reserved is not None:
+        more["reserved"] = ongoing.reserved
+    if ongoing is not None and ongoing.looks is not None and not beginning.due:
+        more["looks"] = np.array(ongoing.looks)
+    native.begin(
+        time=beginning.time,
+        due=beginning.due,
+        running=running,
+        start=np.ascontiguousarray(arrays.progress["start"][running]),
+        predicted=np.ascontiguousarray(known["predicted"]),
+        promised=np.ascontiguousarray(known["promised"]),
+        **more,
+    )
+    return native
+
+
+def simulate_natively(simulation: Driven, until: int) -> None:
+    """Simulate up to ``until``, and leave of jobs in the arrays what the kernels would."""
+    native = simulation_of(simulation)
+    native.run(until)
     while native.asked:
         answer(simulation, native)
-        native.run()
+        native.run(until)
     arrays, learning = simulation.arrays, simulation.learning
     if learning is not None:
         take_learned(learning, native)
@@ -88,7 +130,9 @@ def simulate_natively(simulation: Driven) -> None:
     sim.time = native.time
     sim.next = sim.started = len(arrays.jobs)
     if sim.correction == state.KILL:
-        arrays.jobs["run"] = np.minimum(arrays.jobs["run"], arrays.progress["predicted"])
+        begun = arrays.progress["start"] >= 0
+        shorter = np.minimum(arrays.jobs["run"], arrays.progress["predicted"])
+        arrays.jobs["run"] = np.where(begun, shorter, arrays.jobs["run"])
     if sim.managed:
         for name, seconds in native.idle_seconds().items():
             sim[f"{name}_s"] = seconds[0]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,33 +43,81 @@ def check_extract(workload: Workload, *things: str, **words: str) -> None:
         check(*things, words={"extract": name, **words})
 
 
+class Beginning(NamedTuple):
+    """How a simulation begins that is one of an extract; its ``progress`` tells the rest.
+
+    Attributes
+    ----------
+    workload, processors : the extract, and how many the machine has.
+    time : [s] when it begins; what happens in that second is the first event.
+    number : of jobs that were submitted before.
+    due : whether a pass is due then, whatever happens.
+    running : (n_running,) int64, jobs that run, in the order of their starts.
+    ongoing : more, where the simulation goes on, else None.
+    """
+
+    workload: Workload
+    processors: int
+    time: int
+    number: int
+    due: bool
+    running: Ints
+    ongoing: Ongoing | None
+
+
+def beginning_of(
+    workload: Workload, scheduler: Scheduler, cluster: Cluster, arrays: state.Prepared
+) -> Beginning | None:
+    """Return how a simulation begins with the state of its workload; None if it has none.
+
+    ``arrays`` have users' histories then, and starts, predictions and promises of the jobs before,
+    but for what a learner predicts.
+
+    Raises
+    ------
+    HpcgymError : processors that are to be switched off.
+    """
+    initial, sim, progress = workload.initial, arrays.sim, arrays.progress
+    if initial is None:
+        return None
+    if sim.managed:
+        check_extract(workload, "shutdown")
+    running = _in_order(workload, initial)
+    ongoing = going_on(initial, scheduler, cluster)
+    number = int(np.searchsorted(workload.submit_time, initial.begin))
+    progress["start"][running] = initial.start[running]
+    if sim.estimate == state.AVERAGE:
+        _remember(workload, arrays)
+        past = arrays.history[arrays.users[:number]]
+        requested = arrays.jobs["requested"][:number]
+        average = np.minimum(past.sum(axis=1) // past.shape[1], requested)
+        known = np.full(number, -1) if ongoing is None else ongoing.predicted[:number]
+        unknown = np.where(past[:, 0] < 0, requested, average)
+        progress["predicted"][:number] = np.where(known < 0, unknown, known)
+    if ongoing is not None:
+        progress["promised"][:number] = ongoing.promised[:number]
+    due = _due(workload.submit_time, initial, ongoing)
+    return Beginning(workload, cluster.processors, initial.begin, number, due, running, ongoing)
+
+
 def begin_with(
-    workload: Workload,
-    scheduler: Scheduler,
-    cluster: Cluster,
-    arrays: state.Prepared,
-    learning: Learning | None = None,
+    arrays: state.Prepared, beginning: Beginning, learning: Learning | None = None
 ) -> None:
-    """Let a simulation begin with the state of its workload, if it has one.
+    """Let the kernels begin so.
 
     ``learning`` predicts how long the jobs run, as if all had been submitted at the beginning.
 
     Raises
     ------
-    HpcgymError : processors that are to be switched off.
-    WorkloadError : running jobs that are no jobs before the beginning, over-use the machine or
-        would have ended by then; jobs that wait and are submitted later.
+    WorkloadError : as :func:`check_running` has it.
     """
-    initial, a = workload.initial, arrays
-    if initial is None:
-        return
-    number, due = begin_running(workload, scheduler, cluster, arrays, learning)
+    a, ongoing, due = arrays, beginning.ongoing, int(beginning.due)
+    begin_running(arrays, beginning, learning)
     with compiling(engine.line_up):
         engine.line_up(
             a.jobs, a.keys, a.scores, a.users, a.sim, a.progress, a.history, a.blocks, a.entries,
-            a.narrow, a.freed, a.idle, a.ended, number, initial.begin, due,
+            a.narrow, a.freed, a.idle, a.ended, beginning.number, beginning.time, due,
         )  # fmt: skip
-    ongoing = going_on(initial, scheduler, cluster)
     if ongoing is not None and ongoing.looks is not None and not due:
         for name, value in zip(state.LOOKS, ongoing.looks, strict=True):
             a.sim[name] = value
@@ -88,46 +136,24 @@ def begin_with(
 
 
 def begin_running(
-    workload: Workload,
-    scheduler: Scheduler,
-    cluster: Cluster,
-    arrays: state.Prepared,
-    learning: Learning | None = None,
-) -> tuple[int, int]:
-    """Do what :func:`begin_with` does of an extract before the queue, whose order is not needed.
-
-    Return how many jobs were submitted before the beginning, and 1 if a pass is due then.
-    """
-    initial, sim, progress = workload.initial, arrays.sim, arrays.progress
-    assert initial is not None
-    if sim.managed:
-        check_extract(workload, "shutdown")
-    a = arrays
-    running = _in_order(workload, initial)
-    ongoing = going_on(initial, scheduler, cluster)
-    number = int(np.searchsorted(workload.submit_time, initial.begin))
-    progress["start"][running] = initial.start[running]
-    if sim.estimate == state.AVERAGE:
-        progress["predicted"][:number] = -1 if ongoing is None else ongoing.predicted[:number]
-        _remember(workload, arrays)
-        engine.predict_averages(a.jobs, a.users, progress, a.history, number)
+    arrays: state.Prepared, beginning: Beginning, learning: Learning | None = None
+) -> None:
+    """Do what :func:`begin_with` does before the queue, whose order is not needed."""
+    a, sim, progress = arrays, arrays.sim, arrays.progress
+    time, number, running = beginning.time, beginning.number, beginning.running
     if learning is not None:
         lists = make_lists([len(running)])
         engine.list_running(a.jobs, progress, *lists, running)
-        learning.predict_first(number, initial.begin, *lists)
-    if ongoing is not None:
-        progress["promised"][:number] = ongoing.promised[:number]
-    _check(workload, initial, cluster, arrays, running)
-    due = _due(workload.submit_time, initial, ongoing)
+        learning.predict_first(number, time, *lists)
+    check_running(arrays, beginning)
     with compiling(engine.start_running):
         engine.start_running(a.jobs, sim, progress, a.blocks, a.entries, a.idle, running, number)
         while True:
-            engine.catch_up(sim, a.jobs, progress, a.blocks, a.entries, initial.begin, due)
+            engine.catch_up(sim, a.jobs, progress, a.blocks, a.entries, time, int(beginning.due))
             if not sim.asked:
                 break
             assert learning is not None
             learning.answer(a.blocks, a.entries)
-    return number, due
 
 
 def begin_on_nodes(
@@ -269,14 +295,14 @@ def _in_order(workload: Workload, initial: Initial) -> Ints:
     return running[np.lexsort((within[running], initial.start[running]))]
 
 
-def _due(submit_time: Ints, initial: Initial, ongoing: Ongoing | None) -> int:
-    """Return 1 if the queue is to be looked at as soon as the simulation begins.
+def _due(submit_time: Ints, initial: Initial, ongoing: Ongoing | None) -> bool:
+    """Return whether the queue is to be looked at as soon as the simulation begins.
 
     A scheduler that goes on has looked at it before; but if jobs wait and none runs, as in a part
     of an extract, nothing need ever end.
     """
     queued = (initial.start < 0) & (submit_time < initial.begin)
-    return int(ongoing is None or (queued.any() and not initial.running.any()))
+    return ongoing is None or bool(queued.any() and not initial.running.any())
 
 
 def _remember(workload: Workload, arrays: state.Prepared) -> None:
@@ -292,16 +318,19 @@ def _remember(workload: Workload, arrays: state.Prepared) -> None:
             row[-1] = length
 
 
-def _check(
-    workload: Workload, initial: Initial, cluster: Cluster, arrays: state.Prepared, running: Ints
-) -> None:
-    """Raise a WorkloadError where jobs cannot run, or wait, as the state has it."""
+def check_running(arrays: state.Prepared, beginning: Beginning) -> None:
+    """Raise a WorkloadError if the jobs that run are none from before, or do not fit so.
+
+    They must not over-use the machine, nor have ended by then as they were predicted.
+    """
+    workload, initial, running = beginning.workload, beginning.workload.initial, beginning.running
+    assert initial is not None
     begin, where = initial.begin, f"{workload.name} at {initial.begin} s"
     used = int(workload.requested_processors[running].sum())
-    if used > cluster.processors:
+    if used > beginning.processors:
         raise WorkloadError(
             f"{where}: running jobs hold {used} processors, and the machine has "
-            f"{cluster.processors}; extract from a trace that is cleaned for it"
+            f"{beginning.processors}; extract from a trace that is cleaned for it"
         )
     start, run = initial.start[running], arrays.jobs["run"][running]
     early = (start < workload.submit_time[running]) | (start >= begin)

@@ -34,6 +34,13 @@ class OneSimulation final : public AnySimulation {
     }
   }
 
+  void begin(const Beginning& beginning) override {
+    sim_.begin(beginning);
+    if (conservative_ && !beginning.reserved.empty())
+      conservative_->begin(sim_, beginning.reserved);
+    const auto& looks = beginning.looks;
+    if (planned_ && !looks.empty()) planned_->looks = {looks[0], looks[4], looks[1], looks[2] != 0};
+  }
   i64 run(i64 until, i64 passes) override {
     i64 done = 0;
     while (!asks_ && done < passes) {

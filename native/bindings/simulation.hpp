@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "../core/beginning.hpp"
 #include "../core/model.hpp"
 
 namespace hpc {
@@ -16,6 +17,7 @@ using Numbers = std::vector<std::pair<const char*, std::vector<double>>>;
 class AnySimulation {
  public:
   virtual ~AnySimulation() = default;
+  virtual void begin(const Beginning& beginning) = 0;
   virtual i64 run(i64 until, i64 passes) = 0;
   virtual std::shared_ptr<AnySimulation> copy() const = 0;
   virtual Columns schedule() const = 0;

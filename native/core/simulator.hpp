@@ -11,6 +11,7 @@
 
 #include "../base/ordered.hpp"
 #include "../machines/machine.hpp"
+#include "beginning.hpp"
 #include "hold.hpp"
 #include "model.hpp"
 #include "queue.hpp"
@@ -106,17 +107,48 @@ struct Simulator {
     running.insert({span.expected, span.end, width, j});
   }
 
+  // Begin with jobs that run and jobs that wait; called before anything else. What has expired of
+  // predictions before is corrected as it would have been.
+  void begin(const Beginning& b) {
+    std::copy(b.history.begin(), b.history.end(), history_.begin());
+    for (i64 j = 0; j < b.number; ++j) {
+      of(j).predicted = b.predicted[index(j)];
+      of(j).promised = b.promised[index(j)];
+    }
+    for (std::size_t k = 0; k < b.running.size(); ++k) {
+      time = b.start[k];
+      start(b.running[k]);
+    }
+    if (rules().correction != Correction::none) {
+      while (next_expected_end() < b.time) {
+        time = next_expected_end();
+        expire(false);
+      }
+      time = b.time;
+      if (b.due) expire(false);  // before the pass of this second
+    }
+    time = b.due ? b.time : b.time - 1;
+    next = b.number;
+    for (i64 j = 0; j < b.number; ++j)
+      if (of(j).start < 0) queue.enter(j, of(j).predicted);
+    changed = expired = true;
+    amid_ = due_ = b.due;
+    if (b.due && rules().passes != Passes::per_event)
+      while (next_end() == time) end_first();
+  }
+
   // Go to the next pass, at `stop` [s] or before; return whether there is one. If something is
   // asked for before, return false: called again, it goes on from there.
   bool advance(i64 stop) {
     Asked answered = std::exchange(asked, Asked::nothing);
+    bool amid = std::exchange(amid_, false);
     if (answered == Asked::order) return true;
-    if (answered == Asked::renewal) {
+    if (answered == Asked::renewal || (amid && rules().passes == Passes::per_event)) {
       logged_at_pass = log.size();
       return !asks_for_order();
     }
     while (true) {
-      if (answered != Asked::prediction) {
+      if (answered != Asked::prediction && !std::exchange(amid, false)) {
         due_ = false;
         if (!go_on(stop, answered == Asked::correction)) return false;
       }
@@ -134,6 +166,7 @@ struct Simulator {
  private:
   std::vector<i64> history_;  // (n_users, last) run times of each user's last jobs, -1 before any
   bool due_ = false;          // a pass follows what has happened at this time
+  bool amid_ = false;         // it begins with a pass, after what is left of its first second
 
   // Go to the next event and do all of it but submissions; return whether there is one, and nothing
   // is asked for. `is_corrected`: the correction that was asked for is known.

@@ -74,6 +74,24 @@ class KeptPlan {
     if (reserved(j) == profile_.now()) note(j);
     return reserved(j);
   }
+  // List a job that waits with a reservation that it has had before.
+  void hold(i64 j, i64 time, i64 length) {
+    list(j, length);
+    Kept& kept = of(j);
+    kept.time = time;
+    const i64 now = profile_.now(), until = time + length;
+    if (until > now) {  // some of it is left
+      const StepNo begin = profile_.at(std::max(time, now), profile_.first());
+      const StepNo end = profile_.at(until, begin);
+      profile_.take(begin, end, width(j));
+      join(j, begin, end);
+    }
+    // what has been given back since it was last tried is not known
+    kept.loose = slides | finds_a_hole;
+    kept.hole = profile_.first(), kept.hole_time = now;
+    kept.last_begin = forever;
+    note(j);
+  }
   // Make the reservation of a job anew if it can be earlier, or if its time was missed; return
   // whether it has moved.
   bool advance(i64 j, i64 length) {

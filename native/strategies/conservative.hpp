@@ -26,6 +26,17 @@ class Conservative {
     plan.begin(s.time, s.free, s.running);
   }
 
+  // Let the jobs that wait at the beginning have reservations, [s] by job.
+  void begin(Simulator<M>& s, std::span<const i64> reserved) {
+    s.expired = false;
+    may_advance_ = true;
+    plan.begin(s.time, s.free_with_leaving(), s.running);
+    s.queue.jobs.each([&](const Entry& e) {
+      plan.hold(e.job, reserved[index(e.job)], e.span);
+      first_reserved_ = std::min(first_reserved_, reserved[index(e.job)]);
+    });
+  }
+
   void pass(Simulator<M>& s) {
     plan.forget_past(s.time);
     for (const Entry& e : s.ended) {

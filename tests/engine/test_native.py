@@ -5,12 +5,15 @@ from __future__ import annotations
 import pytest
 from drawing import given, settings
 from drawing import strategies as st
+from extract_strategies import parts_of, recorded, usable
 from strategies import SLURM, cases, clusters
 from twins import assert_same_after_each_pass
 
+import hpcgym
 from hpcgym.cluster.pool import Cluster
 from hpcgym.simulation.run import scheduler_of
 from hpcgym.workload.load import load_workload
+from hpcgym.workload.model import Workload
 
 
 @pytest.mark.parametrize("policy", ["fcfs", "saf", "lexp"])
@@ -43,4 +46,32 @@ def test_each_pass_on_a_pool(data: st.DataObject) -> None:
     scheduler = scheduler_of("easy", rules)
     assert assert_same_after_each_pass(
         workload, scheduler, cluster, data.draw(st.sampled_from([1, 3]))
+    )
+
+
+@settings(max_examples=300)
+@given(st.data())
+def test_each_pass_of_an_extract(data: st.DataObject) -> None:
+    """It begins with jobs that run and wait: of a log, or of a simulation that goes on."""
+    workload, rules = data.draw(cases())
+    rules = usable(rules)
+    if rules["backfill"] == "slurm":
+        rules["backfill"] = data.draw(SLURM)
+    part: Workload | None
+    if data.draw(st.booleans()):
+        part, rules, _, _ = parts_of(data, recorded(data, workload), rules)
+    else:
+        if not isinstance(rules["estimate"], str):
+            rules["estimate"] = "clairvoyant"
+        long = hpcgym.simulate(workload, **rules)
+        near = {time + more for time in (*long.start, *long.end) for more in (0, 1)}
+        begin = int(data.draw(st.sampled_from(sorted(near))))
+        part = hpcgym.continued(long, begin) if (long.end >= begin).any() else None
+        if data.draw(st.booleans()):
+            rules |= {"policy": "saf", "correction": "incremental"}
+    if part is None:
+        return
+    scheduler = scheduler_of("easy", rules)
+    assert assert_same_after_each_pass(
+        part, scheduler, Cluster(part.processors), data.draw(st.sampled_from([1, 3]))
     )
