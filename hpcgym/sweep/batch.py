@@ -8,6 +8,7 @@ import numpy as np
 from numba import get_num_threads
 from numpy.typing import ArrayLike, NDArray
 
+from hpcgym._engine import Many, Simulation
 from hpcgym.baselines.schedulers import find_scheduler
 from hpcgym.cluster.pool import Cluster
 from hpcgym.compilation import compiling
@@ -24,6 +25,7 @@ from hpcgym.scheduler.estimates.learning import asks_for_predictions
 from hpcgym.scheduler.policies.features import WEIGHTED_FEATURES, check_features
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.scheduler.usage import counts_usage
+from hpcgym.simulation import native
 from hpcgym.simulation.beginnings import fill_rooms, states_before
 from hpcgym.simulation.dependencies import check_moved, check_weighed
 from hpcgym.simulation.fair_share import (
@@ -34,7 +36,7 @@ from hpcgym.simulation.idle_shares import warn_of_weights
 from hpcgym.simulation.nodes import rooms_for
 from hpcgym.simulation.prepare import check_allocation, machine_of
 from hpcgym.simulation.restricted import restricted_rows, with_rows
-from hpcgym.sweep.batch_table import make_workers, node_rows, table_of
+from hpcgym.sweep.batch_table import make_workers, node_rows, simulations_of, table_of
 from hpcgym.workload.model import Workload
 
 #: Metric -> its code in the engine; each is what :func:`hpcgym.schedule.metrics.compute_metrics`
@@ -118,6 +120,8 @@ class BatchSimulator:
         machine = machine_of(parts[0], cluster, processors)
         _check_rules(rules, machine, self.features)
         check_weighed(self.features, rules)
+        self._simulations: list[Simulation] = []  # of the slices, where they are native ones
+        self._many: tuple[int, Many] | None = None  # threads, and those that work on them
         self._nodes = node_rows(parts, rules, machine)
         self._machine = machine
         self.scheduler, self.processors = rules, machine.processors
@@ -133,14 +137,18 @@ class BatchSimulator:
             if counts_usage(rules, self.features)
             else []
         )
+        longest = int(self.sizes.max())
+        self._kept = restricted_rows(parts, rules, machine, 1, self._nodes is not None, longest)
+        on_pool = self._nodes is None and self._kept is None and not self._beginnings
+        if on_pool and native.serves_alone(self.empty):
+            self._simulations = simulations_of(parts, rules, machine, self.table, self.empty)
+            return
         rows = self.table.slices
         self._before = states_before(
             parts, rules, machine, self.table, rows, self.empty, self.learner
         )
         # how extracts begin on nodes is told for each number of workers
         self._parts = parts if self._nodes is not None and self._before is not None else []
-        longest = int(self.sizes.max())
-        self._kept = restricted_rows(parts, rules, machine, 1, self._nodes is not None, longest)
         self._workers, self._rooms, self._fair = self._rows(1)
 
     def __len__(self) -> int:
@@ -194,11 +202,21 @@ class BatchSimulator:
         progress: Callable[[int], None] | None,
     ) -> None:
         """Write the metrics of all simulations, some at a time."""
+        tasks = values.shape[0] * values.shape[1]
+        at_once = max(threads, int(_JOBS_A_CALL / self.sizes.mean()))
+        if self._simulations:
+            if self._many is None or self._many[0] != threads:
+                self._many = threads, Many(self._simulations, threads)
+            simulate = self._many[1].simulate
+            for first in range(0, tasks, at_once):
+                stop = min(first + at_once, tasks)
+                simulate(vectors, codes, float(self.settings[1]), first, stop, values)
+                if progress is not None:
+                    progress(stop)
+            return
         if len(self._workers.sim) != threads:
             self._workers, self._rooms, self._fair = self._rows(threads)
             self._kept = None if self._kept is None else with_rows(self._kept, threads)
-        tasks = values.shape[0] * values.shape[1]
-        at_once = max(threads, int(_JOBS_A_CALL / self.sizes.mean()))
         learns = True if asks_for_predictions(self.scheduler) else None
         pool = () if self._rooms is None else None
         machine = self.table, self._workers, self._before, pool, self._rooms

@@ -8,9 +8,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym._engine import Features
+from hpcgym._engine import Simulation as Native
 from hpcgym.cluster.pool import Cluster
-from hpcgym.engine import state
+from hpcgym.engine import holding, state
 from hpcgym.engine.answers import online
+from hpcgym.engine.machines.kinds import POOL
 from hpcgym.engine.many import search
 from hpcgym.engine.rows import empty_rows
 from hpcgym.errors import HpcgymError
@@ -28,9 +31,12 @@ from hpcgym.scheduler.policies.features import JobColumns
 from hpcgym.scheduler.policies.mixed import Weighed, weighed
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.scheduler.usage import check_fair_share, counts_usage
+from hpcgym.simulation.driver import Simulation
+from hpcgym.simulation.native import simulation_of
 from hpcgym.simulation.nodes import as_on_pool, needs_on
 from hpcgym.simulation.prepare import check_jobs, engine_rules, job_records, numbered, orders
 from hpcgym.simulation.restricted import check_restricted, profile_for
+from hpcgym.simulation.warm_start import beginning_of, check_running, taken_over
 from hpcgym.simulation.windows import closings, holders_of
 from hpcgym.workload.model import Workload
 
@@ -89,6 +95,37 @@ def table_of(
         **estimators._asdict(),
     )
     return table, empty, make_learner(rules, longest, n_users, estimators.classes)
+
+
+def simulations_of(
+    parts: list[Workload],
+    rules: Scheduler,
+    machine: Cluster,
+    table: search.Table,
+    empty: state.State,
+) -> list[Native]:
+    """Return the native simulation of each slice, before its first event; weights say its order."""
+    found = []
+    for part, (start, stop) in zip(parts, table.slices.tolist(), strict=True):
+        n, mine = stop - start, slice(start, stop)
+        users, last = empty.history.shape
+        own = state.make_state(
+            state.rules_of(empty.sim), table.predicted[mine], n, machine.processors, users, last
+        )
+        keys = table.keys[len(table.keys) - len(table.jobs) :][mine]
+        scores = np.zeros(2 * n if len(table.second_scores) else 0, state.SCORES)
+        scores[n:] = table.second_scores[mine]
+        both = np.concatenate([np.zeros_like(keys), keys])
+        arrays = state.Prepared(table.jobs[mine], both, scores, table.users[mine], *own)
+        if own.sim.holds:
+            holding.hold_back(arrays.jobs, table.ordered_by[mine], table.hold, own.line)
+        beginning = beginning_of(taken_over(part), rules, machine, arrays)
+        if beginning is not None:
+            check_running(arrays, beginning)
+        rest = table.serial[mine], table.ordered_by[mine]
+        features = Features(table.static[mine], table.waiting, table.places, *rest)
+        found.append(simulation_of(Simulation(POOL, arrays, beginning=beginning), features))
+    return found
 
 
 class NodeRows(NamedTuple):

@@ -24,6 +24,11 @@ class Column {
     own_.assign(data_, data_ + n);
     data_ = own_.data();
   }
+  // The same, where all of it will be written.
+  void make(i64 n) {
+    own_.resize(index(n));
+    data_ = own_.data();
+  }
   // To write to, of a simulation that has its own.
   T& at(i64 j) { return own_[index(j)]; }
 };

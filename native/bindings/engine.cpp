@@ -10,6 +10,9 @@
 #include <optional>
 #include <string>
 
+#include "../core/weights.hpp"
+#include "../places/many.hpp"
+#include "../places/measures.hpp"
 #include "simulation.hpp"
 #include "told.hpp"
 
@@ -55,6 +58,37 @@ const char* name_of(Asked asked) {
 
 using ByName = nb::typed<nb::dict, nb::str, nb::any>;
 
+using Table = nb::ndarray<const double, nb::numpy, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
+// Features and the arrays that they look at.
+struct OwnedFeatures {
+  Features features;
+  Table parts;
+  In<double> serial;
+  In<i64> seconds;
+};
+
+std::shared_ptr<Features> make_features(Table parts, In<i64> waiting, In<i64> places,
+                                        In<double> serial, In<i64> seconds) {
+  const std::size_t n = parts.shape(0), size = parts.shape(1);
+  if (waiting.shape(0) != size || places.shape(0) != size)
+    throw nb::value_error("features: one row of waiting and of places for each column of parts");
+  if (seconds.shape(0) != n || (serial.shape(0) > 0 && serial.shape(0) != n))
+    throw nb::value_error("features: parts, serial and seconds of each job");
+  for (std::size_t k = 0; k < size; ++k)
+    if (waiting(k) < 0 || waiting(k) > 3 || places(k) < 0)
+      throw nb::value_error("features: waiting from 0 to 3, and places from 0 on");
+  auto owned = std::make_shared<OwnedFeatures>(
+      OwnedFeatures{{static_cast<i64>(n), parts.data(), {}, {}, nullptr, seconds.data()},
+                    parts, serial, seconds});
+  if (serial.shape(0) > 0) owned->features.serial = serial.data();
+  for (std::size_t k = 0; k < size; ++k) {
+    owned->features.waiting.push_back(static_cast<Waiting>(waiting(k)));
+    owned->features.places.push_back(places(k));
+  }
+  return {owned, &owned->features};
+}
+
 // A model and the arrays that it looks at.
 struct Owned {
   Model model;
@@ -79,7 +113,7 @@ std::shared_ptr<Model> make_model(
     std::optional<ScoreRows> second_scores, std::optional<In<i64>> predicted,
     std::optional<In<double>> held, std::optional<In<i64>> users, i64 n_users,
     const std::optional<ByName>& learning, const std::optional<ByName>& accounts,
-    const std::vector<ByName>& expressions) {
+    const std::vector<ByName>& expressions, std::shared_ptr<Features> features) {
   auto owned = std::make_shared<Owned>();
   owned->jobs = jobs, owned->keys = keys, owned->second_keys = second_keys;
   owned->scores = scores, owned->second_scores = second_scores;
@@ -96,6 +130,8 @@ std::shared_ptr<Model> make_model(
   m.held = checked<double>(held, m.n_jobs, "held");
   m.users = checked<i64>(users, m.n_jobs, "users");
   m.n_users = n_users;
+  if (features && features->n_jobs != m.n_jobs) throw nb::value_error("features: of each job");
+  m.features = features;
   for (const auto& [name, value] : rules)
     if (!set_rule(m.rules, nb::cast<std::string>(name), nb::cast<i64>(value)))
       throw nb::value_error(("no rule " + nb::cast<std::string>(name)).c_str());
@@ -132,18 +168,49 @@ void begin(AnySimulation& s, i64 time, bool due, In<i64> running, In<i64> start,
            span_of(predicted), span_of(promised), span_of(history), span_of(reserved), span_of(looks)});
 }
 
+using Vectors = nb::ndarray<const double, nb::numpy, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
+using Values = nb::ndarray<double, nb::numpy, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
+
+void simulate(Many& many, Vectors weights, In<i64> metrics, double tau, i64 first, i64 stop,
+              Values values) {
+  const auto n_slices = static_cast<std::size_t>(many.size());
+  const std::size_t n_vectors = weights.shape(0), own = weights.shape(1), size = weights.shape(2);
+  if (own != 1 && own != n_slices) throw nb::value_error("weights: of each slice, or of all");
+  if (values.shape(0) != n_vectors || values.shape(1) != n_slices ||
+      values.shape(2) != metrics.shape(0))
+    throw nb::value_error("values: (n_vectors, n_slices, n_metrics)");
+  if (first < 0 || stop > static_cast<i64>(n_vectors * n_slices))
+    throw nb::value_error("tasks: a slice under a vector each");
+  std::vector<Metric> chosen;
+  for (std::size_t k = 0; k < metrics.shape(0); ++k) {
+    if (metrics(k) < 0 || metrics(k) > static_cast<i64>(Metric::utilization))
+      throw nb::value_error("metrics: there is no such");
+    chosen.push_back(static_cast<Metric>(metrics(k)));
+  }
+  nb::gil_scoped_release released;
+  many.simulate({weights.data(), weights.size()}, static_cast<i64>(size), own > 1, chosen, tau, first,
+                stop, values.data());
+}
+
 }  // namespace
 
 NB_MODULE(_engine, m) {
   m.doc() = "The native engine: simulations that run to a time, and go on.";
   m.attr("FOREVER") = forever;
 
+  nb::class_<Features>(m, "Features", "Features of all jobs, which weights make scores of.")
+      .def(nb::new_(&make_features), "parts"_a, "waiting"_a, "places"_a, "serial"_a, "seconds"_a,
+           "`parts`: (n_jobs, n) what waiting does not change. `waiting`: (n,) not at all, or as the "
+           "features wait, expansion, unicef do: 0 to 3. `places`: (n,) which weight is theirs. "
+           "`serial`: patience of unicef [s], (0,) without. `seconds`: what policies look at [s].");
+
   nb::class_<Model>(m, "Model", "Jobs, orders and rules of a simulation. It never changes.")
       .def(nb::new_(&make_model), "jobs"_a, "capacity"_a, "rules"_a, nb::kw_only(),
            "keys"_a = nb::none(), "second_keys"_a = nb::none(), "scores"_a = nb::none(),
            "second_scores"_a = nb::none(), "predicted"_a = nb::none(), "held"_a = nb::none(),
            "users"_a = nb::none(), "n_users"_a = 0, "learning"_a = nb::none(),
-           "accounts"_a = nb::none(), "expressions"_a = std::vector<ByName>{})
+           "accounts"_a = nb::none(), "expressions"_a = std::vector<ByName>{},
+           "features"_a = nb::none())
       .def_prop_ro("n_jobs", [](const Model& model) { return model.n_jobs; });
 
   nb::class_<AnySimulation>(m, "Simulation", "A machine and a queue, from empty to empty.")
@@ -186,6 +253,10 @@ NB_MODULE(_engine, m) {
            "Return what has been learned of the jobs that have ended.")
       .def("numbers", [](const AnySimulation& s) { return as_arrays(s.numbers()); },
            "Return what is known that are no whole numbers, for tests.")
+      .def("weigh", [](AnySimulation& s, In<double> weights, double total) {
+             s.weigh({weights.data(), weights.size()}, total);
+           },
+           "weights"_a, "total"_a = 1.0, "Let weights, divided by `total`, order the queue.")
       .def("copy", &AnySimulation::copy, "Return one that goes on alone.")
       .def("schedule", [](const AnySimulation& s) { return as_arrays(s.schedule()); },
            "Return what became of each job, (n_jobs,) int64 each: start [s], -1 before; predicted "
@@ -197,4 +268,12 @@ NB_MODULE(_engine, m) {
            "Return what is known between two passes, for tests.")
       .def_prop_ro("time", &AnySimulation::time, "[s] of the last event.")
       .def_prop_ro("free", &AnySimulation::free, "Units that no job has.");
+
+  nb::class_<Many>(m, "Many", "Simulations of slices under weights, in one call, on threads.")
+      .def(nb::init<std::vector<std::shared_ptr<AnySimulation>>, int>(), "slices"_a, "threads"_a)
+      .def("simulate", &simulate, "weights"_a, "metrics"_a, "tau"_a, "first"_a, "stop"_a, "values"_a,
+           "Simulate the tasks from `first` to `stop`, exclusive, each from the state of its slice, "
+           "and write their metrics. Task s * n_vectors + v is slice s under vector v. `weights`: "
+           "(n_vectors, 1 or n_slices, n). `tau`: run times below count as that in bounded "
+           "slowdowns [s]. `values`: (n_vectors, n_slices, n_metrics).");
 }

@@ -6,7 +6,9 @@
 #include <stdexcept>
 
 #include "../answers/answers.hpp"
+#include "../core/weights.hpp"
 #include "../machines/pool.hpp"
+#include "../places/measures.hpp"
 #include "../strategies/conservative.hpp"
 #include "../strategies/easy.hpp"
 #include "../strategies/planned.hpp"
@@ -32,6 +34,11 @@ class OneSimulation final : public AnySimulation {
       conservative_.emplace(sim_);
       sim_.notes_ends = true;
     }
+    if (model_->features) {  // before they have weights, jobs are served by submission
+      auto& scores = sim_.queue.scores[0];
+      scores.make(model_->n_jobs);
+      for (i64 j = 0; j < model_->n_jobs; ++j) scores.at(j) = {0.0, inf};
+    }
   }
 
   void begin(const Beginning& beginning) override {
@@ -40,6 +47,15 @@ class OneSimulation final : public AnySimulation {
       conservative_->begin(sim_, beginning.reserved);
     const auto& looks = beginning.looks;
     if (planned_ && !looks.empty()) planned_->looks = {looks[0], looks[4], looks[1], looks[2] != 0};
+  }
+  void weigh(std::span<const double> weights, double total) override {
+    const Features* features = model_->features.get();
+    if (!features) throw std::invalid_argument("weigh: the model has no features");
+    for (const i64 place : features->places)
+      if (index(place) >= weights.size()) throw std::invalid_argument("weigh: one weight a feature");
+    for (i64 j = 0; j < model_->n_jobs; ++j)
+      sim_.queue.scores[0].at(j) = features->score(j, weights.data(), total);
+    sim_.queue.forget_bounds();
   }
   i64 run(i64 until, i64 passes) override {
     i64 done = 0;
@@ -136,6 +152,9 @@ class OneSimulation final : public AnySimulation {
     found.insert(found.end(),
                  {{"used", both(s.used)}, {"recent", both(s.recent)}, {"terms", both(s.terms)}});
     return found;
+  }
+  double measure(Metric metric, double tau) const override {
+    return hpc::measure(metric, sim_, tau);
   }
 
   Columns schedule() const override {
@@ -265,7 +284,7 @@ const char* what_lacks(const Model& m) {
   const Rules& r = m.rules;
   if (r.primary == Order::keyed && !m.keys) return "keys: the order of the queue needs them";
   if (r.secondary == Order::keyed && !m.second_keys) return "second_keys: back-filling needs them";
-  if (r.primary >= Order::scored && !m.scores) return "scores: the order of the queue needs them";
+  if (r.primary >= Order::scored && !m.scores && !m.features) return "scores: the order of the queue needs them";
   if (r.secondary >= Order::scored && !m.second_scores)
     return "second_scores: back-filling needs them";
   if (r.estimate == Estimate::average && (!m.users || r.last < 1))

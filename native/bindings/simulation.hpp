@@ -2,6 +2,7 @@
 #pragma once
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,10 +15,14 @@ namespace hpc {
 using Columns = std::vector<std::pair<const char*, std::vector<i64>>>;
 using Numbers = std::vector<std::pair<const char*, std::vector<double>>>;
 
+enum class Metric : i64;
+
 class AnySimulation {
  public:
   virtual ~AnySimulation() = default;
   virtual void begin(const Beginning& beginning) = 0;
+  // Let weights, divided by `total`, order the queue from now on.
+  virtual void weigh(std::span<const double> weights, double total) = 0;
   virtual i64 run(i64 until, i64 passes) = 0;
   virtual std::shared_ptr<AnySimulation> copy() const = 0;
   virtual Columns schedule() const = 0;
@@ -43,6 +48,8 @@ class AnySimulation {
   // What has been learned of all jobs that have ended; and, for tests, other real numbers.
   virtual Numbers learned() = 0;
   virtual Numbers numbers() const = 0;
+  // Of a simulation that has ended.
+  virtual double measure(Metric metric, double tau) const = 0;
 };
 
 std::shared_ptr<AnySimulation> make_simulation(std::shared_ptr<Model> model);

@@ -1,8 +1,8 @@
 // What a simulation is told: jobs, orders and rules. It never changes, and many share it.
 #pragma once
+#include <memory>
 #include <optional>
 #include <vector>
-
 
 #include "../answers/told.hpp"
 #include "../base/numbers.hpp"
@@ -59,6 +59,8 @@ struct Rules {
   bool logs = false;    // it notes who has ended
 };
 
+struct Features;  // what weights weigh
+
 // The memory is somebody else's, and lives as long as the model.
 struct Model {
   const Job* jobs = nullptr;
@@ -83,6 +85,7 @@ struct Model {
   bool is_scored(std::size_t half) const {
     return (half == 0 ? rules.primary : rules.secondary) >= Order::scored;
   }
+  std::shared_ptr<const Features> features;  // where weights say the order, in place of scores
 };
 
 // What becomes of a job.

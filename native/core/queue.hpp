@@ -32,7 +32,7 @@ class Queue {
     const Job& job = model_->jobs[j];
     Block& block = jobs.insert({key_of(j, predicted), predicted, job.processors, j});
     if (block.narrow_known) block.widen_narrow(job.processors, predicted);
-    if (is_scored()) {
+    if (is_scored() && block.greatest_gain != inf) {
       block.first_submit = std::min(block.first_submit, job.submit);
       block.last_submit = std::max(block.last_submit, job.submit);
       block.greatest_score = std::max(block.greatest_score, scores[0][j].score);
@@ -113,6 +113,18 @@ class Queue {
     i64 best = head;
     double highest = -inf;
     if (head >= 0) highest = score_now(order, scores[0][head], now - model_->jobs[head].submit);
+    const auto look_at = [&](i64 j) {
+      const double score = score_now(order, scores[0][j], now - model_->jobs[j].submit);
+      if (best < 0 || score > highest || (score == highest && j < best)) {
+        highest = score;
+        best = j;
+      }
+    };
+    if (jobs.size_in_blocks() == 1) {  // the head's own block is never passed over
+      for (const Entry& e : jobs.at(0)) look_at(e.job);
+      jobs.at(0).greatest_gain = inf;
+      return best;
+    }
     for (int k = 0; k < jobs.size_in_blocks(); ++k) {
       Block& block = jobs.at(k);
       // a bound that is no number says nothing
@@ -122,11 +134,7 @@ class Queue {
       for (const Entry& e : block) {
         const Score s = scores[0][e.job];
         const i64 submit = model_->jobs[e.job].submit;
-        const double score = score_now(order, s, now - submit);
-        if (best < 0 || score > highest || (score == highest && e.job < best)) {
-          highest = score;
-          best = e.job;
-        }
+        look_at(e.job);
         first_submit = std::min(first_submit, submit);
         last_submit = std::max(last_submit, submit);
         greatest_score = std::max(greatest_score, s.score);

@@ -30,6 +30,7 @@ struct Simulator {
   OrderedList running;  // by predicted end; the bounds of their true ends are exact
   std::vector<Progress> progress;  // by job
   i64 time;             // [s] of the last event
+  i64 begins;           // [s] of the first submission, or of a later beginning
   i64 next = 0;         // job that is submitted next
   i64 started = 0;      // jobs that have
   i64 free;             // units
@@ -53,6 +54,7 @@ struct Simulator {
         queue(m),
         progress(index(m.n_jobs)),
         time(m.n_jobs > 0 ? m.jobs[0].submit : 0),
+        begins(time),
         free(m.capacity),
         held(m.held),
         history_(index(m.n_users * m.rules.last), -1) {
@@ -110,6 +112,7 @@ struct Simulator {
   // Begin with jobs that run and jobs that wait; called before anything else. What has expired of
   // predictions before is corrected as it would have been.
   void begin(const Beginning& b) {
+    begins = std::max(begins, b.time);
     std::copy(b.history.begin(), b.history.end(), history_.begin());
     for (i64 j = 0; j < b.number; ++j) {
       of(j).predicted = b.predicted[index(j)];

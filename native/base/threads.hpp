@@ -1,0 +1,86 @@
+// A few threads that share the work of one call; the caller is one of them.
+//
+// Nobody waits for a thread that has not begun: where the processors have other things to do, the
+// caller alone does all, and is not slower than without the others.
+#pragma once
+#include <condition_variable>
+#include <exception>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "numbers.hpp"
+
+namespace hpc {
+
+class Threads {
+ public:
+  explicit Threads(int number) {
+    for (int k = 1; k < number; ++k) threads_.emplace_back([this] { serve(); });
+  }
+  Threads(const Threads&) = delete;
+  Threads& operator=(const Threads&) = delete;
+  ~Threads() {
+    {
+      std::lock_guard lock(mutex_);
+      ends_ = true;
+    }
+    go_.notify_all();
+    for (auto& thread : threads_) thread.join();
+  }
+
+  // Let each thread call `work` once, which takes of what is to be done until nothing is left. What
+  // one of them throws is thrown here.
+  void run(const std::function<void()>& work) {
+    if (threads_.empty()) return work();
+    {
+      std::lock_guard lock(mutex_);
+      work_ = &work;
+      ++round_;
+    }
+    go_.notify_all();
+    attempt(work);
+    std::unique_lock lock(mutex_);
+    work_ = nullptr;
+    over_.wait(lock, [this] { return busy_ == 0; });
+    if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
+  }
+
+ private:
+  std::mutex mutex_;  // of all that follows
+  std::condition_variable go_, over_;
+  const std::function<void()>* work_ = nullptr;
+  std::exception_ptr error_;
+  i64 round_ = 0;
+  int busy_ = 0;
+  bool ends_ = false;
+  std::vector<std::thread> threads_;
+
+  void serve() {
+    i64 seen = 0;
+    std::unique_lock lock(mutex_);
+    while (true) {
+      go_.wait(lock, [&] { return ends_ || (work_ && round_ != seen); });
+      if (ends_) return;
+      seen = round_;
+      const auto* work = work_;
+      ++busy_;
+      lock.unlock();
+      attempt(*work);
+      lock.lock();
+      if (--busy_ == 0) over_.notify_one();
+    }
+  }
+  void attempt(const std::function<void()>& work) {
+    try {
+      work();
+    } catch (...) {
+      std::lock_guard lock(mutex_);
+      if (!error_) error_ = std::current_exception();
+    }
+  }
+};
+
+}  // namespace hpc

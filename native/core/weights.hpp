@@ -1,0 +1,54 @@
+// Weights as a policy: the score of a job is a weighted sum of its features.
+#pragma once
+#include <vector>
+
+#include "model.hpp"
+
+namespace hpc {
+
+// How a feature depends on waiting: not at all, or as the features of these names do.
+enum class Waiting : i64 { not_at_all, wait, expansion, unicef };
+
+// Of all jobs, in the order of the table of features, in which sums are made. The memory is
+// somebody else's.
+struct Features {
+  i64 n_jobs;
+  const double* parts;           // (n_jobs, n) what waiting does not change
+  std::vector<Waiting> waiting;  // (n,)
+  std::vector<i64> places;       // (n,) which weight is theirs
+  const double* serial;          // (n_jobs,) [s] patience of the feature unicef; or nullptr
+  const i64* seconds;            // (n_jobs,) [s] what policies look at in place of run times
+
+  // The score under weights that are divided by `total`, and 0 without one: that of
+  // hpcgym.scheduler.policies.index.rank to the last bit.
+  Score score(i64 j, const double* weights, double total) const {
+    double sum = 0, by_wait = 0, by_expansion = 0, by_unicef = 0;
+    const double* part = parts + j * static_cast<i64>(waiting.size());
+    for (std::size_t k = 0; k < waiting.size(); ++k) {
+      const double weight = total > 0 ? weights[places[k]] / total : 0.0;
+      if (waiting[k] == Waiting::wait) by_wait = weight;
+      if (waiting[k] == Waiting::expansion) by_expansion = weight;
+      if (waiting[k] == Waiting::unicef) by_unicef = weight;
+      if (weight != 0 && waiting[k] != Waiting::wait && waiting[k] != Waiting::unicef)
+        sum += weight * part[k];
+    }
+    const double requested = static_cast<double>(seconds[j]);
+    double patience = inf;
+    if (by_unicef != 0) {
+      double gain = 0;
+      if (by_wait != 0) gain += 1.0 / (1.0 / by_wait);
+      if (by_expansion != 0) gain += 1.0 / (requested / by_expansion);
+      patience = (serial ? serial[j] : 1.0) / by_unicef;
+      if (by_wait != 0 || by_expansion != 0) patience = 1.0 / (gain + 1.0 / patience);
+    } else if (by_wait != 0 && by_expansion != 0) {
+      patience = requested / (by_wait * requested + by_expansion);
+    } else if (by_wait != 0) {
+      patience = 1.0 / by_wait;
+    } else if (by_expansion != 0) {
+      patience = requested / by_expansion;
+    }
+    return {sum, patience};
+  }
+};
+
+}  // namespace hpc

@@ -1,0 +1,60 @@
+// What is measured of a schedule, as hpcgym.schedule.metrics defines it.
+#pragma once
+#include "../core/simulator.hpp"
+
+namespace hpc {
+
+enum class Metric : i64 {
+  mean_bsld, max_bsld, rms_bsld, mean_slowdown, mean_wait, max_wait, mean_response, max_response,
+  makespan, utilization
+};
+
+// Of jobs that have all started, summed in their order. Those that ran at the beginning count for
+// the machine alone, from then on. Run times below `tau` [s] count as that in bounded slowdowns.
+template <class M>
+double measure(Metric metric, const Simulator<M>& s, double tau) {
+  i64 counted = 0, last = 0;
+  double total = 0, most = 0;
+  for (i64 j = 0; j < s.model.n_jobs; ++j) {
+    const i64 start = s.of(j).start, run = s.run_time(j), width = s.job(j).processors;
+    last = std::max(last, start + run);
+    if (start < s.begins) {
+      if (metric == Metric::utilization)
+        total += static_cast<double>((start + run - s.begins) * width);
+      continue;
+    }
+    ++counted;
+    const i64 wait = start - s.job(j).submit;
+    const double response = static_cast<double>(wait + run), length = static_cast<double>(run);
+    double value = 0;
+    switch (metric) {
+      case Metric::mean_bsld:
+      case Metric::max_bsld:
+      case Metric::rms_bsld:
+        value = std::max(response / std::max(length, tau), 1.0);
+        if (metric == Metric::rms_bsld) value *= value;
+        break;
+      case Metric::mean_slowdown: value = response / length; break;
+      case Metric::mean_wait:
+      case Metric::max_wait: value = static_cast<double>(wait); break;
+      case Metric::mean_response:
+      case Metric::max_response: value = response; break;
+      case Metric::makespan: break;
+      case Metric::utilization: value = static_cast<double>(run * width); break;
+    }
+    total += value;
+    most = std::max(most, value);
+  }
+  const double makespan = static_cast<double>(last - s.begins);
+  const double n = static_cast<double>(counted);
+  if (metric == Metric::makespan) return makespan;
+  if (metric == Metric::utilization)
+    return total / (static_cast<double>(s.model.capacity) * makespan);
+  if (counted == 0) return std::numeric_limits<double>::quiet_NaN();
+  if (metric == Metric::rms_bsld) return std::sqrt(total / n);
+  const bool is_mean = metric == Metric::mean_bsld || metric == Metric::mean_slowdown ||
+                       metric == Metric::mean_wait || metric == Metric::mean_response;
+  return is_mean ? total / n : most;
+}
+
+}  // namespace hpc
