@@ -15,12 +15,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym._engine import Features, Foresight
 from hpcgym.baselines import find_scheduler
 from hpcgym.baselines.policies import within_bounds
 from hpcgym.cluster.pool import Cluster
 from hpcgym.compilation import compiling
 from hpcgym.engine import state
 from hpcgym.engine.constants import TAU_S
+from hpcgym.engine.machines.kinds import POOL
 from hpcgym.engine.many import beliefs, lookahead
 from hpcgym.errors import HpcgymError, WorkloadError, check_choice
 from hpcgym.schedule.bounded_slowdown import check_tau
@@ -31,6 +33,9 @@ from hpcgym.scheduler.policies.features import FEATURES, WEIGHTED_FEATURES, JobC
 from hpcgym.scheduler.policies.index import POLICIES, PolicyLike, parse_policy, refuse_usage
 from hpcgym.scheduler.policies.mixed import weighed
 from hpcgym.scheduler.rules import Scheduler
+from hpcgym.simulation import native
+from hpcgym.simulation.driver import Simulation
+from hpcgym.simulation.native import simulation_of
 from hpcgym.simulation.nodes import check_pool
 from hpcgym.simulation.prepare import machine_of, prepare
 from hpcgym.simulation.run import result_of
@@ -161,7 +166,14 @@ class Lookahead:
         prepared.sim.asks = state.EACH_PASS
         prepared.sim.primary = state.SCORED  # by the scores that each pass asks for
         n = len(workload)
-        if n:
+        simulation = Simulation(POOL, prepared)
+        if native.serves(simulation):
+            features, classes = self._features(workload, prepared.jobs), _classes(workload)[0]
+            estimator = list(ESTIMATES).index(self.estimate)
+            look_ahead = simulation_of(simulation, features)
+            look_ahead.look_ahead(Foresight(features, self.weights, classes, estimator, self.tau))
+            native.write_back(look_ahead, prepared)
+        elif n:
             second = prepared.scores[n:]  # of backfilling; none if that needs none
             look = self._foresight(
                 workload, prepared.jobs, second, prepared.sim, machine.processors
@@ -170,6 +182,12 @@ class Lookahead:
             with compiling(lookahead.follow_best):
                 lookahead.follow_best(*prepared, look)
         return result_of(workload, machine, chosen, prepared, outside=True)
+
+    def _features(self, workload: Workload, jobs: NDArray[np.void]) -> Features:
+        """Return the features that the vectors weigh, as the native engine takes them."""
+        mixed = weighed(JobColumns(workload), self.features, len(workload))
+        requested = np.ascontiguousarray(jobs["requested"])
+        return Features(mixed.static, mixed.waiting, mixed.places, mixed.serial, requested)
 
     # -- in an environment -------------------------------------------------------------------------
 

@@ -64,7 +64,7 @@ def model_of(simulation: Driven, features: Features | None = None) -> Model:
         more |= {"keys": arrays.keys[:n], "second_keys": arrays.keys[n:]}
     if features is not None:
         more["features"] = features
-    if len(arrays.scores):
+    if max(sim.primary if features is None else 0, sim.secondary) >= state.SCORED:
         scores = arrays.scores.view(np.float64).reshape(-1, 2)
         more |= {"scores": scores[:n], "second_scores": scores[n:]}
     if sim.estimate == state.AVERAGE:
@@ -122,9 +122,13 @@ def simulate_natively(simulation: Driven, until: int) -> None:
     while native.asked:
         answer(simulation, native)
         native.run(until)
-    arrays, learning = simulation.arrays, simulation.learning
-    if learning is not None:
-        take_learned(learning, native)
+    if simulation.learning is not None:
+        take_learned(simulation.learning, native)
+    write_back(native, simulation.arrays)
+
+
+def write_back(native: Simulation, arrays: state.Prepared) -> None:
+    """Leave of jobs in the arrays what the kernels would."""
     write_progress(native.schedule(), arrays.progress)
     sim = arrays.sim
     sim.time = native.time

@@ -21,12 +21,9 @@ class Column {
 
   const T& operator[](i64 j) const { return data_[j]; }
   void own(i64 n) {
-    own_.assign(data_, data_ + n);
-    data_ = own_.data();
-  }
-  // The same, where all of it will be written.
-  void make(i64 n) {
-    own_.resize(index(n));
+    if (!own_.empty()) return;
+    if (data_) own_.assign(data_, data_ + n);
+    else own_.resize(index(n));
     data_ = own_.data();
   }
   // To write to, of a simulation that has its own.

@@ -2,6 +2,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -11,6 +12,7 @@
 #include <string>
 
 #include "../core/weights.hpp"
+#include "../places/foresight.hpp"
 #include "../places/many.hpp"
 #include "../places/measures.hpp"
 #include "simulation.hpp"
@@ -58,6 +60,8 @@ const char* name_of(Asked asked) {
 
 using ByName = nb::typed<nb::dict, nb::str, nb::any>;
 
+using JobClasses =
+    nb::ndarray<const i64, nb::numpy, nb::shape<-1, 3>, nb::c_contig, nb::device::cpu>;
 using Table = nb::ndarray<const double, nb::numpy, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
 // Features and the arrays that they look at.
@@ -168,6 +172,32 @@ void begin(AnySimulation& s, i64 time, bool due, In<i64> running, In<i64> start,
            span_of(predicted), span_of(promised), span_of(history), span_of(reserved), span_of(looks)});
 }
 
+std::pair<std::shared_ptr<AnySimulation>, Out<i64>> branch(
+    const AnySimulation& s, const std::optional<In<i64>>& run_times) {
+  const auto [made, rows] = s.branch(span_of(run_times));
+  return {made, owned(rows)};
+}
+
+std::shared_ptr<Foresight> make_foresight(std::shared_ptr<Features> features, Table weights,
+                                          JobClasses classes, i64 estimator, double tau) {
+  if (features->n_jobs != static_cast<i64>(classes.shape(0)) || weights.shape(0) == 0)
+    throw nb::value_error("foresight: classes of each job, and at least one vector");
+  for (const i64 place : features->places)
+    if (index(place) >= weights.shape(1)) throw nb::value_error("foresight: one weight a feature");
+  if (estimator < 0 || estimator > 3) throw nb::value_error("foresight: there is no such estimator");
+  std::vector<std::vector<double>> vectors;
+  for (std::size_t v = 0; v < weights.shape(0); ++v)
+    vectors.emplace_back(&weights(v, 0), &weights(v, 0) + weights.shape(1));
+  std::vector<Foresight::Classes> rows(classes.shape(0));
+  for (std::size_t j = 0; j < rows.size(); ++j)
+    for (std::size_t level = 0; level < Foresight::levels; ++level) {
+      rows[j][level] = classes(j, level);
+      if (rows[j][level] < 0) throw nb::value_error("foresight: classes from 0 on");
+    }
+  return std::make_shared<Foresight>(features, vectors, rows,
+                                     static_cast<Foresight::Estimator>(estimator), tau);
+}
+
 using Vectors = nb::ndarray<const double, nb::numpy, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
 using Values = nb::ndarray<double, nb::numpy, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
 
@@ -257,6 +287,12 @@ NB_MODULE(_engine, m) {
              s.weigh({weights.data(), weights.size()}, total);
            },
            "weights"_a, "total"_a = 1.0, "Let weights, divided by `total`, order the queue.")
+      .def("branch", &branch, "run_times"_a = nb::none(),
+           "Return one of the jobs alone that run and wait, in their order, and which they are; "
+           "`run_times` [s] stand for theirs, one for each job here. Nothing more comes there.")
+      .def("look_ahead", &AnySimulation::look_ahead, "foresight"_a,
+           nb::call_guard<nb::gil_scoped_release>(),
+           "Simulate to the end, and let look-ahead order the queue at each pass.")
       .def("copy", &AnySimulation::copy, "Return one that goes on alone.")
       .def("schedule", [](const AnySimulation& s) { return as_arrays(s.schedule()); },
            "Return what became of each job, (n_jobs,) int64 each: start [s], -1 before; predicted "
@@ -268,6 +304,11 @@ NB_MODULE(_engine, m) {
            "Return what is known between two passes, for tests.")
       .def_prop_ro("time", &AnySimulation::time, "[s] of the last event.")
       .def_prop_ro("free", &AnySimulation::free, "Units that no job has.");
+
+  nb::class_<Foresight>(m, "Foresight", "What look-ahead knows of run times, and its vectors.")
+      .def(nb::new_(&make_foresight), "features"_a, "weights"_a, "classes"_a, "estimator"_a, "tau"_a,
+           "`weights`: (n_vectors, n). `classes`: (n_jobs, 3) rows of what is known of run times. "
+           "`estimator`: the place among ESTIMATES. `tau`: run times below count as this [s].");
 
   nb::class_<Many>(m, "Many", "Simulations of slices under weights, in one call, on threads.")
       .def(nb::init<std::vector<std::shared_ptr<AnySimulation>>, int>(), "slices"_a, "threads"_a)

@@ -8,6 +8,8 @@
 #include "../answers/answers.hpp"
 #include "../core/weights.hpp"
 #include "../machines/pool.hpp"
+#include "../places/live_jobs.hpp"
+#include "../places/foresight.hpp"
 #include "../places/measures.hpp"
 #include "../strategies/conservative.hpp"
 #include "../strategies/easy.hpp"
@@ -36,7 +38,7 @@ class OneSimulation final : public AnySimulation {
     }
     if (model_->features) {  // before they have weights, jobs are served by submission
       auto& scores = sim_.queue.scores[0];
-      scores.make(model_->n_jobs);
+      scores.own(model_->n_jobs);
       for (i64 j = 0; j < model_->n_jobs; ++j) scores.at(j) = {0.0, inf};
     }
   }
@@ -152,6 +154,27 @@ class OneSimulation final : public AnySimulation {
     found.insert(found.end(),
                  {{"used", both(s.used)}, {"recent", both(s.recent)}, {"terms", both(s.terms)}});
     return found;
+  }
+  std::pair<std::shared_ptr<AnySimulation>, std::vector<i64>> branch(
+      std::span<const i64> run_times) const override {
+    const auto run_time = [&](i64 j) {
+      return run_times.empty() ? sim_.run_time(j) : run_times[index(j)];
+    };
+    const auto made = std::make_shared<LiveJobs>(sim_, run_time);
+    auto found = std::make_shared<OneSimulation>(std::shared_ptr<Model>(made, &made->model));
+    found->sim_.stand_as(sim_, made->rows);
+    return {found, made->rows};
+  }
+  void look_ahead(Foresight& foresight) override {
+    auto& scores = sim_.queue.scores[0];
+    scores.own(model_->n_jobs);
+    for (i64 j = 0; j < model_->n_jobs; ++j) scores.at(j) = foresight.score(0, j);
+    while (run(forever, forever), asked() == Asked::order) {
+      const i64 best = foresight.choose(sim_);
+      sim_.queue.jobs.each([&](const Entry& e) { scores.at(e.job) = foresight.score(best, e.job); });
+      sim_.queue.forget_bounds();
+      answered();
+    }
   }
   double measure(Metric metric, double tau) const override {
     return hpc::measure(metric, sim_, tau);

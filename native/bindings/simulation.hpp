@@ -16,6 +16,7 @@ using Columns = std::vector<std::pair<const char*, std::vector<i64>>>;
 using Numbers = std::vector<std::pair<const char*, std::vector<double>>>;
 
 enum class Metric : i64;
+class Foresight;
 
 class AnySimulation {
  public:
@@ -48,6 +49,11 @@ class AnySimulation {
   // What has been learned of all jobs that have ended; and, for tests, other real numbers.
   virtual Numbers learned() = 0;
   virtual Numbers numbers() const = 0;
+  // One of the jobs alone that run and wait, and which they are; `run_times`: [s] by job, or empty.
+  virtual std::pair<std::shared_ptr<AnySimulation>, std::vector<i64>> branch(
+      std::span<const i64> run_times) const = 0;
+  // Simulate to the end, and let look-ahead order the queue at each pass.
+  virtual void look_ahead(Foresight& foresight) = 0;
   // Of a simulation that has ended.
   virtual double measure(Metric metric, double tau) const = 0;
 };

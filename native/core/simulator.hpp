@@ -140,6 +140,29 @@ struct Simulator {
       while (next_end() == time) end_first();
   }
 
+  // Stand where another simulation does, of which this one has the jobs that run and wait: `rows`,
+  // ascending. Where an order is asked for there, a pass is due.
+  void stand_as(const Simulator& other, const std::vector<i64>& rows) {
+    const auto place_of = [&](i64 row) {
+      return std::lower_bound(rows.begin(), rows.end(), row) - rows.begin();
+    };
+    begins = time = other.time;
+    next = model.n_jobs;
+    started = other.started;
+    free = other.free;
+    changed = expired = true;
+    amid_ = due_ = other.asked == Asked::order;
+    for (std::size_t k = 0; k < rows.size(); ++k) progress[k] = other.of(rows[k]);
+    other.running.each([&](const Entry& e) {
+      const i64 j = place_of(e.job);
+      // where events are handled one by one, a job may be about to end as predicted
+      const i64 end = e.key > time ? of(j).start + run_time(j) : e.key;
+      running.insert({e.key, end, e.width, j});
+    });
+    for (i64 j = 0; j < next; ++j)
+      if (of(j).start < 0) queue.enter(j, of(j).predicted);
+  }
+
   // Go to the next pass, at `stop` [s] or before; return whether there is one. If something is
   // asked for before, return false: called again, it goes on from there.
   bool advance(i64 stop) {

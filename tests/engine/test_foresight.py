@@ -14,7 +14,7 @@ from drawing import assume, costly, given, settings
 from drawing import strategies as st
 from oracle import Job, Simulation, jobs_of, weighted
 from slow_predictions import whole_seconds
-from strategies import WEIGHTS, cases
+from strategies import WEIGHTS, cases, clusters
 
 from hpcgym import load_workload, simulate
 from hpcgym.agents.lookahead import Lookahead
@@ -152,8 +152,21 @@ def assert_the_slow_one(
     workload: Workload, rules: dict[str, Any], portfolio: Any, estimate: str, tau: float
 ) -> None:
     slow = SlowLookahead(workload, portfolio, estimate, tau, **rules).run()
-    result = Lookahead(portfolio, estimate=estimate, tau=tau).run(workload, **rules)
-    assert result.start.tolist() == [job.start for job in slow]
+    looks = Lookahead(portfolio, estimate=estimate, tau=tau)
+    assert on_both_engines(looks, workload, **rules).start.tolist() == [job.start for job in slow]
+
+
+def on_both_engines(looks: Lookahead, workload: Workload, **rules: Any) -> Any:
+    """What look-ahead makes of a workload: the kernels make the same."""
+    results = []
+    for engine in ("native", "numba"):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("HPCGYM_ENGINE", engine)
+            results.append(looks.run(workload, **rules))
+    for name in ("start", "predicted_run_time", "reserved_start", "backfilled", "killed"):
+        native, kernels = (getattr(result, name) for result in results)
+        assert native.tolist() == kernels.tolist(), name
+    return results[0]
 
 
 @costly
@@ -166,6 +179,20 @@ def test_it_is_the_slow_one(
     del rules["policy"], rules["hold"]
     assume(rules["backfill"] in ("easy", "none"))
     assert_the_slow_one(workload, rules, portfolio, estimate, tau)
+
+
+@costly
+@settings(max_examples=100)
+@given(st.data(), cases(max_jobs=30), PORTFOLIOS, ESTIMATES)
+def test_processors_that_are_off_count_as_on_in_what_is_drained(
+    data: st.DataObject, case: tuple[Workload, dict[str, Any]], portfolio: Any, estimate: str
+) -> None:
+    workload, rules = case
+    del rules["policy"]
+    rules |= {"hold": None, "threshold": None, "passes": "per-timestamp"}
+    assume(rules["backfill"] in ("easy", "none"))
+    cluster = data.draw(clusters(workload.processors))
+    on_both_engines(Lookahead(portfolio, estimate=estimate), workload, cluster=cluster, **rules)
 
 
 def test_costs_that_are_equal_are_equal_to_the_last_bit() -> None:

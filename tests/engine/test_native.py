@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from drawing import given, settings
 from drawing import strategies as st
@@ -11,6 +12,8 @@ from twins import assert_same_after_each_pass
 
 import hpcgym
 from hpcgym.cluster.pool import Cluster
+from hpcgym.simulation.driver import new_simulation
+from hpcgym.simulation.native import simulation_of
 from hpcgym.simulation.run import scheduler_of
 from hpcgym.workload.load import load_workload
 from hpcgym.workload.model import Workload
@@ -75,3 +78,28 @@ def test_each_pass_of_an_extract(data: st.DataObject) -> None:
     assert assert_same_after_each_pass(
         part, scheduler, Cluster(part.processors), data.draw(st.sampled_from([1, 3]))
     )
+
+
+@settings(max_examples=300)
+@given(st.data())
+def test_a_branch_goes_on_with_the_jobs_that_run_and_wait(data: st.DataObject) -> None:
+    """Nothing more comes there: it ends as the whole one does after its last submission."""
+    workload, rules = data.draw(cases())
+    rules = usable(rules)
+    rules["backfill"] = data.draw(st.sampled_from(["none", "easy", "until-shadow"]))
+    scheduler = scheduler_of("easy", rules)
+    whole = simulation_of(new_simulation(workload, scheduler, Cluster(workload.processors)))
+    time = int(workload.submit_time[-1]) + data.draw(st.sampled_from([0, 1, 60, 1000, 100_000]))
+    whole.run(until=time)
+    known = whole.schedule()
+    branch, rows = whole.branch()
+    assert (np.diff(rows) > 0).all()
+    assert set(np.flatnonzero(known["start"] < 0)) <= set(rows.tolist())
+    again, _ = branch.branch()
+    for simulation in (whole, branch, again):
+        simulation.run()
+    expected, found = whole.schedule(), branch.schedule()
+    for name in expected:
+        if name != "promised":  # the reservation of now is made anew
+            assert found[name].tolist() == expected[name][rows].tolist(), name
+    assert again.schedule()["start"].tolist() == found["start"].tolist()

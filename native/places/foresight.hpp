@@ -1,0 +1,230 @@
+// Look-ahead: which weights to follow at a pass, by draining the present queue under each.
+//
+// Nothing more comes in the drained simulations, and run times are estimated from those of ended
+// jobs alone, but by the clairvoyant. The vector is followed whose drained queue has the least sum
+// of estimated bounded slowdowns. Each is first tried for the present pass alone: where all start
+// the same jobs, there is nothing to choose.
+#pragma once
+#include <array>
+#include <memory>
+#include <vector>
+
+#include "../core/weights.hpp"
+#include "../strategies/easy.hpp"
+#include "live_jobs.hpp"
+
+namespace hpc {
+
+class Foresight {
+ public:
+  // What run times are taken to be, in the order of hpcgym.agents.lookahead.ESTIMATES.
+  enum class Estimator : i64 { learned, user_ratio, requested, clairvoyant };
+  // Classes of jobs, each within the one before: all jobs, the user's, those of the same request too.
+  static constexpr std::size_t levels = 3;
+  using Classes = std::array<i64, levels>;
+
+  // `weights`: n_vectors vectors. `classes`: of each job. `tau` [s]: run times below count as this.
+  Foresight(std::shared_ptr<const Features> features, std::vector<std::vector<double>> weights,
+            std::vector<Classes> classes, Estimator estimator, double tau)
+      : features_(std::move(features)), weights_(std::move(weights)), classes_(std::move(classes)),
+        estimator_(estimator), tau_(tau) {
+    i64 number = 0;
+    for (const Classes& each : classes_)
+      for (const i64 row : each) number = std::max(number, row + 1);
+    known_.resize(index(number));
+    for (const auto& vector : weights_) {
+      double total = 0;
+      for (const double weight : vector) total += std::abs(weight);
+      totals_.push_back(total);
+    }
+    // 2^(-k / 2)
+    for (int k = 0; k < bins; ++k)
+      ratios_[index(k)] = std::ldexp(k % 2 == 0 ? 1.0 : std::sqrt(0.5), -(k / 2));
+  }
+
+  Score score(i64 vector, i64 j) const {
+    return features_->score(j, weights_[index(vector)].data(), totals_[index(vector)]);
+  }
+
+  // The vector to follow at the pass before which an order is asked for, the first of equals.
+  template <Machine M>
+  i64 choose(const Simulator<M>& s) {
+    learn(s);
+    const i64 n_vectors = static_cast<i64>(weights_.size());
+    std::vector<i64> queued;
+    s.queue.jobs.each([&](const Entry& e) { queued.push_back(e.job); });
+    if (queued.size() < 2 || n_vectors < 2) return 0;
+    const LiveJobs live(s, [&](i64 j) { return estimated(s, j); });
+    Simulator<M> present(live.model);
+    present.stand_as(s, live.rows);
+    const std::vector<i64> units = units_of(s, live, queued);
+    std::vector<bool> first, started(queued.size());
+    bool differ = false;
+    for (i64 v = 0; v < n_vectors; ++v) {
+      const auto drained = drain(present, live, v, 1);
+      for (std::size_t k = 0; k < queued.size(); ++k)
+        started[k] = drained.of(place_of(live, queued[k])).start >= 0;
+      if (v == 0) first = started;
+      differ = differ || started != first;
+    }
+    if (!differ) return 0;
+    i64 best = 0;
+    __int128 least = 0;
+    for (i64 v = 0; v < n_vectors; ++v) {
+      const auto drained = drain(present, live, v, forever);
+      __int128 cost = 0;
+      for (std::size_t k = 0; k < queued.size(); ++k) {
+        const i64 j = place_of(live, queued[k]);
+        cost += static_cast<__int128>(units[k]) * (drained.of(j).start - drained.job(j).submit);
+      }
+      if (v == 0 || cost < least) best = v, least = cost;
+    }
+    return best;
+  }
+
+ private:
+  static constexpr int bins = 40;       // run times are counted by their ratio to the requested ones
+  static constexpr double decay = 0.9;  // what a run time counts when the next of its class is known
+  static constexpr double prior = 1.0;  // run times that what is known of the wider class counts as
+  static constexpr double greatest_units = 1099511627776.0;  // 2^40, of the most important queued job
+  using Bins = std::array<double, bins>;
+  struct Known {  // of a class
+    Bins counts{};
+    double ratios = 0, number = 0;
+  };
+
+  std::shared_ptr<const Features> features_;
+  std::vector<std::vector<double>> weights_;
+  std::vector<double> totals_;
+  std::vector<Classes> classes_;
+  Estimator estimator_;
+  double tau_;
+  Bins ratios_;
+  std::vector<Known> known_;       // by class
+  std::vector<i64> unfinished_;    // jobs that were submitted, and have not been learned from
+  i64 submitted_ = 0;
+
+  static i64 place_of(const LiveJobs& live, i64 row) {
+    return std::lower_bound(live.rows.begin(), live.rows.end(), row) - live.rows.begin();
+  }
+
+  // Take note of the jobs that have ended, in the order of their ends.
+  template <Machine M>
+  void learn(const Simulator<M>& s) {
+    for (; submitted_ < s.next; ++submitted_) unfinished_.push_back(submitted_);
+    // where events are handled one by one, an end of this second may be yet to be handled
+    const i64 latest = s.rules().passes == Passes::per_event ? s.time - 1 : s.time;
+    while (true) {
+      auto found = unfinished_.end();
+      i64 end = latest + 1;
+      for (auto it = unfinished_.begin(); it != unfinished_.end(); ++it) {
+        const i64 start = s.of(*it).start;
+        if (start < 0 || start + s.run_time(*it) >= end) continue;
+        found = it;
+        end = start + s.run_time(*it);
+      }
+      if (found == unfinished_.end()) return;
+      count(*found, s.run_time(*found), s.job(*found).requested);
+      unfinished_.erase(found);
+    }
+  }
+  void count(i64 j, i64 run_time, i64 requested) {
+    const double ratio = static_cast<double>(requested) / static_cast<double>(run_time);
+    const i64 bin = std::min(static_cast<i64>(2.0 * std::log2(ratio) + 0.5), i64{bins - 1});
+    for (std::size_t level = 0; level < levels; ++level) {
+      Known& known = known_[index(classes_[index(j)][level])];
+      if (level > 0)
+        for (double& each : known.counts) each *= decay;
+      known.counts[index(bin)] += 1.0;
+      known.ratios += static_cast<double>(run_time) / static_cast<double>(requested);
+      known.number += 1.0;
+    }
+  }
+  // How probable each ratio of run time to requested time is; without any ended job it is 1. The
+  // counts of each class have the wider one's belief as a prior.
+  Bins believed(i64 j) const {
+    const Classes& classes = classes_[index(j)];
+    const Known& all = known_[index(classes[0])];
+    Bins belief{};
+    if (all.number == 0) belief[0] = 1.0;
+    else
+      for (std::size_t k = 0; k < bins; ++k) belief[k] = all.counts[k] / all.number;
+    for (std::size_t level = 1; level < levels; ++level) {
+      const Known& known = known_[index(classes[level])];
+      if (known.number == 0) continue;
+      double total = prior;
+      for (const double each : known.counts) total += each;
+      for (std::size_t k = 0; k < bins; ++k)
+        belief[k] = (prior * belief[k] + known.counts[k]) / total;
+    }
+    return belief;
+  }
+  // [s] of a job that runs or waits.
+  template <Machine M>
+  i64 estimated(const Simulator<M>& s, i64 j) const {
+    if (estimator_ == Estimator::clairvoyant) return s.run_time(j);
+    // one that waits for processors to be switched on starts later
+    const i64 start = s.of(j).start, elapsed = start < 0 ? 0 : std::max(s.time - start, i64{0});
+    const double requested = static_cast<double>(s.job(j).requested);
+    double mean = requested;
+    if (estimator_ == Estimator::user_ratio) {
+      const Known& user = known_[index(classes_[index(j)][1])];
+      if (user.number > 0) mean *= user.ratios / user.number;
+    } else if (estimator_ == Estimator::learned) {
+      const Bins belief = believed(j);
+      double share = 0, total = 0;  // the mean of the run times that are still possible
+      for (std::size_t k = 0; k < bins; ++k) {
+        const double seconds = requested * ratios_[k];
+        if (seconds <= static_cast<double>(elapsed)) continue;
+        share += belief[k];
+        total += belief[k] * seconds;
+      }
+      if (share > 0) mean = total / share;
+    }
+    i64 most = s.job(j).requested;
+    if (s.rules().correction == Correction::none)
+      most = std::min(most, s.of(j).predicted);  // which no job outlives
+    return std::min(std::max(static_cast<i64>(mean + 1e-6), elapsed + 1), most);
+  }
+  // What a second's wait of each queued job costs, as a whole number: the expected bounded slowdown
+  // that it adds. Sums of whole numbers do not depend on their order; what only rounding tells apart
+  // becomes equal.
+  template <Machine M>
+  std::vector<i64> units_of(const Simulator<M>& s, const LiveJobs& live,
+                            const std::vector<i64>& queued) const {
+    std::vector<double> importance;
+    double greatest = 0;
+    for (const i64 j : queued) {
+      const i64 run = live.jobs[index(place_of(live, j))].run;
+      double value = 1.0 / std::max(static_cast<double>(run), tau_);
+      if (estimator_ == Estimator::learned) {
+        // short run times are rare and all that counts: the mean of the inverse, not that of the mean
+        const Bins belief = believed(j);
+        value = 0;
+        for (std::size_t k = 0; k < bins; ++k) {
+          const double seconds = static_cast<double>(s.job(j).requested) * ratios_[k];
+          value += belief[k] / std::max(seconds, tau_);
+        }
+      }
+      importance.push_back(value);
+      greatest = std::max(greatest, value);
+    }
+    std::vector<i64> units;
+    for (const double value : importance)
+      units.push_back(static_cast<i64>(value / greatest * greatest_units + 0.5));
+    return units;
+  }
+  // The present pass under a vector, and as many more as it takes to make `passes`.
+  template <Machine M>
+  Simulator<M> drain(const Simulator<M>& present, const LiveJobs& live, i64 vector, i64 passes) const {
+    Simulator<M> s(present);
+    auto& scores = s.queue.scores[0];
+    scores.own(s.model.n_jobs);
+    for (i64 j = 0; j < s.model.n_jobs; ++j) scores.at(j) = score(vector, live.rows[index(j)]);
+    s.queue.forget_bounds();
+    for (; passes > 0 && s.advance(forever); --passes) Easy<M>(s).pass();
+    return s;
+  }
+};
+
+}  // namespace hpc

@@ -1,0 +1,58 @@
+// The jobs that run and wait in a simulation alone, as a simulation of their own: nothing more comes.
+#pragma once
+#include <vector>
+
+#include "../core/simulator.hpp"
+
+namespace hpc {
+
+// Their columns, and a model that looks at them: as large as what runs and waits. Who predicts, and
+// who says an order, is not asked any more; all processors count as on.
+struct LiveJobs {
+  Model model;
+  std::vector<i64> rows;  // which jobs of the other simulation they are, ascending
+  std::vector<Job> jobs;
+  std::vector<i64> keys, second_keys, predicted;
+  std::vector<Score> scores, second_scores;
+  std::vector<double> held;
+
+  // `run_time(j)` is how long a job is taken to run [s].
+  template <class M, class F>
+  LiveJobs(const Simulator<M>& from, F run_time) : model(from.model) {
+    from.running.each([&](const Entry& e) { rows.push_back(e.job); });
+    from.queue.jobs.each([&](const Entry& e) { rows.push_back(e.job); });
+    for (i64 j = from.next - from.arrived; j < from.next; ++j) rows.push_back(j);
+    std::sort(rows.begin(), rows.end());
+    for (const i64 j : rows) {
+      jobs.push_back(from.job(j));
+      jobs.back().run = run_time(j);
+      predicted.push_back(from.of(j).predicted);
+      if (model.keys) keys.push_back(model.keys[j]);
+      if (model.second_keys) second_keys.push_back(model.second_keys[j]);
+      if (model.is_scored(0)) scores.push_back(from.queue.scores[0][j]);
+      if (model.is_scored(1)) second_scores.push_back(from.queue.scores[1][j]);
+      if (model.rules.holds) held.push_back(from.held[j]);
+    }
+    Rules& r = model.rules;
+    r.estimate = Estimate::given;
+    // run times have been cut off already
+    if (r.correction == Correction::kill) r.correction = Correction::to_requested;
+    r.renews = Renews::never;
+    r.asks = r.learns = r.logs = r.managed = false;
+    model.learning.reset();
+    model.accounts.reset();
+    model.expressions = {};
+    model.features = nullptr;
+    model.users = nullptr;
+    model.n_users = 0;
+    model.n_jobs = static_cast<i64>(rows.size());
+    model.jobs = jobs.data();
+    model.keys = keys.data(), model.second_keys = second_keys.data();
+    model.scores = scores.data(), model.second_scores = second_scores.data();
+    model.predicted = predicted.data();
+    model.held = held.data();
+  }
+  LiveJobs(const LiveJobs&) = delete;
+};
+
+}  // namespace hpc
