@@ -12,6 +12,7 @@ from hpcgym.cluster.pool import Cluster
 from hpcgym.engine import state
 from hpcgym.engine.answers import online
 from hpcgym.engine.ordered import BLOCK
+from hpcgym.engine.passes.restricted import Restricted
 from hpcgym.simulation import driver
 from hpcgym.simulation.driver import new_simulation
 from hpcgym.simulation.native import answer, serves, simulation_of, write_progress
@@ -31,7 +32,7 @@ def entries_of(arrays: state.Prepared, which: Any) -> list[int]:
     return [int(value) for value in found]
 
 
-def assert_twins(arrays: state.Prepared, native: Simulation) -> None:
+def assert_twins(arrays: state.Prepared, native: Simulation, machine: Any = ()) -> None:
     """Compare all that both know between two passes."""
     facts, sim, progress = native.facts(), arrays.sim, arrays.progress.copy()
     names: tuple[str, ...] = ("time", "next", "started", "free", "arrived", "changed", "head")
@@ -49,6 +50,8 @@ def assert_twins(arrays: state.Prepared, native: Simulation) -> None:
         ]
     elif sim.head >= 0 and sim.depth == 1:
         assert facts["shadow"].tolist() == [sim.shadow, sim.extra]
+    if isinstance(machine, Restricted) and len(machine.quotas.left):
+        assert facts["left"].tolist() == machine.quotas.left.ravel().tolist()
     write_progress(facts, progress)
     assert (progress == arrays.progress).all()
     assert facts["running"].tolist() == entries_of(arrays, state.RUNNING)
@@ -120,13 +123,13 @@ def assert_same_after_each_pass(
         passes += 1
         if passes % pieces == 0:
             assert run(pieces) == pieces
-            assert_twins(simulation.arrays, native)
+            assert_twins(simulation.arrays, native, simulation.machine)
             assert_same_answers(simulation, native)
 
     simulation.after_pass = compare
     simulation.drive()
     assert run(state.ALL_PASSES) == passes % pieces
-    assert_twins(simulation.arrays, native)
+    assert_twins(simulation.arrays, native, simulation.machine)
     if simulation.arrays.sim.managed:
         state_of = {name: int(value[0]) for name, value in native.idle_seconds().items()}
         assert state_of == idle_processor_seconds(simulation.arrays.sim, simulation.arrays.idle)

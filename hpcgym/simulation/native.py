@@ -13,6 +13,7 @@ import numpy as np
 
 from hpcgym._engine import Features, Model, Simulation
 from hpcgym.engine import state
+from hpcgym.engine.passes.restricted import Restricted
 from hpcgym.simulation.native_answers import has_formulas, take_learned, told_of
 from hpcgym.simulation.scoring import Scoring
 
@@ -80,9 +81,22 @@ def model_of(simulation: Driven, features: Features | None = None) -> Model:
         more["predicted"] = np.ascontiguousarray(arrays.progress["predicted"])
     if sim.holds:
         more["held"] = np.ascontiguousarray(arrays.line["held"])
+    if isinstance(simulation.machine, Restricted):
+        more["restrictions"] = _restrictions(simulation.machine)
     more |= told_of(simulation.learning, simulation.shares, simulation.expressed)
     jobs = arrays.jobs.view(np.int64).reshape(n, len(state.JOBS.names or ()))
     return Model(jobs, int(sim.capacity), rules, **more)
+
+
+def _restrictions(machine: Restricted) -> dict[str, Any]:
+    """Return the quotas and windows of a machine as a model takes them."""
+    quotas, windows = machine.quotas, machine.windows
+    return {
+        "counts": quotas.counts,
+        "processors": quotas.processors,
+        "left": quotas.left,
+        "windows": np.column_stack([windows.begin, windows.end, windows.taken]),
+    }
 
 
 def simulation_of(simulation: Driven, features: Features | None = None) -> Simulation:

@@ -215,6 +215,11 @@ class OneSimulation final : public AnySimulation {
       found.push_back({"plan", {p.n_reserved, p.last_reserved, p.beyond}});
       found.push_back({"looks", {p.looks.due, p.looks.all_due, p.looks.next, p.looks.waited}});
     }
+    if (s.quotas) {
+      std::vector<i64> left;
+      for (const Bound& b : s.quotas->left) left.insert(left.end(), {b.jobs, b.processors});
+      found.push_back({"left", left});
+    }
     if (answers_.learner) found.push_back({"ordered_by", answers_.learner->ordered_by});
     if (answers_.shares) {
       const auto* book = reinterpret_cast<const i64*>(&answers_.shares->book);
@@ -225,7 +230,7 @@ class OneSimulation final : public AnySimulation {
 
  private:
   bool next_pass(i64 until) {
-    const i64 due = planned_ ? planned_->due() : forever;
+    const i64 due = std::min(planned_ ? planned_->due() : forever, sim_.due());
     if (sim_.advance(std::min(until, due))) return true;
     if (sim_.asked != Asked::nothing || due > until || due == forever) return false;
     return sim_.go_to(due);

@@ -93,4 +93,24 @@ Expression expression_of(const Told& told, i64 n_jobs) {
   return found;
 }
 
+void restrict(Model& m, const Told& told) {
+  m.restricted = true;
+  QuotaRules& quotas = m.quotas;
+  const std::vector<i64> left = told.list<i64>("left");
+  for (std::size_t k = 0; k + 1 < left.size(); k += 2) quotas.left.push_back({left[k], left[k + 1]});
+  const std::vector<i64> counts = told.list<i64>("counts");
+  if (m.n_jobs > 0) quotas.n = static_cast<i64>(counts.size()) / m.n_jobs;
+  quotas.counts = told.column<i64>("counts", m.n_jobs * quotas.n);
+  quotas.processors = told.column<i64>("processors", m.n_jobs);
+  expect(std::all_of(counts.begin(), counts.end(), [&](i64 c) {
+           return c >= -1 && c < static_cast<i64>(quotas.left.size());
+         }), "counts: numbers of `left`, or -1");
+  const std::vector<i64> windows = told.list<i64>("windows");
+  for (std::size_t k = 0; k + 2 < windows.size(); k += 3)
+    m.windows.push_back({windows[k], windows[k + 1], windows[k + 2]});
+  expect(std::is_sorted(m.windows.begin(), m.windows.end(),
+                        [](const Window& a, const Window& b) { return a.end < b.end; }),
+         "windows: by their ends");
+}
+
 }  // namespace hpc

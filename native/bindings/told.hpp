@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "../answers/told.hpp"
+#include "../core/model.hpp"
 
 namespace hpc {
 
@@ -43,5 +44,6 @@ class Told {
 Learning learning_of(const Told& told, i64 n_jobs, i64 n_users);
 Accounts accounts_of(const Told& told, i64 n_jobs);
 Expression expression_of(const Told& told, i64 n_jobs);
+void restrict(Model& model, const Told& told);
 
 }  // namespace hpc

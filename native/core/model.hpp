@@ -6,6 +6,8 @@
 
 #include "../answers/told.hpp"
 #include "../base/numbers.hpp"
+#include "quotas.hpp"
+#include "windows.hpp"
 
 namespace hpc {
 
@@ -76,6 +78,10 @@ struct Model {
   const double* held = nullptr;    // units that stay free behind a job that has not waited yet
   const i64* users = nullptr;      // numbers from 0, where they matter
   i64 n_users = 0;
+  // what restricts who may start when
+  bool restricted = false;
+  QuotaRules quotas;
+  std::vector<Window> windows;  // by their ends
   // who answers, where somebody does
   std::optional<Learning> learning;
   std::optional<Accounts> accounts;

@@ -6,6 +6,7 @@
 // - per event: expiries, then each submission and after them each end, a pass following each.
 #pragma once
 #include <array>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -15,6 +16,8 @@
 #include "hold.hpp"
 #include "model.hpp"
 #include "queue.hpp"
+#include "quotas.hpp"
+#include "windows.hpp"
 
 namespace hpc {
 
@@ -41,6 +44,8 @@ struct Simulator {
   bool notes_ends = false;
   i64 head = -1;        // the job that could not start at the last pass, -1 if none
   Shadow shadow;        // of its reservation
+  std::optional<Quotas> quotas;
+  std::optional<Windows> windows;
   Column<double> held;  // by job, where long ones are held back
   std::vector<i64> log; // jobs in the order of their ends, where the rules say so
   std::size_t logged_at_pass = 0;  // how many there were at the last pass
@@ -59,6 +64,8 @@ struct Simulator {
         held(m.held),
         history_(index(m.n_users * m.rules.last), -1) {
     for (i64 j = 0; j < m.n_jobs; ++j) of(j).predicted = m.predicted ? m.predicted[j] : 0;
+    if (m.quotas.n > 0) quotas.emplace(m.quotas);
+    if (!m.windows.empty()) windows.emplace(m.windows);
   }
 
   Progress& of(i64 j) { return progress[index(j)]; }
@@ -87,6 +94,12 @@ struct Simulator {
     return units;
   }
 
+  // Whether a job may not start now, whatever is free.
+  bool bars(i64 j) const { return quotas && quotas->bar(j); }
+  bool closes() const { return windows && windows->are_left(); }
+  // [s] when there is a pass although nothing happens.
+  i64 due() const { return windows && !queue.empty() ? windows->next_over() : forever; }
+
   // Promise a time to the head, if nothing has been promised to it. Where the order changes as jobs
   // wait the next pass may have another head: no promise.
   void promise(i64 j, i64 at) {
@@ -106,6 +119,7 @@ struct Simulator {
     p.number = static_cast<std::int32_t>(started++);
     const i64 width = machine.width(j);
     free -= width;
+    if (quotas) quotas->begun(j);
     running.insert({span.expected, span.end, width, j});
   }
 
@@ -122,6 +136,7 @@ struct Simulator {
       time = b.start[k];
       start(b.running[k]);
     }
+    if (quotas) quotas.emplace(model.quotas);  // these count from the beginning
     if (rules().correction != Correction::none) {
       while (next_expected_end() < b.time) {
         time = next_expected_end();
@@ -211,7 +226,7 @@ struct Simulator {
     due_ = changed = true;
     if (per_event) {
       end_first();
-    } else if (r.estimate == Estimate::given && !notes_ends && !r.logs) {
+    } else if (r.estimate == Estimate::given && !notes_ends && !r.logs && !quotas) {
       end_all();
     } else {
       while (next_end() == at) end_first();
@@ -262,7 +277,7 @@ struct Simulator {
     if (queue.none_fits(room)) return false;
     bool some_fits = false;
     queue.jobs.each([&](const Entry& e) {
-      some_fits = some_fits || machine.fits(e.job, needed_by(e.job), room);
+      some_fits = some_fits || (!bars(e.job) && machine.fits(e.job, needed_by(e.job), room));
     });
     if (some_fits) asked = Asked::order;
     return some_fits;
@@ -319,6 +334,7 @@ struct Simulator {
     if (running.size_in_blocks() > 1) running.tidy(found.block);
     give_back(gone.width);
     if (notes_ends) ended.push_back(gone);
+    if (quotas) quotas->ended(gone.job);
     if (rules().logs) log.push_back(gone.job);
     if (rules().estimate == Estimate::average) remember(gone.job);
   }

@@ -34,6 +34,12 @@ class FreshPlan {
     steps_[0].time = now;
   }
 
+  // Take what a window takes.
+  void close(const Window& window) {
+    const i64 begin = std::max(window.begin, now());
+    if (begin < window.end) take(step_at(begin, 0), window.end, window.taken);
+  }
+
   // Give a job a place at the earliest time; return that. None if it is later than `last`.
   i64 reserve(i64 j, i64 length, i64 last) {
     const i64 width = jobs_[j].processors;

@@ -42,10 +42,12 @@ class Planned {
 
   void pass(Simulator<M>& s) {
     const Rules& r = s.rules();
+    if (s.windows) s.windows->forget_over(s.time);
     if (!s.changed) plan_.forget_past(s.time);
     const i64 arrived = std::exchange(s.arrived, 0);
     for (i64 j = s.next - arrived; j < s.next; ++j) s.queue.enter(j, s.of(j).predicted);
-    if (r.every > 0) start_in_order(s);
+    if (r.every > 0 || r.depth == 0) start_in_order(s);
+    if (r.depth == 0) return;  // strict order, only under restrictions: nothing is planned
     const i64 queued = r.every > 0 ? s.queue.jobs.size() : 0;
     if (r.every > 0 && !looks.is_now(r, s.time, queued > 0)) return;
     if (arrived == 1 && plan_holds(s, s.next - 1)) {
@@ -69,7 +71,8 @@ class Planned {
   // Whether what is planned holds, with a new job that comes after all reservations.
   bool plan_holds(const Simulator<M>& s, i64 j) const {
     const Rules& r = s.rules();
-    if (s.changed || r.every > 0 || r.primary >= Order::scored || r.threshold >= 0) return false;
+    // under quotas a job with a reservation may be passed over now, since another has started
+    if (s.model.restricted || s.changed || r.every > 0 || r.primary >= Order::scored || r.threshold >= 0) return false;
     return last_reserved < 0 || r.primary != Order::keyed ||
            !s.queue.comes_before(j, last_reserved);
   }
@@ -88,10 +91,11 @@ class Planned {
       s.changed = true;  // nothing has been planned
       return;
     }
-    plan_.begin(s.time, s.free_with_leaving(), s.running);
+    begin_plan(s);
     const bool tests_all = r.tested == all_jobs;
     // each job that starts takes a unit
-    const i64 most = tests_all ? r.depth + s.free : r.tested_of_user > 0 ? all_jobs : r.tested;
+    const bool few = tests_all && !s.model.restricted;
+    const i64 most = few ? r.depth + s.free : r.tested_of_user > 0 ? all_jobs : r.tested;
     line_up(s.model, s.queue, s.time, most, line_);
     const i64 queued = static_cast<i64>(line_.size());
     if (r.tested_of_user > 0)
@@ -116,9 +120,15 @@ class Planned {
     line_up_fitting(s);
     for (const InLine& place : line_) serve(s, place.job);
   }
+  void begin_plan(Simulator<M>& s) {
+    plan_.begin(s.time, s.free_with_leaving(), s.running);
+    if (s.windows) s.windows->each_left([&](const Window& window) { plan_.close(window); });
+  }
   // Whether all queued jobs need more than what is free, and no promise is to be made.
   bool none_fits(Simulator<M>& s) {
     const Rules& r = s.rules();
+    // under restrictions the first that waits may be another than the first that may start
+    if (s.model.restricted) return false;
     if (s.queue.least_width() <= s.free) return false;
     if (r.primary >= Order::scored) return true;
     // who is first would have to be looked for
@@ -126,16 +136,18 @@ class Planned {
       return false;
     return s.of(s.queue.first(s.time, s.progress, -1)).promised >= 0;
   }
-  // Whether this pass has looked at enough jobs of a user; if not, count this one, too.
+  // Whether this pass has looked at enough jobs of a user; if not, count this one, too, unless it is
+  // barred now.
   bool is_passed_over(const Simulator<M>& s, i64 j) {
     i64& tested = tested_[index(s.model.users[j])];
     if (tested >= s.rules().tested_of_user) return true;
-    ++tested;
+    if (!s.bars(j)) ++tested;
     return false;
   }
 
   // Start a queued job now, or let it have a reservation if there may be one more.
   void serve(Simulator<M>& s, i64 j) {
+    if (s.bars(j)) return;
     const i64 last = s.time + s.rules().window, predicted = s.of(j).predicted;
     const bool reserves = n_reserved < s.rules().depth;
     i64& reserved = reserved_[index(j)].time;
@@ -205,8 +217,11 @@ class Planned {
     s.changed = true;  // what was planned does not hold
     s.head = -1;
     looks.all_due = forever;
-    const i64 looked = s.time % r.all_every == 0 ? all_jobs : r.at_events;
-    line_up(s.model, s.queue, s.time, s.free + 1, line_);
+    const bool some = r.every > 0 && s.time % r.all_every != 0;
+    const i64 looked = some ? r.at_events : all_jobs;
+    const bool closes = s.closes();
+    if (closes) begin_plan(s);
+    line_up(s.model, s.queue, s.time, s.model.restricted ? all_jobs : s.free + 1, line_);
     i64 i = 0;
     for (const InLine& place : line_) {
       const i64 j = place.job;
@@ -214,11 +229,14 @@ class Planned {
         looks.all_due = (s.time / r.all_every + 1) * r.all_every;
         return;
       }
-      if (!s.machine.fits(j, s.machine.width(j), s.free)) {
+      if (s.bars(j)) continue;
+      const i64 predicted = s.of(j).predicted;
+      if (closes ? !plan_.place_now(j, predicted, s.free)
+                 : !s.machine.fits(j, s.machine.width(j), s.free)) {
         s.head = j, s.shadow.time = -1;
         return;
       }
-      s.queue.leave(j, s.of(j).predicted);
+      s.queue.leave(j, predicted);
       s.start(j);
     }
   }

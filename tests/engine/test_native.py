@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
+import test_windows
 from drawing import given, settings
 from drawing import strategies as st
 from extract_strategies import parts_of, recorded, usable
+from quota_strategies import fitted, quotas, with_queues
 from strategies import SLURM, cases, clusters
 from twins import assert_same_after_each_pass
 
@@ -17,6 +21,8 @@ from hpcgym.simulation.native import simulation_of
 from hpcgym.simulation.run import scheduler_of
 from hpcgym.workload.load import load_workload
 from hpcgym.workload.model import Workload
+
+QUEUES = st.lists(st.integers(1, 2), min_size=1, max_size=5)
 
 
 @pytest.mark.parametrize("policy", ["fcfs", "saf", "lexp"])
@@ -49,6 +55,30 @@ def test_each_pass_on_a_pool(data: st.DataObject) -> None:
     scheduler = scheduler_of("easy", rules)
     assert assert_same_after_each_pass(
         workload, scheduler, cluster, data.draw(st.sampled_from([1, 3]))
+    )
+
+
+@settings(max_examples=300)
+@given(st.data(), cases())
+@pytest.mark.filterwarnings("ignore:.*no window is between")
+def test_each_pass_under_quotas_and_around_windows(
+    data: st.DataObject, case: tuple[Workload, dict[str, Any]]
+) -> None:
+    workload, rules = with_queues(case[0], data.draw(QUEUES)), case[1]
+    rules = fitted(test_windows.fitted(rules, workload))
+    if rules["backfill"] == "slurm":
+        rules["backfill"] = data.draw(SLURM)
+    which = data.draw(st.sampled_from(["quota", "maintenance", "both"]))
+    if which != "maintenance":
+        rules["quota"] = data.draw(quotas(workload))[0]
+    if which != "quota":
+        widths = st.integers(1, workload.processors)
+        drawn = [(*t, {0: data.draw(widths)}) for t in data.draw(test_windows.times(workload))]
+        apart = test_windows.apart(drawn, {0: workload.processors})
+        rules["maintenance"] = "; ".join(f"{a}/{b}:processors={w[0]}" for a, b, w in apart)
+    scheduler = scheduler_of("easy", rules)
+    assert assert_same_after_each_pass(
+        workload, scheduler, Cluster(workload.processors), data.draw(st.sampled_from([1, 3]))
     )
 
 

@@ -1,0 +1,55 @@
+// Quotas: what may run at once, or be submitted at once.
+//
+// A quota has one or several counts, as one for each user; a job is in one of them, or in none. A
+// job that would exceed one is passed over, as if it did not wait.
+#pragma once
+#include <vector>
+
+#include "../base/numbers.hpp"
+
+namespace hpc {
+
+struct Bound {  // of a count: how much more may start
+  i64 jobs, processors;
+};
+struct QuotaRules {
+  const i64* counts = nullptr;      // (n_jobs, n) the count of each quota that a job is in, -1: none
+  i64 n = 0;                        // quotas
+  const i64* processors = nullptr;  // by job
+  std::vector<Bound> left;          // by count, at the beginning
+};
+
+class Quotas {
+ public:
+  explicit Quotas(const QuotaRules& rules) : left(rules.left), rules_(&rules) {}
+
+  std::vector<Bound> left;  // by count
+
+  bool are_any() const { return rules_->n > 0; }
+  // Whether a job would exceed one now.
+  bool bar(i64 j) const {
+    for (i64 k = 0; k < rules_->n; ++k) {
+      const i64 count = rules_->counts[j * rules_->n + k];
+      if (count < 0) continue;
+      const Bound& bound = left[index(count)];
+      if (bound.jobs < 1 || bound.processors < rules_->processors[j]) return true;
+    }
+    return false;
+  }
+  void begun(i64 j) { note(j, -1); }
+  void ended(i64 j) { note(j, 1); }
+
+ private:
+  const QuotaRules* rules_;
+
+  void note(i64 j, i64 sign) {
+    for (i64 k = 0; k < rules_->n; ++k) {
+      const i64 count = rules_->counts[j * rules_->n + k];
+      if (count < 0) continue;
+      left[index(count)].jobs += sign;
+      left[index(count)].processors += sign * rules_->processors[j];
+    }
+  }
+};
+
+}  // namespace hpc

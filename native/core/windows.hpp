@@ -1,0 +1,38 @@
+// Windows: times at which units of the machine are closed to jobs, known from the beginning.
+//
+// A window stands in every plan from now, or from its beginning, to its end. So what runs never
+// meets it, for no job runs longer than predicted; nothing has to happen when it begins. When it
+// ends, jobs that wait may start.
+#pragma once
+#include <vector>
+
+#include "../base/numbers.hpp"
+
+namespace hpc {
+
+struct Window {
+  i64 begin, end;  // [s]
+  i64 taken;       // units of a pool; on nodes, who holds them
+};
+
+class Windows {
+ public:
+  explicit Windows(const std::vector<Window>& by_end) : all_(&by_end) {}
+
+  bool are_left() const { return over_ < all_->size(); }
+  i64 next_over() const { return are_left() ? (*all_)[over_].end : forever; }  // [s]
+  void forget_over(i64 now) {
+    while (next_over() <= now) ++over_;
+  }
+  // Call f(window) for each that lasts or is to come.
+  template <class F>
+  void each_left(F f) const {
+    for (std::size_t w = over_; w < all_->size(); ++w) f((*all_)[w]);
+  }
+
+ private:
+  const std::vector<Window>* all_;
+  std::size_t over_ = 0;  // how many are
+};
+
+}  // namespace hpc
