@@ -52,6 +52,8 @@ def assert_twins(arrays: state.Prepared, native: Simulation, machine: Any = ()) 
         assert facts["shadow"].tolist() == [sim.shadow, sim.extra]
     if isinstance(machine, Restricted) and len(machine.quotas.left):
         assert facts["left"].tolist() == machine.quotas.left.ravel().tolist()
+    if "submit" in facts:
+        assert facts["submit"].tolist() == arrays.jobs["submit"].tolist()
     write_progress(facts, progress)
     assert (progress == arrays.progress).all()
     assert facts["running"].tolist() == entries_of(arrays, state.RUNNING)

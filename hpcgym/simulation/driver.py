@@ -15,7 +15,6 @@ from hpcgym.engine.answers.shares import Shares, counting
 from hpcgym.engine.machines.kinds import NODES, POOL, POOL_RESTRICTED, Kind
 from hpcgym.engine.passes.preempting import Preempting
 from hpcgym.engine.passes.requeueing import lengthened
-from hpcgym.engine.passes.restricted import Restricted
 from hpcgym.errors import HpcgymError
 from hpcgym.scheduler.estimates.by_name import learns
 from hpcgym.scheduler.estimates.learning import asks_for_predictions
@@ -124,9 +123,8 @@ class Simulation:
     def _is_plain(self) -> bool:
         """Whether it is one of a pool, and no dispatcher starts its jobs."""
         dispatched = self.late is not None or not isinstance(self.dispatch, Scoring | None)
-        moves = isinstance(self.machine, Restricted) and len(self.machine.dependencies.outside) > 0
         on_pool = self.kind in (POOL, POOL_RESTRICTED) and self.after_pass is None
-        return on_pool and not dispatched and not moves
+        return on_pool and not dispatched
 
     @property
     def for_result(self) -> dict[str, Any]:

@@ -40,10 +40,17 @@ def serves(simulation: Driven) -> bool:
         os.environ.get("HPCGYM_ENGINE") != "numba"
         and not any(sim[name] for name in _LACKS)
         and sim.asks in (state.NOBODY, state.EACH_PASS)
-        and sim.next == 0
+        and (sim.next == 0 or _moves(simulation))
         and not sim.asked  # as the kernels do where an extract has begun
         and has_formulas(simulation.learning)
+        and not (_moves(simulation) and sim.renews)
     )
+
+
+def _moves(simulation: Driven) -> bool:
+    """Return whether the schedule says when jobs are submitted, of which none has been."""
+    machine = simulation.machine
+    return isinstance(machine, Restricted) and len(machine.dependencies.outside) > 0
 
 
 def serves_alone(arrays: state.Prepared | state.State) -> bool:
@@ -83,6 +90,8 @@ def model_of(simulation: Driven, features: Features | None = None) -> Model:
         more["held"] = np.ascontiguousarray(arrays.line["held"])
     if isinstance(simulation.machine, Restricted):
         more["restrictions"] = _restrictions(simulation.machine)
+        if _moves(simulation):
+            more["arrivals"] = _arrivals(simulation.machine)
     more |= told_of(simulation.learning, simulation.shares, simulation.expressed)
     jobs = arrays.jobs.view(np.int64).reshape(n, len(state.JOBS.names or ()))
     return Model(jobs, int(sim.capacity), rules, **more)
@@ -96,6 +105,20 @@ def _restrictions(machine: Restricted) -> dict[str, Any]:
         "processors": quotas.processors,
         "left": quotas.left,
         "windows": np.column_stack([windows.begin, windows.end, windows.taken]),
+    }
+
+
+def _arrivals(machine: Restricted) -> dict[str, Any]:
+    """Return how the schedule makes submissions as a model takes it."""
+    by, places, n = machine.dependencies, machine.places, len(machine.dependencies.outside)
+    follows = len(by.first) > 0
+    return {
+        "first": by.first if follows else np.zeros(n + 1, np.int64),
+        **{name: getattr(by, name) for name in ("followers", "think", "earliest", "by_arrival")},
+        "awaits": by.left,
+        "processors": places.processors,
+        "place_counts": places.counts,
+        "places": places.left,
     }
 
 
@@ -143,10 +166,13 @@ def simulate_natively(simulation: Driven, until: int) -> None:
 
 def write_back(native: Simulation, arrays: state.Prepared) -> None:
     """Leave of jobs in the arrays what the kernels would."""
-    write_progress(native.schedule(), arrays.progress)
+    schedule = native.schedule()
+    write_progress(schedule, arrays.progress)
     sim = arrays.sim
     sim.time = native.time
     sim.next = sim.started = len(arrays.jobs)
+    if "submit" in schedule:
+        arrays.jobs["submit"] = schedule["submit"]
     if sim.correction == state.KILL:
         begun = arrays.progress["start"] >= 0
         shorter = np.minimum(arrays.jobs["run"], arrays.progress["predicted"])

@@ -118,6 +118,7 @@ std::shared_ptr<Model> make_model(
     std::optional<In<double>> held, std::optional<In<i64>> users, i64 n_users,
     const std::optional<ByName>& learning, const std::optional<ByName>& accounts,
     const std::vector<ByName>& expressions, const std::optional<ByName>& restrictions,
+    const std::optional<ByName>& arrivals,
     std::shared_ptr<Features> features) {
   auto owned = std::make_shared<Owned>();
   owned->jobs = jobs, owned->keys = keys, owned->second_keys = second_keys;
@@ -146,6 +147,7 @@ std::shared_ptr<Model> make_model(
   if (learning) m.learning = learning_of(told(*learning), m.n_jobs, n_users);
   if (accounts) m.accounts = accounts_of(told(*accounts), m.n_jobs);
   if (restrictions) restrict(m, told(*restrictions));
+  if (arrivals) let_come(m, told(*arrivals));
   if (expressions.size() > 2) throw nb::value_error("expressions: of two orders");
   for (std::size_t half = 0; half < expressions.size(); ++half)
     m.expressions[half] = expression_of(told(expressions[half]), m.n_jobs);
@@ -242,6 +244,7 @@ NB_MODULE(_engine, m) {
            "second_scores"_a = nb::none(), "predicted"_a = nb::none(), "held"_a = nb::none(),
            "users"_a = nb::none(), "n_users"_a = 0, "learning"_a = nb::none(),
            "accounts"_a = nb::none(), "expressions"_a = std::vector<ByName>{}, "restrictions"_a = nb::none(),
+           "arrivals"_a = nb::none(),
            "features"_a = nb::none())
       .def_prop_ro("n_jobs", [](const Model& model) { return model.n_jobs; });
 

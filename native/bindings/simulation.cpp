@@ -188,8 +188,13 @@ class OneSimulation final : public AnySimulation {
       start[j] = p.start, predicted[j] = p.predicted, promised[j] = p.promised;
       corrections[j] = p.corrections, backfilled[j] = p.backfilled, number[j] = p.number;
     }
-    return {{"start", start},           {"predicted", predicted},   {"promised", promised},
-            {"corrections", corrections}, {"backfilled", backfilled}, {"number", number}};
+    Columns found{{"start", start},           {"predicted", predicted},   {"promised", promised},
+                  {"corrections", corrections}, {"backfilled", backfilled}, {"number", number}};
+    if (!sim_.arrivals) return found;
+    std::vector<i64> submit(n);
+    for (std::size_t j = 0; j < n; ++j) submit[j] = sim_.job(static_cast<i64>(j)).submit;
+    found.push_back({"submit", submit});
+    return found;
   }
   Columns idle_seconds() override {
     const auto& s = sim_.machine.idle_seconds(sim_.time);
@@ -230,9 +235,13 @@ class OneSimulation final : public AnySimulation {
 
  private:
   bool next_pass(i64 until) {
-    const i64 due = std::min(planned_ ? planned_->due() : forever, sim_.due());
+    const i64 other = std::min(planned_ ? planned_->due() : forever, sim_.due());
+    const i64 coming = sim_.arrivals ? sim_.arrivals->next() : forever;
+    const i64 due = std::min(other, coming);
+    if (sim_.arrivals) sim_.arrivals->alone = false;
     if (sim_.advance(std::min(until, due))) return true;
     if (sim_.asked != Asked::nothing || due > until || due == forever) return false;
+    if (sim_.arrivals) sim_.arrivals->alone = coming < other;
     return sim_.go_to(due);
   }
   void expect(Asked what) const {
@@ -251,6 +260,7 @@ class OneSimulation final : public AnySimulation {
     return *answers_.learner;
   }
   void pass() {
+    if (!sim_.come()) return;
     if (planned_)
       planned_->pass(sim_);
     else if (conservative_)

@@ -93,24 +93,53 @@ Expression expression_of(const Told& told, i64 n_jobs) {
   return found;
 }
 
+namespace {
+
+QuotaRules quotas_of(const Told& told, i64 n_jobs, const char* counts, const char* left) {
+  QuotaRules found;
+  const std::vector<i64> bounds = told.list<i64>(left), of_jobs = told.list<i64>(counts);
+  for (std::size_t k = 0; k + 1 < bounds.size(); k += 2)
+    found.left.push_back({bounds[k], bounds[k + 1]});
+  if (n_jobs > 0) found.n = static_cast<i64>(of_jobs.size()) / n_jobs;
+  found.counts = told.column<i64>(counts, n_jobs * found.n);
+  found.processors = told.column<i64>("processors", n_jobs);
+  expect(std::all_of(of_jobs.begin(), of_jobs.end(), [&](i64 c) {
+           return c >= -1 && c < static_cast<i64>(found.left.size());
+         }), "quotas: counts that there are, or -1");
+  return found;
+}
+
+}  // namespace
+
 void restrict(Model& m, const Told& told) {
   m.restricted = true;
-  QuotaRules& quotas = m.quotas;
-  const std::vector<i64> left = told.list<i64>("left");
-  for (std::size_t k = 0; k + 1 < left.size(); k += 2) quotas.left.push_back({left[k], left[k + 1]});
-  const std::vector<i64> counts = told.list<i64>("counts");
-  if (m.n_jobs > 0) quotas.n = static_cast<i64>(counts.size()) / m.n_jobs;
-  quotas.counts = told.column<i64>("counts", m.n_jobs * quotas.n);
-  quotas.processors = told.column<i64>("processors", m.n_jobs);
-  expect(std::all_of(counts.begin(), counts.end(), [&](i64 c) {
-           return c >= -1 && c < static_cast<i64>(quotas.left.size());
-         }), "counts: numbers of `left`, or -1");
+  m.quotas = quotas_of(told, m.n_jobs, "counts", "left");
   const std::vector<i64> windows = told.list<i64>("windows");
   for (std::size_t k = 0; k + 2 < windows.size(); k += 3)
     m.windows.push_back({windows[k], windows[k + 1], windows[k + 2]});
   expect(std::is_sorted(m.windows.begin(), m.windows.end(),
                         [](const Window& a, const Window& b) { return a.end < b.end; }),
          "windows: by their ends");
+}
+
+void let_come(Model& m, const Told& told) {
+  ArrivalRules& rules = m.arrivals;
+  const auto are_below = [](const std::vector<i64>& values, i64 end) {
+    return std::all_of(values.begin(), values.end(), [&](i64 v) { return v >= 0 && v < end; });
+  };
+  rules.moves = true;
+  rules.first = told.list<i64>("first", m.n_jobs + 1);
+  rules.followers = told.list<i64>("followers");
+  rules.left = told.list<i64>("awaits", m.n_jobs);
+  const auto n = static_cast<i64>(rules.followers.size());
+  expect(are_below(rules.followers, m.n_jobs) && are_below(rules.first, n + 1) &&
+             std::is_sorted(rules.first.begin(), rules.first.end()),
+         "first, followers: jobs that follow each job");
+  rules.think = told.column<i64>("think", m.n_jobs);
+  rules.earliest = told.column<i64>("earliest", m.n_jobs);
+  const i64* by_arrival = told.column<i64>("by_arrival", 2);
+  rules.by_arrival = {by_arrival[0] != 0, by_arrival[1] != 0};
+  rules.places = quotas_of(told, m.n_jobs, "place_counts", "places");
 }
 
 }  // namespace hpc

@@ -7,10 +7,9 @@ namespace hpc {
 
 // Units that must be free for a job to start now: what it takes, and what it holds back, which
 // becomes less as it waits: `held` before it has.
-inline i64 needed(const Model& model, const Column<double>& held, i64 j, i64 now) {
-  const Job& job = model.jobs[j];
-  if (!model.rules.holds || held[j] == 0) return job.processors;
-  double back = held[j];
+inline i64 needed(const Model& model, const Job& job, double held, i64 now) {
+  if (held == 0) return job.processors;
+  double back = held;
   if (model.rules.erode > 0)
     back /= 1.0 + static_cast<double>(now - job.submit) / static_cast<double>(model.rules.erode);
   // to the nearest, of two the even one

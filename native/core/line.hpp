@@ -23,7 +23,7 @@ inline void line_up(const Model& model, const Queue& queue, i64 now, i64 most,
                     std::vector<InLine>& line) {
   const Rules& rules = model.rules;
   const auto starves = [&](i64 j) {
-    return rules.threshold >= 0 && now - model.jobs[j].submit > rules.threshold;
+    return rules.threshold >= 0 && now - queue.known[j].submit > rules.threshold;
   };
   const bool by_submission = queue.is_listed_by_submission();
   const bool keyed = rules.primary == Order::keyed;
@@ -44,7 +44,7 @@ inline void line_up(const Model& model, const Queue& queue, i64 now, i64 most,
       if (starved > 0 && starves(e.job)) continue;
       double score = 0;
       if (queue.is_scored())
-        score = score_now(rules.primary, queue.scores[0][e.job], now - model.jobs[e.job].submit);
+        score = score_now(rules.primary, queue.scores[0][e.job], now - queue.known[e.job].submit);
       line.push_back({e.job, score});
     }
   if (sorts) sort_by_score(line.begin() + starved, line.end());

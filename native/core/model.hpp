@@ -6,6 +6,7 @@
 
 #include "../answers/told.hpp"
 #include "../base/numbers.hpp"
+#include "arrivals.hpp"
 #include "quotas.hpp"
 #include "windows.hpp"
 
@@ -82,6 +83,7 @@ struct Model {
   bool restricted = false;
   QuotaRules quotas;
   std::vector<Window> windows;  // by their ends
+  ArrivalRules arrivals;
   // who answers, where somebody does
   std::optional<Learning> learning;
   std::optional<Accounts> accounts;

@@ -19,7 +19,14 @@ class Queue {
   OrderedList jobs;  // in secondary order
   std::array<Column<Score>, 2> scores;  // by job, in primary and in secondary order, where they order
 
-  Queue(const Model& model) : scores{model.scores, model.second_scores}, model_(&model) {}
+  Column<Job> known;                   // with the submissions that the schedule makes
+  std::array<Column<i64>, 2> keys;     // the same, where they ascend
+
+  Queue(const Model& model)
+      : scores{model.scores, model.second_scores},
+        known(model.jobs),
+        keys{model.keys, model.second_keys},
+        model_(&model) {}
 
   bool empty() const { return jobs.empty(); }
   bool is_scored() const { return model_->rules.primary >= Order::scored; }
@@ -29,7 +36,7 @@ class Queue {
   // In primary order, where that is by keys.
   const OrderedList& by_key() const { return by_key_; }
   void enter(i64 j, i64 predicted) {
-    const Job& job = model_->jobs[j];
+    const Job& job = known[j];
     Block& block = jobs.insert({key_of(j, predicted), predicted, job.processors, j});
     if (block.narrow_known) block.widen_narrow(job.processors, predicted);
     if (is_scored() && block.greatest_gain != inf) {
@@ -39,7 +46,7 @@ class Queue {
       block.greatest_gain = std::max(block.greatest_gain, 1.0 / scores[0][j].patience);
     }
     if (!is_keyed()) return;
-    Block& keyed = by_key_.insert({model_->keys[j], predicted, job.processors, j});
+    Block& keyed = by_key_.insert({keys[0][j], predicted, job.processors, j});
     if (keyed.narrow_known) keyed.widen_narrow(job.processors, predicted);
   }
   void leave(i64 j, i64 predicted) {
@@ -48,7 +55,7 @@ class Queue {
   }
   // Of a job that has been taken out of `jobs`.
   void leave_by_key(i64 j) {
-    if (is_keyed()) by_key_.remove(by_key_.find(model_->keys[j], j));
+    if (is_keyed()) by_key_.remove(by_key_.find(keys[0][j], j));
   }
 
   // The job that is first in primary order; the queue is not empty. `head` is a first guess where
@@ -59,7 +66,7 @@ class Queue {
     if (by_submission && rules.secondary == Order::submission) return jobs.front().job;
     if (by_submission || rules.threshold >= 0) {
       const i64 j = oldest(progress);
-      if (by_submission || now - model_->jobs[j].submit > rules.threshold) return j;
+      if (by_submission || now - known[j].submit > rules.threshold) return j;
     }
     return is_scored() ? best_scored(now, head) : by_key_.front().job;
   }
@@ -69,7 +76,7 @@ class Queue {
     return oldest_;
   }
   // Whether a job comes before another in an order by keys.
-  bool comes_before(i64 j, i64 other) const { return model_->keys[j] < model_->keys[other]; }
+  bool comes_before(i64 j, i64 other) const { return keys[0][j] < keys[0][other]; }
 
   // Scores have been written: no bound of them holds any longer.
   void forget_bounds() {
@@ -103,7 +110,7 @@ class Queue {
   bool is_keyed() const { return model_->rules.primary == Order::keyed; }
   i64 key_of(i64 j, i64 predicted) const {
     if (model_->rules.secondary == Order::prediction) return predicted;
-    if (model_->rules.secondary == Order::keyed) return model_->second_keys[j];
+    if (model_->rules.secondary == Order::keyed) return keys[1][j];
     return j;
   }
 
@@ -112,9 +119,9 @@ class Queue {
     const Order order = model_->rules.primary;
     i64 best = head;
     double highest = -inf;
-    if (head >= 0) highest = score_now(order, scores[0][head], now - model_->jobs[head].submit);
+    if (head >= 0) highest = score_now(order, scores[0][head], now - known[head].submit);
     const auto look_at = [&](i64 j) {
-      const double score = score_now(order, scores[0][j], now - model_->jobs[j].submit);
+      const double score = score_now(order, scores[0][j], now - known[j].submit);
       if (best < 0 || score > highest || (score == highest && j < best)) {
         highest = score;
         best = j;
@@ -133,7 +140,7 @@ class Queue {
       double greatest_score = -inf, greatest_gain = -inf;
       for (const Entry& e : block) {
         const Score s = scores[0][e.job];
-        const i64 submit = model_->jobs[e.job].submit;
+        const i64 submit = known[e.job].submit;
         look_at(e.job);
         first_submit = std::min(first_submit, submit);
         last_submit = std::max(last_submit, submit);

@@ -13,8 +13,8 @@ struct Bound {  // of a count: how much more may start
   i64 jobs, processors;
 };
 struct QuotaRules {
-  const i64* counts = nullptr;      // (n_jobs, n) the count of each quota that a job is in, -1: none
-  i64 n = 0;                        // quotas
+  const i64* counts = nullptr;  // (n_jobs, n) the count of each quota that a job is in, -1: none
+  i64 n = 0;                    // quotas
   const i64* processors = nullptr;  // by job
   std::vector<Bound> left;          // by count, at the beginning
 };

@@ -13,6 +13,7 @@
 #include "../base/ordered.hpp"
 #include "../machines/machine.hpp"
 #include "beginning.hpp"
+#include "arrivals.hpp"
 #include "hold.hpp"
 #include "model.hpp"
 #include "queue.hpp"
@@ -46,6 +47,7 @@ struct Simulator {
   Shadow shadow;        // of its reservation
   std::optional<Quotas> quotas;
   std::optional<Windows> windows;
+  std::optional<Arrivals> arrivals;
   Column<double> held;  // by job, where long ones are held back
   std::vector<i64> log; // jobs in the order of their ends, where the rules say so
   std::size_t logged_at_pass = 0;  // how many there were at the last pass
@@ -66,11 +68,17 @@ struct Simulator {
     for (i64 j = 0; j < m.n_jobs; ++j) of(j).predicted = m.predicted ? m.predicted[j] : 0;
     if (m.quotas.n > 0) quotas.emplace(m.quotas);
     if (!m.windows.empty()) windows.emplace(m.windows);
+    if (!m.arrivals.moves) return;
+    next = m.n_jobs;  // for the loop of events they have all been submitted
+    arrivals.emplace(m.arrivals, queue.known, m.n_jobs);
+    queue.known.own(m.n_jobs);
+    for (std::size_t k = 0; k < 2; ++k)
+      if (m.arrivals.by_arrival[k]) queue.keys[k].own(m.n_jobs);
   }
 
   Progress& of(i64 j) { return progress[index(j)]; }
   const Progress& of(i64 j) const { return progress[index(j)]; }
-  const Job& job(i64 j) const { return model.jobs[j]; }
+  const Job& job(i64 j) const { return queue.known[j]; }
   const Rules& rules() const { return model.rules; }
 
   i64 run_time(i64 j) const {
@@ -81,7 +89,7 @@ struct Simulator {
     if constexpr (requires { machine.used(j); }) return machine.used(j);
     else return {of(j).start + run_time(j), 1.0};
   }
-  i64 needed_by(i64 j) const { return needed(model, held, j, time); }
+  i64 needed_by(i64 j) const { return rules().holds ? needed(model, job(j), held[j], time) : job(j).processors; }
 
   // Units free now, with those of jobs that are predicted to end now.
   i64 free_with_leaving() const {
@@ -99,6 +107,17 @@ struct Simulator {
   bool closes() const { return windows && windows->are_left(); }
   // [s] when there is a pass although nothing happens.
   i64 due() const { return windows && !queue.empty() ? windows->next_over() : forever; }
+
+  // A pass begins: let those jobs come whose submissions the schedule makes; return whether it goes on.
+  bool come() {
+    if (!arrivals) return true;
+    return arrivals->come(time, log, [&](i64 j) {
+      queue.known.at(j).submit = time;
+      for (std::size_t k = 0; k < 2; ++k)
+        if (model.arrivals.by_arrival[k]) queue.keys[k].at(j) = time;
+      queue.enter(j, of(j).predicted);
+    });
+  }
 
   // Promise a time to the head, if nothing has been promised to it. Where the order changes as jobs
   // wait the next pass may have another head: no promise.

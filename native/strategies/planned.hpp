@@ -72,7 +72,9 @@ class Planned {
   bool plan_holds(const Simulator<M>& s, i64 j) const {
     const Rules& r = s.rules();
     // under quotas a job with a reservation may be passed over now, since another has started
-    if (s.model.restricted || s.changed || r.every > 0 || r.primary >= Order::scored || r.threshold >= 0) return false;
+    if (s.model.restricted || s.changed || r.every > 0 || r.primary >= Order::scored ||
+        r.threshold >= 0)
+      return false;
     return last_reserved < 0 || r.primary != Order::keyed ||
            !s.queue.comes_before(j, last_reserved);
   }
@@ -136,8 +138,8 @@ class Planned {
       return false;
     return s.of(s.queue.first(s.time, s.progress, -1)).promised >= 0;
   }
-  // Whether this pass has looked at enough jobs of a user; if not, count this one, too, unless it is
-  // barred now.
+  // Whether this pass has looked at enough jobs of a user; if not, count this one, too, unless it
+  // is barred now.
   bool is_passed_over(const Simulator<M>& s, i64 j) {
     i64& tested = tested_[index(s.model.users[j])];
     if (tested >= s.rules().tested_of_user) return true;

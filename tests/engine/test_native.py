@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+import submission_strategies
+import test_submitted
 import test_windows
 from drawing import given, settings
 from drawing import strategies as st
@@ -61,6 +63,7 @@ def test_each_pass_on_a_pool(data: st.DataObject) -> None:
 @settings(max_examples=300)
 @given(st.data(), cases())
 @pytest.mark.filterwarnings("ignore:.*no window is between")
+@pytest.mark.filterwarnings("ignore:.*no job falls under these quotas")
 def test_each_pass_under_quotas_and_around_windows(
     data: st.DataObject, case: tuple[Workload, dict[str, Any]]
 ) -> None:
@@ -76,6 +79,32 @@ def test_each_pass_under_quotas_and_around_windows(
         drawn = [(*t, {0: data.draw(widths)}) for t in data.draw(test_windows.times(workload))]
         apart = test_windows.apart(drawn, {0: workload.processors})
         rules["maintenance"] = "; ".join(f"{a}/{b}:processors={w[0]}" for a, b, w in apart)
+    scheduler = scheduler_of("easy", rules)
+    assert assert_same_after_each_pass(
+        workload, scheduler, Cluster(workload.processors), data.draw(st.sampled_from([1, 3]))
+    )
+
+
+@settings(max_examples=300)
+@given(st.data(), cases(), QUEUES)
+@pytest.mark.filterwarnings("ignore:.*no job follows another")
+@pytest.mark.filterwarnings("ignore:.*no window is between")
+@pytest.mark.filterwarnings("ignore:.*no job falls under these quotas")
+def test_each_pass_of_jobs_that_come_when_others_have_ended(
+    data: st.DataObject, case: tuple[Workload, dict[str, Any]], queues: list[int]
+) -> None:
+    workload = test_submitted.with_numbers(case[0], queues)
+    rules = submission_strategies.fitted(case[1])
+    if rules["backfill"] == "slurm":
+        rules["backfill"] = data.draw(SLURM)
+    which = data.draw(st.sampled_from(["dependencies", "quota", "both"]))
+    if which != "quota":
+        workload, rules["dependencies"], _ = data.draw(submission_strategies.chains(workload))
+    if which != "dependencies":
+        rules["quota"] = data.draw(test_submitted.bounds(workload))[0]
+    if isinstance(rules["estimate"], str) and data.draw(st.booleans()):
+        begin = data.draw(st.sampled_from(workload.submit_time.tolist()))
+        rules["maintenance"] = f"{begin}/{begin + 50}"
     scheduler = scheduler_of("easy", rules)
     assert assert_same_after_each_pass(
         workload, scheduler, Cluster(workload.processors), data.draw(st.sampled_from([1, 3]))

@@ -1,0 +1,100 @@
+// Submissions that the schedule itself makes: of jobs that come when others have ended.
+//
+// Some follow others, and are due once these have ended. Some would be one too many under a quota
+// of submitted jobs, and wait outside the queue until others of theirs have ended. All jobs come
+// from here then, others at the times of the log.
+#pragma once
+#include <algorithm>
+#include <array>
+#include <utility>
+#include <vector>
+
+#include "quotas.hpp"
+
+namespace hpc {
+
+struct Due {
+  i64 time;  // [s]
+  i64 job;
+  // of one time, the first in the log comes first: as of a heap, the last in order
+  friend bool operator<(const Due& a, const Due& b) {
+    return std::pair(a.time, a.job) > std::pair(b.time, b.job);
+  }
+};
+struct ArrivalRules {
+  bool moves = false;                // all jobs come so
+  std::vector<i64> first;            // (n_jobs + 1,) where those that follow a job begin in
+  std::vector<i64> followers;        // jobs, by whom they follow
+  std::vector<i64> left;             // by job: how many that it follows are still to end
+  const i64* think = nullptr;        // [s] by job, from the end of the last other to the submission
+  const i64* earliest = nullptr;     // [s] by job: no submission is before
+  std::array<bool, 2> by_arrival{};  // whether an order is that of coming
+  QuotaRules places;                 // of jobs that are queued or run
+};
+
+class Arrivals {
+ public:
+  bool alone = false;  // this time has no other reason than jobs that are due
+
+  // The jobs that follow none come at the times of the log.
+  template <class Jobs>
+  Arrivals(const ArrivalRules& rules, const Jobs& jobs, i64 n_jobs)
+      : rules_(&rules), left_(rules.left), places_(rules.places) {
+    for (i64 j = 0; j < n_jobs; ++j)
+      if (left_[index(j)] == 0) push(jobs[j].submit, j);
+  }
+
+  i64 next() const { return coming_.empty() ? forever : coming_.front().time; }  // [s]
+
+  // Let the jobs come that are due by now, and not one too many; call f(job) for each. `log`: jobs
+  // in the order of their ends. Return whether a pass is due.
+  template <class F>
+  bool come(i64 now, const std::vector<i64>& log, F f) {
+    const std::size_t waited = outside_.size();
+    // who has waited outside goes on waiting unless a job has ended
+    std::size_t k = ended_ == log.size() ? waited : 0;
+    for (; ended_ < log.size(); ++ended_) {
+      places_.ended(log[ended_]);
+      follow(log[ended_], now);
+    }
+    while (next() <= now) {
+      outside_.push_back(coming_.front().job);
+      std::pop_heap(coming_.begin(), coming_.end());
+      coming_.pop_back();
+    }
+    const std::size_t before = outside_.size();
+    std::size_t left = k;
+    for (; k < before; ++k) {
+      const i64 j = outside_[k];
+      if (places_.bar(j)) {
+        outside_[left++] = j;
+        continue;
+      }
+      places_.begun(j);
+      f(j);
+    }
+    outside_.resize(left);
+    return !alone || left < before;
+  }
+
+ private:
+  const ArrivalRules* rules_;
+  std::vector<i64> left_;
+  std::vector<Due> coming_;   // a heap
+  std::vector<i64> outside_;  // jobs that are due, the first to be so first
+  Quotas places_;
+  std::size_t ended_ = 0;  // jobs whose ends have let others come
+
+  void push(i64 time, i64 j) {
+    coming_.push_back({time, j});
+    std::push_heap(coming_.begin(), coming_.end());
+  }
+  void follow(i64 other, i64 now) {
+    for (i64 k = rules_->first[index(other)]; k < rules_->first[index(other + 1)]; ++k) {
+      const i64 j = rules_->followers[index(k)];
+      if (--left_[index(j)] == 0) push(std::max(rules_->earliest[j], now + rules_->think[j]), j);
+    }
+  }
+};
+
+}  // namespace hpc
