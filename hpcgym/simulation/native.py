@@ -93,8 +93,9 @@ def model_of(simulation: Driven, features: Features | None = None) -> Model:
         if _moves(simulation):
             more["arrivals"] = _arrivals(simulation.machine)
     more |= told_of(simulation.learning, simulation.shares, simulation.expressed)
+    # an empty machine: all is free, be it processors, or parts of nodes that jobs share
     jobs = arrays.jobs.view(np.int64).reshape(n, len(state.JOBS.names or ()))
-    return Model(jobs, int(sim.capacity), rules, **more)
+    return Model(jobs, int(sim.free), rules, **more)
 
 
 def _restrictions(machine: Restricted) -> dict[str, Any]:
@@ -173,6 +174,9 @@ def write_back(native: Simulation, arrays: state.Prepared) -> None:
     sim.next = sim.started = len(arrays.jobs)
     if "submit" in schedule:
         arrays.jobs["submit"] = schedule["submit"]
+    if sim.logs:
+        arrays.ended[:] = native.ended()
+        sim.ended = len(arrays.ended)
     if sim.correction == state.KILL:
         begun = arrays.progress["start"] >= 0
         shorter = np.minimum(arrays.jobs["run"], arrays.progress["predicted"])
