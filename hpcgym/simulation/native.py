@@ -175,8 +175,9 @@ def write_back(native: Simulation, arrays: state.Prepared) -> None:
     if "submit" in schedule:
         arrays.jobs["submit"] = schedule["submit"]
     if sim.logs:
-        arrays.ended[:] = native.ended()
-        sim.ended = len(arrays.ended)
+        ended = native.ended()
+        sim.ended = len(ended)
+        arrays.ended[: sim.ended] = ended
     if sim.correction == state.KILL:
         begun = arrays.progress["start"] >= 0
         shorter = np.minimum(arrays.jobs["run"], arrays.progress["predicted"])
