@@ -2,8 +2,9 @@
 
 At every scheduling pass at which some waiting job fits, the present queue is drained on estimated
 run times, once for each weight vector of a portfolio, and the best vector is followed until the
-next pass: :mod:`hpcgym.engine.many.lookahead`, compiled from end to end. It knows pools of
-processors only, and units that are single cores. ``docs/lookahead.md`` says what it gives.
+next pass, in compiled code: `native/places/foresight.hpp`, and in environments
+:mod:`hpcgym.engine.many.lookahead`. It knows pools of processors only, and units that are single
+cores. ``docs/lookahead.md`` says what it gives.
 """
 
 from __future__ import annotations

@@ -109,7 +109,7 @@ def mixed_policies(
 
     It computes weekly bounded slowdowns of the twelve pure policies with and without threshold; of
     the best of a million mixed policies of each week and month, of a training half, and of the week
-    before; and of XNES over three and six weights. KTH-SP2 and SDSC-SP2 take some hours of
+    before; and of XNES over three and six weights. KTH-SP2 and SDSC-SP2 take three hours of
     two cores. After an interruption, the same command goes on. The long part, all vectors on each
     week, runs as tasks of the executor, whose workers must all see the folder.
     """

@@ -12,7 +12,7 @@ struct LiveJobs {
   Model model;
   std::vector<i64> rows;  // which jobs of the other simulation they are, ascending
   std::vector<Job> jobs;
-  std::vector<i64> keys, second_keys, predicted;
+  std::vector<i64> keys, second_keys, predicted, users;
   std::vector<Score> scores, second_scores;
   std::vector<double> held;
 
@@ -27,6 +27,7 @@ struct LiveJobs {
       jobs.push_back(from.job(j));
       jobs.back().run = run_time(j);
       predicted.push_back(from.of(j).predicted);
+      if (model.users) users.push_back(model.users[j]);
       if (model.keys) keys.push_back(model.keys[j]);
       if (model.second_keys) second_keys.push_back(model.second_keys[j]);
       if (model.is_scored(0)) scores.push_back(from.queue.scores[0][j]);
@@ -43,8 +44,7 @@ struct LiveJobs {
     model.accounts.reset();
     model.expressions = {};
     model.features = nullptr;
-    model.users = nullptr;
-    model.n_users = 0;
+    model.users = users.data();
     model.n_jobs = static_cast<i64>(rows.size());
     model.jobs = jobs.data();
     model.keys = keys.data(), model.second_keys = second_keys.data();
