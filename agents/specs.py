@@ -61,12 +61,14 @@ def save_spec(env: Any, path: str | Path) -> Path:
         ``VecNormalize(norm_obs=False)`` does); or an argument that JSON cannot hold, such as a
         function.
     """
+    if not isinstance(path, (str, os.PathLike)):
+        raise HpcgymError(f"path must be that of the model, such as 'model.zip', not {path!r}")
     env = _bare(env)
     spec = getattr(env, "spec", None)
     if spec is None or not spec.id.startswith("hpcgym/"):
         raise HpcgymError(
             f"env must be an environment of hpcgym made by its id, such as"
-            f" gymnasium.make('hpcgym/JobSelection-v0'), not {env!r}"
+            f" gymnasium.make('hpcgym/JobSelection-v1'), not {env!r}"
         )
     given = {name: value for name, value in spec.kwargs.items() if name not in _OF_RUNS}
     if spec.id == _SHARED:  # pairs depend on machine and speedups

@@ -179,8 +179,8 @@ def rule_value(rule: str, text: str) -> Any:
     if rule in _NONE and "none" in (words := [word.strip() for word in re.split("[,;]", text)]):
         if len(words) > 1:
             raise HpcgymError(
-                f"{rule} {text!r}: none stands alone; hpcgym compare simulates one value after the"
-                " other, none first"
+                f"{rule} {text!r}: a scheduler has none or the rest, not both; hpcgym compare"
+                " simulates one after the other, with none first or last behind a comma"
             )
         return None
     if rule not in _NUMBERS:

@@ -6,7 +6,7 @@ import sys
 import warnings
 from collections.abc import Iterable
 from difflib import get_close_matches
-from typing import Any, TypeGuard
+from typing import Any, TypeGuard, TypeVar
 
 _BEGIN, _END = 1500, 400  # characters that are left of a longer text
 
@@ -26,7 +26,14 @@ class WorkloadError(HpcgymError):
     """A workload that cannot be read, or cannot be simulated."""
 
 
-def reworded(error: HpcgymError, message: str) -> HpcgymError:
+class ApartError(HpcgymError):
+    """Two things that do not go together: a rule and a machine, or two rules."""
+
+
+E = TypeVar("E", bound=HpcgymError)
+
+
+def reworded(error: E, message: str) -> E:
     """Return an error of the same kind with another message; the same one if it is the same."""
     return error if message == str(error) else type(error)(message)
 

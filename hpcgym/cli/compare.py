@@ -15,11 +15,11 @@ from hpcgym.cli.figures import FigureOptions
 from hpcgym.cli.files import ForceOption
 from hpcgym.cli.fitting import print_table
 from hpcgym.cli.groups import Several, grouped
-from hpcgym.cli.lineup import choices_of, lineup, pair_rules, scheduler_names
+from hpcgym.cli.lineup import choices_of, leave_out, lineup, pair_rules, scheduler_names
 from hpcgym.cli.options import Format
-from hpcgym.cli.own_rules import failures_in_a_line
+from hpcgym.cli.own_rules import failures_in_a_line, own_hold_told
 from hpcgym.cli.running import ExplainedCommand, Lists
-from hpcgym.errors import HpcgymError, reworded
+from hpcgym.errors import ApartError, HpcgymError, reworded
 from hpcgym.files.recorded import KEY
 from hpcgym.progress import counting
 
@@ -126,7 +126,8 @@ def compare(
     Options with ... take several values, also joined by commas: each scheduler is simulated under
     each value, and rows are named as in "saf, threshold=18000". A single value changes all
     schedulers. --policy without --scheduler means EASY with each policy. docs/comparing.md says
-    which rules change which schedulers.
+    which rules change which schedulers. A scheduler that cannot keep a rule is left out, with the
+    reason.
     """
     rows = _compared(workload, scheduler, rules, reading, under, signal, shared)
     outcome = _outcome(rows)
@@ -169,13 +170,29 @@ def _compared(
     named = scheduler_names(scheduler) or (
         [] if "policy" in choices[0].rules else _usual(settings[0])
     )
-    chosen = lineup(named, choices, sharing=sharing is not None)
+    chosen = _going_with(settings, lineup(named, choices, sharing=sharing is not None))
     of_pairs = pair_rules(sharing is not None)
-    for one in settings:
-        given = {rule: value for rule, value in choices[0].rules.items() if rule in of_pairs}
-        coscheduling.check(one.sharing, chosen, given)
-        limits.check(one.asked, chosen)
+    given = {rule: value for rule, value in choices[0].rules.items() if rule in of_pairs}
+    coscheduling.check(sharing, chosen, given)
     return _simulate(workload, settings, chosen, signal)
+
+
+def _going_with(
+    settings: Sequence[Setting], schedulers: Mapping[str, Scheduler]
+) -> dict[str, Scheduler]:
+    """Return the schedulers that go with limits and shared nodes; say which are left out."""
+    found, apart = {}, []
+    for name, scheduler in schedulers.items():
+        try:
+            with own_hold_told(name):
+                for one in settings:
+                    coscheduling.check(one.sharing, {name: scheduler}, {})
+                    limits.check(one.asked, {name: scheduler})
+            found[name] = scheduler
+        except ApartError as error:
+            apart.append(error)
+    leave_out(apart, found)
+    return found
 
 
 def _outcome(rows: Sequence[Row]) -> output.Outcome:
@@ -226,7 +243,8 @@ def _simulate(
     from hpcgym.simulation.run import simulate
 
     check_simulations(len(settings) * len(chosen))
-    found = []
+    found: list[Row] = []
+    apart: list[ApartError] = []
     loaded = [
         one.reading.load(
             workload,
@@ -243,16 +261,21 @@ def _simulate(
             for name, rules in chosen.items():
                 step(f"simulating {one.labelled(name)}")
                 try:
-                    with failures_in_a_line(rules):
+                    with failures_in_a_line(rules), own_hold_told(name):
                         result = simulate(
                             jobs, rules, cluster=one.machine, limits=kept, speedups=pairs
                         )
+                except ApartError as error:
+                    apart.append(reworded(error, f"{one.labelled(name)}: {error}"))
+                    continue
                 except HpcgymError as error:
                     raise reworded(error, f"{one.labelled(name)}: {error}") from None
                 signals.add_metrics(result, grid)
                 found.append(Row(name, one, result))
-            if one.sharing is not None:
-                coscheduling.add_improvement([row.result for row in found if row.setting is one])
+            here = [row.result for row in found if row.setting is one]
+            if one.sharing is not None and here:
+                coscheduling.add_improvement(here)
+    leave_out(apart, found)
     return found
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import typer
 
 from hpcgym.cli.groups import OWN_COMMAS
-from hpcgym.errors import HpcgymError, WorkloadError
+from hpcgym.errors import HpcgymError, WorkloadError, reworded
 
 if TYPE_CHECKING:
     from hpcgym.cluster import Cluster
@@ -188,7 +188,7 @@ def check(
             try:
                 check_together(scheduler, sharing.machine)
             except HpcgymError as error:
-                raise HpcgymError(f"{name}: {error}") from None
+                raise reworded(error, f"{name}: {error}") from None
     if given and not any(scheduler.parts > 1 for scheduler in schedulers.values()):
         raise HpcgymError(
             f"--{next(iter(given)).replace('_', '-')} is for jobs that share nodes: name a"

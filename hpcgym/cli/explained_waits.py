@@ -87,7 +87,7 @@ def _print(table: pd.DataFrame, results: Mapping[str, Result]) -> None:
         _say(out.print, everything.sum())
     out.print()
     out.print(_shares(table))
-    out.print("Percent of the time that jobs of a row waited; hours are those of all its jobs.")
+    out.print("Hours are the sum over all jobs of a row, and percentages are of these hours.")
 
 
 def _say(say: Any, seconds: pd.Series[int]) -> None:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 #: Marks an option whose values may have commas: they separate values only where all are names, or
-#: ``module:name`` of the user's own, and behind a first "none".
+#: ``module:name`` of the user's own, and beside a first or last "none".
 OWN_COMMAS = "own commas"
 _NONE = "none"  # a rule's value that is lifted: it has no commas
 _NAME = re.compile(r"[A-Za-z][\w+-]*|[^\W\d][\w.]*:[^\W\d][\w.]*")
@@ -179,6 +179,9 @@ def _parts(text: str, own_commas: bool) -> list[str]:
         first, _, rest = text.partition(",")
         if first.strip() == _NONE and rest:
             return [_NONE, *_parts(rest.strip(), own_commas)]
+        rest, _, last = text.rpartition(",")
+        if last.strip() == _NONE and rest:
+            return [*_parts(rest.strip(), own_commas), _NONE]
         return names_in(text) or [text]
     return _split(text)
 

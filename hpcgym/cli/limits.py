@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
 import typer
 
 from hpcgym.cli.options import given_rules
-from hpcgym.errors import HpcgymError
+from hpcgym.errors import HpcgymError, reworded
 
 if TYPE_CHECKING:
     from hpcgym.cluster import Cluster
@@ -139,7 +139,7 @@ def check(asked: Sequence[Asked] | None, schedulers: Mapping[str, Scheduler]) ->
             if asked is not None:
                 check_for_limits(scheduler)
         except HpcgymError as error:
-            raise HpcgymError(f"{name}: {error}") from None
+            raise reworded(error, f"{name}: {error}") from None
 
 
 def following(

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import product
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hpcgym.cli import options
 from hpcgym.cli.bounds import check_combinations, check_simulations
-from hpcgym.cli.own_rules import failures_in_a_line, is_own, with_own_rules
-from hpcgym.errors import HpcgymError, check_each_once
+from hpcgym.cli.own_rules import failures_in_a_line, is_own, own_hold_told, with_own_rules
+from hpcgym.cli.running import note
+from hpcgym.errors import ApartError, HpcgymError, check_each_once, reworded
 from hpcgym.progress import working
 
 if TYPE_CHECKING:
@@ -120,6 +121,8 @@ def lineup(
     choices : of :func:`choices_of`.
     sharing : whether jobs share nodes.
 
+    A scheduler with rules that do not go together is left out with a line, unless none is left.
+
     Raises
     ------
     HpcgymError : an unknown name, a rule that a scheduler cannot have or that means nothing to any
@@ -130,20 +133,42 @@ def lineup(
         choices = [Choice(*map(_but_policy, choice)) for choice in choices]
     found: dict[str, Scheduler] = {}
     heeded: set[str] = set()
+    apart: list[ApartError] = []
     for name, begin in begins.items():
         for rules, told in choices:
             if names and is_own(name):  # one row must leave nothing in it for the next
                 begin = options.rules(name, {})
             try:
-                scheduler, idle = _under(begin, rules, sharing)
+                with own_hold_told(name):
+                    scheduler, idle = _under(begin, rules, sharing)
+            except ApartError as error:
+                apart.append(reworded(error, f"{_row(name, told)}: {error}"))
+                continue
             except HpcgymError as error:
                 raise HpcgymError(f"{_row(name, told)}: {error}") from None
             row = _row(name, told, idle)
             found[_but_given(row, name, begin, scheduler, rules.keys() - told)] = scheduler
             heeded |= rules.keys() - idle
+    leave_out(apart, found)
     _check_heeded(choices[0].rules, heeded)
     _check_differ(found)
     return found
+
+
+def leave_out(apart: Sequence[ApartError], others: Collection[Any]) -> None:
+    """Say which schedulers of a comparison are left out, and why; the others go on.
+
+    Such as one that holds jobs back, beside ``--quota``: it is not compared under another rule by
+    the same name.
+
+    Raises
+    ------
+    ApartError : the first of them, if there are no others.
+    """
+    for error in apart:
+        if not others:
+            raise error
+        note(f"left out: {error}")
 
 
 def _row(name: str, told: Mapping[str, str], idle: Iterable[str] = ()) -> str:

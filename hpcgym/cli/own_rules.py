@@ -9,7 +9,7 @@ from copy import deepcopy
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hpcgym.errors import HpcgymError
+from hpcgym.errors import ApartError, HpcgymError, reworded
 
 if TYPE_CHECKING:
     from hpcgym.scheduler.rules import Scheduler
@@ -50,6 +50,25 @@ def failures_in_a_line(scheduler: Scheduler) -> Iterator[None]:
                 said = f"{rule.replace('_', ' ')} {called(own)} failed: {failure(error, own)}"
                 raise HpcgymError(said) from error
         raise
+
+
+@contextmanager
+def own_hold_told(name: str) -> Iterator[None]:
+    """Say of what does not go with hold that a scheduler has it by its name, and how to lift it.
+
+    Its user gave no such rule, and needs not know it.
+    """
+    from hpcgym.baselines import SCHEDULERS
+    from hpcgym.scheduler.capabilities import FEATURES
+
+    try:
+        yield
+    except ApartError as error:
+        known, hold = SCHEDULERS.get(name), FEATURES["hold"]
+        if known is None or known.hold is None or f"{hold} and " not in str(error):
+            raise
+        lifted = f"{name} has {hold} by itself; {name}:{hold}=none has not"
+        raise reworded(error, f"{error} ({lifted})") from None
 
 
 def with_own_rules(rules: Mapping[str, Any]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from hpcgym.cli.figures import FigureOptions
 from hpcgym.cli.files import SCHEDULE, ForceOption
 from hpcgym.cli.groups import grouped
 from hpcgym.cli.options import Format
-from hpcgym.cli.own_rules import failures_in_a_line
+from hpcgym.cli.own_rules import failures_in_a_line, own_hold_told
 from hpcgym.cli.running import ExplainedCommand, Lists
 from hpcgym.cli.streams import is_standard_output
 from hpcgym.files.recorded import KEY
@@ -129,7 +129,8 @@ def simulated(
     machine = reading.machine
     shared_rules = shared.given()
     overrides = shared_rules | rules.given() | reading.given() | under.given()
-    chosen = options.rules(scheduler, overrides)  # a wrong name is said before the work
+    with own_hold_told(scheduler):
+        chosen = options.rules(scheduler, overrides)  # a wrong name is said before the work
     asked = under.read(machine)
     sharing = shared.read(machine, limited=asked is not None)
     coscheduling.check(sharing, {scheduler: chosen}, shared_rules)
@@ -142,8 +143,12 @@ def simulated(
     from hpcgym.schedule.provenance import provenance_of
     from hpcgym.simulation.run import simulate as run
 
-    with working(f"simulating {len(jobs):,} jobs"), failures_in_a_line(chosen):
-        pairs = None if sharing is None else sharing.speedups
+    pairs = None if sharing is None else sharing.speedups
+    with (
+        working(f"simulating {len(jobs):,} jobs"),
+        failures_in_a_line(chosen),
+        own_hold_told(scheduler),
+    ):
         result = run(jobs, chosen, cluster=machine, limits=kept, speedups=pairs, failures=failures)
         signals.add_metrics(result, grid)
     name = scheduler_name(result.scheduler)

@@ -141,7 +141,8 @@ def explain(
             passes = [] if unwatched else watch(result, row, going_on)
             spells = spells_of(result, row, passes, going_on)
         except TimeOverError:
-            passes, unwatched = [], f"in {allowed / 2:g} s"
+            told_half = f"{allowed / 2:g} s, half of the {allowed:g} s that this may take"
+            passes, unwatched = [], f"in {told_half}"
         earlier = delays(result, row, tried, progress, over).tolist()
     delay = dict(zip(tried.tolist(), earlier, strict=False))
     others = _others(result, ran, passes, delay)

@@ -198,7 +198,9 @@ def _of_the_queue(told: Facts) -> list[str]:
         told_moves = [f"{times(often)} to {which} time" for often, which in moved if often]
         line += f"; that moved {' and '.join(told_moves)}" if told_moves else ""
         before = found.last - job["start_time"]
-        line += f". It started {duration(before)} before that" if before > 0 else ""
+        line += (
+            f". It started {duration(before)} before the last of these times" if before > 0 else ""
+        )
         lines.append(f"{line}.")
         if found.ended_early:
             ended = counted(found.ended_early, "job")

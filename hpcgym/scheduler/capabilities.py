@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from hpcgym.errors import HpcgymError
+from hpcgym.errors import ApartError
 from hpcgym.scheduler.rule_values import plain
 
 if TYPE_CHECKING:
@@ -287,7 +287,7 @@ APART: dict[tuple[str, str], str] = {
 
 
 def check(*things: str, words: Mapping[str, str] | None = None) -> None:
-    """Raise an HpcgymError if some things do not go together.
+    """Raise an ApartError if some things do not go together.
 
     Parameters
     ----------
@@ -299,7 +299,7 @@ def check(*things: str, words: Mapping[str, str] | None = None) -> None:
     assert present.keys() <= {*PLACES, *FEATURES}, present
     for (one, other), why in APART.items():
         if one in present and other in present:
-            raise HpcgymError(f"{present[one]} and {present[other]} do not go together: {why}")
+            raise ApartError(f"{present[one]} and {present[other]} do not go together: {why}")
 
 
 def at_passes(scheduler: Scheduler) -> dict[str, str]:

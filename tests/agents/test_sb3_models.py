@@ -60,6 +60,12 @@ def made(kind: str) -> tuple[Any, Any]:
     return algorithm(policy, env, **deepcopy(arguments)), env  # which it may change
 
 
+@pytest.mark.parametrize("path", [None, 3])
+def test_what_is_no_path_of_a_model_is_said(path: Any) -> None:
+    with pytest.raises(HpcgymError, match="path must be that of the model, such as 'model.zip'"):
+        save_spec(gymnasium.make("hpcgym/JobSelection-v1", **JOBS), path)
+
+
 @pytest.mark.parametrize("kind", MODELS)
 def test_a_loaded_model_does_what_the_model_does(kind: str, tmp_path: Path) -> None:
     model, env = made(kind)

@@ -322,7 +322,10 @@ ONE_CAPPED = ("--cluster", "taurus", "--cap", "watts=9e5", "--scheduler", "easy"
         (["--processors", "32", "--cluster", "taurus"], "a machine or its processors, not both"),
         (["--scheduler", "easy,eazy"], "did you mean 'easy'"),
         (["--scheduler", "shut"], "--power shut, beside --cap or --budget"),
-        (["--hold", "0.1"], "conservative: hold and backfill='conservative' do not go toge"),
+        (
+            ["--hold", "0.1", "--scheduler", "conservative"],
+            "conservative: hold and backfill='conservative' do not go toge",
+        ),
         (
             ["--scheduler", "easy,easy-sjbf", "--backfill-order", "sjbf"],
             "easy and easy-sjbf come to the same rules: name other schedulers by --scheduler",
@@ -336,7 +339,7 @@ ONE_CAPPED = ("--cluster", "taurus", "--cap", "watts=9e5", "--scheduler", "easy"
         (["--scheduler", "saf:power=shut"], "saf:power=shut: power='shut' needs limits"),
         (["--cap", "percent=60"], "--cluster says which"),
         (
-            ["--cluster", "taurus", "--cap", "percent=60", "--scheduler", "easy,conservative"],
+            ["--cluster", "taurus", "--cap", "percent=60", "--scheduler", "conservative"],
             "conservative: backfill='conservative' and limits of power and energy do not go",
         ),
         (
@@ -373,11 +376,13 @@ def test_help_tells_which_options_may_be_given_several_times() -> None:
 def test_none_beside_a_rule_of_a_site(option: str, value: str) -> None:
     found = results(JOBS, "--scheduler", "saf", f"--{option}", f"none,{value}")
     assert list(found) == [f"saf, {option}=none", f"saf, {option}={value}"]
+    behind = results(JOBS, "--scheduler", "saf", f"--{option}", f"{value},none")
+    assert list(behind) == list(found)[::-1]
     for command in (["simulate", JOBS], ["evaluate", "saf", "--workload", JOBS]):
         for joined in (f"none,{value}", f"{value};none"):
             failed = run(*command, f"--{option}", joined)
             assert failed.exit_code == 1
-            assert f"{option} {joined!r}: none stands alone" in failed.stderr
+            assert f"{option} {joined!r}: a scheduler has none or the rest" in failed.stderr
 
 
 def test_a_row_says_which_of_its_own_rules_it_has_lost() -> None:
@@ -409,3 +414,48 @@ def test_time_outside_of_the_queue_is_told(tmp_path: Path) -> None:
     assert sum(line.endswith(f": {told}") for line in lines) == 2
     plain = succeed("compare", log, "--processors", 4, "--scheduler", "easy").stdout
     assert "no wait counts" not in plain
+
+
+# --- Who is left out --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        ((JOBS, "--quota", "user:jobs=1"), "hold and quota='user:jobs=1'"),
+        ((JOBS, "--maintenance", "100/2000"), "hold and maintenance="),
+        ((JOBS, "--backfill", "conservative"), "hold and backfill='conservative'"),
+        (
+            (TAURUS_JOBS, "--cluster", "taurus", "--cap", "percent=60,end=9000"),
+            "hold and limits of power",
+        ),
+    ],
+)
+def test_who_does_not_go_with_a_rule_is_left_out_with_a_line(arguments: Any, reason: str) -> None:
+    """The others are compared; what has no hold is another row, by another name."""
+    schedulers = "easy,aged-safe,aged-safe:hold=none"
+    done = succeed("compare", *arguments, "--scheduler", schedulers, "--format", "csv")
+    names = [row["scheduler"] for row in csv.DictReader(io.StringIO(done.stdout))]
+    assert names == ["easy", "aged-safe:hold=none"]
+    (line,) = done.stderr.splitlines()
+    assert line.startswith(f"left out: aged-safe: {reason}")
+    assert line.endswith("; aged-safe:hold=none has not)")
+    alone = refusal(*arguments, "--scheduler", "aged-safe")
+    assert f"aged-safe: {reason}" in alone
+    assert "; aged-safe:hold=none has not)" in alone
+
+
+def test_what_goes_with_no_scheduler_is_refused() -> None:
+    said = refusal(JOBS, "--scheduler", "easy,saf", "--hold", "0.1", "--quota", "user:jobs=1")
+    assert "easy: hold and quota='user:jobs=1' do not go together" in said
+    assert "has not" not in said  # whoever gave it knows it
+
+
+def test_who_does_not_go_with_one_value_of_a_rule_is_left_out_there() -> None:
+    given = ("--scheduler", "easy,saf-typical-20h-hold", "--quota", "none,user:jobs=1")
+    done = succeed("compare", JOBS, *given, "--format", "csv")
+    names = [row["scheduler"] for row in csv.DictReader(io.StringIO(done.stdout))]
+    assert names == [
+        "easy, quota=none", "easy, quota=user:jobs=1", "saf-typical-20h-hold, quota=none",
+    ]  # fmt: skip
+    assert "left out: saf-typical-20h-hold, quota=user:jobs=1: hold and" in done.stderr

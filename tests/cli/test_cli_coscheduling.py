@@ -326,10 +326,10 @@ POOL = "lublin:jobs=20,processors=128"
         (["simulate", JOBS, *MACHINE, "--partners", "best"], "--partners is for jobs that share"),
         (["compare", JOBS, *MACHINE, "--scheduler", "easy", "--pairs-above", "1"], "--pairs-above"),
         (
-            ["compare", JOBS, *MACHINE, "--scheduler", "easy,prb"],
+            ["compare", JOBS, *MACHINE, "--scheduler", "prb"],
             "prb: dispatcher='prb' and speedups",
         ),
-        (["compare", JOBS, *MACHINE, "--scheduler", "easy,easy++"], "easy++: estimate='ave2' and"),
+        (["compare", JOBS, *MACHINE, "--scheduler", "easy++"], "easy++: estimate='ave2' and"),
         (["simulate", JOBS, *MACHINE, "--passes", "per-event"], "easy: passes='per-event' and"),
         (["simulate", JOBS, *MACHINE, "--scheduler", "easi-co"], "did you mean 'easy-co'"),
     ],

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from drawing import given, settings
@@ -211,13 +213,27 @@ def test_filters_are_of_the_columns_of_jobs(filtered):
     """Their shorter words, and those of earlier pages, mean the same."""
     result, numbers = filtered
     bounds = {"wait_time": 90, "run_time": 50, "requested_time": 50, "requested_processors": 4}
-    bounds |= {"bsld": 1.5}
+    bounds |= {"bsld": 1.5, "job_number": 2, "submit_time": 20}
+    bounds |= {"start_time": 100, "end_time": 100}
     jobs = result.jobs[list(bounds)]
     some = result.jobs["job_number"][(jobs >= bounds).all(axis=1)].tolist()
     assert some == [3]
     assert numbers(" ".join(f"{name} >= {bound}" for name, bound in bounds.items())) == some
     short = "wait >= 90 run >= 50 requested >= 50 processors >= 4 size >= 4 slowdown >= 1.5"
     assert numbers(short) == some
+    assert numbers("submit < 20 start < 60 end <= 100 job = 1") == [1]
+    assert numbers("user_id = 1") == "no user is called 1"  # it has a name
+    assert numbers("user_id = 3") == [4]
+
+
+def test_help_tells_all_words_of_filters(node):
+    from importlib.resources import files
+
+    body = """return [...new Set([...Object.values(SHORT), ...Object.keys(NUMBERS)])];"""
+    page = files("hpcgym.explore").joinpath("browser", "explorer.html").read_text()
+    told = page.partition('<dialog id="help">')[2].partition("</dialog>")[0]
+    for word in node(["decode", "words", "filter"], body, None):
+        assert re.search(rf"\b{word}\b", told), word
 
 
 @pytest.mark.parametrize(

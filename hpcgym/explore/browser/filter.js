@@ -2,9 +2,12 @@
 
 // shorter words for measures, which have the names of columns
 const SHORT = {
-  wait: "wait_time", run: "run_time", requested: "requested_time", slowdown: "bsld",
+  submit: "submit_time", wait: "wait_time", start: "start_time", run: "run_time", end: "end_time",
+  requested: "requested_time", slowdown: "bsld", job: "job_number",
   processors: "requested_processors", size: "requested_processors",
 };
+// columns of numbers, in place of the names that they may have
+const NUMBERS = { user_id: "user", group_id: "group", executable: "code" };
 const SECONDS = { s: 1, min: MINUTE, m: MINUTE, h: HOUR, d: DAY };
 const COMPARE = {
   "<": (a, b) => a < b, "<=": (a, b) => a <= b, ">": (a, b) => a > b, ">=": (a, b) => a >= b, "=": (a, b) => a === b,
@@ -13,7 +16,7 @@ const MEASURE = new RegExp(
   `^(${[...Object.values(SHORT), ...Object.keys(SHORT)].join("|")})` +
     "\\s*(<=|>=|<|>|=)\\s*(\\d+(?:\\.\\d+)?)\\s*(s|min|m|h|d)?(?=[\\s,]|$)", "i",
 );
-const NAMED = /^(user|group|code|queue|partition)\s*[:=]?\s*(?:"((?:[^"]|"")*)"|([^\s,]+))/i;
+const NAMED = /^(user_id|user|group_id|group|executable|code|queue|partition)\s*[:=]?\s*(?:"((?:[^"]|"")*)"|([^\s,]+))/i;
 
 /** A name as a filter has it, whatever it holds: quotes within it are doubled. */
 const quoted = (name) => `"${name.replaceAll('"', '""')}"`;
@@ -32,7 +35,8 @@ function parseFilter(text) {
       const value = Number(number) * SECONDS[(unit || "s").toLowerCase()];
       terms.push({ what, sign, value });
     } else if (named) {
-      terms.push({ what: named[1].toLowerCase(), name: named[2]?.replaceAll('""', '"') ?? named[3] });
+      const word = named[1].toLowerCase();
+      terms.push({ what: NUMBERS[word] || word, name: named[2]?.replaceAll('""', '"') ?? named[3] });
     } else {
       throw new Error(`no job number and no filter: ${rest}. Try user 7, wait_time > 2h, requested_processors >= 64`);
     }
@@ -51,6 +55,10 @@ function meant(names, kind, name) {
 /** What a job is measured by: of(job) of a schedule. */
 function measureOf(jobs, run, what) {
   const of = {
+    job_number: (j) => jobs.number[j],
+    submit_time: (j) => jobs.submit[j],
+    start_time: (j) => run.start[j],
+    end_time: (j) => run.end[j],
     wait_time: (j) => run.start[j] - jobs.submit[j],
     run_time: (j) => run.end[j] - run.start[j],
     requested_time: (j) => jobs.requested[j],
