@@ -204,7 +204,7 @@ def on_single_cores(case: Case) -> Case:
     )
 
 
-def simulate_slowly(
+def simulate_pool(
     case: Case, simulator: Any = LimitedSimulation, switches: bool = False, **orders: Any
 ) -> LimitedSimulation:
     """Simulate a case with the slow simulator, or one that is made as it is.

@@ -6,10 +6,10 @@ from dataclasses import replace
 from typing import Any
 
 from drawing import strategies as st
-from node_oracle import NodeJob, Nodes, node_jobs_of
 from strategies import BACKFILL, DEPTHS, GAPS, POLICY, REQUESTS, holds, predictions
 
 from hpcgym.cluster import Cluster, NodeGroup, Partition
+from hpcgym.reference.jobs import Job, Nodes, node_jobs_of
 from hpcgym.workload.model import Workload
 from hpcgym.workload.needs import needs_of
 
@@ -90,7 +90,7 @@ def workloads_for(
 
 @st.composite
 def node_schedulers(draw: st.DrawFn, workload: Workload) -> dict[str, Any]:
-    """The words that describe a scheduler, as ``simulate_nodes_slowly`` takes them."""
+    """The words that describe a scheduler, as ``simulate_nodes`` takes them."""
     named = st.sampled_from(["requested", "clairvoyant", "ave2"])
     backfill = draw(st.sampled_from((*BACKFILL, "conservative")))
     corrections = ["requested", "incremental", "recursive-doubling", "kill"]
@@ -135,7 +135,7 @@ def partitioned_cases(draw: st.DrawFn) -> tuple[Cluster, Workload, dict[str, Any
     return replace(plain, partitions=parts), named, rules
 
 
-def slow_jobs_and_nodes(cluster: Cluster, workload: Workload) -> tuple[list[NodeJob], Nodes]:
+def slow_jobs_and_nodes(cluster: Cluster, workload: Workload) -> tuple[list[Job], Nodes]:
     """The jobs and the nodes of such a case as the oracle has them; partition k is the k-th."""
     every = frozenset(range(cluster.nodes))
     nodes = {number: frozenset(part.nodes) for number, part in enumerate(cluster.partitions, 1)}

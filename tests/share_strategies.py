@@ -6,10 +6,10 @@ import math
 from typing import Any
 
 from drawing import strategies as st
-from oracle import weighted
 from slow_shares import Accounts, SlowOrder
 from strategies import DEPTHS, predictions, workloads
 
+from hpcgym.reference.orders import weighted
 from hpcgym.scheduler.policies import FairShare
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.scheduler.usage import without_idle_shares

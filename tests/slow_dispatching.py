@@ -1,7 +1,7 @@
 """A slow, obvious simulator of lists of jobs whose dispatcher takes time to answer.
 
-The rules of `oracle.py` and `node_oracle.py` hold for events, estimates and nodes. In place of an
-order of the queue:
+The rules of `hpcgym.reference.nodes` hold for events, estimates and nodes. In place of an order of
+the queue:
 
  1. The dispatcher is asked at a pass at which some queued job fits, unless it thinks.
  2. It goes through the queue in its order, once: what fits beside those that it has taken already
@@ -18,10 +18,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from node_oracle import NodeJob, NodeSimulation, Placed, take
+from hpcgym.reference.jobs import Job, Placed
+from hpcgym.reference.nodes import NodeSimulation
+from hpcgym.reference.placing import take
 
 #: The order of the lists: the least comes first, ties by submission.
-LISTS: dict[str, Callable[[NodeJob], int]] = {
+LISTS: dict[str, Callable[[Job], int]] = {
     "fcfs-list": lambda job: job.number,
     "sjf-list": lambda job: job.predicted,
     "ljf-list": lambda job: -job.predicted,
@@ -31,9 +33,9 @@ LISTS: dict[str, Callable[[NodeJob], int]] = {
 class SlowDispatching(NodeSimulation):
     def __init__(
         self,
-        jobs: Iterable[NodeJob],
+        jobs: Iterable[Job],
         capacity: Sequence[Sequence[int]],
-        order: Callable[[NodeJob], int],
+        order: Callable[[Job], int],
         takes: Callable[[int], int],
         **rules: Any,
     ):
@@ -41,11 +43,11 @@ class SlowDispatching(NodeSimulation):
         super().__init__(jobs, capacity, passes="per-timestamp", **given, **rules)
         self.order, self.takes = order, takes
         self.answer_at: int | None = None
-        self.answer: list[tuple[NodeJob, Placed]] = []
+        self.answer: list[tuple[Job, Placed]] = []
         self.passed = False  # while it thinks
         self.calls: list[tuple[int, int, list[int]]] = []  # time, seconds, who starts
 
-    def run(self) -> list[NodeJob]:
+    def run(self) -> list[Job]:
         while self.coming or self.running or self.answer_at is not None:
             now = self.next_time()
             self.expire(now)

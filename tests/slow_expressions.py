@@ -12,7 +12,8 @@ import math
 from typing import Any
 
 from drawing import strategies as st
-from oracle import Job
+
+from hpcgym.reference.jobs import Job
 
 COLUMNS = {"user": "user_id", "group": "group_id", "code": "executable"}
 COLUMNS |= {"queue": "queue", "partition": "partition"}
@@ -154,7 +155,7 @@ NAMES |= {name: _column(column) for name, column in COLUMNS.items()}
 
 
 class SlowExpression:
-    """A policy of `oracle.py` by an expression over the jobs of an hpcgym workload."""
+    """A policy of `hpcgym.reference` by an expression over the jobs of an hpcgym workload."""
 
     def __init__(self, text: str, workload: Any) -> None:
         self.text, self.workload = text, workload

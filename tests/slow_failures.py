@@ -1,7 +1,7 @@
 """A slow, obvious simulator of machines whose nodes fail: the rules as a program to read.
 
-The rules of `oracle.py` and `node_oracle.py` hold; here stands what failures add, for backfilling
-by "none" and "easy". Nothing is shared with ``hpcgym.engine``.
+The rules of `hpcgym.reference.nodes` hold; here stands what failures add, for backfilling by "none"
+and "easy". Nothing is shared with ``hpcgym.engine``.
 
 Rules
 -----
@@ -24,8 +24,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from node_oracle import NodeJob, Nodes, NodeSimulation, room
-from oracle import Job
+from hpcgym.reference.jobs import Job, Nodes
+from hpcgym.reference.nodes import NodeSimulation
+from hpcgym.reference.placing import room
 
 Failure = tuple[int, int, int]  # node, when it fails, when it is repaired
 Lost = tuple[int, int, int, dict[int, int]]  # job, start and end of a run, node -> units
@@ -34,7 +35,7 @@ Lost = tuple[int, int, int, dict[int, int]]  # job, start and end of a run, node
 class FailingSimulation(NodeSimulation):
     def __init__(
         self,
-        jobs: Iterable[NodeJob],
+        jobs: Iterable[Job],
         capacity: Sequence[Sequence[int]],
         failures: Iterable[Failure],
         **rules: Any,
@@ -89,7 +90,7 @@ class FailingSimulation(NodeSimulation):
                 nodes[node] = [0] * len(nodes[node])
         return nodes
 
-    def time_for(self, head: NodeJob, now: int) -> int:
+    def time_for(self, head: Job, now: int) -> int:
         """Rule 4."""
         times = {job.predicted_end for job in self.running}
         times |= {repaired for _, _, repaired in self.failed if repaired > self.now}
@@ -104,7 +105,7 @@ class FailingSimulation(NodeSimulation):
 
 
 def simulate_failures_slowly(
-    jobs: Iterable[NodeJob],
+    jobs: Iterable[Job],
     capacity: Sequence[Sequence[int]],
     failures: Iterable[Failure],
     *,
@@ -119,7 +120,7 @@ def simulate_failures_slowly(
     """Schedule the jobs by the rules above; return them in submission order, and the lost runs.
 
     Lost runs are in the order in which they were lost; of one failure in that of their starts.
-    The words are those of ``node_oracle.simulate_nodes_slowly``.
+    The words are those of ``node_oracle.simulate_nodes``.
     """
     assert backfill in ("none", "easy", "until-shadow")
     simulation = FailingSimulation(

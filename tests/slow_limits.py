@@ -1,6 +1,6 @@
 """A slow, obvious simulator of limits on power and energy, that shares no code with the engine.
 
-It builds on `oracle.py`: events, predictions and the order of the queue are the rules there.
+It builds on `hpcgym.reference`: events, predictions and the order of the queue are the rules there.
 Added are whole nodes, their states, frequencies, caps and budgets. Everything is worked out again
 whenever it is needed, node by node and job by job.
 
@@ -93,7 +93,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from oracle import Job, Simulation
 from slow_machines import (
     BOOTING,
     NEVER,
@@ -108,6 +107,9 @@ from slow_machines import (
     ceil_slow,
 )
 from slow_plans import BUDGET_RULES, Plans
+
+from hpcgym.reference.jobs import Job
+from hpcgym.reference.pool import Simulation
 
 
 class LimitedSimulation(Plans, Simulation):

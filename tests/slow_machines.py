@@ -9,7 +9,7 @@ from decimal import Decimal
 from itertools import pairwise
 from typing import Any
 
-from oracle import Job
+from hpcgym.reference.jobs import Job
 
 ON, OFF, SHUTTING, BOOTING = "on", "off", "shutting", "booting"
 NEVER = 2**62

@@ -11,13 +11,13 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
-from oracle import Job
+from hpcgym.reference.jobs import Job
 
 _ABOVE_ALL = 10**12  # no priority comes near it
 
 
 class SlowPriority:
-    """A policy of `oracle.py`: tier and priority; all numbers are exact.
+    """A policy of `hpcgym.reference`: tier and priority; all numbers are exact.
 
     Parameters
     ----------

@@ -6,9 +6,9 @@ import math
 from typing import Any
 
 from drawing import strategies as st
-from oracle import POLICIES
 
 from hpcgym.cluster import Cluster
+from hpcgym.reference.orders import POLICIES
 from hpcgym.workload.model import Workload
 
 WEIGHTS = st.sampled_from([-1.0, -0.5, -0.1, 0.0, 0.0, 0.0, 0.1, 1 / 3, 0.5, 1.0, 20.0])
@@ -142,7 +142,7 @@ BACKFILL = ("none", "easy", "easy", "until-shadow", *DEPTHS, "conservative")
 
 @st.composite
 def schedulers(draw: st.DrawFn, workload: Workload) -> dict[str, Any]:
-    """The words that describe a scheduler, as ``simulate_slowly`` takes them."""
+    """The words that describe a scheduler, as ``simulate_pool`` takes them."""
     named = st.sampled_from(["requested", "clairvoyant", "ave2"])
     backfill = draw(st.sampled_from(BACKFILL))
     passes = ["per-timestamp"] if backfill in DEPTHS else ["per-timestamp", "per-event"]

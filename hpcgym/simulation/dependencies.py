@@ -282,14 +282,13 @@ def _ring(following: Following, workload: Workload, job: int, never: NDArray[np.
     return ", which follows ".join(names)
 
 
-def as_came(result: Result, jobs: NDArray[np.void]) -> Result:
-    """Return a schedule with its jobs in the order in which they came, and submitted then.
+def as_came(result: Result, came: NDArray[np.int64]) -> Result:
+    """Return a schedule with its jobs in the order in which they ``came``, (n_jobs,) [s].
 
-    ``given`` has them as they were.
+    They are submitted then; ``given`` has them as they were.
     """
     if not result.scheduler.moves_submissions:
         return result
-    came = jobs["submit"]
     order = np.argsort(came, kind="stable")
     columns = ("start", "run_time", "predicted_run_time", "reserved_start", "backfilled")
     rows = {name: getattr(result, name)[order] for name in columns}

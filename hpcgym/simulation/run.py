@@ -17,7 +17,7 @@ from hpcgym.baselines.schedulers import SCHEDULERS, find_scheduler, is_scheduler
 from hpcgym.cluster.failures import Failures
 from hpcgym.cluster.pool import Cluster
 from hpcgym.engine import idle_power, state
-from hpcgym.errors import HpcgymError, WorkloadError, is_number
+from hpcgym.errors import HpcgymError, WorkloadError, check_choice, is_number
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.capabilities import check
 from hpcgym.scheduler.estimates.learning import Learned
@@ -26,6 +26,7 @@ from hpcgym.scheduler.policies.fair_share import FairShare
 from hpcgym.scheduler.rule_values import not_beside_a_dispatcher
 from hpcgym.scheduler.rules import OF_THE_QUEUE, Scheduler
 from hpcgym.scheduler.usage import check_fair_share
+from hpcgym.simulation.by_reference import simulate_by_reference
 from hpcgym.simulation.corun import simulate_coscheduled
 from hpcgym.simulation.dependencies import as_came
 from hpcgym.simulation.driver import check_learned, learns_in, new_simulation
@@ -58,6 +59,7 @@ def simulate(
     limits: Limit | Iterable[Limit] | None = None,
     speedups: Heatmap | str | os.PathLike[str] | None = None,
     failures: Failures | str | os.PathLike[str] | None = None,
+    engine: str | None = None,
     **rules: Any,
 ) -> Result:
     """Simulate a scheduler on a workload.
@@ -91,6 +93,8 @@ def simulate(
     failures : when nodes fail and are repaired, on a machine of nodes: a
         :class:`hpcgym.cluster.Failures`, or a CSV file with the columns node, time and repaired.
         Jobs on a node that fails wait again, and run from the beginning.
+    engine : "reference": by :mod:`hpcgym.reference`, which is slow, and there to be read and
+        changed; it does not have all rules. None: by the fast one.
     rules : rules that differ from the scheduler's, by the names of :class:`Scheduler`'s
         attributes: ``policy``, ``backfill``, ``backfill_order``, ``estimate``, ``correction``,
         ``threshold``, ``hold``, ``quota``, ``maintenance``, ``preemption``, ``dependencies``,
@@ -125,6 +129,17 @@ def simulate(
     cluster = machine_of(workload, cluster, processors)
     check_learned(chosen, learned)
     warn_of_schedulers(workload, [chosen])
+    if engine is not None:
+        check_choice("engine", engine, ("reference",))
+        given = {
+            "limits": limits is not None,
+            "speedups": speedups is not None,
+            "failures": failures is not None,
+            "learned": learned is not None,
+            "jobs with nodes of their own": takes_whole_nodes(cluster, chosen, limits),
+        }
+        check_power_rule(chosen, limits)
+        return simulate_by_reference(workload, chosen, cluster, (n for n in given if given[n]))
     if failures is not None:
         asked = {
             "learned": learned is not None,
@@ -145,7 +160,7 @@ def simulate(
         result, ended = _simulate_on_nodes(workload, chosen, cluster, learned)
     else:
         result, ended = _simulate_on_pool(workload, chosen, cluster, learned)
-    return as_came(result, ended.jobs)
+    return as_came(result, ended.jobs["submit"])
 
 
 def scheduler_of(

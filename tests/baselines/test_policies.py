@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 from drawing import given, settings
 from drawing import strategies as st
-from oracle import jobs_of, score_of
 from strategies import POLICY, workloads
 
 from hpcgym.baselines import BASELINES, SCHEDULERS, Baseline, find_baseline
 from hpcgym.errors import HpcgymError
+from hpcgym.reference.jobs import jobs_of
+from hpcgym.reference.orders import score_of
 from hpcgym.scheduler.policies import FEATURES, POLICIES, WEIGHTED_FEATURES
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.workload import Workload, load_workload

@@ -11,11 +11,12 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 from drawing import given
-from oracle import jobs_of, simulate_slowly
 from strategies import workloads
 
 from hpcgym import Workload
 from hpcgym.baselines import find_baseline
+from hpcgym.reference.jobs import jobs_of
+from hpcgym.reference.pool import simulate_pool
 
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "rlscheduler.py"
 FILES = {"Lublin-1": "lublin_256.swf.gz", "SDSC-SP2": "SDSC-SP2-1998-4.2-cln.swf.gz"}
@@ -78,7 +79,7 @@ def test_their_rules_are_a_queue_that_is_first_come(jobs: Workload) -> None:
     run = np.maximum(np.minimum(jobs.run_time, jobs.requested_time), 1)
     jobs = jobs.with_columns(run_time=run, requested_time=np.maximum(jobs.requested_time, run))
     found = module.by_their_rules(as_jobs(jobs), jobs.processors, module.SCORES["fcfs"], False)
-    done = simulate_slowly(jobs_of(jobs), jobs.processors, policy="fcfs")
+    done = simulate_pool(jobs_of(jobs), jobs.processors, policy="fcfs")
     slow = [max((job.end - job.submit) / max(job.actual, 10), 1) for job in done]
     assert found == pytest.approx(np.mean(slow))
 

@@ -11,12 +11,13 @@ import numpy as np
 import pytest
 from drawing import given, settings
 from drawing import strategies as st
-from oracle import Simulation, jobs_of
 from strategies import POLICY, workloads
 
 import hpcgym
 from hpcgym.drive.order import order_of, order_rules
 from hpcgym.errors import HpcgymError
+from hpcgym.reference.jobs import jobs_of
+from hpcgym.reference.pool import Simulation
 from hpcgym.workload.model import Workload
 
 EPOCH = 1_700_000_000

@@ -8,17 +8,19 @@ import numpy as np
 import pytest
 from drawing import given, settings
 from drawing import strategies as st
-from oracle import POLICIES, jobs_of, simulate_slowly
 from strategies import cases, schedulers, workloads
 
 import hpcgym
+from hpcgym.reference.jobs import jobs_of
+from hpcgym.reference.orders import POLICIES
+from hpcgym.reference.pool import simulate_pool
 from hpcgym.workload.model import Workload
 
 
 def assert_same(workload: Workload, rules: dict[str, Any]) -> None:
     """Simulate with both and compare all that the oracle records."""
     result = hpcgym.simulate(workload, **rules)
-    expected = simulate_slowly(jobs_of(workload), workload.processors, **rules)
+    expected = simulate_pool(jobs_of(workload), workload.processors, **rules)
     assert result.start.tolist() == [job.start for job in expected]
     assert result.end.tolist() == [job.end for job in expected]
     assert result.killed.tolist() == [job.killed for job in expected]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from drawing import assume, given, settings
 from drawing import strategies as st
-from limit_strategies import Case, limited, simulate_slowly
+from limit_strategies import Case, limited, simulate_pool
 from slow_levels import ChangingSimulation
 from test_limits_against_oracle import check_but_levels
 
@@ -65,7 +65,7 @@ def agree(case: Case) -> Result:
     except HpcgymError as error:
         assume("can never start" not in str(error) and "all nodes off" not in str(error))
         raise
-    slow = simulate_slowly(case, ChangingSimulation)
+    slow = simulate_pool(case, ChangingSimulation)
     check_but_levels(result, slow)
     found = [levels_of(job, slow.levels_log) for job in slow.jobs]
     highest = len(slow.m.busy) - 1

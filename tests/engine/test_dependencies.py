@@ -8,9 +8,7 @@ from typing import Any
 import pytest
 from drawing import costly, given, settings
 from drawing import strategies as st
-from node_oracle import simulate_nodes_slowly
 from node_strategies import node_cases, partitioned_cases, slow_jobs_and_nodes
-from oracle import jobs_of, simulate_slowly
 from strategies import cases
 from submission_strategies import chains, fitted, same
 
@@ -18,6 +16,9 @@ import hpcgym
 from hpcgym.cluster import Cluster
 from hpcgym.errors import HpcgymError, WorkloadError, WorkloadWarning
 from hpcgym.explanation import waits
+from hpcgym.reference.jobs import jobs_of
+from hpcgym.reference.nodes import simulate_nodes
+from hpcgym.reference.pool import simulate_pool
 from hpcgym.schedule.provenance import provenance_of
 from hpcgym.validation.dependencies import check_dependencies
 from hpcgym.workload.dependencies import pairs_of
@@ -42,7 +43,7 @@ def test_pools(data: st.DataObject, case: tuple[Workload, Any]) -> None:
     given_rules = {"quota": quota, "maintenance": maintenance, "dependencies": dependencies}
     result = hpcgym.simulate(workload, **given_rules, **rules)
     slow = {"quotas": quotas, "windows": windows, "follows": follows}
-    expected = simulate_slowly(jobs_of(workload), workload.processors, **slow, **rules)
+    expected = simulate_pool(jobs_of(workload), workload.processors, **slow, **rules)
     assert "dependencies" in same(result, expected)
 
 
@@ -58,7 +59,7 @@ def test_nodes(data: st.DataObject, case: tuple[Cluster, Workload, Any]) -> None
     workload, dependencies, follows = data.draw(chains(case[1]))
     result = hpcgym.simulate(workload, cluster=cluster, dependencies=dependencies, **rules)
     jobs, capacity = slow_jobs_and_nodes(cluster, workload)
-    expected = simulate_nodes_slowly(jobs, capacity, follows=follows, **rules)
+    expected = simulate_nodes(jobs, capacity, follows=follows, **rules)
     assert "dependencies" in same(result, expected)
 
 

@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 from drawing import given, settings
 from drawing import strategies as st
-from oracle import jobs_of, simulate_slowly
 from strategies import DEPTHS, POLICY, workloads
 
 import hpcgym
 from hpcgym.errors import HpcgymError
+from hpcgym.reference.jobs import jobs_of
+from hpcgym.reference.pool import simulate_pool
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.scheduler.slurm_backfill import SlurmBackfill
 from hpcgym.workload.model import Workload
@@ -64,7 +65,7 @@ def test_a_depth_of_one_is_easy_in_the_slow_simulator_too(
 ) -> None:
     rules = {"policy": policy, "backfill_order": order}
     one, easy = (
-        simulate_slowly(jobs_of(workload), workload.processors, backfill=backfill, **rules)
+        simulate_pool(jobs_of(workload), workload.processors, backfill=backfill, **rules)
         for backfill in ("depth:1", "easy")
     )
     assert [job.start for job in one] == [job.start for job in easy]
@@ -138,7 +139,7 @@ def test_orders_are_worked_out_anew_at_passes_by_the_clock(
         aged = 1000 * min(wait / 400, 1) + scale * wait / job.requested**0.5
         return float(aged + 30 * job.processors)
 
-    slow = simulate_slowly(jobs_of(workload), workload.processors, policy=score, backfill=backfill)
+    slow = simulate_pool(jobs_of(workload), workload.processors, policy=score, backfill=backfill)
     assert result.start.tolist() == [job.start for job in slow]
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from drawing import assume, given, settings
 from drawing import strategies as st
-from limit_strategies import Case, limited, simulate_slowly
+from limit_strategies import Case, limited, simulate_pool
 from slow_limits import LimitedSimulation
 from test_limits_against_oracle import check_same
 
@@ -110,7 +110,7 @@ def test_what_is_seen_and_starts_is_the_slow_simulators(kinds: str, data: st.Dat
     seen: list[Any] = []
     result = dispatched(case, partial(whimsical, seen=seen))
     rules = case.rules | {"policy": "fcfs", "backfill": "none", "threshold": None}
-    slow = simulate_slowly(replace(case, rules=rules), Whimsical)
+    slow = simulate_pool(replace(case, rules=rules), Whimsical)
     assert isinstance(slow, Whimsical)
     assert seen == slow.seen
     check_same(result, slow)

@@ -9,13 +9,13 @@ import pytest
 from drawing import costly, given, settings
 from drawing import strategies as st
 from failure_strategies import Failure, failing_cases, failures_for, table_of
-from node_oracle import node_jobs_of
 from node_strategies import node_cases, node_schedulers
 from slow_failures import simulate_failures_slowly
 from strategies import DEPTHS
 
 import hpcgym
 from hpcgym.cluster import Cluster, NodeGroup
+from hpcgym.reference.jobs import node_jobs_of
 from hpcgym.workload.model import Workload
 
 

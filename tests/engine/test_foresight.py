@@ -12,14 +12,16 @@ import numpy as np
 import pytest
 from drawing import assume, costly, given, settings
 from drawing import strategies as st
-from oracle import Job, Simulation, jobs_of, weighted
-from slow_predictions import whole_seconds
 from strategies import WEIGHTS, cases, clusters
 
 from hpcgym import load_workload, simulate
 from hpcgym.agents.lookahead import Lookahead
 from hpcgym.engine import state
 from hpcgym.engine.many import beliefs, lookahead
+from hpcgym.reference.jobs import Job, jobs_of
+from hpcgym.reference.orders import weighted
+from hpcgym.reference.pool import Simulation
+from hpcgym.reference.predictions import whole_seconds
 from hpcgym.workload import Workload
 
 BINS = 40
@@ -30,7 +32,7 @@ ESTIMATES = st.sampled_from(["learned", "learned", "user-ratio", "requested", "c
 
 
 class SlowLookahead(Simulation):
-    """The simulation of ``oracle.py`` whose policy is chosen anew at each pass."""
+    """The simulation of ``hpcgym.reference`` whose policy is chosen anew at each pass."""
 
     def __init__(
         self, workload: Workload, vectors: Any, look_at: str, tau: float, **rules: Any

@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 from drawing import costly, given, settings
 from drawing import strategies as st
-from oracle import jobs_of, simulate_slowly
 from strategies import holds, schedulers, workloads
 
 import hpcgym
 from hpcgym.errors import HpcgymError
+from hpcgym.reference.jobs import jobs_of
+from hpcgym.reference.pool import simulate_pool
 from hpcgym.scheduler.hold import Hold
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.validation.validate import ScheduleError
@@ -118,7 +119,7 @@ def test_by_estimates_that_learn(data: st.DataObject) -> None:
         rules |= {"backfill": "easy", "hold": data.draw(holds())}
     rules["policy_estimate"] = data.draw(st.sampled_from(["clairvoyant", *LEARNED]))
     result = hpcgym.simulate(workload, **rules)
-    expected = simulate_slowly(jobs_of(workload), workload.processors, **rules)
+    expected = simulate_pool(jobs_of(workload), workload.processors, **rules)
     assert result.start.tolist() == [job.start for job in expected]
     assert result.reserved_start.tolist() == [job.reserved_start for job in expected]
     hpcgym.validate_schedule(result)

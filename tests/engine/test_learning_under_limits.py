@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from drawing import assume, given, settings
 from drawing import strategies as st
-from limit_strategies import limited, simulate_slowly
+from limit_strategies import limited, simulate_pool
 from predictors import Crooked
 from slow_limits import LimitedSimulation
 from strategies import POLICY
@@ -51,7 +51,7 @@ def test_run_times_are_learned_under_limits(kinds: str, data: st.DataObject) -> 
     except HpcgymError as error:
         assume("can never start" not in str(error) and "all nodes off" not in str(error))
         raise
-    slow = simulate_slowly(case, AtTheirLevels)
+    slow = simulate_pool(case, AtTheirLevels)
     assert result.start.tolist() == [job.start for job in slow.jobs]
     assert result.end.tolist() == [job.end for job in slow.jobs]
     assert result.predicted_run_time.tolist() == [job.predicted for job in slow.jobs]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from drawing import assume, given, settings
 from drawing import strategies as st
-from limit_strategies import Case, limited, simulate_slowly
+from limit_strategies import Case, limited, simulate_pool
 from slow_limits import LimitedSimulation
 
 from hpcgym import simulate
@@ -32,7 +32,7 @@ def agree(case: Case) -> None:
     except HpcgymError as error:
         assume("can never start" not in str(error) and "all nodes off" not in str(error))
         raise
-    check_same(result, simulate_slowly(case))
+    check_same(result, simulate_pool(case))
 
 
 def check_same(result: Result, slow: LimitedSimulation) -> None:

@@ -8,9 +8,7 @@ from typing import Any
 import pytest
 from drawing import assume, costly, given, settings
 from drawing import strategies as st
-from node_oracle import simulate_nodes_slowly
 from node_strategies import node_cases, partitioned_cases, slow_jobs_and_nodes
-from oracle import jobs_of, simulate_slowly
 from share_strategies import BUSY_W, accounts
 from share_strategies import cases as cases_by_usage
 from slow_expressions import SlowExpression, general
@@ -20,6 +18,9 @@ from submission_strategies import chains, fitted, same
 
 import hpcgym
 from hpcgym.cluster import Cluster
+from hpcgym.reference.jobs import jobs_of
+from hpcgym.reference.nodes import simulate_nodes
+from hpcgym.reference.pool import simulate_pool
 from hpcgym.workload.model import Workload
 
 pytestmark = [
@@ -60,7 +61,7 @@ def test_by_usage(data: st.DataObject, case: Any) -> None:
     cluster = Cluster(workload.processors, busy_power_w=BUSY_W)
     result = hpcgym.simulate(workload, cluster=cluster, **{**plain, **rules})
     slow |= {rule: theirs[rule] for rule in RULES}
-    expected = simulate_slowly(jobs_of(workload), workload.processors, **{**plain, **slow})
+    expected = simulate_pool(jobs_of(workload), workload.processors, **{**plain, **slow})
     same(result, expected)
 
 
@@ -74,9 +75,7 @@ def test_expressions(data: st.DataObject, case: Any, one: str, two: str) -> None
     texts = dict(zip(RULES, (one, two), strict=True))
     orders = {rule: SlowExpression(text, workload) for rule, text in texts.items()}
     result = hpcgym.simulate(workload, **{**plain, **texts}, **rules)
-    expected = simulate_slowly(
-        jobs_of(workload), workload.processors, **{**plain, **orders}, **slow
-    )
+    expected = simulate_pool(jobs_of(workload), workload.processors, **{**plain, **orders}, **slow)
     same(result, expected)
 
 
@@ -94,4 +93,4 @@ def test_by_usage_on_nodes(data: st.DataObject, case: tuple[Cluster, Workload, A
     )
     jobs, capacity = slow_jobs_and_nodes(case[0], workload)
     orders = dict.fromkeys(RULES, SlowOrder("cpu", theirs, [], 1.0))
-    same(result, simulate_nodes_slowly(jobs, capacity, **{**plain, **orders}, **slow))
+    same(result, simulate_nodes(jobs, capacity, **{**plain, **orders}, **slow))

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from drawing import costly, given, settings
 from drawing import strategies as st
-from node_oracle import simulate_nodes_slowly
 from node_strategies import (
     ALLOCATIONS,
     node_cases,
@@ -20,6 +19,7 @@ from strategies import cases, workloads
 
 import hpcgym
 from hpcgym.cluster import Cluster, NodeGroup
+from hpcgym.reference.nodes import simulate_nodes
 from hpcgym.workload.model import Workload
 
 
@@ -36,7 +36,7 @@ def assert_same(cluster: Cluster, workload: Workload, rules: dict[str, Any]) -> 
     """Simulate with both and compare all that the oracle records."""
     result = hpcgym.simulate(workload, cluster=cluster, **rules)
     jobs, capacity = slow_jobs_and_nodes(cluster, workload)
-    expected = simulate_nodes_slowly(jobs, capacity, **rules)
+    expected = simulate_nodes(jobs, capacity, **rules)
     assert result.start.tolist() == [job.start for job in expected]
     assert units_by_node(result) == [dict(job.nodes) for job in expected]
     assert result.end.tolist() == [job.end for job in expected]
@@ -150,7 +150,7 @@ def test_random_nodes_differ_by_seed() -> None:
 
 
 def test_a_job_that_failed_may_fit_after_another_has_started() -> None:
-    """As in `test_node_oracle.py`: a start may make room for a job that waited before."""
+    """As in `test_reference_nodes.py`: a start may make room for a job that waited before."""
     columns = {
         "submit_time": [0, 0, 1, 1, 2, 3],
         "run_time": [9, 9, 5, 99, 3, 1],

@@ -10,13 +10,14 @@ import numpy as np
 import pytest
 from drawing import given, settings
 from drawing import strategies as st
-from oracle import jobs_of, simulate_slowly
 from slow_power import STATES, integral_of_power, schedule_slowly, watts_of
 from strategies import clusters, workloads
 
 import hpcgym
 from hpcgym.cluster import Cluster
 from hpcgym.errors import HpcgymError, WorkloadError
+from hpcgym.reference.jobs import jobs_of
+from hpcgym.reference.pool import simulate_pool
 from hpcgym.validation.validate import ScheduleError, validate_schedule
 from hpcgym.workload.model import Workload
 
@@ -68,7 +69,7 @@ def test_switching_in_no_time_leaves_the_schedule(
     cluster = data.draw(clusters(workload.processors, slow=False))
     rules = {"policy": data.draw(st.sampled_from(["fcfs", "saf", "lexp"])), "backfill": backfill}
     result = hpcgym.simulate(workload, cluster=cluster, **rules)
-    expected = simulate_slowly(jobs_of(workload), workload.processors, **rules)
+    expected = simulate_pool(jobs_of(workload), workload.processors, **rules)
     assert result.start.tolist() == [job.start for job in expected]
     assert result.reserved_start.tolist() == [job.reserved_start for job in expected]
     assert result.backfilled.tolist() == [job.backfilled for job in expected]

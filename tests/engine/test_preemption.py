@@ -12,9 +12,7 @@ import numpy as np
 import pytest
 from drawing import costly, given, settings
 from drawing import strategies as st
-from node_oracle import simulate_nodes_slowly
 from node_strategies import node_cases, partitioned_cases, slow_jobs_and_nodes
-from oracle import jobs_of, simulate_slowly
 from preemption_strategies import CLOSE, crowded, preemptions
 from quota_strategies import fitted, quotas, with_queues
 from share_strategies import BUSY_W, accounts
@@ -30,6 +28,9 @@ from test_windows import fitted as around_windows
 import hpcgym
 from hpcgym.cluster import Cluster, NodeGroup
 from hpcgym.errors import HpcgymError, HpcgymWarning, WorkloadWarning
+from hpcgym.reference.jobs import jobs_of
+from hpcgym.reference.nodes import simulate_nodes
+from hpcgym.reference.pool import simulate_pool
 from hpcgym.scheduler.policies import FairShare
 from hpcgym.scheduler.preemption import Preemption
 from hpcgym.validation.validate import ScheduleError
@@ -85,7 +86,7 @@ def test_pools(data: st.DataObject, case: tuple[Workload, Any], queues: list[int
     text, slow = data.draw(preemptions(workload))
     lost: list[Any] = []
     result = hpcgym.simulate(workload, preemption=text, **rules)
-    expected = simulate_slowly(
+    expected = simulate_pool(
         jobs_of(workload), workload.processors, preemption=slow, lost=lost, **rules
     )
     assert_same(result, expected, lost)
@@ -105,7 +106,7 @@ def test_nodes(data: st.DataObject, case: tuple[Cluster, Workload, Any], queues:
     lost: list[Any] = []
     result = hpcgym.simulate(workload, cluster=cluster, preemption=text, **rules)
     jobs, capacity = slow_jobs_and_nodes(cluster, workload)
-    expected = simulate_nodes_slowly(jobs, capacity, preemption=slow, lost=lost, **rules)
+    expected = simulate_nodes(jobs, capacity, preemption=slow, lost=lost, **rules)
     assert_same(result, expected, lost)
 
 
@@ -131,7 +132,7 @@ def test_pools_under_quotas_and_windows(
     result = hpcgym.simulate(
         workload, preemption=text, quota=quota, maintenance="; ".join(texts) or None, **rules
     )
-    expected = simulate_slowly(
+    expected = simulate_pool(
         jobs_of(workload), most, preemption=slow, lost=lost, quotas=quotas_slow, windows=windows,
         **rules,
     )  # fmt: skip
@@ -161,7 +162,7 @@ def test_nodes_under_quotas_and_windows(
         maintenance="; ".join(texts) or None, **rules,
     )  # fmt: skip
     jobs, capacity = slow_jobs_and_nodes(cluster, workload)
-    expected = simulate_nodes_slowly(
+    expected = simulate_nodes(
         jobs, capacity, preemption=slow, lost=lost, quotas=quotas_slow, windows=windows, **rules
     )
     assert_same(result, expected, lost)
@@ -182,7 +183,7 @@ def test_orders_that_are_worked_out_anew(
     lost: list[Any] = []
     own = {"policy": SlowExpression(one, workload), "backfill_order": SlowExpression(two, workload)}
     result = hpcgym.simulate(workload, preemption=text, **rules)
-    expected = simulate_slowly(
+    expected = simulate_pool(
         jobs_of(workload), workload.processors, preemption=slow, lost=lost, **{**rules, **own}
     )
     assert_same(result, expected, lost)
@@ -205,7 +206,7 @@ def test_orders_by_usage(data: st.DataObject, case: Any, queues: list[int]) -> N
     cluster = Cluster(workload.processors, busy_power_w=BUSY_W)
     lost: list[Any] = []
     result = hpcgym.simulate(workload, cluster=cluster, preemption=text, quota=quota, **ours)
-    expected = simulate_slowly(
+    expected = simulate_pool(
         jobs_of(workload), workload.processors, preemption=slow, lost=lost, quotas=quotas_slow,
         **theirs,
     )  # fmt: skip
@@ -231,7 +232,7 @@ def test_jobs_that_follow_others(
     text, slow = data.draw(preemptions(workload).filter(lambda drawn: told_of(drawn[1])))
     lost: list[Any] = []
     result = hpcgym.simulate(workload, preemption=text, dependencies=dependencies, **rules)
-    expected = simulate_slowly(
+    expected = simulate_pool(
         jobs_of(workload), workload.processors, preemption=slow, lost=lost, follows=follows, **rules
     )
     assert_same_moved(result, expected, lost)
@@ -258,9 +259,7 @@ def test_jobs_that_follow_others_on_nodes(
         workload, cluster=cluster, preemption=text, dependencies=dependencies, **rules
     )
     jobs, capacity = slow_jobs_and_nodes(cluster, workload)
-    expected = simulate_nodes_slowly(
-        jobs, capacity, preemption=slow, lost=lost, follows=follows, **rules
-    )
+    expected = simulate_nodes(jobs, capacity, preemption=slow, lost=lost, follows=follows, **rules)
     assert_same_moved(result, expected, lost)
 
 
@@ -285,7 +284,7 @@ def test_orders_by_usage_on_nodes(
     result = hpcgym.simulate(workload, cluster=cluster, preemption=text, fair_share=fair, **rules)
     jobs, capacity = slow_jobs_and_nodes(cluster, workload)
     rules |= dict.fromkeys(order, SlowOrder("cpu", theirs, [], 1.0))
-    expected = simulate_nodes_slowly(jobs, capacity, preemption=slow, lost=lost, **rules)
+    expected = simulate_nodes(jobs, capacity, preemption=slow, lost=lost, **rules)
     assert_same(result, expected, lost)
 
 
@@ -319,7 +318,7 @@ def test_long_queues(order: str, mode: str) -> None:
     result = hpcgym.simulate(jobs, preemption=f"queue:13>12>11,{mode}", **rules)
     pairs = {("13", "12"), ("13", "11"), ("12", "11")}
     slow = (queues, pairs, mode)
-    expected = simulate_slowly(jobs_of(jobs), 150, preemption=slow, lost=lost, **rules)
+    expected = simulate_pool(jobs_of(jobs), 150, preemption=slow, lost=lost, **rules)
     assert_same(result, expected, lost)
     assert result.interrupted is not None
     assert len(result.interrupted.job) > 300
@@ -444,7 +443,7 @@ def test_who_may_stop_a_suspended_job_does_not_get_what_it_has_either_behind_the
     for backfill in ("none", "easy", "depth:3", "slurm"):
         result = hpcgym.simulate(jobs, preemption="queue:2>1,suspend", backfill=backfill)
         lost: list[Any] = []
-        expected = simulate_slowly(
+        expected = simulate_pool(
             jobs_of(jobs), 6, backfill=backfill, lost=lost,
             preemption=([1, 3, 2, 2, 2], {(2, 1)}, "suspend"),
         )  # fmt: skip

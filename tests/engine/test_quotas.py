@@ -11,15 +11,16 @@ import pytest
 from drawing import costly, given, settings
 from drawing import strategies as st
 from extract_strategies import parts_of, recorded, usable
-from node_oracle import simulate_nodes_slowly
 from node_strategies import node_cases, partitioned_cases, slow_jobs_and_nodes
-from oracle import jobs_of, simulate_slowly
 from quota_strategies import COLUMNS, fitted, quotas, with_queues
 from strategies import cases
 
 import hpcgym
 from hpcgym.cluster import Cluster
 from hpcgym.errors import HpcgymError, HpcgymWarning, WorkloadError, WorkloadWarning
+from hpcgym.reference.jobs import jobs_of
+from hpcgym.reference.nodes import simulate_nodes
+from hpcgym.reference.pool import simulate_pool
 from hpcgym.scheduler.quotas import COLUMNS as WORDS
 from hpcgym.scheduler.quotas import Quota, quotas_of
 from hpcgym.scheduler.rule_values import quota_text
@@ -45,7 +46,7 @@ def test_pools(data: st.DataObject, case: tuple[Workload, Any], queues: list[int
     workload, rules = with_queues(case[0], queues), fitted(case[1])
     text, slow = data.draw(quotas(workload))
     result = hpcgym.simulate(workload, quota=text, **rules)
-    expected = simulate_slowly(jobs_of(workload), workload.processors, quotas=slow, **rules)
+    expected = simulate_pool(jobs_of(workload), workload.processors, quotas=slow, **rules)
     assert result.start.tolist() == [job.start for job in expected]
     assert result.backfilled.tolist() == [job.backfilled for job in expected]
     assert result.reserved_start.tolist() == [job.reserved_start for job in expected]
@@ -62,7 +63,7 @@ def test_nodes(data: st.DataObject, case: tuple[Cluster, Workload, Any], queues:
     text, slow = data.draw(quotas(workload))
     result = hpcgym.simulate(workload, cluster=cluster, quota=text, **rules)
     jobs, capacity = slow_jobs_and_nodes(cluster, workload)
-    expected = simulate_nodes_slowly(jobs, capacity, quotas=slow, **rules)
+    expected = simulate_nodes(jobs, capacity, quotas=slow, **rules)
     assert result.start.tolist() == [job.start for job in expected]
     assert result.end.tolist() == [job.end for job in expected]
     assert result.backfilled.tolist() == [job.backfilled for job in expected]
@@ -82,9 +83,7 @@ def test_extracts(data: st.DataObject, case: tuple[Workload, Any], queues: list[
     text, slow = data.draw(quotas(workload))
     result = hpcgym.simulate(part, quota=text, **rules)
     jobs = jobs_of(workload)
-    expected = simulate_slowly(
-        jobs, workload.processors, quotas=slow, **rules, begin=begin, end=end
-    )
+    expected = simulate_pool(jobs, workload.processors, quotas=slow, **rules, begin=begin, end=end)
     decided = [job for job in expected if job.end > begin]
     assert result.start.tolist() == [job.start for job in decided]
     assert result.backfilled.tolist() == [job.backfilled for job in decided]

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from drawing import costly, given, settings
 from drawing import strategies as st
-from oracle import Simulation, jobs_of, simulate_slowly, weighted
 from predictors import Crooked
 from share_strategies import BUSY_W, cases
 from slow_shares import Accounts, SlowOrder
@@ -21,6 +20,9 @@ import hpcgym
 from hpcgym import Cluster, Scheduler, simulate
 from hpcgym._engine import Simulation as Native
 from hpcgym.cluster import NodeGroup
+from hpcgym.reference.jobs import jobs_of
+from hpcgym.reference.orders import weighted
+from hpcgym.reference.pool import Simulation, simulate_pool
 from hpcgym.scheduler.policies import FairShare
 from hpcgym.simulation.driver import new_simulation
 from hpcgym.simulation.native import model_of
@@ -34,7 +36,7 @@ def test_random_cases(case: tuple[Workload, dict[str, Any], dict[str, Any]]) -> 
     workload, ours, theirs = case
     cluster = Cluster(workload.processors, busy_power_w=BUSY_W)
     result = simulate(workload, cluster=cluster, **ours)
-    expected = simulate_slowly(jobs_of(workload), workload.processors, **theirs)
+    expected = simulate_pool(jobs_of(workload), workload.processors, **theirs)
     assert result.start.tolist() == [job.start for job in expected]
     assert result.end.tolist() == [job.end for job in expected]
     assert result.backfilled.tolist() == [job.backfilled for job in expected]
@@ -116,7 +118,7 @@ def test_an_extract_of_a_trace_begins_with_what_was_used(
     ours, theirs = ours | more, theirs | more
     cluster = Cluster(workload.processors, busy_power_w=BUSY_W)
     result = simulate(workload.extract(begin), cluster=cluster, **ours)
-    expected = simulate_slowly(jobs_of(workload), workload.processors, **theirs, begin=begin)
+    expected = simulate_pool(jobs_of(workload), workload.processors, **theirs, begin=begin)
     left = [job for job in expected if job.end > begin]
     assert result.start.tolist() == [job.start for job in left]
     assert result.backfilled.tolist() == [job.backfilled for job in left]
@@ -370,7 +372,7 @@ def test_usage_stays_in_proportion_over_millions_of_half_lives() -> None:
         rows += [(time, 1, 4, 50), (time, 2, 2, 50), (time + 1, 1, 4, 10), (time + 2, 2, 4, 10)]
     result = simulate(users_workload(rows, 6), "fairshare", fair_share="half_life_s=10")
     slow = SlowOrder("cpu", Accounts({1, 2}, half_life=10), [], 1.0)
-    expected = simulate_slowly(
+    expected = simulate_pool(
         jobs_of(result.workload), 6, policy=slow, backfill="easy", backfill_order=slow
     )
     assert result.start.tolist() == [job.start for job in expected]
@@ -431,7 +433,7 @@ def test_priorities_recover_between_ends(backfill: str, passes: str) -> None:
         (1.0, 0.0), Accounts({1, 2, 3}, half_life=100), [], 1.0, weighted((-0.25, 0, 0, 0, 0, 0))
     )
     rules |= {"estimate": "requested", "correction": "requested", "threshold": None}
-    expected = simulate_slowly(jobs_of(workload), 4, policy=order, **rules)
+    expected = simulate_pool(jobs_of(workload), 4, policy=order, **rules)
     assert result.start.tolist() == [job.start for job in expected]
     if backfill == "none":
         # the job of user 1, who has used much, waits behind that of user 2, until she has recovered

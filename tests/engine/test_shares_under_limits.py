@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from drawing import assume, given, settings
 from drawing import strategies as st
-from limit_strategies import limited, simulate_slowly
-from oracle import weighted
+from limit_strategies import limited, simulate_pool
 from slow_shares import Accounts, SlowOrder
 
 from hpcgym import simulate, validate_schedule
 from hpcgym.errors import HpcgymError
+from hpcgym.reference.orders import weighted
 from hpcgym.scheduler.policies import FairShare
 
 pytestmark = pytest.mark.slow
@@ -62,7 +62,7 @@ def test_usage_decides_under_limits(kinds: str, data: st.DataObject) -> None:
     except HpcgymError as error:
         assume("can never start" not in str(error) and "all nodes off" not in str(error))
         raise
-    expected = simulate_slowly(case, **{which: order() for which in orders}).jobs
+    expected = simulate_pool(case, **{which: order() for which in orders}).jobs
     assert result.start.tolist() == [job.start for job in expected]
     assert result.end.tolist() == [job.end for job in expected]
     assert result.backfilled.tolist() == [job.backfilled for job in expected]

@@ -6,11 +6,12 @@ import math
 from typing import Any
 
 import pytest
-from oracle import jobs_of, simulate_slowly
 from test_nodes_against_oracle import assert_same as assert_same_on_nodes
 
 import hpcgym
 from hpcgym.cluster import Cluster, NodeGroup
+from hpcgym.reference.jobs import jobs_of
+from hpcgym.reference.pool import simulate_pool
 from hpcgym.workload.model import Workload
 
 
@@ -26,7 +27,7 @@ def starts(workload: Workload, slow: dict[str, Any] | None = None, **rules: Any)
     """Return when jobs start, which the slow simulator must say, too."""
     found = hpcgym.simulate(workload, **rules)
     same = {name: rules[name] for name in ("policy", "backfill") if name in rules}
-    expected = simulate_slowly(jobs_of(workload), workload.processors, **same | (slow or {}))
+    expected = simulate_pool(jobs_of(workload), workload.processors, **same | (slow or {}))
     assert found.start.tolist() == [job.start for job in expected]
     return found.start.tolist()
 

@@ -9,9 +9,7 @@ from typing import Any
 import pytest
 from drawing import costly, given, settings
 from drawing import strategies as st
-from node_oracle import simulate_nodes_slowly
 from node_strategies import node_cases, partitioned_cases, slow_jobs_and_nodes
-from oracle import jobs_of, simulate_slowly
 from quota_strategies import COLUMNS, with_queues
 from strategies import cases
 from submission_strategies import chains, fitted, same
@@ -21,6 +19,9 @@ from hpcgym.cluster import Cluster
 from hpcgym.errors import HpcgymError, HpcgymWarning
 from hpcgym.explanation import waits
 from hpcgym.explore.live import Session
+from hpcgym.reference.jobs import jobs_of
+from hpcgym.reference.nodes import simulate_nodes
+from hpcgym.reference.pool import simulate_pool
 from hpcgym.validation.submitted import check_submitted
 from hpcgym.workload.model import Workload
 
@@ -79,7 +80,7 @@ def test_pools(
         slow["windows"] = [(begin, begin + 50, workload.processors)]
     result = hpcgym.simulate(workload, quota=text, **rules)
     rules = {rule: rules[rule] for rule in rules if rule not in ("dependencies", "maintenance")}
-    expected = simulate_slowly(jobs_of(workload), workload.processors, **slow, **rules)
+    expected = simulate_pool(jobs_of(workload), workload.processors, **slow, **rules)
     assert "submitted" in same(result, expected)
 
 
@@ -101,7 +102,7 @@ def test_nodes(
     given_rules["quota"], slow["places"], slow["quotas"] = data.draw(bounds(workload))
     result = hpcgym.simulate(workload, cluster=cluster, **given_rules, **rules)
     jobs, capacity = slow_jobs_and_nodes(cluster, workload)
-    assert "submitted" in same(result, simulate_nodes_slowly(jobs, capacity, **slow, **rules))
+    assert "submitted" in same(result, simulate_nodes(jobs, capacity, **slow, **rules))
 
 
 def five(**columns: list[int]) -> Workload:
@@ -156,7 +157,7 @@ def test_the_slow_simulator_by_hand(quota: str, submits: list[int]) -> None:
             "queue=2": [1 if queue == 2 else None for queue in jobs.queue.tolist()],
         }[column]
         places.append((keys, int(most)))
-    ended = simulate_slowly(jobs_of(jobs), 8, backfill="easy", places=places)
+    ended = simulate_pool(jobs_of(jobs), 8, backfill="easy", places=places)
     assert [job.submit for job in ended] == [job.start for job in ended] == submits
 
 

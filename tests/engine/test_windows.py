@@ -11,7 +11,6 @@ import pytest
 from drawing import costly, given, settings
 from drawing import strategies as st
 from extract_strategies import parts_of, recorded, usable
-from node_oracle import NoRoomError, node_jobs_of, simulate_nodes_slowly
 from node_strategies import (
     machines,
     node_cases,
@@ -20,12 +19,15 @@ from node_strategies import (
     slow_jobs_and_nodes,
     workloads_for,
 )
-from oracle import jobs_of, simulate_slowly
 from strategies import cases
 
 import hpcgym
 from hpcgym.cluster import Cluster, Failures, NodeGroup
 from hpcgym.errors import HpcgymError, WorkloadWarning
+from hpcgym.reference.jobs import jobs_of, node_jobs_of
+from hpcgym.reference.node_rooms import NoRoomError
+from hpcgym.reference.nodes import simulate_nodes
+from hpcgym.reference.pool import simulate_pool
 from hpcgym.scheduler.windows import Window, window_text, windows_of
 from hpcgym.workload.model import Workload
 
@@ -98,7 +100,7 @@ def test_pools(data: st.DataObject, case: tuple[Workload, Any]) -> None:
         quota, quotas = "user:jobs=2", [(workload.user_id.tolist(), 2, 10**9)]
     result = hpcgym.simulate(workload, maintenance="; ".join(texts), quota=quota, **rules)
     slow = {"windows": windows, "quotas": quotas}
-    same(result, simulate_slowly(jobs_of(workload), workload.processors, **slow, **rules))
+    same(result, simulate_pool(jobs_of(workload), workload.processors, **slow, **rules))
 
 
 @settings(max_examples=300)
@@ -117,7 +119,7 @@ def test_extracts(data: st.DataObject, case: tuple[Workload, Any]) -> None:
     texts = [f"{a}/{b}" + ("" if w == most else f":processors={w}") for a, b, w in windows]
     result = hpcgym.simulate(part, maintenance="; ".join(texts), **rules)
     jobs = jobs_of(workload)
-    slow = simulate_slowly(jobs, most, windows=windows, **rules, begin=begin, end=end)
+    slow = simulate_pool(jobs, most, windows=windows, **rules, begin=begin, end=end)
     same(result, [job for job in slow if job.end > begin])
 
 
@@ -155,7 +157,7 @@ def test_extracts_on_nodes(data: st.DataObject, cluster: Cluster) -> None:
     given_rules = {"maintenance": "; ".join(texts), **rules}
     jobs, capacity = node_jobs_of(workload, cluster.resources), cluster.capacity.tolist()
     try:
-        slow = simulate_nodes_slowly(jobs, capacity, windows=windows, **rules, begin=begin)
+        slow = simulate_nodes(jobs, capacity, windows=windows, **rules, begin=begin)
     except NoRoomError:
         with pytest.raises(hpcgym.WorkloadError, match="finds no room on the nodes"):
             hpcgym.simulate(part, cluster=cluster, **given_rules)
@@ -208,7 +210,7 @@ def test_nodes(data: st.DataObject, case: tuple[Cluster, Workload, Any]) -> None
     )
     jobs, capacity = slow_jobs_and_nodes(cluster, workload)
     slow = {"windows": windows, "quotas": quotas}
-    same(result, simulate_nodes_slowly(jobs, capacity, **slow, **rules))
+    same(result, simulate_nodes(jobs, capacity, **slow, **rules))
 
 
 def three(**columns: list[int]) -> Workload:
@@ -266,7 +268,7 @@ def test_more_nodes_than_bits_in_a_word(seed: int) -> None:
     rules |= {"estimate": "requested", "correction": "requested", "allocation": "first-fit"}
     result = hpcgym.simulate(workload, cluster=cluster, maintenance="; ".join(texts), **rules)
     jobs, capacity = slow_jobs_and_nodes(cluster, workload)
-    same(result, simulate_nodes_slowly(jobs, capacity, windows=windows, **rules))
+    same(result, simulate_nodes(jobs, capacity, windows=windows, **rules))
     assert result.backfilled.sum() > 5
 
 
@@ -293,7 +295,7 @@ def test_nodes_without_room_for_a_job_count_for_the_value_of_others() -> None:
     rules = {"allocation": "weighted", "policy": "f1", "backfill": "slurm"}
     result = hpcgym.simulate(jobs, cluster=cluster, maintenance="100/101", **rules)
     resources, capacity = cluster.resources, cluster.capacity.tolist()
-    slow = simulate_nodes_slowly(
+    slow = simulate_nodes(
         node_jobs_of(jobs, resources), capacity, windows=[(100, 101, [0, 1, 2, 3])], **rules
     )
     same(result, slow)

@@ -1,8 +1,8 @@
 """Slow simulators of environments on machines of nodes; none shares code with them.
 
-Machines are those of `node_oracle.py`, and those of `slow_limits.py`, without limits, where jobs
-have nodes of their own. Who decides, and when, is told in `slow_environments.py`. Here a job *fits*
-if it would start as the first of the queue.
+Machines are those of `hpcgym.reference.nodes`, and those of `slow_limits.py`, without limits, where
+jobs have nodes of their own. Who decides, and when, is told in `slow_environments.py`. Here a job
+*fits* if it would start as the first of the queue.
 """
 
 from __future__ import annotations
@@ -10,10 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from node_oracle import NodeSimulation
-from oracle import Simulation, weighted
 from slow_limits import LimitedSimulation
 from slow_machines import ON
+
+from hpcgym.reference.nodes import NodeSimulation
+from hpcgym.reference.orders import weighted
+from hpcgym.reference.pool import Simulation
 
 
 class Asking(Simulation):

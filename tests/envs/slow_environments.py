@@ -1,8 +1,8 @@
 """What the environments must do, as slowly and obviously as it can be said.
 
 Lists and loops; everything is worked out again at each pass. No code is shared with hpcgym, and
-only the scores of named policies and the predictions with `oracle.py`, whose rules hold but for who
-decides:
+only the scores of named policies and the predictions with `hpcgym.reference`, whose rules hold but
+for who decides:
 
 - Selection, "revised": a pass asks for a job as long as some queued job fits. One that fits starts;
   for one that does not, the others are back-filled around its reservation, and it is forgotten.
@@ -25,8 +25,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from oracle import score_of, weighted
-from slow_predictions import Estimator
+from hpcgym.reference.orders import score_of, weighted
+from hpcgym.reference.predictions import Estimator
 
 STEPS = [60, 300, 900, 1800, 3600, 7200, 18000, 36000, 72000, 180000, 360000]
 

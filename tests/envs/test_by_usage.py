@@ -25,7 +25,6 @@ from driving import (
     whole,
 )
 from node_strategies import machines, workloads_for
-from oracle import jobs_of, simulate_slowly
 from share_strategies import ABOVE, BUSY_W, accounts, fitting, heeded, order, watts_of, with_power
 from slow_environments import Ordering, Selection, Weights
 from slow_shares import Accounts, SlowOrder
@@ -37,6 +36,8 @@ from hpcgym.cluster import NodeGroup
 from hpcgym.envs.mixed_policy import MixedPolicy
 from hpcgym.envs.queue_ordering import QueueOrdering
 from hpcgym.errors import HpcgymError
+from hpcgym.reference.jobs import jobs_of
+from hpcgym.reference.pool import simulate_pool
 from hpcgym.scheduler.policies import FairShare
 from hpcgym.workload import Workload
 
@@ -441,7 +442,7 @@ def test_the_slow_simulator_agrees_of_a_longer_trace() -> None:
         **whole(jobs, backfill_order="fairshare", policy_features=["fairshare"], fair_share=fair)
     )
     play(env, lambda *_: np.array([0.3]))
-    expected = simulate_slowly(
+    expected = simulate_pool(
         jobs_of(jobs), 64, policy=slow, backfill="easy", backfill_order=slow,
         estimate="requested", correction="requested", threshold=None, passes="per-timestamp",
     )  # fmt: skip

@@ -12,8 +12,6 @@ from drawing import strategies as st
 from driving import NAMES, SINGLE, SLOW, VECTOR, play, whole
 from gymnasium.utils.env_checker import check_env
 from node_driving import places
-from node_oracle import node_jobs_of, simulate_nodes_slowly
-from oracle import jobs_of, simulate_slowly
 from restrictions import DRAWN
 from strategies import WEIGHTS, workloads
 from submission_strategies import chains
@@ -25,6 +23,9 @@ from hpcgym.envs.job_selection import JobSelection
 from hpcgym.envs.mixed_policy import MixedPolicy
 from hpcgym.envs.queue_ordering import QueueOrdering
 from hpcgym.errors import HpcgymError
+from hpcgym.reference.jobs import jobs_of, node_jobs_of
+from hpcgym.reference.nodes import simulate_nodes
+from hpcgym.reference.pool import simulate_pool
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.sweep import BatchSimulator
 from hpcgym.workload.model import Workload
@@ -74,7 +75,7 @@ def test_any_order_of_the_queue(
     kept = {"quota": quota, "maintenance": closed, "dependencies": dependencies}
     env = SINGLE[name](**whole(workload, window=40, **kept, **rules))
     steps = play(env, chosen_by(name, seed, 40))
-    expected = simulate_slowly(
+    expected = simulate_pool(
         jobs_of(workload),
         workload.processors,
         policy=order_of(seed),
@@ -99,7 +100,7 @@ def test_any_order_on_nodes(
     kept = {"quota": quota, "dependencies": dependencies}
     env = SINGLE[name](**whole(workload, cluster=cluster, window=40, **kept, **rules))
     play(env, chosen_by(name, seed, 40))
-    expected = simulate_nodes_slowly(
+    expected = simulate_nodes(
         node_jobs_of(workload, cluster.resources),
         cluster.capacity.tolist(),
         policy=order_of(seed),
@@ -130,7 +131,7 @@ def test_weights(
     )
     if not changing:  # else the slow simulator has such ties as they came
         return
-    expected = simulate_slowly(
+    expected = simulate_pool(
         jobs_of(workload), workload.processors, policy=tuple(normalised), follows=follows, **rules
     )
     assert_schedule(env.result(), expected)
@@ -249,7 +250,7 @@ def test_who_waited_outside_comes_before_who_is_due_in_that_second(cluster: str 
     expected = hpcgym.simulate(in_one_second(), cluster=cluster, **rules)
     assert expected.given is not None
     assert expected.start.tolist() == [0, 2, 20, 10]  # of jobs 1, 3, 2 and 4
-    slow = simulate_slowly(
+    slow = simulate_pool(
         jobs_of(in_one_second()), 2, backfill="easy", follows={1: ({0}, 0, 0)},
         places=[([1, 2, 3, 3], 1)],
     )  # fmt: skip

@@ -27,7 +27,7 @@ from driving import (
     whole,
 )
 from gymnasium.vector import AutoresetMode
-from limit_strategies import Case, limited, on_single_cores, simulate_slowly
+from limit_strategies import Case, limited, on_single_cores, simulate_pool
 from slow_agents_on_nodes import OwnOrdering, OwnSelection, OwnWeights
 from strategies import WEIGHTS
 from test_node_environments import POLICIES, driven
@@ -68,7 +68,7 @@ def cases(draw: st.DrawFn, learns: bool = False, any_cores: bool = False) -> Cas
     """A case without limits whose nodes are switched off, or stand in a row, or both.
 
     ``learns``: with rules of those who predict; unless they have ``any_cores``, on nodes of one
-    core: what is learned of a job looks at its nodes, and `slow_predictions.py` at its processors.
+    core: what is learned of a job looks at its nodes, and the reference at its processors.
     """
     case = draw(limited("none"))
     case.rules |= {"policy": "fcfs", "threshold": None, "policy_estimate": "requested"}
@@ -91,7 +91,7 @@ def played(case: Case, simulator: Any, *given_first: Any, **more: Any) -> Any:
     """Return what a slow simulator has done, made with these arguments before all others."""
     case = Case(case.workload, case.cluster, [], {**case.rules, **more})
     names = ("estimate", "policy_estimate")
-    return simulate_slowly(
+    return simulate_pool(
         case,
         lambda *given, **rules: simulator(*given_first, *given, **rules),
         **for_slow({name: case.rules[name] for name in names}),

@@ -23,12 +23,13 @@ from driving import (
     random_acts,
     whole,
 )
-from oracle import jobs_of, score_of
 from predictors import KernelRegression, Told
 from slow_environments import Ordering, Selection, Weights
 from strategies import POLICY, WEIGHTS, workloads
 
 from hpcgym import HpcgymError, load_workload, simulate, validate_schedule
+from hpcgym.reference.jobs import jobs_of
+from hpcgym.reference.orders import score_of
 from hpcgym.scheduler.estimates import Regression
 from hpcgym.scheduler.policies import FEATURES
 from hpcgym.workload import Workload

@@ -23,7 +23,6 @@ from driving import (
 )
 from gymnasium.vector import AutoresetMode
 from node_driving import EURORA, ids, places, units_on_nodes
-from node_oracle import node_jobs_of
 from node_strategies import ALLOCATIONS
 from slow_agents_on_nodes import NodeOrdering, NodeSelection, NodeWeights
 from strategies import WEIGHTS
@@ -42,6 +41,7 @@ from test_vector import MODES, assert_alike, drive
 from test_vector import make as make_vector
 
 from hpcgym import Cluster, validate_schedule
+from hpcgym.reference.jobs import node_jobs_of
 from hpcgym.workload import Workload
 
 pytestmark = pytest.mark.slow

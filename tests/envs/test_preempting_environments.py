@@ -12,8 +12,6 @@ from drawing import strategies as st
 from driving import SINGLE, SLOW, VECTOR, follows_again, play, whole
 from gymnasium.utils.env_checker import check_env
 from node_driving import places
-from node_oracle import node_jobs_of, simulate_nodes_slowly
-from oracle import jobs_of, simulate_slowly
 from preemption_strategies import CLOSE, crowded, preemptions
 from quota_strategies import quotas, with_queues
 from restrictions import DRAWN
@@ -26,6 +24,9 @@ from hpcgym.cluster import Cluster, NodeGroup, NodePower
 from hpcgym.envs.mixed_policy import MixedPolicy
 from hpcgym.envs.queue_ordering import QueueOrdering
 from hpcgym.errors import HpcgymError
+from hpcgym.reference.jobs import jobs_of, node_jobs_of
+from hpcgym.reference.nodes import simulate_nodes
+from hpcgym.reference.pool import simulate_pool
 from hpcgym.workload.model import Workload
 
 pytestmark = [*DRAWN, pytest.mark.slow]
@@ -83,7 +84,7 @@ def test_any_order_of_the_queue(
     env = QueueOrdering(**whole(workload, window=40, paid=paid, **kept, **rules))
     steps = play(env, chosen_by("QueueOrdering", seed, 40))
     lost: list[Any] = []
-    expected = simulate_slowly(
+    expected = simulate_pool(
         jobs_of(workload), workload.processors, policy=order_of(seed, lost), preemption=slow,
         lost=lost, quotas=quotas_slow, windows=windows, **rules,
     )  # fmt: skip
@@ -100,7 +101,7 @@ def test_any_order_on_nodes(
     env = QueueOrdering(**whole(workload, cluster=cluster, window=40, preemption=text, **rules))
     steps = play(env, chosen_by("QueueOrdering", seed, 40))
     lost: list[Any] = []
-    expected = simulate_nodes_slowly(
+    expected = simulate_nodes(
         node_jobs_of(workload, cluster.resources), cluster.capacity.tolist(),
         policy=order_of(seed, lost), preemption=slow, lost=lost, **rules,
     )  # fmt: skip
@@ -123,7 +124,7 @@ def test_weights(
     weights = weights / 2.0 ** np.ceil(np.log2(np.abs(weights).sum()))
     steps = play(env, lambda *_: weights)
     lost: list[Any] = []
-    expected = simulate_slowly(
+    expected = simulate_pool(
         jobs_of(workload), workload.processors,
         policy=tuple((weights / np.abs(weights).sum()).tolist()), preemption=slow, lost=lost,
         **rules,
@@ -153,7 +154,7 @@ def test_other_weights_at_each_pass(
 
     steps = play(env, weights)
     lost: list[Any] = []
-    expected = simulate_slowly(
+    expected = simulate_pool(
         jobs_of(workload), workload.processors, policy=order, preemption=slow, lost=lost, **rules
     )
     assert_same(env, steps, expected, lost)

@@ -15,8 +15,6 @@ from drawing import strategies as st
 from driving import NAMES, SINGLE, SLOW, VECTOR, Act, Step, assert_same, go_on, play, whole
 from gymnasium.utils.env_checker import check_env
 from node_driving import EURORA, places
-from node_oracle import node_jobs_of, simulate_nodes_slowly
-from oracle import jobs_of, simulate_slowly
 from quota_strategies import shared_quotas, with_queues
 from restrictions import DRAWN
 from strategies import POLICY, WEIGHTS, workloads
@@ -27,6 +25,9 @@ from hpcgym.envs import any_version
 from hpcgym.envs.job_selection import JobSelection
 from hpcgym.envs.mixed_policy import MixedPolicy
 from hpcgym.errors import HpcgymError, WorkloadError, WorkloadWarning
+from hpcgym.reference.jobs import jobs_of, node_jobs_of
+from hpcgym.reference.nodes import simulate_nodes
+from hpcgym.reference.pool import simulate_pool
 from hpcgym.workload.model import Workload
 
 pytestmark = [*DRAWN, pytest.mark.slow]
@@ -101,7 +102,7 @@ def test_several_reservations(
     env = SINGLE["QueueOrdering"](**whole(workload, window=40, **rules))
     play(env, chosen_by("QueueOrdering", seed, 40))
     order = {"policy": lambda job, now: scores(seed, [job.number], now)[0]}
-    expected = simulate_slowly(jobs_of(workload), workload.processors, **order, **rules)
+    expected = simulate_pool(jobs_of(workload), workload.processors, **order, **rules)
     assert env.result().start.tolist() == [job.start for job in expected]
     assert env.result().backfilled.tolist() == [job.backfilled for job in expected]
 
@@ -119,7 +120,7 @@ def test_any_order_of_the_queue(
         rules["estimate"] = "requested"  # never too short
     env = SINGLE[name](**whole(workload, window=40, quota=text, maintenance=closed, **rules))
     play(env, chosen_by(name, seed, 40))
-    expected = simulate_slowly(
+    expected = simulate_pool(
         jobs_of(workload),
         workload.processors,
         policy=lambda job, now: scores(seed, [job.number], now)[0],
@@ -151,7 +152,7 @@ def test_weights(
     weights = weights / 2.0 ** np.ceil(np.log2(np.abs(weights).sum()))
     play(env, lambda *_: weights)
     normalised = tuple((weights / np.abs(weights).sum()).tolist())
-    expected = simulate_slowly(
+    expected = simulate_pool(
         jobs_of(workload), workload.processors, policy=normalised, quotas=quotas, windows=windows,
         **rules,
     )  # fmt: skip
@@ -183,7 +184,7 @@ def test_any_order_on_nodes(
     env = SINGLE[name](**whole(workload, cluster=cluster, window=40, **kept, **rules))
     play(env, chosen_by(name, seed, 40))
     hpcgym.validate_schedule(env.result())  # which nodes jobs have, and that none meets a window
-    expected = simulate_nodes_slowly(
+    expected = simulate_nodes(
         node_jobs_of(workload, cluster.resources),
         cluster.capacity.tolist(),
         policy=lambda job, now: scores(seed, [job.number], now)[0],

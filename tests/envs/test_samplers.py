@@ -10,7 +10,6 @@ import pytest
 from drawing import given
 from drawing import strategies as st
 from driving import BUSY
-from oracle import jobs_of, simulate_slowly
 
 from hpcgym.envs import JobSelection
 from hpcgym.envs.core.cutting import Episode
@@ -18,6 +17,8 @@ from hpcgym.envs.core.episodes import Episodes
 from hpcgym.envs.core.samplers import choice_of, difficulty
 from hpcgym.errors import HpcgymError
 from hpcgym.evaluation import evaluate
+from hpcgym.reference.jobs import jobs_of
+from hpcgym.reference.pool import simulate_pool
 from hpcgym.workload import Workload
 
 AROUND: dict[str, Any] = {"start": "warm", "arrivals": "continue", "horizon": "9h"}
@@ -30,7 +31,7 @@ def listed(n: int) -> list[Episode]:
 
 def slow_difficulty(jobs: Workload) -> float:
     """Return the mean bounded slowdown under SJF, by the slow simulator."""
-    done = simulate_slowly(jobs_of(jobs), jobs.processors, policy="spf")
+    done = simulate_pool(jobs_of(jobs), jobs.processors, policy="spf")
     return float(np.mean([max((job.end - job.submit) / max(job.actual, 10), 1) for job in done]))
 
 

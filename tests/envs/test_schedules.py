@@ -26,7 +26,6 @@ from driving import (
     random_acts,
     whole,
 )
-from oracle import jobs_of, score_of, simulate_slowly, weighted
 from slow_environments import Ordering, Selection, Weights
 from strategies import POLICY, WEIGHTS, workloads
 
@@ -35,6 +34,9 @@ from hpcgym.envs.job_selection import JobSelection
 from hpcgym.envs.mixed_policy import MixedPolicy
 from hpcgym.envs.queue_ordering import QueueOrdering
 from hpcgym.errors import HpcgymError
+from hpcgym.reference.jobs import jobs_of
+from hpcgym.reference.orders import score_of, weighted
+from hpcgym.reference.pool import simulate_pool
 from hpcgym.schedule.metrics import compute_metrics
 from hpcgym.scheduler.policies import FEATURES
 from hpcgym.scheduler.policies.features import JobColumns
@@ -161,7 +163,7 @@ def test_a_threshold_is_that_of_simulate(
     assert starts(env) == same.start.tolist()
     starved = [one.metrics["starved_share"] for one in (env.result(), same)]
     assert starved[0] == pytest.approx(starved[1], rel=0, nan_ok=True)
-    slow = simulate_slowly(jobs_of(workload), workload.processors, policy=policy, **rules)
+    slow = simulate_pool(jobs_of(workload), workload.processors, policy=policy, **rules)
     assert starts(env) == [job.start for job in slow]
     validate_schedule(env.result())
 

@@ -11,8 +11,6 @@ from drawing import given, settings
 from drawing import strategies as st
 from driving import BUSY, SINGLE, SLOW, VECTOR, Act, assert_same, play, whole
 from node_driving import EURORA, places
-from node_oracle import node_jobs_of, simulate_nodes_slowly
-from oracle import jobs_of, simulate_slowly
 from quota_strategies import shared_quotas, with_queues
 from restrictions import DRAWN
 from strategies import DEPTHS, SLURM, WEIGHTS, workloads
@@ -20,6 +18,9 @@ from strategies import DEPTHS, SLURM, WEIGHTS, workloads
 import hpcgym
 from hpcgym.baselines import find_baseline
 from hpcgym.errors import HpcgymError
+from hpcgym.reference.jobs import jobs_of, node_jobs_of
+from hpcgym.reference.nodes import simulate_nodes
+from hpcgym.reference.pool import simulate_pool
 from hpcgym.workload.model import Workload
 
 pytestmark = [*DRAWN, pytest.mark.slow]
@@ -80,7 +81,7 @@ def test_any_order(
     env = SINGLE["QueueOrdering"](**arguments)
     play(env, ordered(seed, asked, 40))
     found = env.result()
-    expected = simulate_slowly(
+    expected = simulate_pool(
         jobs_of(workload),
         workload.processors,
         policy=as_asked(seed, asked),
@@ -103,7 +104,7 @@ def test_any_order_on_nodes(place: Any, backfill: str, seed: int, estimate: str)
     rules = {"backfill": backfill, "estimate": estimate}
     env = SINGLE["QueueOrdering"](**whole(workload, cluster=cluster, window=40, **rules))
     play(env, ordered(seed, asked, 40))
-    expected = simulate_nodes_slowly(
+    expected = simulate_nodes(
         node_jobs_of(workload, cluster.resources),
         cluster.capacity.tolist(),
         policy=as_asked(seed, asked),
@@ -125,7 +126,7 @@ def test_weights(workload: Workload, backfill: str, vector: Any, interval: Any) 
     weights = weights / 2.0 ** np.ceil(np.log2(np.abs(weights).sum()))
     play(env, lambda *_: weights)
     normalised = tuple((weights / np.abs(weights).sum()).tolist())
-    expected = simulate_slowly(
+    expected = simulate_pool(
         jobs_of(workload), workload.processors, policy=normalised, backfill=backfill
     )
     assert env.result().start.tolist() == [job.start for job in expected]

@@ -11,7 +11,7 @@ import pytest
 from drawing import assume, given, settings
 from drawing import strategies as st
 from driving import SLOW, THRESHOLDS, Step, play, random_acts, whole
-from limit_strategies import Case, limited, on_single_cores, simulate_slowly
+from limit_strategies import Case, limited, on_single_cores, simulate_pool
 from slow_controls import SteeredSimulation
 from strategies import WEIGHTS
 from test_predicted import for_slow, rules
@@ -57,7 +57,7 @@ def steered(draw: st.DrawFn, learns: bool = False, any_cores: bool = False) -> C
     """A case for environments: in the order of submission, its clock from 0 on.
 
     ``learns``: with rules of those who predict; unless they have ``any_cores``, on nodes of one
-    core: what is learned of a job looks at its nodes, and `slow_predictions.py` at its processors.
+    core: what is learned of a job looks at its nodes, and the reference at its processors.
     Likewise at one level where shares of requested times are learned, which are longer at others.
     """
     case = draw(limited(KINDS))
@@ -126,7 +126,7 @@ def test_any_controls(case: Case, controls: tuple[str, ...], interval: Any, seed
     assert isinstance(env.simulations.machines, LimitedMachines)
     estimates = {name: case.rules[name] for name in ("estimate", "policy_estimate")}
     switches = env.simulations.machines.limited.switches
-    slow = simulate_slowly(case, steers, switches, **for_slow(estimates))
+    slow = simulate_pool(case, steers, switches, **for_slow(estimates))
     assert_same_schedule(env.result(), slow.jobs, slow.intervals)
     assert [step.info["time"] for step in steps[:-1]] == [time for time, _ in slow.seen]
     seen = np.array([step.observation["power"] for step in steps[:-1]])

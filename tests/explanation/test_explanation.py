@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from drawing import assume, costly, given, settings
 from drawing import strategies as st
-from oracle import jobs_of, simulate_slowly
 from strategies import cases
 from typer.testing import CliRunner
 
@@ -20,6 +19,8 @@ from hpcgym.cli import app
 from hpcgym.errors import HpcgymError
 from hpcgym.explanation.reasons import REASONS, RIGHTS
 from hpcgym.naming import duration
+from hpcgym.reference.jobs import jobs_of
+from hpcgym.reference.pool import simulate_pool
 from hpcgym.workload.model import Workload
 
 LATE = ("f1", "f2", "f3", "f4")  # orders that count from the first submission of all
@@ -215,7 +216,7 @@ def test_without_each_other_job(case: tuple[Workload, dict[str, Any]], pick: int
         words = dict(rules)
         if not isinstance(rules["estimate"], str):
             words["estimate"] = [p for row, p in enumerate(rules["estimate"]) if row != number]
-        slow = simulate_slowly(left, result.workload.processors, **words)
+        slow = simulate_pool(left, result.workload.processors, **words)
         assert int(result.start[job]) - slow[job - (number < job)].start == delay
 
 

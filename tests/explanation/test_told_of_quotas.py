@@ -9,9 +9,7 @@ import numpy as np
 import pytest
 from drawing import given, settings
 from drawing import strategies as st
-from node_oracle import NodeSimulation, hold, room_for
 from node_strategies import node_cases, partitioned_cases, slow_jobs_and_nodes
-from oracle import Job, Simulation, jobs_of, simulate_slowly
 from quota_strategies import fitted, quotas, with_queues
 from strategies import cases
 from test_explanation import LATE
@@ -19,6 +17,10 @@ from test_explanation import LATE
 import hpcgym
 from hpcgym.cluster import Cluster, NodeGroup, Partition
 from hpcgym.explanation import waits
+from hpcgym.reference.jobs import Job, jobs_of
+from hpcgym.reference.nodes import NodeSimulation
+from hpcgym.reference.placing import hold, room_for
+from hpcgym.reference.pool import Simulation, simulate_pool
 from hpcgym.workload.model import Workload
 
 pytestmark = [
@@ -101,7 +103,7 @@ def test_pools(data: Any, case: tuple[Workload, Any], queues: list[int], pick: i
         if not isinstance(rules["estimate"], str):
             words["estimate"] = [rules["estimate"][row] for row in left]
         jobs = jobs_of(workload)
-        alone = simulate_slowly([jobs[row] for row in left], workload.processors, **words)
+        alone = simulate_pool([jobs[row] for row in left], workload.processors, **words)
         assert int(result.start[job]) - alone[job - (number < job)].start == delay
 
 

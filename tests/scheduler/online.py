@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 from drawing import strategies as st
-from oracle import Simulation, jobs_of
 from predictors import Crooked, KernelRegression
 from strategies import POLICY, workloads
 
 from hpcgym import load_workload
 from hpcgym.engine.answers import formulas
+from hpcgym.reference.jobs import jobs_of
+from hpcgym.reference.pool import Simulation
 from hpcgym.scheduler.estimates import Regression
 from hpcgym.scheduler.estimates.by_name import KNOWN
 from hpcgym.workload.model import Workload

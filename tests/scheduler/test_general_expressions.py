@@ -8,18 +8,20 @@ import numpy as np
 import pytest
 from drawing import given, settings
 from drawing import strategies as st
-from node_oracle import node_jobs_of, simulate_nodes_slowly
 from node_strategies import node_cases
 from online import EASY, FORMULAS, oracle
 from online import assert_same as assert_same_as
 from online import cases as learning_cases
-from oracle import POLICIES, jobs_of, simulate_slowly
 from slow_expressions import SlowExpression, general, trees
 from strategies import DEPTHS, cases, workloads
 
 import hpcgym
 from hpcgym.cluster import Cluster, NodeGroup, NodePower
 from hpcgym.engine.answers.expressed import Expressed, values_of
+from hpcgym.reference.jobs import jobs_of, node_jobs_of
+from hpcgym.reference.nodes import simulate_nodes
+from hpcgym.reference.orders import POLICIES
+from hpcgym.reference.pool import simulate_pool
 from hpcgym.scheduler.limits import PowerCap
 from hpcgym.scheduler.policies.expressions import NAMES, read_expression
 from hpcgym.scheduler.policies.features import USER_FEATURES, JobColumns
@@ -56,7 +58,7 @@ def is_text(order: Any) -> bool:
 def assert_same(workload: Workload, rules: dict[str, Any]) -> None:
     """Simulate with both and compare all that the oracle records."""
     result = hpcgym.simulate(workload, **rules)
-    expected = simulate_slowly(jobs_of(workload), workload.processors, **slowly(workload, rules))
+    expected = simulate_pool(jobs_of(workload), workload.processors, **slowly(workload, rules))
     assert result.start.tolist() == [job.start for job in expected]
     assert result.backfilled.tolist() == [job.backfilled for job in expected]
     assert result.reserved_start.tolist() == [job.reserved_start for job in expected]
@@ -82,7 +84,7 @@ def test_on_nodes(data: st.DataObject, case: tuple[Cluster, Workload, dict[str, 
     rules = data.draw(with_expressions(rules, general()))
     result = hpcgym.simulate(workload, cluster=cluster, **rules)
     jobs = node_jobs_of(workload, cluster.resources)
-    expected = simulate_nodes_slowly(jobs, cluster.capacity.tolist(), **slowly(workload, rules))
+    expected = simulate_nodes(jobs, cluster.capacity.tolist(), **slowly(workload, rules))
     assert result.start.tolist() == [job.start for job in expected]
     assert result.reserved_start.tolist() == [job.reserved_start for job in expected]
     hpcgym.validate_schedule(result)

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 from drawing import given, settings
 from drawing import strategies as st
-from oracle import POLICIES as SLOW_POLICIES
-from oracle import Job, score_of
 
 from hpcgym.errors import HpcgymError
+from hpcgym.reference.jobs import Job
+from hpcgym.reference.orders import POLICIES as SLOW_POLICIES
+from hpcgym.reference.orders import score_of
 from hpcgym.scheduler.policies import (
     FEATURES,
     POLICIES,

@@ -9,14 +9,16 @@ import pytest
 from drawing import HealthCheck, given, settings
 from drawing import strategies as st
 from extract_strategies import parts_of, recorded
-from node_oracle import NodeSimulation, NoRoomError, node_jobs_of
 from node_strategies import machines, workloads_for
 from online import assert_same_log, cases, estimates, named
-from oracle import Simulation, jobs_of
 from predictors import Crooked
 
 from hpcgym import WorkloadError, continued, simulate, validate_schedule
 from hpcgym.cluster import Cluster
+from hpcgym.reference.jobs import jobs_of, node_jobs_of
+from hpcgym.reference.node_rooms import NoRoomError
+from hpcgym.reference.nodes import NodeSimulation
+from hpcgym.reference.pool import Simulation
 from hpcgym.simulation.run import learn_before
 from hpcgym.workload.model import Workload
 

@@ -13,11 +13,11 @@ import pytest
 from drawing import event, given, settings
 from drawing import strategies as st
 from online import BUSY, EASY, ELOSS, assert_same, named, oracle
-from oracle import POLICIES
 from predictors import Crooked, PlainRegression, Told
 from strategies import workloads
 
 from hpcgym import Cluster, HpcgymError, Scheduler, simulate, validate_schedule
+from hpcgym.reference.orders import POLICIES
 from hpcgym.scheduler.estimates import JOB_FACTS, JOB_FEATURES
 from hpcgym.workload.model import Workload
 

@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 from drawing import given
 from drawing import strategies as st
-from oracle import jobs_of, simulate_slowly
 from strategies import EVERY_INTERVAL, cases
 
 import hpcgym
 from hpcgym import load_workload, simulate
 from hpcgym.baselines import find_scheduler
 from hpcgym.envs import JobSelection, MixedPolicy
+from hpcgym.reference.jobs import jobs_of
+from hpcgym.reference.pool import simulate_pool
 from hpcgym.scheduler.estimates import Regression
 from hpcgym.scheduler.policies import FEATURES, POLICIES
 from hpcgym.scheduler.policies.features import JobColumns
@@ -131,7 +132,7 @@ def test_parts_count_from_the_beginning_of_the_whole(policy: str) -> None:
         for estimate in ("requested", "ave2"):
             rules = {"policy": policy, "backfill": "easy", "policy_estimate": estimate}
             rules["backfill_order"] = "fcfs"
-            slow = simulate_slowly(jobs_of(part), 64, **rules)
+            slow = simulate_pool(jobs_of(part), 64, **rules)
             found = simulate(part, **rules)
             assert found.start.tolist() == [job.start for job in slow]
     other = replace(late, first_submit_s=int(late.submit_time[0]))

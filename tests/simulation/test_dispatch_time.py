@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from drawing import HealthCheck, given, settings
 from drawing import strategies as st
-from node_oracle import node_jobs_of
 from node_strategies import machines, workloads_for
 from slow_dispatching import LISTS, SlowDispatching
 from strategies import predictions
@@ -20,6 +19,7 @@ import hpcgym
 from hpcgym import HpcgymError, simulate
 from hpcgym.baselines.labels import describe, scheduler_name
 from hpcgym.cluster import Cluster, NodeGroup
+from hpcgym.reference.jobs import node_jobs_of
 from hpcgym.scheduler.dispatchers import PassView
 from hpcgym.scheduler.dispatchers.asking import DispatchError
 from hpcgym.scheduler.limits import PowerCap

@@ -795,7 +795,7 @@ def test_naming_nodes_is_as_leaving_them_to_the_allocation(allocation: str) -> N
 
 
 def test_a_view_by_hand_knows_what_waits() -> None:
-    """As in `test_node_oracle.py`: the first job leaves the node of four cores to the second."""
+    """As in `test_reference_nodes.py`: the first job leaves the node of four to the second."""
     queue = {"submit": [0, 0], "duration": [9, 9], "units": [1, 1], "per_unit": [[1, 1], [3, 1]]}
     machine = [[4, 2], [2, 4]]
     view = PassView.of(0, ("core", "mem"), machine, queue=queue, allocation=WEIGHTED)

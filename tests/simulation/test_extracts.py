@@ -15,9 +15,7 @@ import pytest
 from drawing import HealthCheck, given, settings
 from drawing import strategies as st
 from extract_strategies import parts_of, recorded, usable
-from node_oracle import NoRoomError, node_jobs_of, simulate_nodes_slowly
 from node_strategies import machines, node_schedulers, workloads_for
-from oracle import jobs_of, simulate_slowly
 from strategies import cases, schedulers
 from typer.testing import CliRunner
 
@@ -26,6 +24,10 @@ from hpcgym.cli import app
 from hpcgym.cluster import Cluster, NodeGroup, NodePower
 from hpcgym.evaluation import evaluate
 from hpcgym.explore import write_page
+from hpcgym.reference.jobs import jobs_of, node_jobs_of
+from hpcgym.reference.node_rooms import NoRoomError
+from hpcgym.reference.nodes import simulate_nodes
+from hpcgym.reference.pool import simulate_pool
 from hpcgym.report.canvas import time_axis
 from hpcgym.schedule.result import Result
 from hpcgym.workload import write_swf, write_table
@@ -150,7 +152,7 @@ def test_an_extract_of_a_trace_is_that_of_the_oracle(
         return
     result = hpcgym.simulate(part, **rules)
     jobs = jobs_of(workload)
-    expected = simulate_slowly(jobs, workload.processors, **rules, begin=begin, end=end)
+    expected = simulate_pool(jobs, workload.processors, **rules, begin=begin, end=end)
     assert_same(result, expected, begin)
 
 
@@ -166,7 +168,7 @@ def test_so_it_is_on_nodes(data: st.DataObject, cluster: Cluster) -> None:
         return
     jobs, capacity = node_jobs_of(workload, cluster.resources), cluster.capacity.tolist()
     try:
-        expected = simulate_nodes_slowly(jobs, capacity, **rules, begin=begin)
+        expected = simulate_nodes(jobs, capacity, **rules, begin=begin)
     except NoRoomError:
         with pytest.raises(hpcgym.WorkloadError, match="finds no room on the nodes"):
             hpcgym.simulate(part, cluster=cluster, **rules)

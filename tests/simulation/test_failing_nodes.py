@@ -12,13 +12,13 @@ import pytest
 from drawing import given, settings
 from drawing import strategies as st
 from failure_strategies import Failure, failing_cases, failures_for, table_of
-from node_oracle import NodeJob
 from node_strategies import workloads_for
 from slow_failures import simulate_failures_slowly
 
 import hpcgym
 from hpcgym.cluster import Cluster, Failures, NodeGroup, NodePower
 from hpcgym.errors import HpcgymError, HpcgymWarning
+from hpcgym.reference.jobs import Job
 from hpcgym.schedule.node_states import SWITCHING_OFF
 from hpcgym.schedule.over_time import processors_in_use, queue_length
 from hpcgym.simulation.run import learn_before
@@ -43,7 +43,7 @@ def failing(rows: list[tuple[int, ...]], failures: list[Failure], **rules: Any) 
     """Simulate jobs on two nodes of two cores; the slow simulator must say the same."""
     result = hpcgym.simulate(jobs(*rows), cluster=PAIR, failures=table_of(failures), **rules)
     slow = [
-        NodeJob(row[0], row[2], row[1], row[-1] if len(row) == 4 else row[1], units=row[2])
+        Job(row[0], row[2], row[1], row[-1] if len(row) == 4 else row[1], units=row[2])
         for row in rows
     ]
     rules.setdefault("backfill", "easy")

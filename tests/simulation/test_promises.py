@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from drawing import event, given, settings
 from drawing import strategies as st
-from oracle import POLICIES, changes_with_time, looks_at_times
 from strategies import schedulers, workloads
 
 from hpcgym import simulate
+from hpcgym.reference.orders import POLICIES, changes_with_time, looks_at_times
 from hpcgym.validation.validate import ScheduleError, validate_schedule
 from hpcgym.workload.model import Workload
 

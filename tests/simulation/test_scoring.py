@@ -10,11 +10,12 @@ import pytest
 from drawing import given, settings
 from drawing import strategies as st
 from node_strategies import machines, workloads_for
-from oracle import jobs_of, simulate_slowly
 from strategies import holds, workloads
 
 import hpcgym
 from hpcgym.errors import HpcgymError
+from hpcgym.reference.jobs import jobs_of
+from hpcgym.reference.pool import simulate_pool
 from hpcgym.scheduler.dispatchers import PassView
 
 JOBS = hpcgym.load_workload("lublin:jobs=300,processors=64,seed=3,load=1.5")
@@ -95,7 +96,7 @@ def test_whatever_it_says(workload: hpcgym.Workload, seed: int) -> None:
         return [drawn(view.time, job) for job in view.job.tolist()]
 
     result = hpcgym.simulate(workload, policy=policy)
-    slow = simulate_slowly(
+    slow = simulate_pool(
         jobs_of(workload),
         workload.processors,
         policy=lambda job, now: drawn(now, job.number),

@@ -13,13 +13,14 @@ import numpy as np
 import pytest
 from drawing import HealthCheck, assume, given, settings
 from drawing import strategies as st
-from oracle import jobs_of, simulate_slowly
 from strategies import cases, schedulers, workloads
 
 import hpcgym
 from hpcgym.agents.lookahead import Lookahead
 from hpcgym.envs.job_selection import JobSelection
 from hpcgym.evaluation import evaluate
+from hpcgym.reference.jobs import jobs_of
+from hpcgym.reference.pool import simulate_pool
 from hpcgym.schedule.result import Result
 from hpcgym.workload.model import Workload
 
@@ -314,7 +315,7 @@ def test_unicef_with_other_weights(workload: Workload, weight: float, backfill: 
         patience = max(math.log2(job.processors) * job.requested, 1e-200)
         return (now - job.submit) / (patience / weight)
 
-    expected = simulate_slowly(
+    expected = simulate_pool(
         jobs_of(workload), workload.processors, policy=slow, backfill_order=slow, **rules
     )
     fast = {"unicef": weight}

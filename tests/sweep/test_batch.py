@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 from drawing import HealthCheck, given, settings
 from drawing import strategies as st
-from oracle import jobs_of, simulate_slowly
 from strategies import WEIGHTS, schedulers, workloads
 from worth import worth
 
 import hpcgym
 from hpcgym.baselines import SCHEDULERS
 from hpcgym.errors import HpcgymError, WorkloadError
+from hpcgym.reference.jobs import jobs_of
+from hpcgym.reference.pool import simulate_pool
 from hpcgym.schedule.bounded_slowdown import bsld
 from hpcgym.scheduler.policies import FEATURES, WEIGHTED_FEATURES
 from hpcgym.scheduler.rules import Scheduler
@@ -60,7 +61,7 @@ def test_metrics_are_those_of_the_oracle(
     assert values.shape == (len(vectors), len(parts), len(METRICS))
     for v, vector in enumerate(vectors):
         for s, part in enumerate(parts):
-            jobs = simulate_slowly(jobs_of(part), part.processors, **{**rules, "policy": vector})
+            jobs = simulate_pool(jobs_of(part), part.processors, **{**rules, "policy": vector})
             expected = worth(jobs, part.processors)
             found = dict(zip(METRICS, values[v, s].tolist(), strict=True))
             assert found == pytest.approx(expected, rel=1e-12)

@@ -10,7 +10,6 @@ from drawing import HealthCheck, assume, given, settings
 from drawing import strategies as st
 from extract_strategies import parts_of, recorded
 from node_strategies import machines, workloads_for
-from oracle import jobs_of, simulate_slowly
 from share_strategies import BUSY_W, SHARES, accounts, cases, fitting, heeded, with_power
 from strategies import workloads
 from worth import worth
@@ -18,6 +17,8 @@ from worth import worth
 import hpcgym
 from hpcgym.cluster import Cluster
 from hpcgym.errors import HpcgymError
+from hpcgym.reference.jobs import jobs_of
+from hpcgym.reference.pool import simulate_pool
 from hpcgym.scheduler.policies import FEATURES, USER_FEATURES, FairShare
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.sweep import BatchSimulator
@@ -72,7 +73,7 @@ def test_metrics_are_those_of_the_oracle(
     batch = BatchSimulator([workload] * (1 + twice), NAMES, Scheduler(**rules), cluster=cluster)
     mine = vector_of(ours["policy"])
     values = batch.run([mine, other, mine], list(METRICS), threads=1)
-    jobs = simulate_slowly(jobs_of(workload), workload.processors, **theirs)
+    jobs = simulate_pool(jobs_of(workload), workload.processors, **theirs)
     for v, s in ((0, 0), (2, 0), (2, int(twice))):
         found = dict(zip(METRICS, values[v, s].tolist(), strict=True))
         assert found == pytest.approx(worth(jobs, workload.processors), rel=1e-12)

@@ -9,15 +9,17 @@ import pytest
 from drawing import HealthCheck, assume, given, settings
 from drawing import strategies as st
 from extract_strategies import parts_of, recorded
-from node_oracle import NoRoomError, node_jobs_of, simulate_nodes_slowly
 from node_strategies import machines, node_schedulers, workloads_for
-from oracle import jobs_of, simulate_slowly
 from strategies import WEIGHTS, schedulers, workloads
 from worth import worth
 
 import hpcgym
 from hpcgym.cluster import Cluster
 from hpcgym.errors import HpcgymError, WorkloadError
+from hpcgym.reference.jobs import jobs_of, node_jobs_of
+from hpcgym.reference.node_rooms import NoRoomError
+from hpcgym.reference.nodes import simulate_nodes
+from hpcgym.reference.pool import simulate_pool
 from hpcgym.scheduler.policies import FEATURES, WEIGHTED_FEATURES
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.sweep import BatchSimulator
@@ -59,13 +61,11 @@ def test_metrics_are_those_of_the_oracle(
     values = batch.run(vectors, list(METRICS), threads=1)
     for v, vector in enumerate(vectors):
         theirs = rules | {"policy": vector}
-        jobs = simulate_slowly(
-            jobs_of(workload), workload.processors, **theirs, begin=begin, end=end
-        )
+        jobs = simulate_pool(jobs_of(workload), workload.processors, **theirs, begin=begin, end=end)
         found = dict(zip(METRICS, values[v, 0].tolist(), strict=True))
         assert found == pytest.approx(worth(jobs, workload.processors, begin), nan_ok=True)
         for whole in slices[1:]:
-            jobs = simulate_slowly(jobs_of(whole), whole.processors, **theirs)
+            jobs = simulate_pool(jobs_of(whole), whole.processors, **theirs)
             found = dict(zip(METRICS, values[v, 1].tolist(), strict=True))
             assert found == pytest.approx(worth(jobs, whole.processors))
 
@@ -83,7 +83,7 @@ def test_so_they_are_on_nodes(data: st.DataObject, cluster: Cluster, vectors: li
     for v, vector in enumerate(vectors):
         theirs = rules | {"policy": vector}
         try:
-            expected = simulate_nodes_slowly(jobs, capacity, **theirs, begin=begin)
+            expected = simulate_nodes(jobs, capacity, **theirs, begin=begin)
         except NoRoomError:
             with pytest.raises(WorkloadError, match="finds no room on the nodes"):
                 BatchSimulator(slices, WEIGHTED_FEATURES, Scheduler(**rules), cluster=cluster)
@@ -97,7 +97,7 @@ def test_so_they_are_on_nodes(data: st.DataObject, cluster: Cluster, vectors: li
         found = dict(zip(METRICS, values[v, -1].tolist(), strict=True))
         assert found == pytest.approx(worth(expected, cluster.processors, begin), nan_ok=True)
         if len(slices) > 1:
-            expected = simulate_nodes_slowly(jobs, capacity, **theirs)
+            expected = simulate_nodes(jobs, capacity, **theirs)
             found = dict(zip(METRICS, values[v, 0].tolist(), strict=True))
             assert found == pytest.approx(worth(expected, cluster.processors))
 

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from drawing import HealthCheck, assume, given, settings
 from drawing import strategies as st
-from node_oracle import node_jobs_of, simulate_nodes_slowly
 from node_strategies import ALLOCATIONS, machines, node_schedulers, workloads_for
 from strategies import WEIGHTS
 from worth import worth
@@ -16,6 +15,8 @@ from worth import worth
 import hpcgym
 from hpcgym.cluster import Cluster, NodeGroup
 from hpcgym.errors import HpcgymError, WorkloadError
+from hpcgym.reference.jobs import node_jobs_of
+from hpcgym.reference.nodes import simulate_nodes
 from hpcgym.scheduler.policies import FEATURES, WEIGHTED_FEATURES
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.nodes import needs_on, single_cores
@@ -58,7 +59,7 @@ def test_metrics_are_those_of_the_oracle(
     values = batch.run(vectors, list(METRICS), threads=1)
     for v, vector in enumerate(vectors):
         for s, part in enumerate(parts):
-            jobs = simulate_nodes_slowly(
+            jobs = simulate_nodes(
                 node_jobs_of(part, cluster.resources),
                 cluster.capacity.tolist(),
                 **{**rules, "policy": vector},

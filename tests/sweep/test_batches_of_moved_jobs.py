@@ -9,9 +9,7 @@ import numpy as np
 import pytest
 from drawing import HealthCheck, assume, costly, given, settings
 from drawing import strategies as st
-from node_oracle import node_jobs_of, simulate_nodes_slowly
 from node_strategies import machines, node_schedulers, workloads_for
-from oracle import jobs_of, simulate_slowly
 from preemption_strategies import CLOSE, crowded, preemptions
 from quota_strategies import fitted, shared_quotas, with_queues
 from restrictions import DRAWN
@@ -23,6 +21,9 @@ from worth import worth
 import hpcgym
 from hpcgym.cluster import find_cluster
 from hpcgym.errors import HpcgymError, WorkloadError, WorkloadWarning
+from hpcgym.reference.jobs import jobs_of, node_jobs_of
+from hpcgym.reference.nodes import simulate_nodes
+from hpcgym.reference.pool import simulate_pool
 from hpcgym.scheduler.policies import WEIGHTED_FEATURES, FairShare
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.nodes import needs_on, single_cores
@@ -95,7 +96,7 @@ def test_followers_on_pools(data: st.DataObject, first: Workload, vectors: list[
         own = {**rules, "policy": vector}
         for s, part in enumerate(parts):
             slow = {"follows": follows[s], "places": places[s]}
-            assert_worth(values[v, s], simulate_slowly(jobs_of(part), most, **slow, **own), most)
+            assert_worth(values[v, s], simulate_pool(jobs_of(part), most, **slow, **own), most)
 
 
 def slices_for(data: st.DataObject, cluster: Any) -> list[Workload]:
@@ -121,7 +122,7 @@ def test_followers_on_nodes(data: st.DataObject, cluster: Any, vectors: list[Any
         for s, part in enumerate(parts):
             jobs = node_jobs_of(part, cluster.resources)
             capacity = cluster.capacity.tolist()
-            slow = simulate_nodes_slowly(jobs, capacity, follows=follows[s], **own)
+            slow = simulate_nodes(jobs, capacity, follows=follows[s], **own)
             assert_worth(values[v, s], slow, cluster.processors)
 
 
@@ -175,7 +176,7 @@ def test_stoppers_on_pools(data: st.DataObject, first: Workload, vectors: list[A
             lost: list[Any] = []
             stops = {"preemption": slow[s], "lost": lost}
             stops |= {"quotas": quotas[s], "windows": windows}
-            jobs = simulate_slowly(jobs_of(part), most, **stops, **own)
+            jobs = simulate_pool(jobs_of(part), most, **stops, **own)
             assert_worth(values[v, s], jobs, most, lost_seconds(lost, part, slow[s][2]))
 
 
@@ -201,7 +202,7 @@ def test_stoppers_on_nodes(data: st.DataObject, cluster: Any, vectors: list[Any]
             stops = {"preemption": slow[s], "lost": lost}
             stops |= {"quotas": quotas[s], "windows": windows}
             jobs = node_jobs_of(part, cluster.resources)
-            done = simulate_nodes_slowly(jobs, cluster.capacity.tolist(), **stops, **own)
+            done = simulate_nodes(jobs, cluster.capacity.tolist(), **stops, **own)
             wasted = lost_seconds(lost, part, slow[s][2])
             assert_worth(values[v, s], done, cluster.processors, wasted)
 

@@ -9,9 +9,7 @@ import numpy as np
 import pytest
 from drawing import HealthCheck, assume, given, settings
 from drawing import strategies as st
-from node_oracle import node_jobs_of, simulate_nodes_slowly
 from node_strategies import machines, node_schedulers, workloads_for
-from oracle import jobs_of, simulate_slowly
 from quota_strategies import fitted, shared_quotas, with_queues
 from restrictions import DRAWN
 from strategies import WEIGHTS, schedulers, workloads
@@ -20,6 +18,9 @@ from worth import worth
 import hpcgym
 from hpcgym.cluster import Cluster, NodeGroup, find_cluster
 from hpcgym.errors import HpcgymError, WorkloadError, WorkloadWarning
+from hpcgym.reference.jobs import jobs_of, node_jobs_of
+from hpcgym.reference.nodes import simulate_nodes
+from hpcgym.reference.pool import simulate_pool
 from hpcgym.scheduler.policies import WEIGHTED_FEATURES
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.continued import continued
@@ -84,7 +85,7 @@ def test_pools(data: st.DataObject, first: Workload, vectors: list[Any]) -> None
         own = {**rules, "policy": vector}
         for s, part in enumerate(parts):
             slow = {"quotas": quotas[s], "windows": windows}
-            same(values[v, s], simulate_slowly(jobs_of(part), most, **slow, **own), most)
+            same(values[v, s], simulate_pool(jobs_of(part), most, **slow, **own), most)
 
 
 @settings(ENGINE)
@@ -111,7 +112,7 @@ def test_nodes(data: st.DataObject, cluster: Any, vectors: list[Any]) -> None:
     for v, vector in enumerate(vectors):
         own = {**rules, "policy": vector}
         for s, part in enumerate(parts):
-            jobs = simulate_nodes_slowly(
+            jobs = simulate_nodes(
                 node_jobs_of(part, cluster.resources),
                 cluster.capacity.tolist(),
                 quotas=quotas[s],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from oracle import Job
+from hpcgym.reference.jobs import Job
 
 OF_JOBS = ("mean_bsld", "max_bsld", "rms_bsld", "mean_slowdown", "mean_wait_s", "max_wait_s")
 OF_JOBS += ("mean_response_s", "max_response_s")

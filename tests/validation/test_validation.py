@@ -5,10 +5,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from drawing import given, settings
-from oracle import jobs_of, simulate_slowly
 from plain_results import PLAIN
 from strategies import cases
 
+from hpcgym.reference.jobs import jobs_of
+from hpcgym.reference.pool import simulate_pool
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.validation.validate import ScheduleError, validate_schedule
 from hpcgym.workload.model import Workload
@@ -29,7 +30,7 @@ CONSERVATIVE = {**FCFS, "backfill": "conservative"}
 def scheduled(workload, **words):
     """A stand-in for a Result, from the oracle."""
     words = {**FCFS, **words}
-    jobs = simulate_slowly(jobs_of(workload), workload.processors, **words)
+    jobs = simulate_pool(jobs_of(workload), workload.processors, **words)
 
     def column(value):
         return np.array([value(job) for job in jobs], dtype=np.int64)

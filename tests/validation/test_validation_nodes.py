@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 from drawing import HealthCheck, given, settings
 from drawing import strategies as st
-from node_oracle import node_jobs_of, simulate_nodes_slowly
 from node_strategies import node_cases
 from plain_results import PLAIN
 
 from hpcgym.cluster import Cluster, NodeGroup
+from hpcgym.reference.jobs import node_jobs_of
+from hpcgym.reference.nodes import simulate_nodes
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.validation.nodes import check_nodes
 from hpcgym.validation.validate import ScheduleError, validate_schedule
@@ -54,7 +55,7 @@ def workload_of(*jobs: tuple[int, int, int, int, int], requested: Any = None) ->
 
 def scheduled(cluster: Cluster, workload: Workload, **words: Any) -> Any:
     """A stand-in for a Result, from the oracle."""
-    jobs = simulate_nodes_slowly(
+    jobs = simulate_nodes(
         node_jobs_of(workload, cluster.resources),
         cluster.capacity.tolist(),
         **{**RULES, **words},

@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 from drawing import given, settings
 from drawing import strategies as st
-from node_oracle import node_jobs_of, simulate_nodes_slowly
 from strategies import workloads
 
 import hpcgym
 from hpcgym.cluster import Cluster, NodeGroup, Partition
 from hpcgym.errors import WorkloadError, WorkloadWarning
+from hpcgym.reference.jobs import node_jobs_of
+from hpcgym.reference.nodes import simulate_nodes
 from hpcgym.workload import whole_nodes, with_whole_nodes
 from hpcgym.workload.model import Workload
 
@@ -150,5 +151,5 @@ def test_as_if_their_users_had_asked_for_nodes(
     for job, of in zip(asked, partition, strict=True):
         if of == 2:
             job.units, job.demand = -(-job.units // cores), (cores,)
-    expected = simulate_nodes_slowly(asked, [[cores]] * count, backfill=backfill)
+    expected = simulate_nodes(asked, [[cores]] * count, backfill=backfill)
     assert result.start.tolist() == [job.start for job in expected]

@@ -251,7 +251,7 @@ class Machines:
             result = replace(result, allocation=allocation_of(nodes))
         if told.stopped is not None:
             result = replace(result, **for_result(told.stopped, told.progress["start"]))
-        return as_came(result, jobs)
+        return as_came(result, jobs["submit"])
 
 
 def schedule_of_queue(

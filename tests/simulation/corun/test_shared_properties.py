@@ -8,10 +8,11 @@ from fractions import Fraction
 from itertools import pairwise
 
 from drawing import given, settings
-from oracle import Job as PoolJob
-from oracle import simulate_slowly
 from shared_strategies import STATIC_ORDERS, Case, cases, with_files
 from slow_shared import COMPACT, PART, FileSystem, Job
+
+from hpcgym.reference.jobs import Job as PoolJob
+from hpcgym.reference.pool import simulate_pool
 
 RANDOM = settings(max_examples=60)
 
@@ -119,7 +120,7 @@ def test_jobs_wait_for_events_only(case: Case) -> None:
 @RANDOM
 @given(cases(allocation=COMPACT, order="fcfs"))
 def test_compact_is_easy_with_nodes_for_processors(case: Case) -> None:
-    """Schedules of jobs alone on their nodes are those of ``oracle.py``, which knows no nodes."""
+    """Schedules of jobs alone on their nodes are those of the reference's pool, without nodes."""
     agree_with_a_pool(case)
 
 
@@ -136,7 +137,7 @@ def agree_with_a_pool(case: Case) -> None:
     shared = case.simulate()
     rules = case.rules
     jobs = [PoolJob(job.submit, job.needed, job.run, job.requested) for job in shared]
-    pool = simulate_slowly(
+    pool = simulate_pool(
         jobs,
         case.machine.nodes,
         policy=rules.order,

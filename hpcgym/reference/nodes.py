@@ -1,6 +1,6 @@
 """A slow, obvious simulator of machines with nodes: their rules as a program to read.
 
-The rules of `oracle.py` hold (events, passes per timestamp, orders of the queue, estimates and
+The rules of the pool hold (events, passes per timestamp, orders of the queue, estimates and
 corrections are its own); here stands what differs where a machine has nodes with several resources.
 Nothing is shared with ``hpcgym.engine``, and all is worked out again at every pass.
 
@@ -23,7 +23,7 @@ Rules
     balanced and hybrid: `by_turns`; hybrid has nodes with room for a unit alone, and in each list
     S stands for what is free of the scarce resource.
  4. A running job holds its nodes' resources until it ends; as planned, until its predicted end.
- 5. none: as in `oracle.py`, with "fits" as above.
+ 5. none: as in the pool, with "fits" as above.
  6. EASY: the head is the first that does not fit. T = the earliest predicted end at which it would
     fit beside those that still run then as predicted; `later` = what each node has free then; the
     slack is how many units of the head the nodes hold then, beyond those it needs. The others, in
@@ -40,15 +40,15 @@ Rules
     jobs and all other reservations, allocated on that. Made at submission. At a pass each is
     lifted, in primary order, and made again if that is earlier, or if its time has passed; else it
     is put back as it was. A job whose time is now starts on its reserved nodes. After an expired
-    prediction all are dropped and made again as in `oracle.py`. depth:K: rule 22 there, of nodes;
+    prediction all are dropped and made again as in the pool. depth:K: rule 22 there, of nodes;
     a job that starts does so on what it was given so. slurm: rule 14.
  8. Where every unit of the workload is one core and nothing else, a core is as good as any other:
-    the schedule is that of `oracle.py` on as many processors, and a job gets its nodes when it
+    the schedule is that of the pool on as many processors, and a job gets its nodes when it
     starts. But not under slurm, whose reservations are of nodes by name there too.
     Nor where a job may not have all nodes.
  9. The correction "kill": a job that reaches its predicted run time ends there.
 10. A job may be bound to a set of nodes. All others hold no unit of it, ever.
-11. Under quotas and dependencies (rules 24, 26 and 28 of `oracle.py`) EASY is depth:1, rule 7,
+11. Under quotas and dependencies (rules 24, 26 and 28 of the pool) EASY is depth:1, rule 7,
     unless rule 8 holds; under preemption, rule 27, it is so, and rule 8 never holds.
 12. A window (rule 25 there) closes whole nodes; rule 8 does not hold where it is not all of them.
     Nothing of a closed node is free. In rule 5 a job fits if its units fit what each node has free
@@ -57,7 +57,7 @@ Rules
     Suspended jobs whose cores count have them beside who runs there: less than nothing may be free
     then. One goes on where it ran, if the cores that it had on each node are free there, and those
     that can be in its way have a node in common with it. In rule 14 it ends as if it ran.
-14. slurm: rule 23 of `oracle.py`, but how a place is found, and what stands in profiles. A table
+14. slurm: rule 23 of the pool, but how a place is found, and what stands in profiles. A table
     has the reservations made so far, from begin to end as rounded there, and windows: they close
     whole nodes. A job is tried after now, and perhaps again after later times s. It may have the
     nodes that hold a unit of it when empty, and that nothing in the table closes in
@@ -84,327 +84,32 @@ Rules
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from oracle import Job, Simulation
+from hpcgym.reference.jobs import Job, Nodes, Placed
+from hpcgym.reference.node_rooms import NodeRooms
+from hpcgym.reference.placing import (
+    closed_in,
+    hold_of,
+    least_of,
+    next_opening,
+    room_for,
+    take,
+    take_of,
+    take_there,
+)
 
-Amounts = list[int]  # of each resource
-Nodes = list[Amounts]
-Placed = list[tuple[int, int]]  # (node, units on it), in the order of allocation
-
-
-@dataclass(eq=False)
-class NodeJob(Job):
-    """A job with units; ``demand`` is of each unit, ``nodes`` what it has or has reserved."""
-
-    units: int = 1
-    demand: tuple[int, ...] = (1,)
-    nodes: tuple[tuple[int, int], ...] = ()
-    allowed: frozenset[int] | None = None  # the nodes that it may have; None: all
-    limit: int | None = None  # the run time at which it is killed, where that is the prediction
-
-    @property
-    def actual(self) -> int:
-        length = min(self.run, self.requested)
-        return length if self.limit is None else min(length, self.limit)
-
-    @property
-    def killed(self) -> bool:
-        return self.run > self.actual
+NEVER = 2**62  # [s] later than anything
 
 
-def node_jobs_of(
-    workload: Any, resources: Sequence[str], allowed: Sequence[frozenset[int] | None] = ()
-) -> list[NodeJob]:
-    """The jobs of an ``hpcgym`` workload, in its order; ``resources`` of the machine.
-
-    ``allowed``: the nodes that each may have, None: all.
-    """
-    jobs = []
-    for row in range(len(workload)):
-        units, demand = int(workload.requested_processors[row]), [1, *[0] * (len(resources) - 1)]
-        if workload.units is not None:
-            units = int(workload.units[row])
-            demand = [
-                int(workload.per_unit[name][row]) if name in workload.per_unit else 0
-                for name in resources
-            ]
-        elif "mem" in resources and workload.requested_memory[row] > 0:
-            kilobytes = int(workload.requested_memory[row])
-            demand[resources.index("mem")] = -(-kilobytes // 1000)  # begun megabytes
-        job = NodeJob(
-            int(workload.submit_time[row]),
-            units * demand[0],
-            int(workload.run_time[row]),
-            int(workload.requested_time[row]),
-            int(workload.user_id[row]),
-            recorded_wait=int(workload.wait_time[row]),
-            first_submit=workload.first_submit_s,
-            units=units,
-            demand=tuple(demand),
-            allowed=allowed[row] if allowed else None,
-        )
-        jobs.append(job)
-    return jobs
-
-
-# --- Units and nodes ---------------------------------------------------------------------------
-
-
-def hold(free: Amounts, demand: Sequence[int]) -> int:
-    """How many units a node has room for."""
-    units = None
-    for have, need in zip(free, demand, strict=True):
-        if need > 0 and (units is None or have // need < units):
-            units = have // need
-    assert units is not None
-    return max(units, 0)
-
-
-def hold_of(job: Any, node: int, free: Amounts) -> int:
-    """How many units of a job a node with so much free has room for: rule 10."""
-    barred = job.allowed is not None and node not in job.allowed
-    return 0 if barred else hold(free, job.demand)
-
-
-def room(nodes: Nodes, demand: Sequence[int]) -> int:
-    return sum(hold(free, demand) for free in nodes)
-
-
-def room_for(job: Any, nodes: Nodes) -> int:
-    mine = [free for node, free in enumerate(nodes) if job.allowed is None or node in job.allowed]
-    alike = Counter(map(tuple, mine))
-    return sum(number * hold(free, job.demand) for free, number in alike.items())
-
-
-def order_of_nodes(
-    allocation: str,
-    free: Nodes,
-    total: Amounts,
-    capacity: Nodes = (),
-    job: Any = None,
-    others: Sequence[Any] = (),
-) -> list[int]:
-    """Rule 3. ``job`` and the ``others`` that wait have units, demand and requested."""
-    numbers = list(range(len(free)))
-    if allocation == "first-fit":
-        return numbers
-    if allocation == "balanced":
-        return by_turns(free, capacity)
-    if allocation in ("weighted", "hybrid"):
-        value = {node: value_left(node, free, total, job, others) for node in numbers}
-        holds = [node for node in numbers if value[node] < math.inf]
-        if allocation == "weighted":
-            return sorted(holds, key=lambda node: value[node])
-        return by_turns(free, capacity, holds, value)
-    left = []
-    for node in free:
-        share = 0.0
-        for have, all_there_is in zip(node, total, strict=True):
-            share += have / all_there_is
-        left.append(share)
-    if allocation == "best-fit":
-        return sorted(numbers, key=lambda node: left[node])
-    assert allocation == "worst-fit"
-    return sorted(numbers, key=lambda node: -left[node])
-
-
-def value_left(node: int, free: Nodes, total: Amounts, job: Any, others: Sequence[Any]) -> float:
-    """S of rule 3; infinite where no unit has room."""
-    units = min(hold_of(job, node, free[node]), job.units)
-    if units == 0:
-        return math.inf
-    left = 0.0
-    for r, all_there_is in enumerate(total):
-        asked = sum(other.units * other.demand[r] * (other.requested + 1) for other in others)
-        used = all_there_is - sum(row[r] for row in free)
-        worth = (1.0 + asked) * (1.0 + used) / (float(all_there_is) * all_there_is)
-        left += (free[node][r] - units * job.demand[r]) * worth
-    return left
-
-
-def by_turns(
-    free: Nodes,
-    capacity: Nodes,
-    numbers: Sequence[int] | None = None,
-    value: Mapping[int, float] | None = None,
-) -> list[int]:
-    """Nodes without scarce resources, then a node of the scarce resource with most nodes left.
-
-    Of each list those come first that have least of its resource; with ``value``, the least of it.
-    """
-    scarce = [r for r in range(len(capacity[0])) if any(node[r] == 0 for node in capacity)]
-    plain: list[tuple[float, int]] = []
-    lists: dict[int, list[tuple[float, int]]] = {r: [] for r in scarce}
-    for number in range(len(free)) if numbers is None else numbers:
-        node = free[number]
-        most = max((node[r] for r in scarce), default=0)
-        by = float(most) if value is None else value[number]
-        if most == 0:
-            plain.append((by, number))
-        else:
-            kind = next(r for r in scarce if node[r] == most)
-            lists[kind].append((by, number))
-    for nodes in (plain, *lists.values()):
-        nodes.sort()
-    order = [number for _, number in plain]
-    while any(lists.values()):
-        longest = max(len(nodes) for nodes in lists.values())
-        kind = next(r for r in scarce if len(lists[r]) == longest)
-        order.append(lists[kind].pop(0)[1])
-    return order
-
-
-def take(nodes: Nodes, placed: Iterable[tuple[int, int]], demand: Sequence[int]) -> None:
-    """Take what units placed on nodes need."""
-    for node, units in placed:
-        for resource, need in enumerate(demand):
-            nodes[node][resource] -= units * need
-            assert need == 0 or nodes[node][resource] >= 0, "a node is over-committed"
-
-
-def take_of(nodes: Nodes, job: NodeJob) -> None:
-    """Take what a job has; of cores, rule 13, there may be less than nothing then."""
-    take(nodes, job.nodes, (0, *job.demand[1:]))
-    take_cores(nodes, job)
-
-
-def take_cores(nodes: Nodes, job: NodeJob) -> None:
-    for node, units in job.nodes:
-        nodes[node][0] -= units * job.demand[0]
-
-
-class NoRoomError(Exception):
-    """A job that a trace says is running finds no nodes."""
-
-
-class NodeSimulation(Simulation):
-    def __init__(self, jobs: Iterable[NodeJob], capacity: Sequence[Sequence[int]], **rules: Any):
-        self.capacity = [list(node) for node in capacity]
-        self.total = [sum(node[r] for node in self.capacity) for r in range(len(capacity[0]))]
-        self.allocation = rules["allocation"]
-        super().__init__((), self.total[0], **rules)
-        assert self.passes == "per-timestamp"
-        self.jobs = sorted((_fresh(job) for job in jobs), key=lambda job: job.submit)
-        for number, job in enumerate(self.jobs):
-            job.number = number
-        self.coming = [job for job in reversed(self.jobs) if job.number not in self.follows]
-        self.arrived: list[NodeJob] = []  # submitted now, in the queue or not yet
-        self.looks_back = False  # at who ran before an extract
-        self.idle_planned = False  # rule 14: whether the last look reserved nodes without a job
-        self.put_off = False  # whether a job's time was before that from which it was tried
-        single = all(job.demand[0] == 1 and sum(job.demand) == 1 for job in self.jobs)
-        bound = any(job.allowed is not None for job in self.jobs)
-        whole = all(len(nodes) == len(self.capacity) for _, _, nodes in self.windows)
-        anywhere = self.slurm is None and self.preemption is None
-        self.alike = single and anywhere and not bound and whole
-        self.closed = self.windows
-        self.windows = [(begin, end, self.total[0]) for begin, end, _ in self.closed]
-
-    def has_room(self, job: NodeJob) -> bool:
-        """Rule 18 of ``oracle.py``; then it gets nodes by the allocation, beside the others."""
-        if not super().has_room(job):
-            return False
-        free = [list(node) for node in self.capacity]
-        for other in self.running:
-            take(free, other.nodes, other.demand)
-        nodes = self.allocated(job, free)
-        if nodes is None:
-            raise NoRoomError
-        job.nodes = tuple(nodes)
-        return True
-
-    def begin(self, begin: int, end: float) -> None:
-        self.looks_back = True
-        super().begin(begin, end)
-        self.looks_back = False
-
-    def take_submitted(self, now: int) -> list[NodeJob]:
-        self.arrived = super().take_submitted(now)
-        return self.arrived
-
-    # Rooms
-
-    def free_nodes(self, time: int) -> Nodes:
-        """What each node has free now, or at a later time if nothing more started."""
-        nodes = [list(node) for node in self.capacity]
-        for job in self.running:
-            if job.predicted_end > time:
-                take(nodes, job.nodes, job.demand)
-        for job in self.suspended:
-            take(nodes, job.nodes, (0, *job.demand[1:]))
-        for job in self.kept:
-            take_cores(nodes, job)
-        return nodes
-
-    def fits_again(self, job: NodeJob, now: int) -> bool:
-        """Rule 13."""
-        free = self.free_nodes(now)
-        return all(free[node][0] >= units * job.demand[0] for node, units in job.nodes)
-
-    def meet(self, job: NodeJob, other: NodeJob) -> bool:
-        return bool({node for node, _ in job.nodes} & {node for node, _ in other.nodes})
-
-    def fits(self, job: NodeJob, now: int) -> bool:
-        if self.alike and self.closed:
-            return super().fits(job, now)
-        if self.has_closings(now):
-            return self.allocated(job, self.free_throughout(job, now)) is not None
-        enough = self.hold is None or self.need(job, now) <= self.free(now)
-        return enough and room_for(job, self.free_nodes(now)) >= job.units
-
-    def has_closings(self, now: int) -> bool:
-        return any(end > now for _, end, _ in self.closed)
-
-    def free_throughout(self, job: NodeJob, now: int) -> Nodes:
-        """What each node has free beside running jobs and windows, for as long as predicted."""
-        free, until = self.free_nodes(now), now + job.predicted + (self.slurm is not None)
-        for begin, end, nodes in self.closed:
-            if begin < until and now < end:
-                for node in nodes:
-                    free[node] = [0] * len(free[node])
-        return free
-
-    def allocated(self, job: NodeJob, free: Nodes) -> Placed | None:
-        """Rule 3; None if the units do not fit."""
-        placed, missing = [], job.units
-        for node in self.order_for(job, free):
-            units = min(missing, hold_of(job, node, free[node]))
-            if units > 0:
-                placed.append((node, units))
-                missing -= units
-        return placed if missing == 0 else None
-
-    def order_for(self, job: NodeJob, free: Nodes) -> list[int]:
-        """In which order the job fills nodes where so much is free; others wait or come now."""
-        coming = [other for other in self.arrived if other.start == -1 and other not in self.queue]
-        waiting = [] if self.looks_back else self.queue + coming
-        others = [other for other in waiting if other is not job]
-        return order_of_nodes(self.allocation, free, self.total, self.capacity, job, others)
-
-    def start(
-        self, job: NodeJob, now: int, *, backfilled: bool, nodes: Placed | None = None
-    ) -> None:
-        if nodes is None and job.reservation != -1 and not self.alike:
-            nodes = list(job.nodes)
-        if nodes is None and self.has_closings(now) and not self.alike:
-            nodes = self.allocated(job, self.free_throughout(job, now))
-        if nodes is None:
-            nodes = self.allocated(job, self.free_nodes(now))
-        assert nodes is not None
-        take(self.free_nodes(now), nodes, job.demand)  # is it there?
-        assert sum(units for _, units in nodes) == job.units
-        job.nodes = tuple(nodes)
-        if self.correction == "kill":
-            job.limit = job.predicted
-        super().start(job, now, backfilled=backfilled)
+class NodeSimulation(NodeRooms):
+    """All rules on a machine of nodes."""
 
     # EASY
 
     def schedule(self, now: int) -> None:
+        """Make a pass (rules 5 to 7, 11)."""
         restricted = self.quotas or self.depends or self.preemption is not None
         if restricted and self.backfill == "easy" and not self.alike:
             if self.preemption is not None:
@@ -413,7 +118,8 @@ class NodeSimulation(Simulation):
         else:
             super().schedule(now)
 
-    def backfill_around(self, head: NodeJob, now: int) -> None:
+    def backfill_around(self, head: Job, now: int) -> None:
+        """Rule 6."""
         moment = self.time_for(head, now)
         extra = self.free(moment) - self.need(head, now)
         later = self.free_nodes(moment)
@@ -437,7 +143,8 @@ class NodeSimulation(Simulation):
                 take(later, nodes, job.demand)
                 self.start(job, now, backfilled=True, nodes=nodes)
 
-    def time_for(self, head: NodeJob, now: int) -> int:
+    def time_for(self, head: Job, now: int) -> int:
+        """Return when the head would fit as the running jobs end."""
         for time in sorted({job.predicted_end for job in self.running}):
             enough = self.hold is None or self.need(head, now) <= self.free(time)
             if enough and room_for(head, self.free_nodes(time)) >= head.units:
@@ -445,7 +152,7 @@ class NodeSimulation(Simulation):
         raise AssertionError("the head is larger than the machine")
 
     def guarded(
-        self, job: NodeJob, head: NodeJob, free: Nodes, later: Nodes, slack: int
+        self, job: Job, head: Job, free: Nodes, later: Nodes, slack: int
     ) -> tuple[Placed, int] | None:
         """Nodes that leave the head its room, and the slack then left; None without such."""
         placed, missing = [], job.units
@@ -465,14 +172,15 @@ class NodeSimulation(Simulation):
     # Conservative
 
     def schedule_conservative(self, now: int) -> None:
-        """As in `oracle.py`: made anew in the order of the queue, and only then does one start."""
+        """As in the pool: made anew in the order of the queue, and only then does one start."""
         if self.expired_since_pass:
             self.drop_reservations()
             for job in self.primary_order(now):
                 self.promise(job, now)
         super().schedule_conservative(now)
 
-    def reserve(self, job: NodeJob, now: int) -> None:
+    def reserve(self, job: Job, now: int) -> None:
+        """Reserve the earliest time at which a job fits, and nodes (rules 7, 8 and 14)."""
         if self.alike:
             super().reserve(job, now)
             return
@@ -501,7 +209,7 @@ class NodeSimulation(Simulation):
         put_off, self.put_off = self.put_off, False
         return started or before or self.idle_planned or put_off or len(self.queue) > 1
 
-    def place_like_slurm(self, job: NodeJob, now: int) -> float:
+    def place_like_slurm(self, job: Job, now: int) -> int:
         """When a job may start, rule 14, and its nodes then."""
         reserved = [other for other in self.queue if other.reservation != -1]
         table = [(*self.reserved_in(one), {node for node, _ in one.nodes}) for one in reserved]
@@ -515,8 +223,9 @@ class NodeSimulation(Simulation):
             start, free = self.first_fit_after_ends(job, mine, now)
             self.put_off |= free is not None and start < after
             if free is None and later is None:
-                return math.inf
+                return NEVER
             if free is None or (later is not None and max(start, after) > later):
+                assert later is not None
                 assert later > after
                 after = later
                 continue
@@ -524,6 +233,7 @@ class NodeSimulation(Simulation):
             if start > now + 60 * self.slurm["bf_window"]:
                 return start
             nodes = self.allocated(job, free)
+            assert nodes is not None
             job.nodes, job.reservation = tuple(nodes), start
             begin, end = self.reserved_in(job)
             job.reservation = -1
@@ -533,7 +243,7 @@ class NodeSimulation(Simulation):
                 return start
             after = start
 
-    def first_fit_after_ends(self, job: NodeJob, mine: set[int], now: int) -> tuple[int, Any]:
+    def first_fit_after_ends(self, job: Job, mine: set[int], now: int) -> tuple[int, Any]:
         """When a job fits on some nodes as running jobs end, and what of them is free then."""
         there = [
             list(node) if n in mine else [0] * len(node) for n, node in enumerate(self.capacity)
@@ -543,12 +253,15 @@ class NodeSimulation(Simulation):
         left = sorted(
             (end, one.number, one) for one, end in zip(there_are, ends, strict=True) if end > now
         )
-        time, raised, span = now, None, 30
+        time: int | None = now
+        raised: int | None = None
+        span = 30
         while True:
             free = [list(node) for node in there]
             for _, _, other in left:
                 take_there(free, other, mine)
             if room_for(job, free) >= job.units:
+                assert time is not None
                 return time, free
             time = None
             while left:
@@ -560,7 +273,7 @@ class NodeSimulation(Simulation):
                     raised = (time // 30 + 1) * 30
                 if left and left[0][0] > raised + span:
                     break
-            if time is None:
+            if time is None or raised is None:
                 return 0, None
             if left and left[0][0] > raised + span:
                 span = self.wider(span, left[0][0] - raised)
@@ -590,56 +303,8 @@ class NodeSimulation(Simulation):
         return steps
 
 
-Closings = Sequence[tuple[int, int, set[int]]]
-
-
-def closed_in(table: Closings, first: int, last: int) -> set[int]:
-    """The nodes that a table closes at any time from one to another, both included."""
-    return {n for begin, end, nodes in table if end > first and begin <= last for n in nodes}
-
-
-def next_opening(table: Closings, after: int, until: int, usable: set[int]) -> int | None:
-    """Rule 14: s'."""
-    times = sorted({time for begin, end, _ in table for time in (begin, end) if time > after})
-    period, closed = after, closed_in(table, after, after)
-    seen = closed
-    for time in times:
-        then = closed_in(table, time, time)
-        if then == closed:
-            continue
-        if (seen - then) & usable:
-            return time
-        if period > until:
-            return None
-        period, closed = time, then
-        seen = seen | then
-    return None
-
-
-def take_there(free: Nodes, job: NodeJob, there: set[int]) -> None:
-    """Take from some nodes what a job has of them; of cores there may be less than nothing then."""
-    mine = [(node, units) for node, units in job.nodes if node in there]
-    take(free, mine, (0, *job.demand[1:]))
-    for node, units in mine:
-        free[node][0] -= units * job.demand[0]
-
-
-def least_of(states: Sequence[Nodes]) -> Nodes:
-    """The least that each node has of each resource."""
-    return [
-        [min(amounts) for amounts in zip(*node, strict=True)] for node in zip(*states, strict=True)
-    ]
-
-
-def _fresh(job: NodeJob) -> NodeJob:
-    given = (job.submit, job.processors, job.run, job.requested, job.user)
-    known = {"recorded_wait": job.recorded_wait, "first_submit": job.first_submit}
-    own = {"units": job.units, "demand": tuple(job.demand), "allowed": job.allowed}
-    return NodeJob(*given, **known, **own)
-
-
-def simulate_nodes_slowly(
-    jobs: Iterable[NodeJob],
+def simulate_nodes(
+    jobs: Iterable[Job],
     capacity: Sequence[Sequence[int]],
     *,
     allocation: str = "first-fit",
@@ -658,7 +323,7 @@ def simulate_nodes_slowly(
     preemption: tuple[Sequence[Any], Collection[tuple[Any, Any]], str] | None = None,
     lost: list[Any] | None = None,
     begin: int | None = None,
-) -> list[NodeJob]:
+) -> list[Job]:
     """Schedule the jobs by the rules above; return them in submission order, the given untouched.
 
     With ``begin`` it is the extract from there on; jobs that are not in it do not start.

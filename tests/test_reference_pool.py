@@ -8,11 +8,14 @@ import gzip
 import math
 
 import pytest
-from oracle import POLICIES, Job, f1, f2, f3, f4, simulate_slowly, unicef, weighted, wfp3
+
+from hpcgym.reference.jobs import Job
+from hpcgym.reference.orders import POLICIES, f1, f2, f3, f4, unicef, weighted, wfp3
+from hpcgym.reference.pool import simulate_pool
 
 
 def simulated(rows, processors, **words):
-    return simulate_slowly([Job(*row) for row in rows], processors, **words)
+    return simulate_pool([Job(*row) for row in rows], processors, **words)
 
 
 def starts(rows, processors, **words):
@@ -41,7 +44,7 @@ def test_a_job_is_killed_at_its_requested_time():
 
 def test_given_jobs_are_not_touched():
     given = [Job(0, 1, 10, 10)]
-    simulate_slowly(given, 1)
+    simulate_pool(given, 1)
     assert [vars(job) for job in given] == [vars(Job(0, 1, 10, 10))]
 
 
@@ -494,7 +497,7 @@ def kth_sp2(trace):
 )
 def test_published_values(kth_sp2, words, mean_bsld, max_bsld, mean_response_s):
     """Glesser (2018), chapter 7: the original simulator's results at full precision."""
-    jobs = simulate_slowly(kth_sp2, 100, backfill="easy", passes="per-event", **words)
+    jobs = simulate_pool(kth_sp2, 100, backfill="easy", passes="per-event", **words)
     slowdowns = [max((job.end - job.submit) / max(job.actual, 10), 1) for job in jobs]
     assert sum(slowdowns) / len(jobs) == pytest.approx(mean_bsld, abs=1e-9)
     assert max(slowdowns) == max_bsld

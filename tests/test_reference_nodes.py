@@ -10,10 +10,12 @@ from typing import Any
 
 import pytest
 from drawing import HealthCheck, given, settings
-from node_oracle import NodeJob, hold, node_jobs_of, order_of_nodes, room, simulate_nodes_slowly
 from node_strategies import node_cases
-from oracle import jobs_of, simulate_slowly
 
+from hpcgym.reference.jobs import Job, jobs_of, node_jobs_of
+from hpcgym.reference.nodes import simulate_nodes
+from hpcgym.reference.placing import hold, order_of_nodes, room
+from hpcgym.reference.pool import simulate_pool
 from hpcgym.workload.model import Workload
 
 FOUR = [[1]] * 4
@@ -25,8 +27,8 @@ def simulated(rows: list[tuple[Any, ...]], capacity: list[list[int]], **words: A
     for submit, run, units, demand, *requested in rows:
         request = requested[0] if requested else run
         given = (submit, units * demand[0], run, request)
-        jobs.append(NodeJob(*given, units=units, demand=tuple(demand)))
-    return simulate_nodes_slowly(jobs, capacity, **words)
+        jobs.append(Job(*given, units=units, demand=tuple(demand)))
+    return simulate_nodes(jobs, capacity, **words)
 
 
 def starts(rows: list[tuple[Any, ...]], capacity: list[list[int]], **words: Any) -> list[int]:
@@ -65,8 +67,8 @@ def test_nodes_of_scarce_resources_come_by_turns() -> None:
     assert order_of_nodes("balanced", free, [], capacity) == [0, 2, 3, 1, 4, 5]
 
 
-def asking(units: int, demand: tuple[int, ...], requested: int = 1) -> NodeJob:
-    return NodeJob(0, units * demand[0], 1, requested, units=units, demand=demand)
+def asking(units: int, demand: tuple[int, ...], requested: int = 1) -> Job:
+    return Job(0, units * demand[0], 1, requested, units=units, demand=demand)
 
 
 def test_nodes_by_the_value_of_what_is_left() -> None:
@@ -295,8 +297,8 @@ def test_where_cores_are_all_that_counts_the_schedule_is_that_of_a_pool(case):
     jobs = node_jobs_of(workload, cluster.resources)
     for job in jobs:
         job.units, job.demand = job.processors, (1,) + (0,) * (len(job.demand) - 1)
-    on_nodes = simulate_nodes_slowly(jobs, cluster.capacity.tolist(), **words)
-    in_a_pool = simulate_slowly(jobs_of(workload), cluster.processors, **pool_words)
+    on_nodes = simulate_nodes(jobs, cluster.capacity.tolist(), **words)
+    in_a_pool = simulate_pool(jobs_of(workload), cluster.processors, **pool_words)
     for mine, other in zip(on_nodes, in_a_pool, strict=True):
         assert (mine.start, mine.reserved_start) == (other.start, other.reserved_start)
         assert (mine.backfilled, mine.predicted) == (other.backfilled, other.predicted)
@@ -307,7 +309,7 @@ def test_where_cores_are_all_that_counts_the_schedule_is_that_of_a_pool(case):
 def test_what_is_promised_for_requested_times_is_kept(case):
     cluster, workload, words = case
     words |= {"estimate": "requested", "correction": "requested"}
-    jobs = simulate_nodes_slowly(
+    jobs = simulate_nodes(
         node_jobs_of(workload, cluster.resources), cluster.capacity.tolist(), **words
     )
     for job in jobs:
@@ -318,11 +320,11 @@ def test_what_is_promised_for_requested_times_is_kept(case):
 
 
 def test_the_given_jobs_are_not_touched():
-    given_job = NodeJob(0, 2, 10, 10, units=2, demand=(1,))
-    simulate_nodes_slowly([given_job], [[2]])
-    assert vars(given_job) == vars(NodeJob(0, 2, 10, 10, units=2, demand=(1,)))
+    given_job = Job(0, 2, 10, 10, units=2, demand=(1,))
+    simulate_nodes([given_job], [[2]])
+    assert vars(given_job) == vars(Job(0, 2, 10, 10, units=2, demand=(1,)))
 
 
 @pytest.mark.parametrize("backfill", ["none", "easy", "conservative"])
 def test_an_empty_workload(backfill: str):
-    assert simulate_nodes_slowly([], FOUR, backfill=backfill) == []
+    assert simulate_nodes([], FOUR, backfill=backfill) == []

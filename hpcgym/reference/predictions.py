@@ -1,7 +1,7 @@
 """What is predicted of a job from those that have ended, as slowly and obviously as can be said.
 
-No code is shared with hpcgym. Jobs have ``submit``, ``start`` and ``end`` [s], ``processors``,
-``requested`` and ``actual`` [s], and a ``user``.
+Rule 3 of :mod:`hpcgym.reference`, and Glesser 2016, chapter 7. Jobs have ``submit``, ``start`` and
+``end`` [s], ``processors``, ``requested`` and ``actual`` [s], and a ``user``.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ MICROSECOND = Fraction(1, 10**6)
 
 
 def mean(values: Sequence[float]) -> float:
+    """Return the mean of some values, 0 if there are none."""
     total = 0.0
     for value in values:  # sum() rounds otherwise in some versions of Python
         total += value
@@ -77,11 +78,11 @@ class Estimator:
     ) -> int:
         """Return whole seconds: known beforehand, or by what has ended, up to the request."""
         if self.estimate == "requested":
-            return job.requested
+            return int(job.requested)
         if self.estimate == "double-requested":
-            return 2 * job.requested
+            return int(2 * job.requested)
         if self.estimate == "clairvoyant":
-            return job.actual
+            return int(job.actual)
         if isinstance(self.estimate, str) and self.predictor is None:
             return cut(by_history(self.estimate, job, past), job)
         if self.predictor is None:
@@ -97,19 +98,21 @@ class Estimator:
 
 
 def told(job: Any, x: dict[str, float], elapsed: int) -> dict[str, Any]:
+    """Return what a predictor is told of a job."""
     return {**x, "user": job.user, "job": job.number + 1, "elapsed": elapsed}
 
 
 def by_history(name: str, job: Any, past: Sequence[Any]) -> int | Fraction:
+    """Return a prediction by the user's ended jobs: "user-ratio" or "ave2" and so on."""
     if name == "user-ratio":
         if not past:
-            return job.requested
+            return int(job.requested)
         whole = math.lcm(*(other.requested for other in past))  # fractions are added slowly
         ratios = sum(other.actual * (whole // other.requested) for other in past)
         return Fraction(job.requested * ratios, whole * len(past))
     k = int(name.removeprefix("ave"))
     last = [other.actual for other in past[-k:]]
-    return sum(last) // k if len(last) == k else job.requested
+    return int(sum(last) // k if len(last) == k else job.requested)
 
 
 class TypicalRatio:
@@ -125,11 +128,13 @@ class TypicalRatio:
         self.total = Decimal(0)
 
     def learn_one(self, x: dict[str, Any], y: float) -> None:
+        """Learn how a request was used."""
         ratio = (Decimal(y) / Decimal(x["requested"])).ln()
         self.ended.append((x["user"], x["processors"], ratio))
         self.total += ratio
 
     def predict_one(self, x: dict[str, Any]) -> Decimal:
+        """Return the prediction for one job."""
         everyone = self.total / max(len(self.ended), 1)
         mine = [(width, ratio) for user, width, ratio in self.ended if user == x["user"]]
         of_user = self.shrunk([ratio for _, ratio in mine], everyone)
@@ -137,6 +142,7 @@ class TypicalRatio:
         return Decimal(x["requested"]) * ((of_user + self.shrunk(as_wide, of_user)) / 2).exp()
 
     def shrunk(self, ratios: Sequence[Decimal], wider: Decimal) -> Decimal:
+        """Return a decayed mean, in which the wider class counts as one job."""
         count = total = Decimal(0)
         for ratio in ratios:
             count, total = count * DECAY + 1, total * DECAY + ratio
@@ -146,10 +152,10 @@ class TypicalRatio:
 def cut(seconds: float | Decimal | Fraction, job: Any) -> int:
     """From 1 s to the requested time, which also stands for what is no number."""
     if math.isnan(seconds) or math.isinf(seconds):
-        return job.requested
-    return min(max(whole_seconds(abs(seconds)), 1), job.requested)
+        return int(job.requested)
+    return int(min(max(whole_seconds(abs(Fraction(seconds))), 1), job.requested))
 
 
 def whole_seconds(seconds: float | Decimal | Fraction) -> int:
-    """Rounded down, but that less than a microsecond below a whole second is that second."""
+    """Round down, but that less than a microsecond below a whole second is that second."""
     return math.floor(Fraction(seconds) + MICROSECOND)

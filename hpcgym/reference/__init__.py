@@ -1,0 +1,190 @@
+"""The rules of hpcgym's schedules as programs to read: slow, obvious, and without the engine.
+
+Whoever wants to know what a rule means reads it here; whoever wants to try another changes it here,
+and simulates by ``hpcgym.simulate(..., engine="reference")``. Everything is worked out again at
+every pass, with lists and loops. No code is shared with the engine, which is fast and compiled:
+tests drive both on the same random jobs and demand identical schedules.
+
+:mod:`~hpcgym.reference.pool` simulates processors that are all alike, by the rules below, each in
+the module that names it; :mod:`~hpcgym.reference.nodes` machines of nodes, by these and its own.
+
+Rules
+-----
+Jobs and time
+ 1. Jobs are numbered in submission order, ties in file order. All times are whole seconds.
+ 2. A job runs for p = min(run time, requested time p~), at least 1 s; cut at p~ it is killed.
+ 3. The estimate is fixed when the job is submitted, before it can start, and is at least 1 s.
+    AVE2: (p of the user's last terminated job + p of the one before) // 2, at most p~; p~ while
+    fewer than two have terminated; AVE(k) is of k jobs. "Last" is the order in which terminations
+    are handled. Users are told apart by their number alone (-1, unknown, is one user). Only
+    predictions given as a list, and twice p~, may exceed p~ at submission. A predictor learns each
+    termination when it is handled, and predicts at the submission: `predictions`.
+Order of the queue
+ 4. Primary order: highest score first, ties in submission order; scores are taken once a pass,
+    at its time t. Every policy looks at the requested time p~, never at the prediction, or where
+    there is a policy estimate at that in the place of p~. One that is learned predicts at the
+    submission, and anew, before a pass, for each waiting job of whose user a job has terminated
+    since; in per-timestamp passes after the predictions for the submissions.
+ 5. Six weights w over (q, p~, wait, p~/q, (wait + p~)/p~, p~ q) give the score a + wait / d, in
+    double precision, with
+    a = w0 q + w1 p~ + w3 (p~ / q) + w4 + w5 (p~ q), summed from left to right, and
+    d = p~ / (w2 p~ + w4), or 1 / w2 where w4 = 0 (so that FCFS has exact ties whatever its weight);
+    without the second term where w2 p~ + w4 = 0. Orders by what users have used, which changes
+    when jobs terminate, are in `shares`. F1 to F4 have the submit time counted from the
+    first submission of the whole log, at least 1 s.
+ 6. Threshold T: jobs with wait > T (strictly) come before all others, among themselves in
+    submission order. It touches the primary order only, never the backfill order.
+Events and passes
+ 7. A prediction expires when a running job reaches its predicted end before its own end: the
+    prediction is corrected (rule 15) and nothing else happens; an expiry alone causes no pass.
+ 8. per-timestamp: at each time all expiries, all terminations in the order the jobs started, all
+    submissions in file order; then one pass if anything terminated or was submitted.
+ 9. per-event: at each time all expiries, then each submission in file order, then each
+    termination in the order the jobs started, each alone. A pass follows each termination. A
+    pass follows a submission if the new job fits the free processors, and in any case under
+    EASY with another backfill order than that of submission (conservative has none).
+10. Free processors = machine - processors of running jobs whose predicted end lies after now. In
+    per-event passes a job that is to end now, as predicted, thus counts as gone already, in any
+    pass of that time; one that ends now earlier than predicted holds its processors until its
+    own termination is handled.
+Backfilling
+11. none: start jobs in primary order until one does not fit.
+12. EASY: as none; the first that does not fit is the blocked head. Shadow time = the earliest
+    predicted end of a running job at which the free processors, with all that is released until
+    then (that time included), suffice for the head; extra = what is left over there. The other
+    queued jobs, in backfill order, start if they fit the free processors and end by the shadow
+    time by their prediction, or fit the extra processors (and then use them up). One sweep.
+    Backfill order: "fcfs" submission order; "sjbf" shortest prediction first; or a policy's score
+    order; ties always in submission order. If none is given: "fcfs" under the policy "fcfs", else
+    "spf"; fair share has its own.
+    until-shadow: as EASY with extra = 0, and now + predicted < T.
+13. conservative: each queued job holds a reservation for its whole predicted length, made when it
+    is submitted, at the earliest time where it fits among running jobs (until their predicted
+    ends) and all other reservations. A pass takes the queued jobs in primary order: lifts the
+    reservation, makes it again at the earliest time from now on, and starts the job if that
+    is now.
+14. conservative, once a prediction has expired: the next pass first drops all reservations and
+    then makes them again one by one in primary order, starting the jobs that can start. If a
+    submission comes before that pass, all are dropped and made again in primary order first, the
+    new job is placed last, and the pass that follows (if any) is an ordinary one.
+22. depth:K, per-timestamp passes only: each pass drops all reservations. Queued jobs in primary
+    order are given the earliest time from now on where they fit for their whole predicted length,
+    beside running jobs and the reservations made so far; who starts now starts, others have a
+    reservation, until there are K. Then the other queued jobs, in backfill order: who can start
+    now, beside all that, starts; the rest have none. Rule 16 holds of the first reservation.
+23. slurm, per-timestamp passes only: a pass at an event starts jobs in primary order until one does
+    not fit, or default_queue_depth and one more have been looked at. At multiples of sched_interval
+    there is no such bound. If it has left jobs out for it, a pass follows at the next of these
+    times, as at an event, unless there is an event before. A second kind of pass comes bf_interval
+    after the last of its kind if anything has happened since, that very second included, or if jobs
+    waited when that last one was due, before rule 27 and the pass at an event that it follows; else
+    it comes at the next event, and the first with the first event. It follows a pass as at an
+    event, also where there is no event. It drops all reservations and takes the first
+    bf_max_job_test jobs in primary order; of the jobs of one user only bf_max_job_user (0: any
+    number), the others of that user are none of the first. Who rule 24 passes over is one of the
+    first, but does not count for its user. Each is given the
+    earliest time as in rule 22, at which it also fits in the second in which it ends: it starts if
+    that is now; it has a reservation if that is at most 60 bf_window from now, and fewer than
+    bf_job_part_count_reserve (0: any number) have one; else nothing is kept of it. Rule 16 holds of
+    the first of these that does not start, if it has one.
+    In these profiles, and in rule 25, jobs that run when the pass begins end together: let F be the
+    first of their predicted ends, raised to a multiple of 30 above it. Who ends by F + 30 ends with
+    the last of these; who ends after that, and by F + 60, with the last of these; then F + 120 and
+    so on, twice as far each time; with bf_window_linear L (not 0) F + 30 + L, F + 30 + 2 L and so
+    on. A job that starts in the pass ends as predicted. The times at which a reservation begins and
+    ends in these profiles are rounded down to multiples of bf_resolution R, and it has R at least.
+24. Quotas: a key for each job, or none, and how many jobs, and processors, may run of one key. A
+    job that would be one too many when its turn comes is passed over: no head, no reservation,
+    and rule 17 does not count it as waiting. Not with conservative, until-shadow, hold, per-event.
+25. Windows: a begin, an end and processors that are closed to jobs in [begin, end). All of them
+    are known from the beginning, and stand in each profile beside running jobs and reservations. In
+    rule 11 a job fits if it does so for its whole predicted length; EASY is depth:1, rule 22. A
+    pass follows each end of a window at which jobs wait. What rule 24 excludes is excluded here,
+    and so are predictions that expire. Jobs that run at the beginning of an extract run on, also
+    into a window, which then has what they leave of it.
+26. Dependencies: some jobs follow one or several others. They are submitted when the last of these
+    has terminated and a time to think is over, but not before a time of their own; rule 8 holds of
+    that time, of which their submit is then, for their waits and scores too. The order of
+    submission, also where "fcfs" means it, is that of these times, ties by number. But ties of
+    orders that waiting changes are by number alone; those of unicef's jobs of one processor, whose
+    score is infinite, by time. What rule 24 excludes is excluded here, and so are thresholds, what
+    is learned, and orders that look at when a job was submitted.
+27. Preemption: jobs are in groups, or in none, and jobs of one group may stop those of some others.
+    Who can stop a group, straight or by way of others, has a higher level. Each pass begins so:
+    the levels from the highest down, but for the lowest; of each the queued jobs in primary order.
+    A job that fits starts. If it would fit were all gone that run and that its group may stop, it
+    starts too: these are gone through, the higher level first, of one level the earlier start, of
+    one time the lower number, and each runs on if the job fits without what those take that run on
+    so far; the others are stopped. If it would not fit, no later job of its group is looked at so.
+    Then comes the pass as ever. Who is stopped is queued again at once, in its old place, for its
+    whole run, with the prediction of its submission; or, under cancel, has ended so. It has not
+    terminated: nothing learns of it. start, end, backfilled are of the last run. What rule 24
+    excludes is excluded here, and so is what is learned. Who rule 24 passes over is passed over
+    here. Under rule 25 a job fits if it does so for its whole predicted length; in these profiles
+    rule 23 joins the ends of what would run beside it. Groups may be exempt for a time: those of
+    their jobs that have run for less are none that a job may stop. A pass follows the second in
+    which a running job has run so long, if a queued job may stop its group.
+28. Quotas of submitted jobs: a key for each job, or none, and how many jobs of one key may be
+    queued or running. A job that is to be submitted, by the log or by rule 26, waits outside the
+    queue where it would be one too many of any of its keys. At each time, once all terminations
+    have been handled, those outside are gone through in the order of the times at which they were
+    to be submitted, ties by number; those of this very time are the last of them. Who is not one
+    too many, with those that have just come, is submitted. Its submit is then this time, as in
+    rule 26, and what is said there of orders, and of what is excluded, holds here too. But jobs
+    that come in at one time do so in the order in which they were gone through.
+29. Suspension, rule 27 with another end: who is stopped has neither ended nor is it queued. It is
+    suspended, and goes on later with what is left of its run and of its prediction; start is its
+    first. Who has run longer, all its pieces together, goes on where rule 27 says: the earlier
+    start. The processors of suspended jobs are taken. Only where rule 27 asks whether a job fits,
+    those of jobs that its group may stop are free for it. Each
+    level, the lowest too, begins with its suspended jobs, who has run longer first, ties by number:
+    one goes on if it fits beside all that run and the suspended ones that may stop it. In the pass
+    as ever, and in its profiles, all suspended jobs count for each job, also for one that may stop
+    them, from now until they are expected to end:
+    when all have ended, as expected, that run or are suspended and may stop it, and then what is
+    left of its prediction is over. EASY is depth:1, rule 22.
+Corrections
+15. requested: p~. incremental: the k-th time, the prediction at submission + the k-th of
+    INCREMENTS, at most p~; p~ after the last. recursive-doubling: twice the running time so far,
+    which may exceed p~ (bounding it at p~ does not meet the published values). predicted-again:
+    what the estimate says at that moment, p~ if that has passed.
+Jobs that are held back
+21. hold of share, from_s, factor, erode_s, by: a job starts, as a head or before it, only if
+    min(P, q + round(share P z / (1 + wait / erode_s))) processors are free, with P of the machine,
+    z = ln(x / from_s) / ln(factor), at least 0 and at most 1, halves rounded to even, worked out at
+    the pass, with the wait of then; x is p~, the policy estimate, or the square root of their
+    product. The head's shadow time, and extra, are by what it needs now; whether a job behind it
+    fits the extra processors, by its q. A pass follows each submission, per-event too.
+An extract of a trace
+18. What a trace recorded says what a job is at the time B at which the extract begins, if it was
+    submitted before: terminated if it had ended, at B at the latest; running if it had started
+    before B and ends after; else queued. It is left out if its wait was not recorded. Running jobs
+    get their processors in the order of their starts; one for which too few are left is queued.
+    Jobs submitted at B or later come as usual, up to the end of the extract, exclusive.
+19. Predictions for all of them are made at B in the order of submission, by what has terminated and
+    by who runs then; those of running jobs then expire, at B too, as if they had been made when the
+    jobs started. Nothing is reserved yet. What learns has learned the terminated jobs in the order
+    of their ends, as they were seen when they were submitted: who had ended by then had ended, and
+    who had started before ran.
+20. A pass is due at B: per-timestamp, after all that happens then; per-event, before.
+Records
+16. reserved_start: the first promise. EASY: the shadow time of the first pass that leaves the job
+    as blocked head, even where nothing else is queued, but none under a policy whose order changes
+    as jobs wait (or are predicted anew), for the next pass may have another head; conservative:
+    the reservation made at submission; -1 where there was none.
+17. backfilled: started at a pass that left a job before it in the primary order waiting.
+"""
+
+from hpcgym.reference.jobs import Job, jobs_of, node_jobs_of
+from hpcgym.reference.nodes import NodeSimulation, simulate_nodes
+from hpcgym.reference.pool import Simulation, simulate_pool
+
+__all__ = [
+    "Job",
+    "NodeSimulation",
+    "Simulation",
+    "jobs_of",
+    "node_jobs_of",
+    "simulate_nodes",
+    "simulate_pool",
+]

@@ -1,0 +1,346 @@
+"""From event to event: who comes, ends and is predicted; rules 1 to 3, 7 to 9, 15, 18 to 20, 28."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from hpcgym.reference.jobs import Job, fresh
+from hpcgym.reference.orders import (
+    Score,
+    changes_with_time,
+    is_submission_order,
+    looks_at_times,
+    score_of,
+)
+from hpcgym.reference.predictions import Estimator, features
+from hpcgym.reference.slurm_settings import settings_of_slurm
+
+EASY = ("easy", "until-shadow")
+#: Rules that nobody gives.
+USUAL: dict[str, Any] = {
+    "policy": "fcfs",
+    "backfill": "none",
+    "backfill_order": None,
+    "estimate": "requested",
+    "correction": "requested",
+    "threshold": None,
+    "passes": "per-timestamp",
+}
+INCREMENTS = (60, 300, 900, 1800, 3600, 7200, 18000, 36000, 72000, 180000, 360000)
+
+
+class Events:
+    """The jobs, and what happens to them in time; what a pass does is in the classes below."""
+
+    def __init__(self, jobs: Iterable[Job], processors: int, **rules: Any):
+        self.jobs = sorted((fresh(job) for job in jobs), key=lambda job: job.submit)
+        for number, job in enumerate(self.jobs):
+            job.number = number
+        self.processors = processors
+        rules = USUAL | rules
+        if rules["backfill_order"] is None:
+            rules["backfill_order"] = "fcfs" if rules["policy"] == "fcfs" else "spf"
+        self.given_policy = rules["policy"]
+        self.backfill = rules["backfill"]
+        self.backfill_order = rules["backfill_order"]
+        self.estimator = Estimator(rules["estimate"])
+        self.policy_estimator = Estimator(rules.get("policy_estimate", "requested"))
+        self.policy = self.by_policy_time(score_of(rules["policy"]))
+        self.correction = rules["correction"]
+        self.threshold = rules["threshold"]
+        self.passes = rules["passes"]
+        self.hold = rules.get("hold")
+        self.quotas = rules.get("quotas") or []
+        self.windows = rules.get("windows") or []
+        self.extracted = False  # whether it begins with jobs that run
+        self.preemption: Any = rules.get("preemption")
+        self.preempts = False  # whether it is asked for whom others are stopped
+        self.lost: list[Any] = []  # job, start and end of runs, and nodes
+        self.cancelled: list[Any] = []  # likewise, under cancel
+        self.suspended: list[Job] = []
+        self.kept: list[Job] = []  # those of them whose processors are taken for who is looked at
+        self.expected: tuple[Any, dict[int, int]] = (None, {})  # a state, and ends expected in it
+        self.reopened = -1  # up to when windows have ended
+        self.places = rules.get("places") or []
+        self.outside: list[Job] = []  # by the times at which they were to be submitted
+        self.depends = rules.get("follows") is not None or bool(self.places)
+        self.follows = rules.get("follows") or {}  # number -> the others, time to think, earliest
+        # the next to be submitted is the last
+        self.coming = [job for job in reversed(self.jobs) if job.number not in self.follows]
+        self.queue: list[Job] = []  # in submission order
+        self.running: list[Job] = []  # in the order they started
+        self.terminated: dict[int, list[Job]] = {}  # user -> terminated jobs, in order
+        self.expired_since_pass = False
+        self.due: int | None = None  # when a pass is due, whatever happens
+        self.slurm: Any = settings_of_slurm(self.backfill)  # None under other rules
+        self.joined: dict[int, int] = {}  # number -> when it ends in profiles, rule 23
+        self.plan_due: int | None = None  # when one of the second kind is, rule 23
+        self.last_planned: int | None = None  # when the last one was
+        self.all_due: int | None = None  # when a pass at an event looks at all, rule 23
+        self.happened = False  # whether a pass has another reason, too
+        self.queued_before = False  # whether jobs waited when the pass began
+        for order in (rules["policy"], rules["backfill_order"]):
+            if hasattr(order, "begin"):  # it looks at what has terminated
+                order.begin(self)
+
+    def begin(self, begin: int, end: float) -> None:
+        """Rules 18 to 20."""
+        self.extracted = True
+        before = [job for job in self.jobs if job.submit < begin and job.recorded_wait >= 0]
+        self.coming = [job for job in self.coming if begin <= job.submit < end]
+        for job in sorted(before, key=lambda job: job.submit + job.recorded_wait):
+            job.start = job.submit + job.recorded_wait
+            job.end = job.start + job.actual
+            if job.start >= begin or (job.end > begin and not self.has_room(job)):
+                job.start = job.end = -1
+                self.queue.append(job)
+            elif job.end > begin:
+                self.running.append(job)
+        self.queue.sort(key=lambda job: (job.submit, job.number))
+        ended = [job for job in before if -1 < job.end <= begin]
+        ended.sort(key=lambda job: (job.end, job.start))
+        for job in ended:
+            past = [other for other in ended if other.end <= job.submit and other.user == job.user]
+            ran = [other for other in ended + self.running if other.start < job.submit < other.end]
+            job.seen = features(job, job.submit, past, ran)
+        for job in ended:
+            self.running.append(job)
+            self.terminate(job)
+        for job in sorted(self.running + self.queue, key=lambda job: job.number):
+            self.predict(job, begin)
+        for now in range(min((job.start for job in self.running), default=begin), begin + 1):
+            self.expire(now)
+        self.expired_since_pass = True
+        if self.passes == "per-event":
+            self.schedule(begin)
+        else:
+            self.due = begin
+
+    def has_room(self, job: Job) -> bool:
+        """Whether a job that a trace says is running finds processors beside the others."""
+        return job.processors <= self.processors - sum(j.processors for j in self.running)
+
+    def run(self) -> list[Job]:
+        """Simulate to the end; return the jobs in the order of their numbers."""
+        while (
+            self.coming or self.running or (self.due, self.plan_due) != (None, None) or self.queue
+        ):
+            now = self.next_time()
+            due, self.due = self.due is not None, None
+            due = due or now in self.reopenings() + self.exempt_until()
+            self.reopened = now
+            self.expire(now)
+            ended = [job for job in self.running if job.end == now]
+            if self.passes == "per-timestamp":
+                for job in ended:
+                    self.terminate(job)
+                submitted = self.take_submitted(now)
+                for job in submitted:
+                    self.predict(job, now)
+                self.renew(now)
+                for job in submitted:
+                    self.submit(job, now)
+                self.happened = bool(ended or submitted or due or self.all_due == now)
+                if self.happened or self.plan_due == now:
+                    self.schedule(now)
+            else:
+                for job in self.take_submitted(now):
+                    self.predict(job, now)
+                    self.submit(job, now)
+                    if self.always_passes() or self.fits(job, now):
+                        self.schedule(now)
+                for job in ended:
+                    self.terminate(job)
+                    self.renew(now)
+                    self.schedule(now)
+        return self.jobs
+
+    def by_policy_time(self, score: Score) -> Score:
+        """Rule 4."""
+        if self.policy_estimator.estimate == "requested":
+            return score
+
+        def with_policy_time(job: Job, now: int) -> float:
+            given, job.requested = job.requested, job.policy_time
+            try:
+                return score(job, now)
+            finally:
+                job.requested = given
+
+        return with_policy_time
+
+    def go_on(self, before: Events) -> None:
+        """Begin with what another simulation has learned."""
+        self.terminated = before.terminated
+        self.estimator, self.policy_estimator = before.estimator, before.policy_estimator
+
+    def order_changes(self) -> bool:
+        """Whether the next pass may have another order of the same jobs."""
+        renewed = self.policy_estimator.learns and looks_at_times(self.given_policy)
+        return renewed or changes_with_time(self.given_policy)
+
+    def always_passes(self) -> bool:
+        """Return whether a submission causes a pass even if the new job does not fit (rule 9)."""
+        ordered = self.backfill in EASY and not is_submission_order(self.backfill_order)
+        return ordered or self.hold is not None
+
+    # Events
+
+    def next_time(self) -> int:
+        """Return when something happens next."""
+        if self.due is not None:
+            return self.due
+        times = [min(job.end, job.predicted_end) for job in self.running]
+        times += [due for due in (self.plan_due, self.all_due) if due is not None]
+        if self.coming:
+            times.append(self.coming[-1].submit)
+        return min(times + self.reopenings() + self.exempt_until())
+
+    def reopenings(self) -> list[int]:
+        """When windows end at which jobs wait."""
+        return [end for _, end, _ in self.windows if end > self.reopened and self.queue]
+
+    def exempt_until(self) -> list[int]:
+        """When running jobs may be stopped by jobs that wait, rule 27, and not before."""
+        if self.preemption is None:
+            return []
+        groups, may, *_ = self.preemption
+        waiting = {groups[job.number] for job in self.queue}
+        times = []
+        for job in self.running:
+            group, exempt = groups[job.number], self.exempt_s(job)
+            if exempt > 0 and any((one, group) in may for one in waiting):
+                times.append(job.start + exempt)
+        return [time for time in times if time > self.reopened]
+
+    def exempt_s(self, job: Job) -> int:
+        """Return for how long after its start a job cannot be stopped (rule 27)."""
+        groups, _, _, *exempt = self.preemption
+        return int(exempt[0].get(groups[job.number], 0)) if exempt else 0
+
+    def take_submitted(self, now: int) -> list[Job]:
+        """Return the jobs that are submitted now (rule 28)."""
+        while self.coming and self.coming[-1].submit == now:
+            self.outside.append(self.coming.pop())
+        submitted: list[Job] = []
+        for job in list(self.outside):
+            if not self.one_too_many(job, [*self.queue, *self.running, *submitted]):
+                self.outside.remove(job)
+                job.submit = now
+                submitted.append(job)
+        return submitted
+
+    def one_too_many(self, job: Job, others: list[Job]) -> bool:
+        """Rule 28."""
+        for keys, most in self.places:
+            key = keys[job.number]
+            if key is not None and sum(keys[other.number] == key for other in others) >= most:
+                return True
+        return False
+
+    def known(self, job: Job, now: int) -> tuple[Job, int, list[Job], list[Job]]:
+        """Return what an estimate looks at: job, time, its user's ended jobs, running jobs."""
+        return job, now, self.terminated.get(job.user, []), self.running
+
+    def predict(self, job: Job, now: int) -> None:
+        """Predict the run time of a job that is submitted (rule 3)."""
+        job.predicted = job.prediction = self.estimator.predict(*self.known(job, now))
+        self.predict_for_policies(job, now)
+
+    def predict_for_policies(self, job: Job, now: int) -> None:
+        """Predict what policies look at (rule 4)."""
+        job.policy_time = self.policy_estimator.predict(*self.known(job, now))
+        job.knows = len(self.terminated.get(job.user, []))
+
+    def renew(self, now: int) -> None:
+        """Rule 4."""
+        for job in self.queue:
+            if len(self.terminated.get(job.user, [])) > job.knows:
+                self.predict_for_policies(job, now)
+
+    def submit(self, job: Job, now: int) -> None:
+        """Put a job into the queue; where each has a reservation, make its own (rules 13, 14)."""
+        if self.backfill == "conservative":
+            if self.expired_since_pass:
+                self.drop_reservations()
+                for waiting in self.primary_order(now):
+                    self.promise(waiting, now)
+            self.promise(job, now)
+        self.queue.append(job)
+
+    def terminate(self, job: Job) -> None:
+        """Let a job end: estimates learn of it, and jobs that follow it may come (rule 26)."""
+        self.running.remove(job)
+        self.terminated.setdefault(job.user, []).append(job)
+        for estimator in (self.estimator, self.policy_estimator):
+            estimator.learn(job)
+        if not self.follows:
+            return
+        over = {other.number for jobs in self.terminated.values() for other in jobs}
+        for number, (others, think, earliest) in self.follows.items():  # rule 26
+            if job.number in others and over.issuperset(others):
+                self.jobs[number].submit = max(job.end + think, earliest)
+                self.coming.append(self.jobs[number])
+        self.coming.sort(key=lambda job: (-job.submit, -job.number))
+
+    def start(self, job: Job, now: int, *, backfilled: bool) -> None:
+        """Start a job of the queue."""
+        assert self.fits(job, now)
+        self.queue.remove(job)
+        self.running.append(job)
+        job.start = job.since = now
+        if self.correction == "kill":
+            job.limit = job.predicted
+        job.end = now + job.actual
+        job.backfilled = backfilled
+
+    def expire(self, now: int) -> None:
+        """Correct the predictions that have proved too short (rule 7)."""
+        for job in self.running:
+            if job.predicted_end == now < job.end:
+                job.prediction = self.corrected(job, now)
+                job.corrections += 1
+                self.expired_since_pass = True
+
+    def corrected(self, job: Job, now: int) -> int:
+        """Return the prediction that takes the place of one that was too short (rule 15)."""
+        elapsed = job.ran(now)
+        if self.correction == "recursive-doubling":
+            return 2 * elapsed
+        if self.correction == "predicted-again":
+            prediction = self.estimator.predict(*self.known(job, now), elapsed)
+            return prediction if prediction > elapsed else job.requested
+        if self.correction == "incremental" and job.corrections < len(INCREMENTS):
+            return min(job.predicted + INCREMENTS[job.corrections], job.requested)
+        return job.requested  # "requested", and "incremental" out of steps
+
+    # What the classes below say
+
+    def schedule(self, now: int) -> None:
+        """Make a pass."""
+        raise NotImplementedError
+
+    def fits(self, job: Job, now: int) -> bool:
+        """Return whether a job could start now."""
+        raise NotImplementedError
+
+    def primary_order(self, now: int) -> list[Job]:
+        """Return the queue in the order of the policy."""
+        raise NotImplementedError
+
+    def promise(self, job: Job, now: int) -> None:
+        """Rule 16."""
+        raise NotImplementedError
+
+    def drop_reservations(self) -> None:
+        """Lift all reservations."""
+        raise NotImplementedError
+
+    def expected_ends(self, jobs: Iterable[Job], now: int) -> list[int]:
+        """Return when jobs that run or are suspended are expected to end."""
+        raise NotImplementedError
+
+    def join_ends(self, now: int) -> None:
+        """Let running jobs end together in profiles, rule 23."""
+        raise NotImplementedError

@@ -1,0 +1,131 @@
+"""Jobs of the reference: what is known of each before, and what has become of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+Amounts = list[int]  # of each resource
+Nodes = list[Amounts]
+Placed = list[tuple[int, int]]  # (node, units on it), in the order of allocation
+
+
+@dataclass(eq=False)  # a job is like no other
+class Job:
+    """What is known of a job before, and what has become of it after a simulation."""
+
+    submit: int
+    processors: int
+    run: int
+    requested: int
+    user: int = 0
+    number: int = -1
+    predicted: int = -1  # the estimate of its running time, at submission
+    prediction: int = -1  # the same after corrections
+    corrections: int = 0
+    start: int = -1
+    end: int = -1
+    backfilled: bool = False
+    reserved_start: int = -1  # the first promise
+    reservation: int = -1  # the present promise (conservative)
+    policy_time: int = -1  # what policies look at in place of the requested time
+    recorded_wait: int = -1  # of the trace
+    since: int = -1  # when it started, or last went on
+    paused: int = 0  # how long it has been suspended
+    stopped: int = -1  # when it was last suspended
+    knows: int = 0  # how many terminated jobs of its user that is made of
+    first_submit: int = 0  # when the first job of the whole log was submitted
+    seen: dict[str, float] = field(default_factory=dict)  # what predictors were told of it
+    units: int = 1  # on machines of nodes
+    demand: tuple[int, ...] = (1,)  # of each unit, of each resource
+    nodes: tuple[tuple[int, int], ...] = ()  # what it has or has reserved: nodes, units on them
+    allowed: frozenset[int] | None = None  # the nodes that it may have; None: all
+    limit: int | None = None  # the run time at which it is killed, where that is the prediction
+
+    @property
+    def actual(self) -> int:
+        """How long it runs (rule 2)."""
+        length = min(self.run, self.requested)
+        return length if self.limit is None else min(length, self.limit)
+
+    @property
+    def killed(self) -> bool:
+        """Whether it is cut short."""
+        return self.run > self.actual
+
+    @property
+    def predicted_end(self) -> int:
+        """When it is expected to end."""
+        return self.start + self.paused + self.prediction
+
+    def ran(self, now: int) -> int:
+        """How long it has run, all pieces together."""
+        return (now if self.stopped == -1 else self.stopped) - self.start - self.paused
+
+
+def jobs_of(workload: Any) -> list[Job]:
+    """Return the jobs of a :class:`hpcgym.Workload` as those of a pool, in its order."""
+    return [
+        Job(
+            int(workload.submit_time[row]),
+            int(workload.requested_processors[row]),
+            int(workload.run_time[row]),
+            int(workload.requested_time[row]),
+            int(workload.user_id[row]),
+            recorded_wait=int(workload.wait_time[row]),
+            first_submit=workload.first_submit_s,
+        )
+        for row in range(len(workload))
+    ]
+
+
+def node_jobs_of(
+    workload: Any, resources: Sequence[str], allowed: Sequence[frozenset[int] | None] = ()
+) -> list[Job]:
+    """Return the jobs of a :class:`hpcgym.Workload` with their units; ``resources`` of the machine.
+
+    ``allowed``: the nodes that each may have, None: all.
+    """
+    jobs = []
+    for row in range(len(workload)):
+        units, demand = int(workload.requested_processors[row]), [1, *[0] * (len(resources) - 1)]
+        if workload.units is not None:
+            units = int(workload.units[row])
+            demand = [
+                int(workload.per_unit[name][row]) if name in workload.per_unit else 0
+                for name in resources
+            ]
+        elif "mem" in resources and workload.requested_memory[row] > 0:
+            kilobytes = int(workload.requested_memory[row])
+            demand[resources.index("mem")] = -(-kilobytes // 1000)  # begun megabytes
+        job = Job(
+            int(workload.submit_time[row]),
+            units * demand[0],
+            int(workload.run_time[row]),
+            int(workload.requested_time[row]),
+            int(workload.user_id[row]),
+            recorded_wait=int(workload.wait_time[row]),
+            first_submit=workload.first_submit_s,
+            units=units,
+            demand=tuple(demand),
+            allowed=allowed[row] if allowed else None,
+        )
+        jobs.append(job)
+    return jobs
+
+
+def fresh(job: Job) -> Job:
+    """Return a job as it was before any simulation."""
+    return Job(
+        job.submit,
+        job.processors,
+        job.run,
+        job.requested,
+        job.user,
+        recorded_wait=job.recorded_wait,
+        first_submit=job.first_submit,
+        units=job.units,
+        demand=tuple(job.demand),
+        allowed=job.allowed,
+    )

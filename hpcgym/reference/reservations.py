@@ -1,0 +1,221 @@
+"""What a pass does: order, room, and reservations; rules 4, 6, 10 to 14, 16, 17, 21, 22, 24, 25."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from hpcgym.reference.events import Events
+from hpcgym.reference.jobs import Job
+from hpcgym.reference.orders import changes_with_time, score_of
+
+TOO_MANY = "too many to look at"
+
+
+class Reservations(Events):
+    """Backfilling around no reservation, one, several or one for each job."""
+
+    def start_in_order(self, now: int, most: int | None = None) -> Job | str | None:
+        """Start jobs in primary order; return the first that does not fit, or TOO_MANY."""
+        for looked, job in enumerate(self.primary_order(now)):
+            if looked == most:
+                return TOO_MANY
+            if self.barred(job):
+                continue
+            if not self.fits(job, now):
+                return job
+            self.start(job, now, backfilled=False)
+        return None
+
+    def barred(self, job: Job) -> bool:
+        """Rule 24."""
+        for keys, most_jobs, most_processors in self.quotas:
+            key = keys[job.number]
+            held = self.running + self.suspended
+            beside = [other for other in held if keys[other.number] == key is not None]
+            processors = sum(other.processors for other in beside) + job.processors
+            if key is not None and (len(beside) >= most_jobs or processors > most_processors):
+                return True
+        return False
+
+    def backfill_around(self, head: Job, now: int) -> None:
+        """Rule 12, and rule 16 for the head."""
+        shadow, extra = self.shadow(head, now)
+        if head.reserved_start == -1 and not self.order_changes():
+            head.reserved_start = shadow
+        for job in self.candidates(now):
+            if job is head or self.barred(job) or not self.fits(job, now):
+                continue
+            if now + job.predicted <= shadow - (self.backfill == "until-shadow"):
+                self.start(job, now, backfilled=True)
+            elif job.processors <= extra and self.backfill != "until-shadow":
+                extra -= job.processors
+                self.start(job, now, backfilled=True)
+
+    def shadow(self, head: Job, now: int) -> tuple[int, int]:
+        """Return when the blocked head can start at the latest, and what is left over then."""
+        for time in sorted({job.predicted_end for job in self.running}):
+            free_then = self.free(time)
+            if free_then >= self.need(head, now):
+                return time, free_then - self.need(head, now)
+        raise AssertionError("the head is larger than the machine")
+
+    def schedule_conservative(self, now: int) -> None:
+        """Rules 13 and 14."""
+        if self.expired_since_pass:
+            self.drop_reservations()
+        blocked = False
+        for job in self.primary_order(now):
+            self.promise(job, now)
+            if job.reservation == now:
+                self.start(job, now, backfilled=blocked)
+            else:
+                blocked = True
+
+    def schedule_to_depth(self, now: int, depth: int) -> None:
+        """Rule 22."""
+        self.drop_reservations()
+        kept = 0
+        for job in self.primary_order(now):
+            if kept == depth:
+                break
+            if self.barred(job):
+                continue
+            self.reserve(job, now)
+            if job.reservation == now:
+                self.start(job, now, backfilled=kept > 0)
+                continue
+            kept += 1
+            if kept == 1 and job.reserved_start == -1 and not self.order_changes():
+                job.reserved_start = job.reservation
+        if kept < depth:
+            return
+        for job in self.candidates(now):
+            if job.reservation != -1 or self.barred(job):
+                continue
+            self.reserve(job, now)
+            if job.reservation == now:
+                self.start(job, now, backfilled=True)
+            else:
+                job.reservation = -1
+
+    def reserved_in(self, job: Job) -> tuple[int, int]:
+        """When the reservation of a job begins and ends in profiles."""
+        if self.slurm is None:
+            return job.reservation, job.reservation + job.predicted
+        size = self.slurm["bf_resolution"]
+        begin = job.reservation // size * size
+        return begin, max((job.reservation + job.predicted) // size * size, begin + size)
+
+    def drop_reservations(self) -> None:
+        """Lift all reservations."""
+        self.expired_since_pass = False
+        for job in self.queue:
+            job.reservation = -1
+
+    def promise(self, job: Job, now: int) -> None:
+        """Rule 16."""
+        self.reserve(job, now)
+        if job.reserved_start == -1:
+            job.reserved_start = job.reservation
+
+    def reserve(self, job: Job, now: int) -> None:
+        """Reserve the earliest time where the job fits; its own reservation so far is lifted."""
+        job.reservation = -1
+        steps = self.profile(now)
+        short = [time for time, free in steps if free < job.processors]
+        for start, _ in steps:
+            end = start + job.predicted + (self.slurm is not None)
+            if not any(start <= time < end for time in short):
+                job.reservation = start
+                return
+        raise AssertionError("the job is larger than the machine")
+
+    def profile(self, now: int) -> list[tuple[int, int]]:
+        """Return (time, processors free from then on until the next), from now on."""
+        return self.steps_of(self.queue, now)
+
+    def steps_of(self, queue: Sequence[Job], now: int) -> list[tuple[int, int]]:
+        """Return the same beside the reservations of some jobs."""
+        held = [
+            (job.start, self.joined.get(job.number, job.predicted_end), job.processors)
+            for job in self.running
+        ]
+        held += self.windows
+        if self.kept:
+            ends = self.expected_ends(self.kept, now)
+            held += [(now, end, job.processors) for job, end in zip(self.kept, ends, strict=True)]
+        held += [(*self.reserved_in(job), job.processors) for job in queue if job.reservation != -1]
+        changes: dict[int, int] = {now: self.processors}
+        for start, end, processors in held:
+            if end > now:
+                start = max(start, now)
+                changes[start] = changes.get(start, 0) - processors
+                changes[end] = changes.get(end, 0) + processors
+        steps, free = [], 0
+        for time in sorted(changes):
+            free += changes[time]
+            sure = not (self.kept or self.slurm is not None or (self.windows and self.extracted))
+            assert free >= 0 or not sure, "the profile is over-committed"
+            steps.append((time, free))
+        return steps
+
+    # Order and room
+
+    def free(self, time: int) -> int:
+        """Rule 10; of a later time: the processors free then if nothing more started."""
+        held = sum(job.processors for job in self.running if job.predicted_end > time)
+        return self.processors - held - sum(job.processors for job in self.kept)
+
+    def fits(self, job: Job, now: int) -> bool:
+        """Return whether a job could start now; around windows for its whole predicted length."""
+        if self.windows:
+            if self.preempts and self.slurm is not None:
+                self.join_ends(now)
+            steps = self.steps_of((), now)
+            end = now + job.predicted + (self.slurm is not None)
+            return all(free >= job.processors for at, free in steps if at < end)
+        return self.need(job, now) <= self.free(now)
+
+    def need(self, job: Job, now: int) -> int:
+        """Rule 21."""
+        if self.hold is None:
+            return job.processors
+        x = {
+            "requested": job.requested,
+            "policy_estimate": job.policy_time,
+            "both": math.sqrt(job.requested * job.policy_time),
+        }[self.hold["by"]]
+        z = min(max(math.log(x / self.hold["from_s"]) / math.log(self.hold["factor"]), 0), 1)
+        back = self.hold["share"] * self.processors * z
+        back /= 1 + (now - job.submit) / self.hold["erode_s"]
+        return min(self.processors, job.processors + round(float(back)))
+
+    def primary_order(self, now: int) -> list[Job]:
+        """Return the queue in the order of the policy, who waits too long first (rules 4, 6)."""
+        by_score = sorted(self.tied(self.given_policy, now), key=lambda job: -self.policy(job, now))
+        if self.threshold is None:
+            return by_score
+        starved = [job for job in self.queue if now - job.submit > self.threshold]
+        return starved + [job for job in by_score if now - job.submit <= self.threshold]
+
+    def candidates(self, now: int) -> list[Job]:
+        """Return the queue in the order in which jobs are tried behind the head (rule 12)."""
+        if self.backfill_order == "fcfs":
+            return list(self.queue)
+        if self.backfill_order == "sjbf":
+            return sorted(self.queue, key=lambda job: job.predicted)
+        score = self.by_policy_time(score_of(self.backfill_order))
+        return sorted(self.tied(self.backfill_order, now), key=lambda job: -score(job, now))
+
+    def tied(self, order: Any, now: int) -> list[Job]:
+        """Return the queue in the order of ties; rule 26."""
+        if not (self.depends and changes_with_time(order)):
+            return self.queue
+
+        def key(job: Job) -> tuple[float, int]:
+            first = order == "unicef" and job.processors == 1 and job.submit < now
+            return job.submit if first else math.inf, job.number
+
+        return sorted(self.queue, key=key)

@@ -1,0 +1,234 @@
+"""``simulate(..., engine="reference")``: rules of a scheduler as :mod:`hpcgym.reference` has them.
+
+The reference schedules by itself; here its rules are read from a workload, a scheduler and a
+machine, and a result is made of what has become of its jobs.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable
+from itertools import accumulate
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.cluster.failures import Failures
+from hpcgym.cluster.pool import Cluster
+from hpcgym.errors import HpcgymError
+from hpcgym.reference.jobs import Job, jobs_of, node_jobs_of
+from hpcgym.reference.nodes import NodeSimulation
+from hpcgym.reference.orders import POLICIES
+from hpcgym.reference.pool import Simulation
+from hpcgym.schedule.lost_runs import LostRuns
+from hpcgym.schedule.places import Allocation
+from hpcgym.schedule.result import Result
+from hpcgym.scheduler.estimates.by_name import learns
+from hpcgym.scheduler.hold import Hold
+from hpcgym.scheduler.quotas import Quota
+from hpcgym.scheduler.rules import Scheduler
+from hpcgym.simulation.dependencies import as_came
+from hpcgym.simulation.driver import new_simulation
+from hpcgym.simulation.nodes import needs_on, nodes_for
+from hpcgym.simulation.windows import nodes_in
+from hpcgym.workload.dependencies import followed, think_times
+from hpcgym.workload.model import Workload
+from hpcgym.workload.partitions import partitions_of
+
+#: Estimates of run times that it has, besides lists and predictors in Python.
+_ESTIMATES = re.compile(r"requested|double-requested|clairvoyant|ave\d+|user-ratio|typical-ratio")
+
+
+def simulate_by_reference(
+    workload: Workload, scheduler: Scheduler, cluster: Cluster, given: Iterable[str] = ()
+) -> Result:
+    """Simulate on a pool, or a machine of nodes, by the reference.
+
+    ``given``: arguments of :func:`hpcgym.simulate` that it does not have, if there are any.
+
+    Raises
+    ------
+    HpcgymError : a rule that the reference does not have; or one that no engine has.
+    WorkloadError : a job that cannot be simulated.
+    """
+    for what in given:
+        raise lacking(what)
+    _check_known(workload, scheduler, cluster)
+    nodes = None
+    if cluster.groups:
+        nodes = nodes_for(workload, needs_on(workload, cluster), cluster, scheduler)
+    new_simulation(workload, scheduler, cluster, nodes)  # what no engine can do is said alike
+    rules = _rules_of(workload, scheduler, cluster)
+    if cluster.groups:
+        resources = cluster.node_resources
+        jobs = node_jobs_of(workload, resources, _allowed(workload, cluster))
+        capacity = cluster.capacity[:, : len(resources)].tolist()
+        made: Simulation = NodeSimulation(jobs, capacity, allocation=scheduler.allocation, **rules)
+    else:
+        made = Simulation(jobs_of(workload), cluster.processors, **rules)
+    return _result_of(workload, scheduler, cluster, made.run(), made.lost)
+
+
+def _check_known(workload: Workload, scheduler: Scheduler, cluster: Cluster) -> None:
+    """Raise an HpcgymError for what the reference does not have."""
+    lacks = {
+        "an extract of a log, which begins with jobs that run": workload.initial is not None,
+        "a dispatcher": scheduler.dispatcher is not None,
+        "a policy that is a function": callable(scheduler.policy),
+        "processors that are switched off (shutdown_after_s)": cluster.shutdown_after_s is not None,
+        "orders by what users have used": any(scheduler.usage_orders),
+        f"allocation={scheduler.allocation!r}": scheduler.allocation.startswith("random"),
+    }
+    for rule in ("policy", "backfill_order"):
+        lacks[f"{rule}={scheduler.describe()[rule]!r}"] = not _is_order(getattr(scheduler, rule))
+    for rule in ("estimate", "policy_estimate"):
+        given = getattr(scheduler, rule)
+        lacks[f"{rule}={given!r}"] = isinstance(given, str) and not _ESTIMATES.fullmatch(given)
+    for what, asked in lacks.items():
+        if asked:
+            raise lacking(what)
+
+
+def lacking(what: str) -> HpcgymError:
+    """Return the error of a rule that the reference does not have."""
+    return HpcgymError(
+        f'engine="reference" does not have {what}: it knows pools and nodes under named policies'
+        " and six weights; leave engine out"
+    )
+
+
+def _is_order(order: Any) -> bool:
+    """Return whether the reference has an order: by name, or by six weights."""
+    if isinstance(order, str):
+        return order in POLICIES or order == "sjbf"
+    return isinstance(order, tuple)
+
+
+def _rules_of(workload: Workload, scheduler: Scheduler, cluster: Cluster) -> dict[str, Any]:
+    """Return the rules as :class:`hpcgym.reference.Simulation` takes them."""
+    hold = Hold.parse(scheduler.hold)
+    same = ("policy", "backfill", "backfill_order", "correction", "passes", "threshold")
+    estimates = {rule: getattr(scheduler, rule) for rule in ("estimate", "policy_estimate")}
+    quotas = scheduler.quotas
+    return {
+        **{rule: getattr(scheduler, rule) for rule in same},
+        **{k: one.tolist() if isinstance(one, np.ndarray) else one for k, one in estimates.items()},
+        "hold": None if hold is None else {**hold.table(), "erode_s": hold.erode_s},
+        "quotas": [
+            (_keys(workload, one), one.jobs or math.inf, one.processors or math.inf)
+            for one in quotas
+            if one.jobs is not None or one.processors is not None
+        ],
+        "places": [
+            (_keys(workload, one), one.submitted) for one in quotas if one.submitted is not None
+        ],
+        "windows": _windows(workload, scheduler, cluster),
+        "follows": _follows(workload, scheduler.dependencies),
+        "preemption": _preemption(workload, scheduler),
+    }
+
+
+def _allowed(workload: Workload, cluster: Cluster) -> list[frozenset[int] | None]:
+    """Return the nodes that each job may have, those of its partition; None: all."""
+    every = frozenset(range(cluster.nodes))
+    parts = {part.name: frozenset(part.nodes) for part in cluster.partitions}
+    bound = {name: nodes for name, nodes in parts.items() if nodes != every}
+    return [bound.get(name) for name in partitions_of(workload)]
+
+
+def _keys(workload: Workload, quota: Quota) -> list[int | None]:
+    """Return the key of each job, by which it counts; None: it does not."""
+    return [None if key < 0 else key for key in quota.counted(workload).tolist()]
+
+
+def _windows(workload: Workload, scheduler: Scheduler, cluster: Cluster) -> list[Any]:
+    """Return begin, end and the nodes of each window, or its processors on a pool."""
+    found: list[Any] = []
+    for window in scheduler.windows:
+        begin, end = window.seconds(workload.header)
+        if cluster.groups:
+            found.append((begin, end, nodes_in(window, cluster).tolist()))
+        else:
+            found.append((begin, end, window.processors or cluster.processors))
+    return found
+
+
+def _follows(workload: Workload, dependencies: str) -> dict[int, Any] | None:
+    """Return whom each job follows that follows others, its time to think and its earliest."""
+    if dependencies == "none":
+        return None
+    following = followed(workload)
+    think = think_times(workload, following, dependencies).tolist()
+    others: dict[int, list[int]] = {}
+    for job, other in zip(following.job.tolist(), following.other.tolist(), strict=True):
+        others.setdefault(job, []).append(other)
+    after = dependencies == "after"
+    return {
+        job: (those, think[job], int(workload.submit_time[job]) if after else 0)
+        for job, those in others.items()
+    }
+
+
+def _preemption(workload: Workload, scheduler: Scheduler) -> tuple[Any, ...] | None:
+    """Return the groups of jobs, who may stop whom, how, and who is exempt for how long."""
+    rule = scheduler.preempts
+    if rule is None:
+        return None
+    names = [*rule.levels, None]  # -1 is of none
+    groups = [names[place] for place in rule.groups(workload).tolist()]
+    return groups, set(rule.pairs), rule.mode, dict(rule.exempt)
+
+
+def _result_of(
+    workload: Workload, scheduler: Scheduler, cluster: Cluster, jobs: list[Job], lost: list[Any]
+) -> Result:
+    """Return what has become of jobs as a result; ``lost``: runs that others ended."""
+    more: dict[str, Any] = {}
+    if cluster.groups:
+        more["allocation"] = Allocation(*_cells([job.nodes for job in jobs]))
+    rule = scheduler.preempts
+    if rule is not None:
+        lost = sorted(lost, key=lambda run: (run[0], run[2]))
+        job, begin, end = (_column([run[k] for run in lost]) for k in range(3))
+        none = np.zeros(0, np.int64)
+        cells = _cells([tuple(run[3].items()) for run in lost])
+        runs = LostRuns(Failures(none, none, none), job, begin, end, *cells)
+        more["pieces" if rule.mode == "suspend" else "lost"] = runs
+        if rule.mode == "suspend":
+            more["suspended"] = _column([job.paused for job in jobs])
+    if learns(scheduler.policy_estimate):
+        more["policy_run_time"] = _column([job.policy_time for job in jobs])
+    result = Result(
+        workload,
+        cluster,
+        scheduler,
+        start=_column([job.start for job in jobs]),
+        run_time=_column([job.end - job.start - job.paused for job in jobs]),
+        predicted_run_time=_column([job.predicted for job in jobs]),
+        reserved_start=_column([job.reserved_start for job in jobs]),
+        backfilled=_fixed(np.array([job.backfilled for job in jobs], np.bool_)),
+        **more,
+    )
+    return as_came(result, _column([job.submit for job in jobs]))
+
+
+def _cells(
+    placed: list[tuple[tuple[int, int], ...]],
+) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]:
+    """Return the first cell of each, and the nodes and units of all."""
+    first = _column([0, *accumulate(map(len, placed))])
+    cells = np.array([cell for cells in placed for cell in cells], np.int32).reshape(-1, 2)
+    node, units = (_fixed(np.ascontiguousarray(column)) for column in cells.T)
+    return first, node, units
+
+
+def _column(values: list[int]) -> NDArray[np.int64]:
+    made: NDArray[np.int64] = _fixed(np.array(values, np.int64))
+    return made
+
+
+def _fixed(array: Any) -> Any:
+    array.flags.writeable = False
+    return array

@@ -1,0 +1,182 @@
+"""``engine="reference"``: the same results as without it, and what the reference does not have."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+import pytest
+from drawing import costly, given, settings
+from drawing import strategies as st
+from node_strategies import node_cases, partitioned_cases
+from preemption_strategies import CLOSE, crowded, preemptions
+from quota_strategies import fitted, quotas, with_queues
+from restrictions import DRAWN
+from strategies import cases
+from submission_strategies import chains
+from submission_strategies import fitted as as_moved
+
+import hpcgym
+from hpcgym.cluster import Cluster
+from hpcgym.errors import HpcgymError
+from hpcgym.workload.model import Workload
+
+pytestmark = [
+    *DRAWN,
+    pytest.mark.filterwarnings("ignore:.*its jobs are in none of the machine's partitions"),
+]
+QUEUES = st.lists(st.sampled_from([1, 2, 3]), min_size=1, max_size=5)
+LISTS = ("start", "run_time", "predicted_run_time", "reserved_start", "backfilled", "suspended")
+
+
+def plain(value: Any) -> Any:
+    """Arrays as lists, and what has several of them as its parts."""
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, tuple) and hasattr(value, "_asdict"):
+        return {name: plain(one) for name, one in value._asdict().items() if name != "failures"}
+    return value
+
+
+def cells(held: Any) -> Any:
+    """The units of each job, or run, on each node, whatever their order."""
+    if held is None:
+        return None
+    ends = zip(held.first[:-1], held.first[1:], strict=True)
+    return [sorted(zip(held.node[a:b], held.units[a:b], strict=True)) for a, b in ends]
+
+
+def assert_same(workload: Workload, rules: dict[str, Any]) -> None:
+    """All that a result tells is the same, whoever made it."""
+    fast = hpcgym.simulate(workload, **rules)
+    slow = hpcgym.simulate(workload, **rules, engine="reference")
+    assert {field.name for field in fields(slow)} >= {*LISTS}
+    for name in LISTS:
+        assert plain(getattr(slow, name)) == plain(getattr(fast, name)), name
+    for name in ("lost", "pieces"):
+        one, other = getattr(slow, name), getattr(fast, name)
+        assert cells(one) == cells(other)
+        if one is not None:
+            for column in ("job", "start", "end"):
+                assert plain(getattr(one, column)) == plain(getattr(other, column)), (name, column)
+    assert cells(slow.allocation) == cells(fast.allocation)
+    assert slow.workload.job_number.tolist() == fast.workload.job_number.tolist()
+    assert slow.workload.submit_time.tolist() == fast.workload.submit_time.tolist()
+    assert (slow.given is None) == (fast.given is None)
+    assert plain(slow.policy_run_time) == plain(fast.policy_run_time)
+    assert slow.metrics == fast.metrics
+    hpcgym.validate_schedule(slow)
+
+
+def ordered(rules: dict[str, Any]) -> dict[str, Any]:
+    """All weights 0 are refused: no order."""
+    for rule in ("policy", "backfill_order"):
+        if not isinstance(rules[rule], str) and not any(rules[rule]):
+            rules[rule] = "fcfs"
+    return rules
+
+
+@settings(max_examples=200)
+@given(cases(), st.sampled_from(["as drawn", "as drawn", "user-ratio", "typical-ratio"]))
+def test_pools(case: tuple[Workload, dict[str, Any]], estimate: str) -> None:
+    workload, rules = case
+    learned = {} if estimate == "as drawn" else {"policy_estimate": estimate}
+    assert_same(workload, ordered(rules) | learned)
+
+
+@settings(max_examples=60)
+@given(cases())
+def test_jobs_that_are_killed(case: tuple[Workload, dict[str, Any]]) -> None:
+    assert_same(case[0], ordered(case[1]) | {"correction": "kill"})
+
+
+@costly
+@settings(max_examples=120)
+@given(st.one_of(node_cases(), partitioned_cases()))
+def test_nodes(case: tuple[Cluster, Workload, dict[str, Any]]) -> None:
+    cluster, workload, rules = case
+    assert_same(workload, {**ordered(rules), "cluster": cluster})
+
+
+@settings(max_examples=120)
+@given(st.data(), cases(), QUEUES)
+def test_quotas_and_preemption(
+    data: st.DataObject, case: tuple[Workload, dict[str, Any]], queues: list[int]
+) -> None:
+    workload = crowded(with_queues(case[0], queues), data.draw(CLOSE))
+    rules = fitted(ordered(case[1]))
+    if data.draw(st.booleans()):
+        rules["quota"] = data.draw(quotas(workload))[0]
+    if data.draw(st.booleans()):
+        rules["preemption"] = data.draw(preemptions(workload))[0]
+    assert_same(workload, rules)
+
+
+@settings(max_examples=80)
+@given(st.data(), cases())
+def test_jobs_that_follow_others(
+    data: st.DataObject, case: tuple[Workload, dict[str, Any]]
+) -> None:
+    workload, dependencies, _ = data.draw(chains(case[0]))
+    rules = as_moved(ordered(case[1])) | {"dependencies": dependencies}
+    if data.draw(st.booleans()):
+        rules["quota"] = f"user:submitted={data.draw(st.sampled_from([1, 2, 5]))}"
+    assert_same(workload, rules)
+
+
+@settings(max_examples=60)
+@given(cases(), st.integers(0, 300), st.sampled_from([1, 20, 700]))
+def test_windows(case: tuple[Workload, dict[str, Any]], begin: int, length: int) -> None:
+    workload, rules = case[0], fitted(ordered(case[1]))
+    rules["estimate"] = "requested"
+    assert_same(workload, {**rules, "maintenance": f"{begin}/{begin + length}"})
+
+
+def test_one_window_of_a_machine_of_nodes() -> None:
+    workload = hpcgym.load_workload("lublin:jobs=60,processors=64,load=1.2,seed=2")
+    rules = {"cluster": "16x2x2", "maintenance": "3000/20000:nodes=0-7", "policy": "saf"}
+    assert_same(workload, rules)
+
+
+JOBS = "lublin:jobs=30,processors=16,seed=1"
+
+
+@pytest.mark.parametrize(
+    ("rules", "lacks"),
+    [
+        ({"policy": "2 * wait - processors"}, "policy='2 \\* wait - processors'"),
+        ({"policy": lambda view: view.wait}, "a policy that is a function"),
+        ({"backfill_order": "wait / requested"}, "backfill_order='wait / requested'"),
+        ({"policy": "fairshare"}, "orders by what users have used"),
+        ({"estimate": "e-loss"}, "estimate='e-loss'"),
+        ({"policy_estimate": "data-driven"}, "policy_estimate='data-driven'"),
+        ({"scheduler": "sjf-list"}, "a dispatcher"),
+        ({"failures": "failures.csv", "cluster": "4x1x4"}, "failures"),
+        ({"speedups": "generated", "cluster": "4x2x2"}, "speedups"),
+        ({"cluster": "eurora", "limits": []}, "limits"),
+        ({"cluster": "4x1x4", "allocation": "contiguous"}, "jobs with nodes of their own"),
+        ({"cluster": Cluster(16, shutdown_after_s=9)}, "processors that are switched off"),
+    ],
+)
+def test_what_it_does_not_have_is_named(rules: dict[str, Any], lacks: str) -> None:
+    workload = hpcgym.load_workload(JOBS)
+    with pytest.raises(HpcgymError, match=f'^engine="reference" does not have {lacks}'):
+        hpcgym.simulate(workload, **rules, engine="reference")
+
+
+def test_an_extract_is_named() -> None:
+    workload = hpcgym.load_workload(JOBS)
+    waits = hpcgym.simulate(workload).wait
+    part = workload.with_columns(wait_time=waits).extract(int(workload.submit_time[9]))
+    with pytest.raises(HpcgymError, match="does not have an extract of a log"):
+        hpcgym.simulate(part, engine="reference")
+
+
+def test_what_no_engine_can_do_is_said_alike() -> None:
+    workload = hpcgym.load_workload(JOBS)
+    for engine in (None, "reference"):
+        with pytest.raises(HpcgymError, match="do not go together"):
+            hpcgym.simulate(workload, hold=0.1, quota="user:jobs=1", engine=engine)
+    with pytest.raises(HpcgymError, match="unknown engine 'fast'; known are reference"):
+        hpcgym.simulate(workload, engine="fast")
