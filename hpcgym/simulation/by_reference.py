@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 from itertools import accumulate
 from typing import Any
 
@@ -18,15 +19,18 @@ from numpy.typing import NDArray
 from hpcgym.cluster.failures import Failures
 from hpcgym.cluster.pool import Cluster
 from hpcgym.errors import HpcgymError
+from hpcgym.reference.expressions import FUNCTIONS, NAMES, ByExpression
+from hpcgym.reference.failures import FailingSimulation
 from hpcgym.reference.jobs import Job, jobs_of, node_jobs_of
 from hpcgym.reference.nodes import NodeSimulation
 from hpcgym.reference.orders import POLICIES
 from hpcgym.reference.pool import Simulation
-from hpcgym.schedule.lost_runs import LostRuns
+from hpcgym.schedule.lost_runs import LostRuns, down
 from hpcgym.schedule.places import Allocation
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.estimates.by_name import learns
 from hpcgym.scheduler.hold import Hold
+from hpcgym.scheduler.policies.index import parse_policy
 from hpcgym.scheduler.quotas import Quota
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.dependencies import as_came
@@ -42,11 +46,16 @@ _ESTIMATES = re.compile(r"requested|double-requested|clairvoyant|ave\d+|user-rat
 
 
 def simulate_by_reference(
-    workload: Workload, scheduler: Scheduler, cluster: Cluster, given: Iterable[str] = ()
+    workload: Workload,
+    scheduler: Scheduler,
+    cluster: Cluster,
+    given: Iterable[str] = (),
+    failures: Failures | None = None,
 ) -> Result:
     """Simulate on a pool, or a machine of nodes, by the reference.
 
-    ``given``: arguments of :func:`hpcgym.simulate` that it does not have, if there are any.
+    ``failures``: of its nodes. ``given``: arguments of :func:`hpcgym.simulate` that the reference
+    does not have, if there are any.
 
     Raises
     ------
@@ -65,10 +74,20 @@ def simulate_by_reference(
         resources = cluster.node_resources
         jobs = node_jobs_of(workload, resources, _allowed(workload, cluster))
         capacity = cluster.capacity[:, : len(resources)].tolist()
-        made: Simulation = NodeSimulation(jobs, capacity, allocation=scheduler.allocation, **rules)
+        rules["allocation"] = scheduler.allocation
+        made: Simulation = (
+            NodeSimulation(jobs, capacity, **rules)
+            if failures is None
+            else FailingSimulation(jobs, capacity, _table(failures), **rules)
+        )
     else:
         made = Simulation(jobs_of(workload), cluster.processors, **rules)
-    return _result_of(workload, scheduler, cluster, made.run(), made.lost)
+    result = _result_of(workload, scheduler, cluster, made.run())
+    if failures is not None:
+        result = replace(result, node_states=down(failures), lost=_lost(made.lost, failures))
+    elif scheduler.preempts is not None:
+        result = replace(result, **_stopped(made))
+    return as_came(result, _column([job.submit for job in made.jobs]))
 
 
 def _check_known(workload: Workload, scheduler: Scheduler, cluster: Cluster) -> None:
@@ -100,20 +119,38 @@ def lacking(what: str) -> HpcgymError:
 
 
 def _is_order(order: Any) -> bool:
-    """Return whether the reference has an order: by name, or by six weights."""
+    """Return whether the reference has an order: a name, six weights or an expression."""
     if isinstance(order, str):
-        return order in POLICIES or order == "sjbf"
+        return order in POLICIES or order == "sjbf" or _is_expression(order)
     return isinstance(order, tuple)
+
+
+def _is_expression(order: str) -> bool:
+    """Return whether an order is an expression that is worked out anew, of names it knows."""
+    expression = parse_policy(order).expression
+    if expression is None or not expression.general:
+        return False
+    code = compile(order, order, "eval")
+    texts = any(isinstance(one, str) for one in code.co_consts)
+    return {*code.co_names} <= {*NAMES, *FUNCTIONS} and not texts
+
+
+def _order(order: Any, workload: Workload) -> Any:
+    """Return an order as the reference takes it."""
+    named = not isinstance(order, str) or order in POLICIES or order == "sjbf"
+    return order if named else ByExpression(order, workload)
 
 
 def _rules_of(workload: Workload, scheduler: Scheduler, cluster: Cluster) -> dict[str, Any]:
     """Return the rules as :class:`hpcgym.reference.Simulation` takes them."""
     hold = Hold.parse(scheduler.hold)
-    same = ("policy", "backfill", "backfill_order", "correction", "passes", "threshold")
+    same = ("backfill", "correction", "passes", "threshold")
+    orders = ("policy", "backfill_order")
     estimates = {rule: getattr(scheduler, rule) for rule in ("estimate", "policy_estimate")}
     quotas = scheduler.quotas
     return {
         **{rule: getattr(scheduler, rule) for rule in same},
+        **{rule: _order(getattr(scheduler, rule), workload) for rule in orders},
         **{k: one.tolist() if isinstance(one, np.ndarray) else one for k, one in estimates.items()},
         "hold": None if hold is None else {**hold.table(), "erode_s": hold.erode_s},
         "quotas": [
@@ -128,6 +165,12 @@ def _rules_of(workload: Workload, scheduler: Scheduler, cluster: Cluster) -> dic
         "follows": _follows(workload, scheduler.dependencies),
         "preemption": _preemption(workload, scheduler),
     }
+
+
+def _table(failures: Failures) -> list[tuple[int, int, int]]:
+    """Return node, time and repair of each failure."""
+    columns = (failures.node, failures.time, failures.repaired)
+    return list(zip(*(column.tolist() for column in columns), strict=True))
 
 
 def _allowed(workload: Workload, cluster: Cluster) -> list[frozenset[int] | None]:
@@ -181,26 +224,33 @@ def _preemption(workload: Workload, scheduler: Scheduler) -> tuple[Any, ...] | N
     return groups, set(rule.pairs), rule.mode, dict(rule.exempt)
 
 
+def _stopped(made: Simulation) -> dict[str, Any]:
+    """Return what a result tells of runs that other jobs ended."""
+    none = np.zeros(0, np.int64)
+    runs = _lost(made.lost, Failures(none, none, none))
+    if made.preemption[2] != "suspend":
+        return {"lost": runs}
+    return {"pieces": runs, "suspended": _column([job.paused for job in made.jobs])}
+
+
+def _lost(lost: list[Any], failures: Failures) -> LostRuns:
+    """Return runs that did not last, by job and time."""
+    lost = sorted(lost, key=lambda run: (run[0], run[2]))
+    job, begin, end = (_column([run[k] for run in lost]) for k in range(3))
+    cells = _cells([tuple(run[3].items()) for run in lost])
+    return LostRuns(failures, job, begin, end, *cells)
+
+
 def _result_of(
-    workload: Workload, scheduler: Scheduler, cluster: Cluster, jobs: list[Job], lost: list[Any]
+    workload: Workload, scheduler: Scheduler, cluster: Cluster, jobs: list[Job]
 ) -> Result:
-    """Return what has become of jobs as a result; ``lost``: runs that others ended."""
+    """Return what has become of jobs as a result."""
     more: dict[str, Any] = {}
     if cluster.groups:
         more["allocation"] = Allocation(*_cells([job.nodes for job in jobs]))
-    rule = scheduler.preempts
-    if rule is not None:
-        lost = sorted(lost, key=lambda run: (run[0], run[2]))
-        job, begin, end = (_column([run[k] for run in lost]) for k in range(3))
-        none = np.zeros(0, np.int64)
-        cells = _cells([tuple(run[3].items()) for run in lost])
-        runs = LostRuns(Failures(none, none, none), job, begin, end, *cells)
-        more["pieces" if rule.mode == "suspend" else "lost"] = runs
-        if rule.mode == "suspend":
-            more["suspended"] = _column([job.paused for job in jobs])
     if learns(scheduler.policy_estimate):
         more["policy_run_time"] = _column([job.policy_time for job in jobs])
-    result = Result(
+    return Result(
         workload,
         cluster,
         scheduler,
@@ -211,7 +261,6 @@ def _result_of(
         backfilled=_fixed(np.array([job.backfilled for job in jobs], np.bool_)),
         **more,
     )
-    return as_came(result, _column([job.submit for job in jobs]))
 
 
 def _cells(

@@ -125,21 +125,12 @@ def simulate(
         raise WorkloadError(
             f"simulate takes a workload of load_workload, not a {type(workload).__name__}"
         )
+    if engine is not None:
+        check_choice("engine", engine, ("reference",))
     chosen = scheduler_of(scheduler, rules)
     cluster = machine_of(workload, cluster, processors)
     check_learned(chosen, learned)
     warn_of_schedulers(workload, [chosen])
-    if engine is not None:
-        check_choice("engine", engine, ("reference",))
-        given = {
-            "limits": limits is not None,
-            "speedups": speedups is not None,
-            "failures": failures is not None,
-            "learned": learned is not None,
-            "jobs with nodes of their own": takes_whole_nodes(cluster, chosen, limits),
-        }
-        check_power_rule(chosen, limits)
-        return simulate_by_reference(workload, chosen, cluster, (n for n in given if given[n]))
     if failures is not None:
         asked = {
             "learned": learned is not None,
@@ -148,7 +139,19 @@ def simulate(
             "whole nodes": limits is not None or chosen.power != "none",
         }
         check_failures(workload, chosen, cluster, *(name for name in asked if asked[name]))
-        return simulate_failing(workload, chosen, cluster, find_failures(failures, cluster))
+        found = find_failures(failures, cluster)
+        if engine is not None:
+            return simulate_by_reference(workload, chosen, cluster, failures=found)
+        return simulate_failing(workload, chosen, cluster, found)
+    if engine is not None:
+        check_power_rule(chosen, limits)
+        given = {
+            "limits": limits is not None,
+            "speedups": speedups is not None,
+            "learned": learned is not None,
+            "jobs with nodes of their own": takes_whole_nodes(cluster, chosen, limits),
+        }
+        return simulate_by_reference(workload, chosen, cluster, (n for n in given if given[n]))
     if speedups is not None:
         if limits is not None:
             check("limits", "shared nodes")

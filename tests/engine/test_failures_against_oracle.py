@@ -10,11 +10,11 @@ from drawing import costly, given, settings
 from drawing import strategies as st
 from failure_strategies import Failure, failing_cases, failures_for, table_of
 from node_strategies import node_cases, node_schedulers
-from slow_failures import simulate_failures_slowly
 from strategies import DEPTHS
 
 import hpcgym
 from hpcgym.cluster import Cluster, NodeGroup
+from hpcgym.reference.failures import simulate_failures
 from hpcgym.reference.jobs import node_jobs_of
 from hpcgym.workload.model import Workload
 
@@ -31,7 +31,7 @@ def assert_same(
     """Simulate with both, compare all that the slow one records, and prove it."""
     result = hpcgym.simulate(workload, cluster=cluster, failures=table_of(failures), **rules)
     jobs = node_jobs_of(workload, cluster.resources)
-    expected, lost = simulate_failures_slowly(jobs, cluster.capacity.tolist(), failures, **rules)
+    expected, lost = simulate_failures(jobs, cluster.capacity.tolist(), failures, **rules)
     assert result.start.tolist() == [job.start for job in expected]
     assert units_by_node(*result.allocation) == [dict(job.nodes) for job in expected]
     assert result.end.tolist() == [job.end for job in expected]

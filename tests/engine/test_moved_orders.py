@@ -11,13 +11,14 @@ from drawing import strategies as st
 from node_strategies import node_cases, partitioned_cases, slow_jobs_and_nodes
 from share_strategies import BUSY_W, accounts
 from share_strategies import cases as cases_by_usage
-from slow_expressions import SlowExpression, general
+from slow_expressions import general
 from slow_shares import SlowOrder
 from strategies import cases
 from submission_strategies import chains, fitted, same
 
 import hpcgym
 from hpcgym.cluster import Cluster
+from hpcgym.reference.expressions import ByExpression
 from hpcgym.reference.jobs import jobs_of
 from hpcgym.reference.nodes import simulate_nodes
 from hpcgym.reference.pool import simulate_pool
@@ -73,7 +74,7 @@ def test_expressions(data: st.DataObject, case: Any, one: str, two: str) -> None
     workload, rules, slow = moved(data, case[0])
     plain = fitted(case[1])
     texts = dict(zip(RULES, (one, two), strict=True))
-    orders = {rule: SlowExpression(text, workload) for rule, text in texts.items()}
+    orders = {rule: ByExpression(text, workload) for rule, text in texts.items()}
     result = hpcgym.simulate(workload, **{**plain, **texts}, **rules)
     expected = simulate_pool(jobs_of(workload), workload.processors, **{**plain, **orders}, **slow)
     same(result, expected)

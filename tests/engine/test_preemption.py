@@ -17,7 +17,7 @@ from preemption_strategies import CLOSE, crowded, preemptions
 from quota_strategies import fitted, quotas, with_queues
 from share_strategies import BUSY_W, accounts
 from share_strategies import cases as cases_by_usage
-from slow_expressions import SlowExpression, general
+from slow_expressions import general
 from slow_shares import SlowOrder
 from strategies import cases
 from submission_strategies import chains
@@ -28,6 +28,7 @@ from test_windows import fitted as around_windows
 import hpcgym
 from hpcgym.cluster import Cluster, NodeGroup
 from hpcgym.errors import HpcgymError, HpcgymWarning, WorkloadWarning
+from hpcgym.reference.expressions import ByExpression
 from hpcgym.reference.jobs import jobs_of
 from hpcgym.reference.nodes import simulate_nodes
 from hpcgym.reference.pool import simulate_pool
@@ -181,7 +182,7 @@ def test_orders_that_are_worked_out_anew(
     rules = {**fitted(case[1]), "policy": one, "backfill_order": two}
     text, slow = data.draw(preemptions(workload))
     lost: list[Any] = []
-    own = {"policy": SlowExpression(one, workload), "backfill_order": SlowExpression(two, workload)}
+    own = {"policy": ByExpression(one, workload), "backfill_order": ByExpression(two, workload)}
     result = hpcgym.simulate(workload, preemption=text, **rules)
     expected = simulate_pool(
         jobs_of(workload), workload.processors, preemption=slow, lost=lost, **{**rules, **own}

@@ -12,12 +12,13 @@ from node_strategies import node_cases
 from online import EASY, FORMULAS, oracle
 from online import assert_same as assert_same_as
 from online import cases as learning_cases
-from slow_expressions import SlowExpression, general, trees
+from slow_expressions import general, trees
 from strategies import DEPTHS, cases, workloads
 
 import hpcgym
 from hpcgym.cluster import Cluster, NodeGroup, NodePower
 from hpcgym.engine.answers.expressed import Expressed, values_of
+from hpcgym.reference.expressions import ByExpression
 from hpcgym.reference.jobs import jobs_of, node_jobs_of
 from hpcgym.reference.nodes import simulate_nodes
 from hpcgym.reference.orders import POLICIES
@@ -47,7 +48,7 @@ def with_expressions(
 def slowly(workload: Workload, rules: dict[str, Any]) -> dict[str, Any]:
     """The same rules as the oracles take them."""
     texts = {rule: rules[rule] for rule in RULES if is_text(rules[rule])}
-    return {**rules, **{rule: SlowExpression(text, workload) for rule, text in texts.items()}}
+    return {**rules, **{rule: ByExpression(text, workload) for rule, text in texts.items()}}
 
 
 def is_text(order: Any) -> bool:

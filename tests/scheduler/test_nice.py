@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from drawing import given, settings
 from drawing import strategies as st
-from slow_priorities import SlowPriority
 from strategies import workloads
 
 import hpcgym
@@ -17,6 +16,7 @@ from hpcgym.baselines.schedulers import find_scheduler
 from hpcgym.naming import MOST_NICE
 from hpcgym.reference.jobs import jobs_of
 from hpcgym.reference.pool import simulate_pool
+from hpcgym.reference.priorities import MultifactorPriority
 from hpcgym.workload.model import Workload
 
 NICES = st.sampled_from([-1, 0, 0, 1, 3, 50, 100, 5_000, MOST_NICE, -2, -70, -MOST_NICE])
@@ -52,7 +52,7 @@ def test_priorities_are_those_that_slurm_works_out(
     file = tmp_path_factory.mktemp("conf") / "slurm.conf"
     file.write_text("\n".join(lines) + "\n")
     result = hpcgym.simulate(workload, str(file), backfill=backfill)
-    order = SlowPriority(weights, 64, 16, kinds, partition, nice)
+    order = MultifactorPriority(weights, 64, 16, kinds, partition, nice)
     expected = simulate_pool(jobs_of(workload), 16, policy=order, backfill=backfill)
     assert result.start.tolist() == [job.start for job in expected]
     hpcgym.validate_schedule(result)

@@ -9,10 +9,12 @@ import numpy as np
 import pytest
 from drawing import costly, given, settings
 from drawing import strategies as st
+from failure_strategies import failing_cases, table_of
 from node_strategies import node_cases, partitioned_cases
 from preemption_strategies import CLOSE, crowded, preemptions
 from quota_strategies import fitted, quotas, with_queues
 from restrictions import DRAWN
+from slow_expressions import general
 from strategies import cases
 from submission_strategies import chains
 from submission_strategies import fitted as as_moved
@@ -133,6 +135,23 @@ def test_windows(case: tuple[Workload, dict[str, Any]], begin: int, length: int)
     assert_same(workload, {**rules, "maintenance": f"{begin}/{begin + length}"})
 
 
+@settings(max_examples=60)
+@given(cases(), general())
+def test_expressions(case: tuple[Workload, dict[str, Any]], expression: str) -> None:
+    rules = ordered(case[1]) | {"policy": expression}
+    if rules["backfill"] == "conservative":
+        rules["backfill"] = "easy"
+    assert_same(case[0], rules)
+
+
+@costly
+@settings(max_examples=60)
+@given(failing_cases())
+def test_nodes_that_fail(case: Any) -> None:
+    cluster, workload, rules, failures = case
+    assert_same(workload, {**ordered(rules), "cluster": cluster, "failures": table_of(failures)})
+
+
 def test_one_window_of_a_machine_of_nodes() -> None:
     workload = hpcgym.load_workload("lublin:jobs=60,processors=64,load=1.2,seed=2")
     rules = {"cluster": "16x2x2", "maintenance": "3000/20000:nodes=0-7", "policy": "saf"}
@@ -148,11 +167,11 @@ JOBS = "lublin:jobs=30,processors=16,seed=1"
         ({"policy": "2 * wait - processors"}, "policy='2 \\* wait - processors'"),
         ({"policy": lambda view: view.wait}, "a policy that is a function"),
         ({"backfill_order": "wait / requested"}, "backfill_order='wait / requested'"),
+        ({"policy": "wait ** 2 if user == 'ann' else 0"}, "policy="),
         ({"policy": "fairshare"}, "orders by what users have used"),
         ({"estimate": "e-loss"}, "estimate='e-loss'"),
         ({"policy_estimate": "data-driven"}, "policy_estimate='data-driven'"),
         ({"scheduler": "sjf-list"}, "a dispatcher"),
-        ({"failures": "failures.csv", "cluster": "4x1x4"}, "failures"),
         ({"speedups": "generated", "cluster": "4x2x2"}, "speedups"),
         ({"cluster": "eurora", "limits": []}, "limits"),
         ({"cluster": "4x1x4", "allocation": "contiguous"}, "jobs with nodes of their own"),

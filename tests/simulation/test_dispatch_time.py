@@ -12,13 +12,13 @@ import pytest
 from drawing import HealthCheck, given, settings
 from drawing import strategies as st
 from node_strategies import machines, workloads_for
-from slow_dispatching import LISTS, SlowDispatching
 from strategies import predictions
 
 import hpcgym
 from hpcgym import HpcgymError, simulate
 from hpcgym.baselines.labels import describe, scheduler_name
 from hpcgym.cluster import Cluster, NodeGroup
+from hpcgym.reference.dispatching import LISTS, Dispatching
 from hpcgym.reference.jobs import node_jobs_of
 from hpcgym.scheduler.dispatchers import PassView
 from hpcgym.scheduler.dispatchers.asking import DispatchError
@@ -195,7 +195,7 @@ def test_schedules_are_those_of_the_slow_simulator(
     cluster, workload, name, rules, (base, each) = case
     jobs = node_jobs_of(workload, cluster.resources)
     takes = lambda queued: math.ceil(base + each * queued)  # noqa: E731
-    slow = SlowDispatching(jobs, cluster.capacity.tolist(), LISTS[name], takes, **rules)
+    slow = Dispatching(jobs, cluster.capacity.tolist(), LISTS[name], takes, **rules)
     expected = slow.run()
     result = simulate(
         workload,

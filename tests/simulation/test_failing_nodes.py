@@ -13,11 +13,11 @@ from drawing import given, settings
 from drawing import strategies as st
 from failure_strategies import Failure, failing_cases, failures_for, table_of
 from node_strategies import workloads_for
-from slow_failures import simulate_failures_slowly
 
 import hpcgym
 from hpcgym.cluster import Cluster, Failures, NodeGroup, NodePower
 from hpcgym.errors import HpcgymError, HpcgymWarning
+from hpcgym.reference.failures import simulate_failures
 from hpcgym.reference.jobs import Job
 from hpcgym.schedule.node_states import SWITCHING_OFF
 from hpcgym.schedule.over_time import processors_in_use, queue_length
@@ -47,7 +47,7 @@ def failing(rows: list[tuple[int, ...]], failures: list[Failure], **rules: Any) 
         for row in rows
     ]
     rules.setdefault("backfill", "easy")
-    expected, lost = simulate_failures_slowly(slow, PAIR.capacity.tolist(), failures, **rules)
+    expected, lost = simulate_failures(slow, PAIR.capacity.tolist(), failures, **rules)
     assert result.start.tolist() == [job.start for job in expected]
     assert len(result.lost.job) == len(lost)
     hpcgym.validate_schedule(result)

@@ -1,8 +1,8 @@
-"""Slurm's multifactor priority of a job, worked out as its page says, as slowly as can be.
+"""Slurm's multifactor priority of a job, worked out as its page says.
 
 https://slurm.schedmd.com/priority_multifactor.html: the sum of weighted factors from 0 to 1, less
 the nice of the job. No priority is below 1, which is the lowest of a job that is not held. Jobs in
-a partition of a higher tier come first, whatever their priorities. No code is shared with hpcgym.
+a partition of a higher tier come first, whatever their priorities.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from hpcgym.reference.jobs import Job
 _ABOVE_ALL = 10**12  # no priority comes near it
 
 
-class SlowPriority:
-    """A policy of `hpcgym.reference`: tier and priority; all numbers are exact.
+class MultifactorPriority:
+    """A policy of the reference: tier and priority; all numbers are exact.
 
     Parameters
     ----------
@@ -41,9 +41,10 @@ class SlowPriority:
         self.partitions, self.partition, self.nice = partitions, partition, nice
 
     def begin(self, simulation: Any) -> None:
-        """It looks at nothing that has terminated."""
+        """Look at nothing that has terminated."""
 
     def __call__(self, job: Job, now: int) -> Fraction:
+        """Return the score of a job: the highest is first."""
         tier, factor = self.partitions[self.partition[job.number]]
         greatest = max(factor for _, factor in self.partitions) or 1
         factors = (

@@ -1,7 +1,7 @@
-"""A slow, obvious simulator of lists of jobs whose dispatcher takes time to answer.
+"""Dispatchers that take time to answer, and start lists of jobs.
 
-The rules of `hpcgym.reference.nodes` hold for events, estimates and nodes. In place of an order of
-the queue:
+The rules of :mod:`hpcgym.reference.nodes` hold for events, estimates and nodes. In place of an
+order of the queue:
 
  1. The dispatcher is asked at a pass at which some queued job fits, unless it thinks.
  2. It goes through the queue in its order, once: what fits beside those that it has taken already
@@ -30,7 +30,9 @@ LISTS: dict[str, Callable[[Job], int]] = {
 }
 
 
-class SlowDispatching(NodeSimulation):
+class Dispatching(NodeSimulation):
+    """A machine of nodes, and who says at each pass what starts."""
+
     def __init__(
         self,
         jobs: Iterable[Job],
@@ -48,6 +50,7 @@ class SlowDispatching(NodeSimulation):
         self.calls: list[tuple[int, int, list[int]]] = []  # time, seconds, who starts
 
     def run(self) -> list[Job]:
+        """Simulate to the end; return the jobs in the order of their numbers."""
         while self.coming or self.running or self.answer_at is not None:
             now = self.next_time()
             self.expire(now)
@@ -62,6 +65,7 @@ class SlowDispatching(NodeSimulation):
         return self.jobs
 
     def next_time(self) -> int:
+        """Return when something happens next."""
         times = [min(job.end, job.predicted_end) for job in self.running]
         times += [self.coming[-1].submit] if self.coming else []
         times += [] if self.answer_at is None else [self.answer_at]
@@ -96,6 +100,7 @@ class SlowDispatching(NodeSimulation):
             self.start(job, now, backfilled=False, nodes=nodes)
 
     def free_now(self) -> list[list[int]]:
+        """Return what each node has free."""
         free = [list(node) for node in self.capacity]
         for job in self.running:
             take(free, job.nodes, job.demand)

@@ -1,7 +1,7 @@
-"""A slow, obvious simulator of machines whose nodes fail: the rules as a program to read.
+"""Machines whose nodes fail: the rules as a program to read.
 
-The rules of `hpcgym.reference.nodes` hold; here stands what failures add, for backfilling by "none"
-and "easy". Nothing is shared with ``hpcgym.engine``.
+The rules of :mod:`hpcgym.reference.nodes` hold; here stands what failures add, for backfilling by
+"none", "easy" and "until-shadow".
 
 Rules
 -----
@@ -26,13 +26,15 @@ from typing import Any
 
 from hpcgym.reference.jobs import Job, Nodes
 from hpcgym.reference.nodes import NodeSimulation
-from hpcgym.reference.placing import room
+from hpcgym.reference.placing import room_for
 
 Failure = tuple[int, int, int]  # node, when it fails, when it is repaired
 Lost = tuple[int, int, int, dict[int, int]]  # job, start and end of a run, node -> units
 
 
 class FailingSimulation(NodeSimulation):
+    """All rules on nodes, and those above."""
+
     def __init__(
         self,
         jobs: Iterable[Job],
@@ -46,6 +48,7 @@ class FailingSimulation(NodeSimulation):
         self.lost: list[Lost] = []
 
     def run(self) -> list[Job]:
+        """Simulate to the end; return the jobs in the order of their numbers."""
         moments = {time for _, begin, end in self.failures for time in (begin, end)}
         while self.coming or self.running or self.queue:
             times = [min(job.end, job.predicted_end) for job in self.running]
@@ -83,7 +86,7 @@ class FailingSimulation(NodeSimulation):
         self.queue.sort(key=lambda job: job.number)
 
     def free_nodes(self, time: int) -> Nodes:
-        """What each node has free now, or at a later time if nothing more started or failed."""
+        """Return what each node has free now, or later if nothing more started or failed."""
         nodes = super().free_nodes(time)
         for node, _, repaired in self.failed:
             if time < repaired:
@@ -95,16 +98,17 @@ class FailingSimulation(NodeSimulation):
         times = {job.predicted_end for job in self.running}
         times |= {repaired for _, _, repaired in self.failed if repaired > self.now}
         for time in sorted(times):
-            if room(self.free_nodes(time), head.demand) >= head.units:
+            if room_for(head, self.free_nodes(time)) >= head.units:
                 return time
         raise AssertionError("the head is larger than the machine")
 
     def schedule(self, now: int) -> None:
+        """Make a pass."""
         self.now = now
         super().schedule(now)
 
 
-def simulate_failures_slowly(
+def simulate_failures(
     jobs: Iterable[Job],
     capacity: Sequence[Sequence[int]],
     failures: Iterable[Failure],
@@ -120,7 +124,7 @@ def simulate_failures_slowly(
     """Schedule the jobs by the rules above; return them in submission order, and the lost runs.
 
     Lost runs are in the order in which they were lost; of one failure in that of their starts.
-    The words are those of ``node_oracle.simulate_nodes``.
+    The words are those of :func:`hpcgym.reference.nodes.simulate_nodes`.
     """
     assert backfill in ("none", "easy", "until-shadow")
     simulation = FailingSimulation(

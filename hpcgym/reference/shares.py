@@ -1,0 +1,275 @@
+"""What users have used, and in what order that puts their jobs.
+
+Glesser 2016, section 6.2.2: usage is counted when a job terminates,
+in processor seconds or joules, and halves in each half-life from then on (equation 6.2, of periods
+as short as can be). Users stand below accounts, accounts below others, the machine above all.
+
+- Share S: of those that have the same account above them, along the path up (equation 6.1).
+- Usage of an account: the sum of those below it. Its effective usage E is E of the account above,
+  times its part of that one's shares, and its own usage times the rest; at the top its own usage.
+- U: E over all that there was to use, which halves likewise (equation 6.3).
+- Priority F = 2^(-U / S / damping) (equation 6.4).
+
+Or, in a tree (https://slurm.schedmd.com/fair_tree.html), F is a place: all users are put into a
+row, the first of n has n / n, the last 1 / n.
+
+- Those directly below one account are sorted: first who has the most shares (as a part of theirs)
+  for its usage (as a part of theirs); without usage that is infinite. Users come before accounts
+  with the same, and all those accounts count as one, whose members are sorted together.
+- Instead of an account come those below it.
+- A user has the same place as the one before her if they tie. The first below an account ties with
+  whom the account ties with.
+
+Numbers have 50 digits, and are then rounded to 12: what should be a tie is one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from decimal import Context, Decimal, localcontext
+from functools import cache
+from typing import Any
+
+DIGITS = Context(prec=50)
+LN2 = DIGITS.ln(Decimal(2))
+
+
+@cache
+def halves(seconds: int, half_life: int | None) -> Decimal:
+    """Return what is left of 1 after so many seconds."""
+    return Decimal(1) if half_life is None else Decimal(2) ** (Decimal(-seconds) / half_life)
+
+
+class Accounts:
+    """Who stands above whom, with which share, and what they have used."""
+
+    def __init__(
+        self,
+        users: set[int],
+        shares: Mapping[Any, float] | None = None,
+        above: Mapping[Any, str] | None = None,
+        half_life: int | None = 604_800,
+        damping: float = 1.0,
+        in_a_tree: bool = False,
+    ):
+        self.shares, self.above = dict(shares or {}), dict(above or {})
+        self.all = set(users) | set(self.shares) | set(self.above) | set(self.above.values())
+        self.users = [account for account in self.all if not isinstance(account, str)]
+        self.half_life, self.damping = half_life, Decimal(damping)
+        self.in_a_tree = in_a_tree
+
+    def given(self, account: Any) -> Decimal:
+        """Return the shares that an account was given."""
+        return Decimal(self.shares.get(account, 1.0))
+
+    def part(self, account: Any) -> Decimal:
+        """Return its part of the shares of those that have the same account above them."""
+        above = self.above.get(account)
+        siblings = [other for other in self.all if self.above.get(other) == above]
+        return self.given(account) / sum(self.given(other) for other in siblings)
+
+    def share(self, account: Any) -> Decimal:
+        """Equation 6.1."""
+        above = self.above.get(account)
+        return self.part(account) * (1 if above is None else self.share(above))
+
+    def below(self, account: Any, user: int) -> bool:
+        """Return whether a user is the account, or stands below it."""
+        while user != account and user is not None:
+            user = self.above.get(user)  # type: ignore[assignment]
+        return bool(user == account)
+
+    def usage(self, account: Any, charges: list[tuple[int, int, Decimal]], now: int) -> Decimal:
+        """Equation 6.2: charges are (time, user, amount)."""
+        mine = [charge for charge in charges if self.below(account, charge[1])]
+        left = [amount * halves(now - time, self.half_life) for time, _, amount in mine]
+        return sum(left, Decimal(0))
+
+    def effective(self, account: Any, charges: list[Any], now: int) -> Decimal:
+        """Return the effective usage E of an account."""
+        own, above = self.usage(account, charges, now), self.above.get(account)
+        if above is None:
+            return own
+        part = self.part(account)
+        return own * (1 - part) + self.effective(above, charges, now) * part
+
+    def served(self, account: Any, charges: list[Any], now: int) -> float:
+        """Return shares for usage, both as parts of what those with the same account above have."""
+        above = self.above.get(account)
+        siblings = [other for other in self.all if self.above.get(other) == above]
+        mine, all_of_them = (
+            sum((self.usage(one, charges, now) for one in those), Decimal(0))
+            for those in ([account], siblings)
+        )
+        return float(f"{self.part(account) * all_of_them / mine:.11e}") if mine else math.inf
+
+    def row(self, accounts: set[Any], charges: list[Any], now: int) -> list[tuple[int, bool]]:
+        """Return users below accounts in order, each with whether she ties with the one before.
+
+        The machine is None.
+        """
+        members = [other for other in self.all if self.above.get(other) in accounts]
+        by_service: dict[float, list[Any]] = {}
+        for member in members:
+            by_service.setdefault(self.served(member, charges, now), []).append(member)
+        found: list[tuple[int, bool]] = []
+        for _, equal in sorted(by_service.items(), reverse=True):
+            users = [one for one in equal if not isinstance(one, str)]
+            found += [(user, user != users[0]) for user in users]
+            below = self.row({one for one in equal if isinstance(one, str)}, charges, now)
+            if users and below:
+                below[0] = below[0][0], True
+            found += below
+        return found
+
+    def places(self, charges: list[Any], now: int) -> dict[int, Decimal]:
+        """Return the place of each user."""
+        row, places, place = self.row({None}, charges, now), {}, Decimal(0)
+        for before, (user, ties) in enumerate(row):
+            place = place if ties else Decimal(len(row) - before) / len(row)
+            places[user] = place
+        return places
+
+    def available(self, capacity: Decimal, seconds: int) -> Decimal:
+        """Return the denominator of equation 6.3, of a machine that has existed for so long."""
+        if self.half_life is None:
+            return capacity * seconds
+        return capacity * self.half_life / LN2 * (1 - halves(seconds, self.half_life))
+
+    def priority(self, ratio: Decimal, capacity: Decimal, seconds: int) -> Decimal:
+        """Equation 6.4; ``ratio`` is effective usage over share."""
+        if ratio == 0:
+            return Decimal(1)
+        return Decimal(2) ** -(ratio / self.available(capacity, seconds) / self.damping)
+
+
+class ByUsage:
+    """An order of the queue by usage, as the oracle takes it.
+
+    ``kind`` is "cpu", "energy", "both" or two weights of the priorities, beside ``rest``, a score
+    of the oracle. ``watts`` are of each processor of each job, ``busy`` of the machine's, and
+    ``drawn`` tells which part of its watts a job has drawn; ``counts``, whether a job that has
+    ended counts yet. ``processors`` are the machine's, where they are not the simulation's own.
+    """
+
+    def __init__(
+        self,
+        kind: Any,
+        accounts: Accounts,
+        watts: list[float],
+        busy: float,
+        rest: Any = lambda job, now: 0.0,
+        drawn: Any = lambda job: 1,
+        processors: int | None = None,
+    ):
+        self.kind, self.accounts, self.watts, self.busy, self.rest = (
+            kind, accounts, watts, busy, rest,
+        )  # fmt: skip
+        self.drawn, self.processors = drawn, processors
+        self.counts: Any = lambda job, now: True
+
+    def doubt(self) -> None:
+        """Say nothing: beside the rest rounding alone tells whether so little is more than nothing.
+
+        Whoever compares with another program leaves such a case out.
+        """
+
+    def begin(self, simulation: Any) -> None:
+        """Look at what terminates in a simulation."""
+        self.simulation = simulation
+        self.known: dict[Any, Decimal] = {}
+        self.rows: dict[Any, dict[int, Decimal]] = {}
+
+    def ended(self, now: int) -> list[Any]:
+        """Return the jobs that have ended and count."""
+        jobs = [job for jobs in self.simulation.terminated.values() for job in jobs]
+        return [job for job in jobs if self.counts(job, now)]
+
+    def stopped(self, now: int) -> list[tuple[int, int, int, int]]:
+        """Return runs that other jobs ended in passes before, for good or to begin anew."""
+        preemption = getattr(self.simulation, "preemption", None)  # some simulators have none
+        if preemption is None or preemption[2] == "suspend":
+            return []
+        runs = self.simulation.lost + self.simulation.cancelled
+        return [run for run in runs if run[2] < now]
+
+    def charges(self, what: str, now: int) -> list[tuple[int, int, Decimal]]:
+        """Return when whom what was charged, runs that others ended too."""
+        jobs = self.simulation.jobs
+        stopped = [
+            (end, jobs[n].user, Decimal(jobs[n].processors * (end - begin)) * self.weight(what, n))
+            for n, begin, end, _ in self.stopped(now)
+        ]
+        return stopped + [
+            (
+                job.end,
+                job.user,
+                Decimal(job.processors * job.actual)
+                * self.weight(what, job.number)
+                * (1 if what == "cpu" else self.drawn(job)),
+            )
+            for job in self.ended(now)
+        ]
+
+    def first_of(self, job: Any) -> int:
+        """Return when the first job of the log was submitted, wherever that one comes now."""
+        return int(getattr(job, "first_submit", self.simulation.jobs[0].submit))
+
+    def weight(self, what: str, number: int) -> Decimal:
+        """Return what a processor second of a job counts."""
+        return Decimal(1) if what == "cpu" else Decimal(self.watts[number])
+
+    def ratio(self, what: str, user: int, now: int) -> Decimal:
+        """Return effective usage over share."""
+        key = (what, user, now, len(self.ended(now)), len(self.stopped(now)))
+        if key not in self.known:
+            charges = self.charges(what, now)
+            used = self.accounts.effective(user, charges, now)
+            self.known[key] = used / self.accounts.share(user)
+        return self.known[key]
+
+    def place(self, what: str, user: int, now: int) -> Decimal:
+        """Return the place of a user in the tree."""
+        key = ("place", what, now, len(self.ended(now)), len(self.stopped(now)))
+        if key not in self.rows:
+            self.rows[key] = self.accounts.places(self.charges(what, now), now)
+        return self.rows[key][user]
+
+    def __call__(self, job: Any, now: int) -> float:
+        """Return the score of a job: the highest is first."""
+        with localcontext(DIGITS):
+            return self.score(job, now)
+
+    def score(self, job: Any, now: int) -> float:
+        """Return it, with 50 digits."""
+        if self.accounts.in_a_tree:
+            both = {"cpu": (1, 0), "energy": (0, 1)}.get(self.kind, self.kind)
+            value = Decimal(self.rest(job, now))
+            for what, weight in zip(("cpu", "energy"), both, strict=True):
+                value += Decimal(weight) * self.place(what, job.user, now) if weight else 0
+        elif self.kind == "both":
+            value = Decimal(0)
+            for what in ("cpu", "energy"):
+                most = max(self.ratio(what, user, now) for user in self.accounts.users)
+                value -= self.ratio(what, job.user, now) / most if most else 0
+        elif isinstance(self.kind, str):
+            value = -self.ratio(self.kind, job.user, now)
+        else:
+            rest, priorities = Decimal(self.rest(job, now)), Decimal(0)
+            processors = Decimal(self.processors or self.simulation.processors)
+            capacities = (processors, processors * Decimal(self.busy))
+            for what, weight, capacity in zip(
+                ("cpu", "energy"), self.kind, capacities, strict=True
+            ):
+                if weight:
+                    ratio = self.ratio(what, job.user, now)
+                    key = ("priority", ratio, capacity, now)
+                    if key not in self.known:
+                        seconds = now - self.first_of(job)
+                        self.known[key] = self.accounts.priority(ratio, capacity, seconds)
+                    priorities += Decimal(weight) * self.known[key]
+            if rest and 0 < abs(priorities) < 1e-9:
+                self.doubt()
+            value = rest + priorities
+        return float(f"{value:.11e}")
