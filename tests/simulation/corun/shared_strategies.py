@@ -6,7 +6,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from drawing import strategies as st
-from slow_shared import (
+
+from hpcgym.reference.shared import simulate_shared
+from hpcgym.reference.shared_nodes import (
     COMPACT,
     PART,
     SPREAD,
@@ -15,7 +17,6 @@ from slow_shared import (
     Machine,
     Rules,
     Speedups,
-    share_slowly,
 )
 
 STATIC_ORDERS = ("fcfs", "lcfs", "sjf", "lpf", "sqf", "lqf", "saf")
@@ -54,7 +55,7 @@ class Case:
 
     def simulate(self) -> list[Job]:
         jobs = [Job(*job) for job in self.jobs]
-        return share_slowly(
+        return simulate_shared(
             jobs, self.machine, self.rules, self.true, self.believed, self.ticks, self.files
         )
 

@@ -12,11 +12,12 @@ import pytest
 from drawing import HealthCheck, given, settings
 from drawing import strategies as st
 from shared_strategies import Case, cases, with_files
-from slow_shared import COMPACT, Job, Machine, Rules, SharedSimulation, Speedups
 from slow_shares import Accounts, SlowOrder
 
 import hpcgym
 from hpcgym.cluster.nodes import NodeGroup
+from hpcgym.reference.shared import SharedSimulation
+from hpcgym.reference.shared_nodes import COMPACT, Job, Machine, Rules, Speedups
 from hpcgym.scheduler.policies.features import PASS_FEATURES
 from hpcgym.speedups import Heatmap
 from hpcgym.workload import Workload

@@ -12,9 +12,9 @@ import pytest
 from drawing import given, settings
 from drawing import strategies as st
 from shared_strategies import Case, cases, with_files
-from slow_shared import FileSystem, Job, Machine, Rules, Speedups
 from test_shared_properties import congested
 
+from hpcgym.reference.shared_nodes import FileSystem, Job, Machine, Rules, Speedups
 from hpcgym.validation.corun_arrays import (
     COMPACT,
     PART,

@@ -10,11 +10,12 @@ import pytest
 from drawing import HealthCheck, given, settings
 from drawing import strategies as st
 from shared_strategies import Case, cases, with_files
-from slow_shared import COMPACT, FileSystem, Job, Machine, Rules, Speedups, share_slowly
 from test_against_slow_simulator import cluster_of, heatmap_of, one_that_both_take, simulated
 
 import hpcgym
 from hpcgym.errors import HpcgymError
+from hpcgym.reference.shared import simulate_shared
+from hpcgym.reference.shared_nodes import COMPACT, FileSystem, Job, Machine, Rules, Speedups
 from hpcgym.speedups import Heatmap, LearnedSpeedups
 from hpcgym.workload import Workload
 from hpcgym.workload.codes import with_codes
@@ -58,7 +59,7 @@ def test_two_that_ask_for_twice_the_bandwidth() -> None:
     given = [Job(0, 10, 10, 2, 0), Job(0, 17, 17, 2, 0)]
     both = Speedups([[1.0]], [1.0])
     for rules in (Rules(allocation=COMPACT), Rules()):
-        jobs = share_slowly(given, Machine(2, 1, 2), rules, both, ticks=10, files=files)
+        jobs = simulate_shared(given, Machine(2, 1, 2), rules, both, ticks=10, files=files)
         assert [(job.start, job.end) for job in jobs] == [(0, 150), (0, 220)]
 
 

@@ -9,10 +9,10 @@ from itertools import pairwise
 
 from drawing import given, settings
 from shared_strategies import STATIC_ORDERS, Case, cases, with_files
-from slow_shared import COMPACT, PART, FileSystem, Job
 
 from hpcgym.reference.jobs import Job as PoolJob
 from hpcgym.reference.pool import simulate_pool
+from hpcgym.reference.shared_nodes import COMPACT, PART, FileSystem, Job
 
 RANDOM = settings(max_examples=60)
 

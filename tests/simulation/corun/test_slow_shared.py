@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from slow_shared import COMPACT, PART, SPREAD, Job, Machine, Rules, Speedups, share_slowly
+
+from hpcgym.reference.shared import simulate_shared
+from hpcgym.reference.shared_nodes import COMPACT, PART, SPREAD, Job, Machine, Rules, Speedups
 
 EVERYTHING_1 = Speedups([[1.0, 1.0], [1.0, 1.0]], [1.0, 1.0])
 
@@ -15,7 +17,7 @@ def share(
 ) -> list[Job]:
     """Simulate (submit, run, processors, code[, requested]) on nodes of one socket of 4 cores."""
     given = [Job(s, run, (*rest, run)[0], size, code) for s, run, size, code, *rest in jobs]
-    return share_slowly(given, Machine(nodes, 1, 4), Rules(**rules), speedups, ticks=ticks)
+    return simulate_shared(given, Machine(nodes, 1, 4), Rules(**rules), speedups, ticks=ticks)
 
 
 def times(jobs: list[Job]) -> list[tuple[int, int]]:
@@ -134,7 +136,7 @@ def test_what_cannot_be_placed_is_an_error() -> None:
 def test_odd_cores_are_left_over() -> None:
     """Two sockets of 5 cores: a half has 2 of each, so that 5 processors need two nodes."""
     jobs = [Job(0, 1, 1, 5, 0), Job(0, 1, 1, 4, 0)]
-    placed = share_slowly(jobs, Machine(3, 2, 5), Rules(), EVERYTHING_1)
+    placed = simulate_shared(jobs, Machine(3, 2, 5), Rules(), EVERYTHING_1)
     assert [job.needed for job in placed] == [2, 1]
 
 
@@ -297,10 +299,10 @@ def test_believed_speedups_choose_and_true_ones_hold() -> None:
     believed = Speedups([[1.0, 1.0], [1.5, 1.0]], [1.0, 1.0])
     jobs = [Job(0, 10, 10, 2, 0), Job(0, 10, 10, 2, 1)]
     machine = Machine(2, 1, 4)
-    knowing = share_slowly(jobs, machine, Rules(), true, ticks=10)
+    knowing = simulate_shared(jobs, machine, Rules(), true, ticks=10)
     assert nodes(knowing) == [[0], [1]]
     assert times(knowing) == [(0, 100), (0, 100)]
-    misled = share_slowly(jobs, machine, Rules(), true, believed, ticks=10)
+    misled = simulate_shared(jobs, machine, Rules(), true, believed, ticks=10)
     assert nodes(misled) == [[0], [0]]
     assert times(misled) == [(0, 100), (0, 150)]
 
@@ -370,7 +372,7 @@ def test_a_neighbour_of_a_killed_job_is_renewed_at_its_end() -> None:
 
 def test_the_given_jobs_are_untouched() -> None:
     job = Job(0, 1, 1, 1, 0)
-    (done,) = share_slowly([job], Machine(1, 1, 4), Rules(), EVERYTHING_1)
+    (done,) = simulate_shared([job], Machine(1, 1, 4), Rules(), EVERYTHING_1)
     assert (job.start, job.number, done.start) == (-1, -1, 0)
 
 
@@ -401,7 +403,7 @@ def test_rounding_moves_no_promise() -> None:
     speedups = Speedups(pairs, [0.7, 1.0, 1.0, 1.15])
     given = [Job(0, 7, 7, 1, 0), Job(0, 4, 4, 1, 1), Job(0, 8, 8, 1, 2)]
     given += [Job(0, 5, 5, 4, 0), Job(4, 7, 7, 1, 3)]
-    jobs = share_slowly(given, Machine(2, 1, 3), Rules(parts=3), speedups, ticks=10)
+    jobs = simulate_shared(given, Machine(2, 1, 3), Rules(parts=3), speedups, ticks=10)
     assert nodes(jobs) == [[0], [0], [0], [0, 1], [0]]
     assert times(jobs)[1:] == [(0, 40), (0, 80), (95, 145), (145, 206)]
     assert jobs[3].promised == 100

@@ -1,6 +1,5 @@
-"""A slow, obvious simulator of nodes that jobs share: their rules as a program to read.
+"""Nodes that jobs share: their rules as a program to read.
 
-It shares no code with ``hpcgym.engine``: lists and loops, and all is worked out again at each pass.
 The formulas of rates and remaining times are those of ELiSE, "The simulation workflow".
 
 Rules
@@ -80,234 +79,31 @@ Records
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
 
-COMPACT, SPREAD, PART = "compact", "spread", "part"
-
-
-@dataclass(eq=False)
-class Job:
-    """What is asked for, in seconds, and below what became of it, in ticks."""
-
-    submit: int
-    run: int
-    requested: int
-    processors: int
-    code: int
-
-    number: int = -1
-    shape: str = ""
-    needed: int = 0
-    start: int = -1
-    end: int = -1
-    nodes: tuple[tuple[int, int], ...] = ()  # (node, parts), by number
-    promised: int = -1
-    backfilled: bool = False
-    left: float = 0.0
-    rate: float = 0.0
-    beside: float = 0.0  # its rate if there was no congestion
-    floor: float = 0.0
-    since: int = 0
-    expected: int = -1  # its predicted end
+from hpcgym.reference.shared_nodes import (
+    COMPACT,
+    PART,
+    FileSystem,
+    Job,
+    Machine,
+    Rules,
+    SharedNodes,
+    Speedups,
+)
 
 
-@dataclass(frozen=True)
-class Machine:
-    """So many nodes of so many sockets of so many cores."""
-
-    nodes: int
-    sockets: int
-    cores: int
-
-    def part(self, parts: int) -> int:
-        return self.sockets * (self.cores // parts)
-
-
-@dataclass(frozen=True)
-class Speedups:
-    """``pairs[a][b]`` of code a beside code b, ``alone[a]`` on half sockets with nobody beside."""
-
-    pairs: Sequence[Sequence[float]]
-    alone: Sequence[float]
-
-
-@dataclass(frozen=True)
-class FileSystem:
-    """``bandwidth`` [bytes/s]; by code the ``share`` of time, and the ``demand`` of a core."""
-
-    bandwidth: int
-    share: Sequence[float]
-    demand: Sequence[int]
-
-
-@dataclass(frozen=True)
-class Rules:
-    """The scheduler; ``order`` is a name, or the weights of fit, popularity and shortness."""
-
-    allocation: str = PART
-    parts: int = 2
-    partners: str = "best"
-    pairs_above: float | None = None
-    backfill: str = "easy"
-    order: str | tuple[float, float, float] = "fcfs"
-    backfill_order: str = "fcfs"
-    estimate: str = "requested"
-
-
-class SharedSimulation:
-    def __init__(
-        self,
-        jobs: Iterable[Job],
-        machine: Machine,
-        rules: Rules,
-        true: Speedups,
-        believed: Speedups | None = None,
-        ticks: int = 10**9,
-        files: FileSystem | None = None,
-    ):
-        self.m, self.rules, self.ticks, self.files = machine, rules, ticks, files
-        self.true, self.believed = true, believed or true
-        asked = ((j.submit, j.run, j.requested, j.processors, j.code) for j in jobs)
-        self.jobs = sorted((Job(*job) for job in asked), key=lambda job: job.submit)
-        for number, job in enumerate(self.jobs):
-            job.number = number
-            job.shape, job.needed = self.place(job)
-        self.coming = list(self.jobs)
-        self.queue: list[Job] = []
-        self.running: list[Job] = []  # in the order of their starts
-        self.now = -1
-        self.shadow = self.slack = -1
-        self.head: Job | None = None
-        self.leaving: list[Job] = []
-
-    def place(self, job: Job) -> tuple[str, int]:
-        """Rule 4."""
-        if self.rules.allocation != COMPACT:
-            part = self.m.part(2 if self.rules.allocation == SPREAD else self.rules.parts)
-            if part == 0:
-                raise ValueError("a part has no cores")
-            needed = math.ceil(job.processors / part)
-            if needed <= self.m.nodes:
-                return self.rules.allocation, needed
-        needed = math.ceil(job.processors / (self.m.sockets * self.m.cores))
-        if needed > self.m.nodes:
-            raise ValueError("a job is larger than the machine")
-        return COMPACT, needed
-
-    # --- Times ------------------------------------------------------------------------------
-
-    def work(self, job: Job) -> int:
-        return min(job.run, job.requested) * self.ticks
-
-    def predicted(self, job: Job) -> int:
-        if self.rules.estimate == "clairvoyant":
-            return self.work(job)
-        twice = 2 if self.rules.estimate == "double-requested" else 1
-        return twice * job.requested * self.ticks
-
-    def spare(self, job: Job) -> float:
-        """How much more it may take than it does."""
-        return float(self.predicted(job) - self.work(job))
-
-    def left_now(self, job: Job) -> float:
-        return job.left - job.rate * (self.now - job.since)
-
-    def after(self, work: float, rate: float) -> int:
-        return self.now + max(1, math.ceil(work / rate))
-
-    # --- Who is where -----------------------------------------------------------------------
-
-    def on(self, node: int) -> list[Job]:
-        return [job for job in self.running if any(node == own for own, _ in job.nodes)]
-
-    def neighbours(self, job: Job) -> list[Job]:
-        beside = [other for node, _ in job.nodes for other in self.on(node)]
-        return [other for other in self.running if other in beside and other is not job]
-
-    def true_rate(self, job: Job) -> float:
-        """Rule 5."""
-        if job.shape == COMPACT:
-            return 1.0
-        beside = [self.true.pairs[job.code][other.code] for other in self.neighbours(job)]
-        return min(beside) if beside else self.true.alone[job.code]
-
-    def congested(self, job: Job, rate: float) -> float:
-        """The rate that becomes of one of rule 5 (rule 5a)."""
-        if self.files is None:
-            return rate
-        asked = sum(other.processors * self.files.demand[other.code] for other in self.running)
-        k = max(1.0, asked / self.files.bandwidth)
-        return rate / (1.0 + rate * (self.files.share[job.code] * (k - 1.0)))
-
-    def renew(self, job: Job) -> None:
-        """Rule 2."""
-        beside = self.true_rate(job)
-        rate = self.congested(job, beside)
-        if rate != job.rate or beside != job.beside:
-            before, floor_before = job.expected, job.floor
-            job.left = self.left_now(job)
-            job.since, job.rate, job.beside = self.now, rate, beside
-            job.floor = self.congested(job, self.lasting(job))
-            job.expected = self.after(job.left + self.spare(job), job.floor)
-            if before >= 0 and job.floor >= floor_before:
-                job.expected = min(job.expected, before)
-            job.end = min(self.after(job.left, rate), job.expected)
-
-    def lasting(self, job: Job) -> float:
-        """Rule 12."""
-        if job.shape == COMPACT:
-            return 1.0
-        return min(job.beside, self.believed.alone[job.code])
-
-    # --- Events -----------------------------------------------------------------------------
-
-    def run(self) -> list[Job]:
-        while self.coming or self.running:
-            times = [job.end for job in self.running]
-            times += [job.submit * self.ticks for job in self.coming]
-            self.now = min(times)
-            self.end_jobs()
-            arrived = [job for job in self.coming if job.submit * self.ticks == self.now]
-            self.coming = self.coming[len(arrived) :]
-            self.queue += arrived
-            self.do_pass()
-        return self.jobs
-
-    def end_jobs(self) -> None:
-        ended = [job for job in self.running if job.end == self.now]
-        left_behind = [other for job in ended for other in self.neighbours(job)]
-        self.running = [job for job in self.running if job not in ended]
-        for job in self.running:
-            if self.files is not None or job in left_behind:
-                self.renew(job)
-
-    def start(self, job: Job, nodes: list[int], *, backfilled: bool) -> None:
-        parts = 1 if job.shape == PART else self.rules.parts
-        job.nodes = tuple((node, parts) for node in sorted(nodes))
-        assert len(job.nodes) == job.needed
-        job.start, job.since, job.backfilled = self.now, self.now, backfilled
-        job.left = float(self.work(job))
-        self.queue.remove(job)
-        self.running.append(job)
-        assert all(self.held(node) <= self.rules.parts for node in nodes)
-        others = self.neighbours(job) if self.files is None else self.running
-        for other in sorted(others, key=lambda other: other.number):
-            if other is not job:
-                self.renew(other)
-        self.renew(job)
-
-    def held(self, node: int) -> int:
-        """How many of its parts are taken."""
-        return sum(parts for job in self.on(node) for own, parts in job.nodes if own == node)
+class SharedSimulation(SharedNodes):
+    """All rules on nodes that jobs share."""
 
     # --- Order of the queue -----------------------------------------------------------------
 
     def dynamic(self) -> bool:
+        """Return whether the order changes with whoever waits."""
         return not isinstance(self.rules.order, str)
 
     def in_order(self) -> list[Job]:
+        """Return the queue in its order (rules 7 and 8)."""
         keys = {
             "fcfs": lambda job: 0,
             "lcfs": lambda job: -job.submit,
@@ -328,9 +124,10 @@ class SharedSimulation:
         least = min(other.requested for other in self.queue)
         total = fit * self.fit(job)
         total += popularity * (popular / len(others) if others else 0.0)
-        return total + shortness * (least / job.requested)
+        return float(total + shortness * (least / job.requested))
 
     def fit(self, job: Job) -> float:
+        """Return the part of the nodes with room that a job needs (rule 8)."""
         idle = [node for node in range(self.m.nodes) if not self.on(node)]
         if job.shape == PART:
             room = [node for node in range(self.m.nodes) if self.held(node) < self.rules.parts]
@@ -341,12 +138,15 @@ class SharedSimulation:
     # --- Where a job can start --------------------------------------------------------------
 
     def speedup(self, job: Job, other: Job) -> float:
+        """Return what the scheduler takes for the speedup of a job beside another."""
         return self.believed.pairs[job.code][other.code]
 
     def pair(self, job: Job, other: Job) -> float:
+        """Return the mean of both (rule 9)."""
         return (self.speedup(job, other) + self.speedup(other, job)) / 2
 
     def good(self, job: Job, other: Job) -> bool:
+        """Return whether two jobs are good partners (rule 9)."""
         above = self.rules.pairs_above
         return above is None or self.pair(job, other) > above
 
@@ -359,6 +159,7 @@ class SharedSimulation:
         return len(others) < self.rules.parts and all(self.good(job, other) for other in others)
 
     def least_speedup(self, job: Job, others: list[Job]) -> float:
+        """Return its least speedup beside some jobs, or alone."""
         beside = [self.speedup(job, other) for other in others]
         return min(beside) if beside else self.believed.alone[job.code]
 
@@ -376,6 +177,7 @@ class SharedSimulation:
     # --- A pass -----------------------------------------------------------------------------
 
     def do_pass(self) -> None:
+        """Rule 11."""
         refused = self.start_in_order(only_first=self.rules.backfill != "fill")
         if refused is not None and self.rules.backfill == "easy":
             self.reserve(refused)
@@ -406,6 +208,7 @@ class SharedSimulation:
         return self.after(self.left_now(job) + self.spare(job), self.congested(job, floor))
 
     def candidates_end(self, job: Job, nodes: list[int]) -> int:
+        """Return when a candidate is predicted to end on some nodes (rule 12)."""
         floor = 1.0
         if job.shape != COMPACT:
             beside = [other for node in nodes for other in self.on(node)]
@@ -413,10 +216,11 @@ class SharedSimulation:
         return self.after(self.predicted(job), self.congested(job, floor))
 
     def staying(self, node: int) -> list[Job]:
-        """The jobs of a node that are predicted to run beyond the shadow time (rule 13)."""
+        """Return the jobs of a node that are predicted to run beyond the shadow time (rule 13)."""
         return [job for job in self.on(node) if job not in self.leaving]
 
     def counting(self, head: Job) -> list[int]:
+        """Return the nodes that count for the head (rule 13)."""
         return [n for n in range(self.m.nodes) if self.room_beside(head, self.staying(n))]
 
     def reserve(self, head: Job) -> None:
@@ -433,6 +237,7 @@ class SharedSimulation:
             head.promised = self.shadow
 
     def backfill(self) -> None:
+        """Rules 14 to 16."""
         tried = [self.head]
         while True:
             candidates = [job for job in self.in_order_of_backfill() if job not in tried]
@@ -444,6 +249,7 @@ class SharedSimulation:
                 self.start(candidates[0], nodes, backfilled=True)
 
     def in_order_of_backfill(self) -> list[Job]:
+        """Return the queue in the order of backfilling (rule 14)."""
         by = self.rules.backfill_order
         if by == "policy":
             return self.in_order()
@@ -486,7 +292,7 @@ class SharedSimulation:
         return not self.room_beside(self.head, [*staying, job])
 
 
-def share_slowly(
+def simulate_shared(
     jobs: Iterable[Job],
     machine: Machine,
     rules: Rules,
