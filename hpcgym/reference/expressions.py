@@ -159,7 +159,10 @@ NAMES |= {name: _column(column) for name, column in COLUMNS.items()}
 
 
 class ByExpression:
-    """A policy by an expression over the jobs of a :class:`hpcgym.Workload`."""
+    """A policy by an expression over the jobs of a :class:`hpcgym.Workload`.
+
+    It is run as Python: give it what ``hpcgym.simulate`` takes as an expression, and nothing else.
+    """
 
     def __init__(self, text: str, workload: Any) -> None:
         self.text, self.workload = text, workload

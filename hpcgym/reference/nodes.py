@@ -330,7 +330,7 @@ def simulate_nodes(
 
     ``capacity``: of each node, how much it has of each resource, cores first; ``allocation``:
     a name of rule 3; ``correction``: also "kill"; ``windows``: begin, end and
-    nodes of each; all else as in ``oracle.simulate_slowly``.
+    nodes of each; all else as in :func:`hpcgym.reference.pool.simulate_pool`.
     """
     simulation = NodeSimulation(
         jobs,

@@ -1,4 +1,4 @@
-"""Jobs that share nodes, and how fast they run there: rules 1 to 6 of :mod:`.shared`."""
+"""Jobs that share nodes, and how fast: rules 1 to 6 of :mod:`hpcgym.reference.shared`."""
 
 from __future__ import annotations
 

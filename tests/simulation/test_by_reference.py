@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ast
+import sys
 from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,6 +23,7 @@ from submission_strategies import chains
 from submission_strategies import fitted as as_moved
 
 import hpcgym
+import hpcgym.reference
 from hpcgym.cluster import Cluster
 from hpcgym.errors import HpcgymError
 from hpcgym.workload.model import Workload
@@ -156,6 +160,19 @@ def test_one_window_of_a_machine_of_nodes() -> None:
     workload = hpcgym.load_workload("lublin:jobs=60,processors=64,load=1.2,seed=2")
     rules = {"cluster": "16x2x2", "maintenance": "3000/20000:nodes=0-7", "policy": "saf"}
     assert_same(workload, rules)
+
+
+def test_the_reference_shares_nothing_with_the_engine() -> None:
+    """Its modules import each other, and what comes with Python."""
+    found: set[str] = set()
+    for file in Path(hpcgym.reference.__path__[0]).glob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.ImportFrom):
+                found.add(str(node.module))
+            elif isinstance(node, ast.Import):
+                found |= {name.name for name in node.names}
+    others = {name for name in found if not name.startswith("hpcgym.reference")}
+    assert {name.partition(".")[0] for name in others} <= {*sys.stdlib_module_names}
 
 
 JOBS = "lublin:jobs=30,processors=16,seed=1"
