@@ -22,6 +22,7 @@ from hpcgym.baselines.coschedulers import COSCHEDULERS
 from hpcgym.baselines.dispatchers import DISPATCHERS
 from hpcgym.cluster import Failures, Level, NodeGroup, NodePower, find_cluster
 from hpcgym.cluster.power_plans import greatest_w, idle_w
+from hpcgym.errors import ApartError
 from hpcgym.evaluation import evaluate
 from hpcgym.schedule.signals import bill, read_signal
 from hpcgym.scheduler.allocations import ALLOCATIONS
@@ -187,7 +188,8 @@ def attempt(function: Callable[[], Any]) -> Any:
 def failure(error: Exception) -> str:
     """Return the class of an error: "refused:..." if it is a line for users, else "failed:..."."""
     refused = isinstance(error, HpcgymError | gymnasium.error.Error)
-    return f"{'refused' if refused else 'failed'}:{type(error).__name__}"
+    kind = HpcgymError if isinstance(error, ApartError) else type(error)  # it was once that
+    return f"{'refused' if refused else 'failed'}:{kind.__name__}"
 
 
 def library_folder() -> Path:
