@@ -12,7 +12,7 @@ from hpcgym.engine.answers.answering import answering
 from hpcgym.engine.answers.expressed import Expressed, express_all
 from hpcgym.engine.answers.formulas import chain
 from hpcgym.engine.answers.shares import Shares, counting
-from hpcgym.engine.machines.kinds import NODES, POOL, POOL_RESTRICTED, Kind
+from hpcgym.engine.machines.kinds import FAILING, NODES, POOL, POOL_RESTRICTED, Kind
 from hpcgym.engine.passes.preempting import Preempting
 from hpcgym.engine.passes.requeueing import lengthened
 from hpcgym.errors import HpcgymError
@@ -121,10 +121,10 @@ class Simulation:
 
     @property
     def _is_plain(self) -> bool:
-        """Whether it is one of a pool, and no dispatcher starts its jobs."""
+        """Whether it is one of a pool or of nodes, and no dispatcher starts its jobs."""
         dispatched = self.late is not None or not isinstance(self.dispatch, Scoring | None)
-        on_pool = self.kind in (POOL, POOL_RESTRICTED) and self.after_pass is None
-        return on_pool and not dispatched
+        known = self.kind in (POOL, POOL_RESTRICTED, NODES, FAILING) and self.after_pass is None
+        return known and not dispatched
 
     @property
     def for_result(self) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from hpcgym.errors import HpcgymError, HpcgymWarning, warn_caller
 from hpcgym.schedule.lost_runs import down, lost_runs
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.asked_for import check_scheduler
-from hpcgym.simulation.driver import new_simulation
+from hpcgym.simulation.driver import Simulation, new_simulation
 from hpcgym.simulation.nodes import allocation_code, allocation_of, demand_of, needs_on
 
 if TYPE_CHECKING:
@@ -57,10 +57,10 @@ def check_failures(
     check_scheduler(scheduler, "failures", place, *extract, *others)
 
 
-def simulate_failing(
+def failing(
     workload: Workload, scheduler: Scheduler, cluster: Cluster, failures: Failures
-) -> Result:
-    """Return the schedule on nodes that fail."""
+) -> Simulation:
+    """Return a simulation on nodes that fail, before its first event."""
     needs = needs_on(workload, cluster)
     table = (failures.node, failures.time, failures.repaired)
     asks = demand_of(needs, workload.requested_time, scheduler)
@@ -72,7 +72,16 @@ def simulate_failing(
     arrays = arrays._replace(blocks=blocks, entries=entries, narrow=narrow)
     simulation.kind, simulation.arrays, simulation.machine = FAILING, arrays, machine
     simulation.lengthen = lengthened
+    return simulation
+
+
+def simulate_failing(
+    workload: Workload, scheduler: Scheduler, cluster: Cluster, failures: Failures
+) -> Result:
+    """Return the schedule on nodes that fail."""
+    simulation = failing(workload, scheduler, cluster, failures)
     simulation.drive()
+    arrays = simulation.arrays
     ended: FailingNodes = simulation.machine
     result = Result.of(workload, cluster, scheduler, arrays.jobs, arrays.progress)
     warn_of_others(failures, result)

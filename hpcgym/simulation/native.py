@@ -6,15 +6,17 @@ tests compare both after each pass. ``HPCGYM_ENGINE=numba`` has the kernels serv
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from hpcgym._engine import Features, Model, Simulation
 from hpcgym.engine import state
+from hpcgym.engine.machines.nodes.failures import FailingNodes
+from hpcgym.engine.machines.nodes.placement import Nodes
 from hpcgym.engine.passes.restricted import Restricted
 from hpcgym.simulation.native_answers import has_formulas, take_learned, told_of
+from hpcgym.simulation.native_nodes import is_on, take_nodes, told_of_nodes
 from hpcgym.simulation.scoring import Scoring
 
 if TYPE_CHECKING:
@@ -34,12 +36,13 @@ _LACKS = ("keeps",)
 
 
 def serves(simulation: Driven) -> bool:
-    """Return whether the native engine has the rules of a simulation on a pool, empty as yet."""
+    """Return whether the native engine has the rules of a simulation on an empty machine."""
     sim = simulation.arrays.sim
     return (
-        os.environ.get("HPCGYM_ENGINE") != "numba"
+        is_on()
         and not any(sim[name] for name in _LACKS)
         and sim.asks in (state.NOBODY, state.EACH_PASS)
+        and (not isinstance(simulation.machine, Nodes | FailingNodes) or _serves_nodes(simulation))
         and (sim.next == 0 or _moves(simulation))
         and not sim.asked  # as the kernels do where an extract has begun
         and has_formulas(simulation.learning)
@@ -53,13 +56,19 @@ def _moves(simulation: Driven) -> bool:
     return isinstance(machine, Restricted) and len(machine.dependencies.outside) > 0
 
 
+def _serves_nodes(simulation: Driven) -> bool:
+    """Return the same of one on nodes, where nobody answers yet, and no few have reservations."""
+    answers = (simulation.learning, simulation.shares, simulation.expressed, simulation.dispatch)
+    return all(each is None for each in answers) and simulation.arrays.sim.tested == 0
+
+
 def serves_alone(arrays: state.Prepared | state.State) -> bool:
     """Return whether it serves a simulation on a pool in which nobody keeps books of what happens.
 
     It does so where that is an extract, too, which has not begun.
     """
     asked_for = any(arrays.sim[name] for name in (*_LACKS, "learns", "renews", "logs"))
-    return os.environ.get("HPCGYM_ENGINE") != "numba" and not asked_for
+    return is_on() and not asked_for
 
 
 def model_of(simulation: Driven, features: Features | None = None) -> Model:
@@ -93,6 +102,7 @@ def model_of(simulation: Driven, features: Features | None = None) -> Model:
         if _moves(simulation):
             more["arrivals"] = _arrivals(simulation.machine)
     more |= told_of(simulation.learning, simulation.shares, simulation.expressed)
+    more |= told_of_nodes(simulation.machine)
     # an empty machine: all is free, be it processors, or parts of nodes that jobs share
     jobs = arrays.jobs.view(np.int64).reshape(n, len(state.JOBS.names or ()))
     return Model(jobs, int(sim.free), rules, **more)
@@ -163,6 +173,7 @@ def simulate_natively(simulation: Driven, until: int) -> None:
     if simulation.learning is not None:
         take_learned(simulation.learning, native)
     write_back(native, simulation.arrays)
+    simulation.machine = take_nodes(simulation.machine, native)
 
 
 def write_back(native: Simulation, arrays: state.Prepared) -> None:

@@ -22,6 +22,7 @@ from hpcgym.scheduler.asked_for import check_scheduler
 from hpcgym.scheduler.dispatchers.asking import Facts, begin, dispatch
 from hpcgym.scheduler.dispatchers.late import LateDispatcher
 from hpcgym.scheduler.dispatchers.view import cells_of
+from hpcgym.simulation.native_nodes import assign_natively, is_on
 from hpcgym.simulation.warm_start import own_cells, write_cells
 from hpcgym.simulation.windows import closings, holders_of
 from hpcgym.workload.needs import check_fits, expected_waits, needs_of
@@ -183,6 +184,10 @@ def assign_nodes(
     by_start = np.empty_like(begun)
     by_start[progress["marks"][begun] // state.STARTED_AS] = begun
     by_end = begun[np.argsort(progress["start"][begun] + jobs["run"][begun])]
+    in_order = bool((np.diff(jobs["submit"]) >= 0).all())  # not where jobs depend on others
+    if initial is None and in_order and is_on():
+        assign_natively(jobs, nodes, progress["start"][: len(jobs)], by_start, by_end)
+        return nodes
     cells = None if initial is None else own_cells(initial, cluster)
     placed = 0
     if initial is not None and cells is not None:

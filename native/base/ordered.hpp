@@ -8,6 +8,7 @@
 #include <array>
 #include <bit>
 #include <cstring>
+#include <utility>
 #include <vector>
 
 #include "numbers.hpp"
@@ -194,6 +195,30 @@ class OrderedList {
   void remove(Place place) {
     at(place.block).erase(place.entry);
     if (size_in_blocks() > 1) tidy(place.block);
+  }
+  // Remove an entry and return it; the bounds of its block are exact then.
+  Entry take_off(Place place) {
+    Block& block = at(place.block);
+    const Entry e = block.entries[index(place.entry)];
+    block.erase(place.entry);
+    block.summarise();
+    if (size_in_blocks() > 1) tidy(place.block);
+    return e;
+  }
+  // Move a job before those of the same key that have greater numbers.
+  void bring_forward(i64 key, i64 job) {
+    const Place place = find(key, job);
+    for (int k = place.block, i = place.entry;;) {
+      const int before = i > 0 ? k : k - 1;
+      if (before < 0) return;
+      Block &block = at(k), &other = at(before);
+      const int last = i > 0 ? i - 1 : other.count - 1;
+      Entry &mine = block.entries[index(i)], &earlier = other.entries[index(last)];
+      if (earlier.key < key || earlier.job < job) return;
+      std::swap(mine, earlier);
+      if (before != k) block.summarise(), other.summarise();
+      k = before, i = last;
+    }
   }
   // Give an entry a greater key, and the place of that. Least spans stay exact.
   void move_back(Place place, i64 key) {

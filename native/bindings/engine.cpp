@@ -12,6 +12,7 @@
 #include <string>
 
 #include "../core/weights.hpp"
+#include "../machines/nodes/layout.hpp"
 #include "../places/foresight.hpp"
 #include "../places/many.hpp"
 #include "../places/measures.hpp"
@@ -29,6 +30,9 @@ using In = nb::ndarray<const T, nb::numpy, nb::ndim<1>, nb::c_contig, nb::device
 template <class T>
 using Out = nb::ndarray<T, nb::numpy, nb::ndim<1>, nb::c_contig>;
 using JobRows = nb::ndarray<const i64, nb::numpy, nb::shape<-1, 5>, nb::c_contig, nb::device::cpu>;
+using Rows = nb::ndarray<const i64, nb::numpy, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using OutageRows =
+    nb::ndarray<const i64, nb::numpy, nb::shape<-1, 3>, nb::c_contig, nb::device::cpu>;
 using ScoreRows =
     nb::ndarray<const double, nb::numpy, nb::shape<-1, 2>, nb::c_contig, nb::device::cpu>;
 
@@ -93,6 +97,33 @@ std::shared_ptr<Features> make_features(Table parts, In<i64> waiting, In<i64> pl
   return {owned, &owned->features};
 }
 
+// The nodes of a machine and the arrays that they look at.
+struct OwnedLayout {
+  Layout layout;
+  Rows needs, capacity;
+  std::optional<Rows> asks;
+};
+
+std::shared_ptr<Layout> make_layout(Rows needs, Rows capacity, i64 allocation, i64 random_state,
+                                    std::optional<Rows> asks) {
+  auto owned = std::make_shared<OwnedLayout>();
+  owned->needs = needs, owned->capacity = capacity, owned->asks = asks;
+  Layout& l = owned->layout;
+  l.n_nodes = static_cast<i64>(capacity.shape(0));
+  l.n_resources = static_cast<i64>(capacity.shape(1));
+  l.n_rows = static_cast<i64>(needs.shape(0));
+  l.needs = needs.data(), l.capacity = capacity.data();
+  l.asks = asks ? asks->data() : nullptr;
+  l.allocation = static_cast<Allocation>(allocation);
+  l.random_state = random_state;
+  if (const char* reason = what_lacks(l, static_cast<i64>(needs.shape(1))))
+    throw nb::value_error(reason);
+  if (asks && (asks->shape(0) != needs.shape(0) || asks->shape(1) != capacity.shape(1)))
+    throw nb::value_error("asks: of each job, of each resource");
+  l.complete();
+  return {owned, &owned->layout};
+}
+
 // A model and the arrays that it looks at.
 struct Owned {
   Model model;
@@ -101,6 +132,8 @@ struct Owned {
   std::optional<ScoreRows> scores, second_scores;
   std::optional<In<double>> held;
   std::vector<Told> told;
+  std::shared_ptr<Layout> nodes;
+  std::optional<OutageRows> outages;
 };
 
 template <class T, class Array>
@@ -112,14 +145,14 @@ const T* checked(const std::optional<Array>& array, i64 n, const char* name) {
 }
 
 std::shared_ptr<Model> make_model(
-    JobRows jobs, i64 capacity, const nb::typed<nb::dict, nb::str, nb::int_>& rules, std::optional<In<i64>> keys,
-    std::optional<In<i64>> second_keys, std::optional<ScoreRows> scores,
-    std::optional<ScoreRows> second_scores, std::optional<In<i64>> predicted,
-    std::optional<In<double>> held, std::optional<In<i64>> users, i64 n_users,
-    const std::optional<ByName>& learning, const std::optional<ByName>& accounts,
+    JobRows jobs, i64 capacity, const nb::typed<nb::dict, nb::str, nb::int_>& rules,
+    std::optional<In<i64>> keys, std::optional<In<i64>> second_keys,
+    std::optional<ScoreRows> scores, std::optional<ScoreRows> second_scores,
+    std::optional<In<i64>> predicted, std::optional<In<double>> held, std::optional<In<i64>> users,
+    i64 n_users, const std::optional<ByName>& learning, const std::optional<ByName>& accounts,
     const std::vector<ByName>& expressions, const std::optional<ByName>& restrictions,
-    const std::optional<ByName>& arrivals,
-    std::shared_ptr<Features> features) {
+    const std::optional<ByName>& arrivals, std::shared_ptr<Features> features,
+    std::shared_ptr<Layout> nodes, std::optional<OutageRows> outages) {
   auto owned = std::make_shared<Owned>();
   owned->jobs = jobs, owned->keys = keys, owned->second_keys = second_keys;
   owned->scores = scores, owned->second_scores = second_scores;
@@ -138,6 +171,12 @@ std::shared_ptr<Model> make_model(
   m.n_users = n_users;
   if (features && features->n_jobs != m.n_jobs) throw nb::value_error("features: of each job");
   m.features = features;
+  owned->nodes = nodes, m.nodes = nodes.get();
+  owned->outages = outages;
+  if (outages) {
+    m.outages = reinterpret_cast<const Outage*>(outages->data());
+    m.n_outages = static_cast<i64>(outages->shape(0));
+  }
   for (const auto& [name, value] : rules)
     if (!set_rule(m.rules, nb::cast<std::string>(name), nb::cast<i64>(value)))
       throw nb::value_error(("no rule " + nb::cast<std::string>(name)).c_str());
@@ -238,15 +277,33 @@ NB_MODULE(_engine, m) {
            "features wait, expansion, unicef do: 0 to 3. `places`: (n,) which weight is theirs. "
            "`serial`: patience of unicef [s], (0,) without. `seconds`: what policies look at [s].");
 
+  nb::class_<Layout>(m, "Layout", "What a machine of nodes has, and what jobs ask of it.")
+      .def(nb::new_(&make_layout), "needs"_a, "capacity"_a, "allocation"_a, nb::kw_only(),
+           "random_state"_a = 1, "asks"_a = nb::none());
+
   nb::class_<Model>(m, "Model", "Jobs, orders and rules of a simulation. It never changes.")
       .def(nb::new_(&make_model), "jobs"_a, "capacity"_a, "rules"_a, nb::kw_only(),
            "keys"_a = nb::none(), "second_keys"_a = nb::none(), "scores"_a = nb::none(),
            "second_scores"_a = nb::none(), "predicted"_a = nb::none(), "held"_a = nb::none(),
            "users"_a = nb::none(), "n_users"_a = 0, "learning"_a = nb::none(),
-           "accounts"_a = nb::none(), "expressions"_a = std::vector<ByName>{}, "restrictions"_a = nb::none(),
-           "arrivals"_a = nb::none(),
-           "features"_a = nb::none())
+           "accounts"_a = nb::none(), "expressions"_a = std::vector<ByName>{},
+           "restrictions"_a = nb::none(), "arrivals"_a = nb::none(),
+           "features"_a = nb::none(), "nodes"_a = nb::none(), "outages"_a = nb::none())
       .def_prop_ro("n_jobs", [](const Model& model) { return model.n_jobs; });
+
+  m.def(
+      "assign",
+      [](const Model& model, In<i64> start, In<i64> by_start, In<i64> by_end) {
+        const auto all = [](const In<i64>& a) { return std::span<const i64>(a.data(), a.size()); };
+        if (!model.nodes || static_cast<i64>(start.size()) != model.n_jobs ||
+            by_start.size() != by_end.size())
+          throw nb::value_error("start: of each job, on nodes; by_start, by_end: the same jobs");
+        return as_arrays(assign(model, all(start), all(by_start), all(by_end)));
+      },
+      "model"_a, "start"_a, "by_start"_a, "by_end"_a,
+      "Return the nodes of jobs that have run on a pool of as many cores, and whose units all fit "
+      "wherever enough cores are free, as cells of `Simulation.schedule`. `start` [s] of each job; "
+      "the jobs that have started in the order of their starts, and of their ends.");
 
   nb::class_<AnySimulation>(m, "Simulation", "A machine and a queue, from empty to empty.")
       .def(nb::new_(&make_simulation), "model"_a)
@@ -302,7 +359,9 @@ NB_MODULE(_engine, m) {
       .def("schedule", [](const AnySimulation& s) { return as_arrays(s.schedule()); },
            "Return what became of each job, (n_jobs,) int64 each: start [s], -1 before; predicted "
            "[s]; promised [s], -1 if nothing was; corrections; backfilled; number, of those that "
-           "started before.")
+           "started before. On nodes those that each has had: cell_first, (n_jobs + 1,); "
+           "cell_node; cell_units. Of runs that were lost, in the order of their ends: lost_job; "
+           "lost_start; lost_end [s]; lost_first; lost_node; lost_units.")
       .def("idle_seconds", [](AnySimulation& s) { return as_arrays(s.idle_seconds()); },
            "Return what processors without a job have done, (1,) [processor seconds] each.")
       .def("facts", [](const AnySimulation& s) { return as_arrays(s.facts()); },

@@ -1,12 +1,17 @@
 #include "simulation.hpp"
 
+#include <array>
 #include <functional>
 #include <map>
 #include <optional>
+#include <span>
 #include <stdexcept>
+#include <variant>
 
 #include "../answers/answers.hpp"
 #include "../core/weights.hpp"
+#include "../machines/nodes.hpp"
+#include "../machines/nodes/plan.hpp"
 #include "../machines/pool.hpp"
 #include "../places/live_jobs.hpp"
 #include "../places/foresight.hpp"
@@ -18,21 +23,38 @@
 namespace hpc {
 namespace {
 
+// Add the cells of so many jobs or runs, one behind the other, and where those of each begin.
+template <class F>
+void add_cells(Columns& found, std::array<const char*, 3> names, std::size_t n, F cells_of) {
+  std::vector<i64> first{0}, node, units;
+  for (std::size_t i = 0; i < n; ++i) {
+    const std::span<const Cell> cells = cells_of(static_cast<i64>(i));
+    for (const Cell& c : cells) node.push_back(c.node), units.push_back(c.units);
+    first.push_back(static_cast<i64>(node.size()));
+  }
+  found.insert(found.end(), {{names[0], first}, {names[1], node}, {names[2], units}});
+}
+constexpr std::array<const char*, 3> of_jobs{"cell_first", "cell_node", "cell_units"};
+constexpr std::array<const char*, 3> of_lost{"lost_first", "lost_node", "lost_units"};
+
 template <Machine M>
 class OneSimulation final : public AnySimulation {
   std::shared_ptr<Model> model_;
   Simulator<M> sim_;
+  static constexpr bool on_nodes = std::is_same_v<M, Nodes>;
   Answers answers_;
   std::optional<Conservative<M>> conservative_;
-  std::optional<Planned<M>> planned_;
+  // whether the machine has the plan that the other needs
+  static constexpr bool plans = requires { typename M::FreshPlan; };
+  std::conditional_t<plans, std::optional<Planned<M>>, std::monostate> planned_;
   bool asks_ = false;  // somebody outside, what the simulator does
 
  public:
   explicit OneSimulation(std::shared_ptr<Model> model)
       : model_(std::move(model)), sim_(*model_), answers_(sim_) {
-    if (model_->rules.tested > 0) {
-      planned_.emplace(sim_);
-    } else if (model_->rules.depth == all_jobs) {
+    if constexpr (plans)
+      if (model_->rules.tested > 0) planned_.emplace(sim_);
+    if (model_->rules.tested == 0 && model_->rules.depth == all_jobs) {
       conservative_.emplace(sim_);
       sim_.notes_ends = true;
     }
@@ -44,11 +66,16 @@ class OneSimulation final : public AnySimulation {
   }
 
   void begin(const Beginning& beginning) override {
-    sim_.begin(beginning);
-    if (conservative_ && !beginning.reserved.empty())
-      conservative_->begin(sim_, beginning.reserved);
-    const auto& looks = beginning.looks;
-    if (planned_ && !looks.empty()) planned_->looks = {looks[0], looks[4], looks[1], looks[2] != 0};
+    if constexpr (on_nodes) {
+      throw std::invalid_argument("begin: jobs on nodes do not say which they have");
+    } else {
+      sim_.begin(beginning);
+      if (conservative_ && !beginning.reserved.empty())
+        conservative_->begin(sim_, beginning.reserved);
+      const auto& looks = beginning.looks;
+      if (planned_ && !looks.empty())
+        planned_->looks = {looks[0], looks[4], looks[1], looks[2] != 0};
+    }
   }
   void weigh(std::span<const double> weights, double total) override {
     const Features* features = model_->features.get();
@@ -157,6 +184,7 @@ class OneSimulation final : public AnySimulation {
   }
   std::pair<std::shared_ptr<AnySimulation>, std::vector<i64>> branch(
       std::span<const i64> run_times) const override {
+    if constexpr (on_nodes) throw std::invalid_argument("branch: nodes go to no other simulation");
     const auto run_time = [&](i64 j) {
       return run_times.empty() ? sim_.run_time(j) : run_times[index(j)];
     };
@@ -188,8 +216,19 @@ class OneSimulation final : public AnySimulation {
       start[j] = p.start, predicted[j] = p.predicted, promised[j] = p.promised;
       corrections[j] = p.corrections, backfilled[j] = p.backfilled, number[j] = p.number;
     }
-    Columns found{{"start", start},           {"predicted", predicted},   {"promised", promised},
-                  {"corrections", corrections}, {"backfilled", backfilled}, {"number", number}};
+    Columns found{{"start", start},           {"predicted", predicted},
+                  {"promised", promised},     {"corrections", corrections},
+                  {"backfilled", backfilled}, {"number", number}};
+    if constexpr (on_nodes) {
+      std::vector<i64> lost, since, until;
+      for (const LostRun& run : sim_.lost)
+        lost.push_back(run.job), since.push_back(run.start), until.push_back(run.end);
+      found.insert(found.end(), {{"lost_job", lost}, {"lost_start", since}, {"lost_end", until}});
+      add_cells(found, of_jobs, n, [&](i64 j) {
+        return sim_.progress[index(j)].start < 0 ? std::span<const Cell>{} : sim_.machine.cells(j);
+      });
+      add_cells(found, of_lost, lost.size(), [&](i64 i) { return sim_.machine.lost_cells(i); });
+    }
     if (!sim_.arrivals) return found;
     std::vector<i64> submit(n);
     for (std::size_t j = 0; j < n; ++j) submit[j] = sim_.job(static_cast<i64>(j)).submit;
@@ -197,11 +236,14 @@ class OneSimulation final : public AnySimulation {
     return found;
   }
   Columns idle_seconds() override {
-    const auto& s = sim_.machine.idle_seconds(sim_.time);
-    return {{"idle", {s.idle}},
-            {"off", {s.off}},
-            {"switching_off", {s.switching_off}},
-            {"switching_on", {s.switching_on}}};
+    if constexpr (requires { sim_.machine.idle_seconds(sim_.time); }) {
+      const auto& s = sim_.machine.idle_seconds(sim_.time);
+      return {{"idle", {s.idle}},
+              {"off", {s.off}},
+              {"switching_off", {s.switching_off}},
+              {"switching_on", {s.switching_on}}};
+    }
+    return {};
   }
   Columns facts() const override {
     Columns found = schedule();
@@ -215,10 +257,12 @@ class OneSimulation final : public AnySimulation {
       for (i64 j = 0; j < s.model.n_jobs; ++j) reserved.push_back(conservative_->plan.reserved(j));
       found.push_back({"reserved", reserved});
     }
-    if (planned_) {
-      const Planned<M>& p = *planned_;
-      found.push_back({"plan", {p.n_reserved, p.last_reserved, p.beyond}});
-      found.push_back({"looks", {p.looks.due, p.looks.all_due, p.looks.next, p.looks.waited}});
+    if constexpr (plans) add_plan(found);
+    if constexpr (on_nodes) {
+      found.push_back({"free", s.machine.free()});
+      found.push_back({"later", s.machine.later()});
+      found.push_back({"spare", {s.machine.slack(), s.machine.random_state()}});
+      found.push_back({"outage", {s.outages ? s.outages->next() : 0}});
     }
     if (s.quotas) {
       std::vector<i64> left;
@@ -235,7 +279,9 @@ class OneSimulation final : public AnySimulation {
 
  private:
   bool next_pass(i64 until) {
-    const i64 other = std::min(planned_ ? planned_->due() : forever, sim_.due());
+    i64 other = sim_.due();
+    if constexpr (plans)
+      if (planned_) other = std::min(other, planned_->due());
     const i64 coming = sim_.arrivals ? sim_.arrivals->next() : forever;
     const i64 due = std::min(other, coming);
     if (sim_.arrivals) sim_.arrivals->alone = false;
@@ -261,12 +307,17 @@ class OneSimulation final : public AnySimulation {
   }
   void pass() {
     if (!sim_.come()) return;
-    if (planned_)
-      planned_->pass(sim_);
-    else if (conservative_)
-      conservative_->pass(sim_);
-    else
-      Easy<M>(sim_).pass();
+    if constexpr (plans)
+      if (planned_) return planned_->pass(sim_);
+    if (conservative_) return conservative_->pass(sim_);
+    Easy<M>(sim_).pass();
+  }
+  void add_plan(Columns& found) const {
+    if (planned_) {
+      const Planned<M>& p = *planned_;
+      found.push_back({"plan", {p.n_reserved, p.last_reserved, p.beyond}});
+      found.push_back({"looks", {p.looks.due, p.looks.all_due, p.looks.next, p.looks.waited}});
+    }
   }
   static std::vector<i64> entries(const OrderedList& list) {
     std::vector<i64> flat;
@@ -332,16 +383,62 @@ const char* what_lacks(const Model& m) {
   if (m.learning && !m.users) return "users: what is learned is of users";
   if (r.learns && !m.learning && !m.accounts) return "learning: predictions are asked for";
   if (r.correction == Correction::again && !m.learning) return "learning: corrections are asked for";
+  if (m.nodes &&
+      (r.tested > 0 || r.managed || r.passes == Passes::per_event ||
+       (r.depth == all_jobs && m.outages)))
+    return "nodes: no rule of theirs";
+  if (m.outages && (r.asks || r.learns || r.renews != Renews::never || m.learning || m.accounts))
+    return "outages: nobody answers";
+  if (m.nodes && m.nodes->n_rows < m.n_jobs + (m.outages ? m.nodes->n_nodes : 0))
+    return "nodes: each job needs some, and each node that fails";
+  if (m.outages && !m.nodes) return "outages: of nodes";
+  for (i64 i = 0; i < m.n_outages; ++i) {
+    const Outage &one = m.outages[i], &before = m.outages[i > 0 ? i - 1 : 0];
+    if (one.node < 0 || one.node >= m.nodes->n_nodes) return "outages: there is no such node";
+    if (one.time < before.time ||
+        (one.time == before.time && one.is_repair() && !before.is_repair()))
+      return "outages: by time, repairs first";
+  }
   for (i64 j = 0; j < m.n_jobs; ++j) {
     if (m.jobs[j].processors < 1 || m.jobs[j].processors > m.capacity)
       return "jobs: from one processor to all";
+    if (m.nodes && m.jobs[j].processors != m.nodes->units(j) * m.nodes->demand(j)[0])
+      return "jobs: as many processors as their units have cores";
     if (j > 0 && m.jobs[j].submit < m.jobs[j - 1].submit) return "jobs: in the order of submission";
     if (m.users && (m.users[j] < 0 || m.users[j] >= m.n_users)) return "users: numbers below n_users";
   }
   return nullptr;
 }
 
+const char* what_lacks(const Layout& l, i64 columns_of_needs) {
+  if (l.n_nodes < 1 || l.n_resources < 1) return "capacity: of each node, of each resource";
+  if (columns_of_needs != 1 + l.n_resources) return "needs: units, and of each resource";
+  if (l.allocation > Allocation::hybrid) return "allocation: there is no such";
+  if (l.allocation >= Allocation::weighted && !l.asks) return "asks: the allocation needs them";
+  for (i64 j = 0; j < l.n_rows; ++j)
+    if (l.units(j) < 1 || l.demand(j)[0] < 1) return "needs: a unit, of a core";
+  return nullptr;
+}
+
+Columns assign(const Model& m, std::span<const i64> start, std::span<const i64> by_start,
+               std::span<const i64> by_end) {
+  Nodes nodes(m, 0);
+  std::size_t ended = 0;
+  i64 come = 0;
+  for (std::size_t i = 0; i < by_start.size(); ++i) {
+    const i64 now = start[index(by_start[i])];
+    for (; ended < i && start[index(by_end[ended])] + m.jobs[by_end[ended]].run <= now; ++ended)
+      nodes.give(now, by_end[ended], 0);
+    for (; come < m.n_jobs && m.jobs[come].submit <= now; ++come) nodes.waits(come);
+    nodes.begin(by_start[i], now, 0, 0);
+  }
+  Columns found;
+  add_cells(found, of_jobs, index(m.n_jobs), [&](i64 j) { return nodes.cells(j); });
+  return found;
+}
+
 std::shared_ptr<AnySimulation> make_simulation(std::shared_ptr<Model> model) {
+  if (model->nodes) return std::make_shared<OneSimulation<Nodes>>(std::move(model));
   return std::make_shared<OneSimulation<Pool>>(std::move(model));
 }
 

@@ -60,10 +60,17 @@ class AnySimulation {
 
 std::shared_ptr<AnySimulation> make_simulation(std::shared_ptr<Model> model);
 
+// The nodes of jobs that have run on a pool of as many cores, and whose units all fit wherever
+// enough cores are free: they are given at the starts, [s] by job, ends first. `by_start` and
+// `by_end` are the jobs that have started in the order of their starts and of their ends.
+Columns assign(const Model& model, std::span<const i64> start, std::span<const i64> by_start,
+               std::span<const i64> by_end);
+
 // Set a rule by its name; return whether there is one.
 bool set_rule(Rules& rules, const std::string& name, i64 value);
 
 // What a model has need of and lacks; nullptr if nothing.
 const char* what_lacks(const Model& model);
+const char* what_lacks(const Layout& nodes, i64 columns_of_needs);
 
 }  // namespace hpc

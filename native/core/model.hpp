@@ -63,12 +63,21 @@ struct Rules {
 };
 
 struct Features;  // what weights weigh
+// A node fails, or is repaired.
+struct Outage {
+  i64 time, node;  // [s]
+  i64 until;       // [s] when a failure will be repaired; -1 of a repair
+  bool is_repair() const { return until < 0; }
+};
+
+struct Layout;  // machines/nodes/layout.hpp
 
 // The memory is somebody else's, and lives as long as the model.
 struct Model {
   const Job* jobs = nullptr;
   i64 n_jobs = 0;
   i64 capacity = 0;  // units of the machine
+  const Layout* nodes = nullptr;  // nullptr: a pool of processors
   Rules rules;
   // by job, and where an order wants them: keys ascend; of scores the highest comes first
   const i64* keys = nullptr;
@@ -79,6 +88,8 @@ struct Model {
   const double* held = nullptr;    // units that stay free behind a job that has not waited yet
   const i64* users = nullptr;      // numbers from 0, where they matter
   i64 n_users = 0;
+  const Outage* outages = nullptr;  // by time, of one time repairs first
+  i64 n_outages = 0;
   // what restricts who may start when
   bool restricted = false;
   QuotaRules quotas;
@@ -94,6 +105,11 @@ struct Model {
     return (half == 0 ? rules.primary : rules.secondary) >= Order::scored;
   }
   std::shared_ptr<const Features> features;  // where weights say the order, in place of scores
+};
+
+// A run that ended before it was over.
+struct LostRun {
+  i64 job, start, end;  // [s]
 };
 
 // What becomes of a job.

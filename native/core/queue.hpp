@@ -49,6 +49,13 @@ class Queue {
     Block& keyed = by_key_.insert({keys[0][j], predicted, job.processors, j});
     if (keyed.narrow_known) keyed.widen_narrow(job.processors, predicted);
   }
+  // Of a job that has started before: it stands before those of its key that came later.
+  void enter_again(i64 j, i64 predicted) {
+    enter(j, predicted);
+    jobs.bring_forward(key_of(j, predicted), j);
+    if (is_keyed()) by_key_.bring_forward(model_->keys[j], j);
+    oldest_ = std::min(oldest_, j);
+  }
   void leave(i64 j, i64 predicted) {
     jobs.remove(jobs.find(key_of(j, predicted), j));
     leave_by_key(j);

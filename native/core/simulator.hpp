@@ -16,6 +16,7 @@
 #include "arrivals.hpp"
 #include "hold.hpp"
 #include "model.hpp"
+#include "outages.hpp"
 #include "queue.hpp"
 #include "quotas.hpp"
 #include "windows.hpp"
@@ -43,6 +44,7 @@ struct Simulator {
   bool expired = false; // a prediction has, since a strategy that asks set it back
   std::vector<Entry> ended;  // jobs that have since the last pass, in order, where `notes_ends`
   bool notes_ends = false;
+  bool passed = false;  // at the last pass a job started before the head
   i64 head = -1;        // the job that could not start at the last pass, -1 if none
   Shadow shadow;        // of its reservation
   std::optional<Quotas> quotas;
@@ -54,6 +56,8 @@ struct Simulator {
   Asked asked = Asked::nothing;    // why `advance` stopped; it goes on as if that was answered
   i64 about = -1;       // the job of a prediction or a correction that is asked for
   i64 renewed = 0;      // [s] that correction
+  std::optional<Outages> outages;
+  std::vector<LostRun> lost;  // in the order of their ends
 
   explicit Simulator(const Model& m)
       : model(m),
@@ -66,6 +70,7 @@ struct Simulator {
         held(m.held),
         history_(index(m.n_users * m.rules.last), -1) {
     for (i64 j = 0; j < m.n_jobs; ++j) of(j).predicted = m.predicted ? m.predicted[j] : 0;
+    if (m.outages) outages.emplace(m);
     if (m.quotas.n > 0) quotas.emplace(m.quotas);
     if (!m.windows.empty()) windows.emplace(m.windows);
     if (!m.arrivals.moves) return;
@@ -115,7 +120,7 @@ struct Simulator {
       queue.known.at(j).submit = time;
       for (std::size_t k = 0; k < 2; ++k)
         if (model.arrivals.by_arrival[k]) queue.keys[k].at(j) = time;
-      queue.enter(j, of(j).predicted);
+      wait(j);
     });
   }
 
@@ -129,6 +134,10 @@ struct Simulator {
     return score_now(rules().secondary, queue.scores[1][j], time - job(j).submit);
   }
 
+  void wait(i64 j) {  // a job that has arrived
+    machine.waits(j);
+    queue.enter(j, of(j).predicted);
+  }
   void start(i64 j) {  // a job that is not, or no longer, in the queue
     Progress& p = of(j);
     const Span span = machine.begin(j, time, p.predicted, run_time(j));
@@ -140,6 +149,22 @@ struct Simulator {
     free -= width;
     if (quotas) quotas->begun(j);
     running.insert({span.expected, span.end, width, j});
+  }
+
+  // A run that ends before it is over; its job waits again, as if it had never started.
+  void stop(Place at) {
+    const Entry e = running.take_off(at);
+    Progress& p = of(e.job);
+    give_back(e.job, e.width);
+    lost.push_back({e.job, p.start, time});
+    machine.note_lost(e.job);
+    p.start = -1, p.number = 0, p.corrections = 0, p.backfilled = false;
+    machine.waits(e.job);
+    queue.enter_again(e.job, p.predicted);
+  }
+  void give_back(i64 j, i64 width) {
+    free += width;
+    machine.give(time, j, width);
   }
 
   // Begin with jobs that run and jobs that wait; called before anything else. What has expired of
@@ -167,7 +192,7 @@ struct Simulator {
     time = b.due ? b.time : b.time - 1;
     next = b.number;
     for (i64 j = 0; j < b.number; ++j)
-      if (of(j).start < 0) queue.enter(j, of(j).predicted);
+      if (of(j).start < 0) wait(j);
     changed = expired = true;
     amid_ = due_ = b.due;
     if (b.due && rules().passes != Passes::per_event)
@@ -194,12 +219,18 @@ struct Simulator {
       running.insert({e.key, end, e.width, j});
     });
     for (i64 j = 0; j < next; ++j)
-      if (of(j).start < 0) queue.enter(j, of(j).predicted);
+      if (of(j).start < 0) wait(j);
   }
 
   // Go to the next pass, at `stop` [s] or before; return whether there is one. If something is
   // asked for before, return false: called again, it goes on from there.
   bool advance(i64 stop) {
+    if constexpr (requires(i64 node) { machine.hold_node(node); })
+      if (outages) return outages->next_pass(*this, stop);
+    return next_event(stop);
+  }
+  // The same, of one that follows an event.
+  bool next_event(i64 stop) {
     Asked answered = std::exchange(asked, Asked::nothing);
     bool amid = std::exchange(amid_, false);
     if (answered == Asked::order) return true;
@@ -245,7 +276,7 @@ struct Simulator {
     due_ = changed = true;
     if (per_event) {
       end_first();
-    } else if (r.estimate == Estimate::given && !notes_ends && !r.logs && !quotas) {
+    } else if (M::alike && r.estimate == Estimate::given && !notes_ends && !r.logs && !quotas) {
       end_all();
     } else {
       while (next_end() == at) end_first();
@@ -288,7 +319,7 @@ struct Simulator {
   // Where no job can start its order makes no difference.
   bool asks_for_order() {
     if (!rules().asks) return false;
-    for (; arrived > 0; --arrived) queue.enter(next - arrived, of(next - arrived).predicted);
+    for (; arrived > 0; --arrived) wait(next - arrived);
     const bool per_event = rules().passes == Passes::per_event;
     const i64 room = per_event ? free_with_leaving() : free;
     if (queue.empty()) return false;
@@ -314,11 +345,12 @@ struct Simulator {
     for (int k = 0; k < running.size_in_blocks();) {
       Block& block = running.at(k++);
       if (block.least_span != time) continue;
-      i64 least = nothing, freed = 0;
+      i64 least = nothing, freed = 0, gone = -1;
       Entry* kept = block.begin();
       for (const Entry& e : block) {
         if (e.span == time) {
           freed += e.width;
+          gone = e.job;
           continue;
         }
         least = std::min(least, e.span);
@@ -327,7 +359,7 @@ struct Simulator {
       block.count = static_cast<int>(kept - block.begin());
       block.least_span = least;
       block.sum_width -= freed;
-      give_back(freed);
+      give_back(gone, freed);
       k = running.tidy_swept(k);
     }
   }
@@ -351,15 +383,11 @@ struct Simulator {
     block.least_span = nothing;
     for (const Entry& e : block) block.least_span = std::min(block.least_span, e.span);
     if (running.size_in_blocks() > 1) running.tidy(found.block);
-    give_back(gone.width);
+    give_back(gone.job, gone.width);
     if (notes_ends) ended.push_back(gone);
     if (quotas) quotas->ended(gone.job);
     if (rules().logs) log.push_back(gone.job);
     if (rules().estimate == Estimate::average) remember(gone.job);
-  }
-  void give_back(i64 width) {
-    free += width;
-    machine.give(time, width);
   }
 
   void submit(i64 j) {

@@ -36,7 +36,7 @@ class KeptPlan {
   }
 
   // Begin with the predicted ends of the running jobs alone.
-  void begin(i64 now, i64 free, const OrderedList& running) {
+  void begin(const auto&, i64 now, i64 free, const OrderedList& running) {
     profile_.begin(now, free);
     StepNo step = profile_.first();
     running.each([&](const Entry& e) {
@@ -54,12 +54,14 @@ class KeptPlan {
       for (std::int32_t j = profile_[s].job; j >= 0; j = of(j).next) note(j);
     profile_.forget_past(now);
   }
-  // A job that was to use its units up to a time has ended.
-  void ended(i64 width, i64 until) {
-    const StepNo end = profile_.at(until, profile_.first());
-    give_back(profile_.first(), end, width);
+  // A job has ended; whether some of its predicted run was left.
+  void ended(const Entry& e, bool has_left) {
+    if (!has_left) return;
+    const StepNo end = profile_.at(e.key, profile_.first());
+    give_back(profile_.first(), end, e.width);
     let_go(end);
   }
+  void all_tried() {}
   // List a job that waits.
   void list(i64 j, i64 length) {
     by_length_.insert({key_of(width(j), length), forever, width(j), j});
@@ -68,7 +70,7 @@ class KeptPlan {
   }
   // Give a job a reservation at the earliest time; return that. `is_new`: it is not listed yet, and
   // those that are have one.
-  i64 reserve(i64 j, i64 length, bool is_new) {
+  i64 reserve(const auto&, i64 j, i64 length, bool is_new) {
     const StepNo from = is_new ? step_for_new(width(j), length) : profile_.first();
     reserve_from(j, length, from);
     if (reserved(j) == profile_.now()) note(j);
@@ -94,7 +96,7 @@ class KeptPlan {
   }
   // Make the reservation of a job anew if it can be earlier, or if its time was missed; return
   // whether it has moved.
-  bool advance(i64 j, i64 length) {
+  bool advance(const auto&, i64 j, i64 length) {
     Kept& kept = of(j);
     if (kept.time < profile_.now()) {
       lift_missed(j, length);
@@ -111,7 +113,9 @@ class KeptPlan {
     return true;
   }
   // A job whose reservation is now waits no longer; its predicted run is planned.
-  void begun(i64 j, i64 length) { by_length_.remove(by_length_.find(key_of(width(j), length), j)); }
+  void begun(const auto&, i64 j, i64 length) {
+    by_length_.remove(by_length_.find(key_of(width(j), length), j));
+  }
 
   // The first job that is noted, from one on and before another, -1 if none is; it is noted no
   // longer.

@@ -27,13 +27,17 @@ struct Bounds {
 // How many units are free, the simulator knows: `room` is that, with those of jobs about to end.
 template <class M>
 concept Machine = requires(M m, const M& c, const OrderedList& running, Shadow& shadow, i64 i) {
+  requires std::same_as<decltype(M::alike), const bool>;  // units: their number says all of them
   { c.width(i) } -> std::same_as<i64>;                   // units that a job takes
-  { m.fits(i, i, i) } -> std::same_as<bool>;             // job, units needed, room; its place is chosen
+  { m.fits(i, i, i) } -> std::same_as<bool>;             // job, units needed, room
+  m.waits(i);                                            // a job that has come
   { m.begin(i, i, i, i) } -> std::same_as<Span>;         // job, now, predicted and true run time
-  m.give(i, i);                                          // now, units of a run that is over
+  m.give(i, i, i);                                       // now, a run that is over, its units
+  m.note_lost(i);                                        // of a run that has been given back
   m.find_shadow(i, i, running, shadow);                  // job, units missing
   { c.bounds(i, i, shadow) } -> std::same_as<Bounds>;    // now, room
-  { m.passes(i, true, shadow) } -> std::same_as<bool>;   // job within the bounds, runs on beyond
+  // a job within the bounds, which may run on beyond the shadow time; its place is chosen
+  { m.passes(i, true, shadow) } -> std::same_as<bool>;
 };
 
 }  // namespace hpc

@@ -79,6 +79,7 @@ class IdleProcessors {
 
 class Pool {
  public:
+  static constexpr bool alike = true;
   using KeptPlan = hpc::KeptPlan;
   using FreshPlan = hpc::FreshPlan;
 
@@ -88,11 +89,14 @@ class Pool {
 
   i64 width(i64 j) const { return jobs_[j].processors; }
   bool fits(i64, i64 needed, i64 room) const { return needed <= room; }
+  void waits(i64) {}
+  void note_lost(i64) {}
   Span begin(i64 j, i64 now, i64 predicted, i64 run) {
     const i64 start = managed_ ? now + idle_.wake(now, width(j)) : now;
     return {start, start + predicted, start + run};
   }
-  void give(i64 now, i64 width) {
+  // Runs that end together may be given back as one.
+  void give(i64 now, i64, i64 width) {
     if (managed_) idle_.rest(now, width);
   }
   void find_shadow(i64, i64 missing, const OrderedList& running, Shadow& shadow) const {

@@ -23,14 +23,14 @@ class Conservative {
   typename M::KeptPlan plan;
 
   explicit Conservative(const Simulator<M>& s) : plan(s.model) {
-    plan.begin(s.time, s.free, s.running);
+    plan.begin(s.machine, s.time, s.free, s.running);
   }
 
   // Let the jobs that wait at the beginning have reservations, [s] by job.
   void begin(Simulator<M>& s, std::span<const i64> reserved) {
     s.expired = false;
     may_advance_ = true;
-    plan.begin(s.time, s.free_with_leaving(), s.running);
+    plan.begin(s.machine, s.time, s.free_with_leaving(), s.running);
     s.queue.jobs.each([&](const Entry& e) {
       plan.hold(e.job, reserved[index(e.job)], e.span);
       first_reserved_ = std::min(first_reserved_, reserved[index(e.job)]);
@@ -40,14 +40,16 @@ class Conservative {
   void pass(Simulator<M>& s) {
     plan.forget_past(s.time);
     for (const Entry& e : s.ended) {
-      if (s.expired || e.key <= s.time) continue;  // the plan is made anew, or the job was on time
-      plan.ended(e.width, e.key);
-      may_advance_ = true;
+      // not where the plan is made anew
+      const bool has_left = !s.expired && e.key > s.time;
+      plan.ended(e, has_left);
+      may_advance_ |= has_left;
     }
     s.ended.clear();
+    const i64 arrived = std::exchange(s.arrived, 0);
+    for (i64 j = s.next - arrived; j < s.next; ++j) s.machine.waits(j);
     const bool made_anew = std::exchange(s.expired, false);
     if (made_anew) replan(s);
-    const i64 arrived = std::exchange(s.arrived, 0);
     for (i64 j = s.next - arrived; j < s.next; ++j) {
       reserve(s, j, true);
       plan.list(j, s.of(j).predicted);
@@ -58,7 +60,9 @@ class Conservative {
       may_advance_ |= made_anew;  // what was planned for now will have to be planned again
       return;
     }
-    s.rules().primary == Order::submission ? compress_noted(s) : compress(s);
+    if constexpr (M::alike)
+      if (s.rules().primary == Order::submission) return compress_noted(s);
+    compress(s);
   }
 
  private:
@@ -67,14 +71,14 @@ class Conservative {
   i64 first_reserved_ = forever;  // [s] no reservation is before
 
   void reserve(Simulator<M>& s, i64 j, bool is_new) {
-    const i64 at = plan.reserve(j, s.of(j).predicted, is_new);
+    const i64 at = plan.reserve(s.machine, j, s.of(j).predicted, is_new);
     first_reserved_ = std::min(first_reserved_, at);
     if (s.of(j).promised < 0) s.of(j).promised = at;
   }
   void replan(Simulator<M>& s) {
     may_advance_ = false;
     first_reserved_ = forever;
-    plan.begin(s.time, s.free_with_leaving(), s.running);
+    plan.begin(s.machine, s.time, s.free_with_leaving(), s.running);
     s.queue.jobs.each([&](const Entry& e) { plan.list(e.job, e.span); });
     line_up(s.model, s.queue, s.time, forever, line_);
     for (const InLine& place : line_) reserve(s, place.job, false);
@@ -97,6 +101,7 @@ class Conservative {
       first_reserved_ = std::min(first_reserved_, plan.reserved(place.job));
       waits = true;
     }
+    if (loose) plan.all_tried();
   }
   // The same in order of submission, with no look at jobs that cannot move. Jobs that are noted
   // meanwhile are looked at now if they come later in order, else next time.
@@ -109,12 +114,13 @@ class Conservative {
     }
   }
   void advance(Simulator<M>& s, i64 j) {
-    if (plan.reserved(j) != s.time && plan.advance(j, s.of(j).predicted)) may_advance_ = true;
+    if (plan.reserved(j) != s.time && plan.advance(s.machine, j, s.of(j).predicted))
+      may_advance_ = true;
   }
   void start(Simulator<M>& s, i64 j, bool backfilled) {
     const i64 predicted = s.of(j).predicted;
     s.of(j).backfilled = backfilled;
-    plan.begun(j, predicted);
+    plan.begun(s.machine, j, predicted);
     s.queue.leave(j, predicted);
     s.start(j);
   }

@@ -38,11 +38,11 @@ class Easy {
       if (starts) {
         s.start(s.next - 1);
       } else {
-        s.queue.enter(s.next - 1, s.of(s.next - 1).predicted);
+        s.wait(s.next - 1);
       }
       if (settled) return;
     } else {
-      for (i64 j = s.next - arrived; j < s.next; ++j) s.queue.enter(j, s.of(j).predicted);
+      for (i64 j = s.next - arrived; j < s.next; ++j) s.wait(j);
     }
     if (!s.queue.empty()) serve_queue();
   }
@@ -55,11 +55,17 @@ class Easy {
   std::pair<bool, bool> settle_arrival(i64 j) {
     const Rules& r = s.rules();
     const bool fits = s.machine.fits(j, needs(j), room());
-    if (s.queue.empty()) return {fits, fits};
+    if (s.queue.empty()) return {fits && M::alike, fits && M::alike};
     if (s.changed || s.head < 0 || s.queue.is_scored()) return {false, false};
     if (r.primary != Order::submission && (r.threshold >= 0 || s.queue.comes_before(j, s.head)))
       return {false, false};
-    if (!fits || r.depth == 0) return {true, false};
+    if (r.depth == 0) return {true, false};
+    if constexpr (!M::alike) {
+      // who waits found no place at the last pass; that may change once others have started, for
+      // which place is passed over depends on what else is free
+      return {!s.passed && !s.machine.looks_at_who_waits() && !fits, false};
+    }
+    if (!fits) return {true, false};
     const bool starts = may_backfill({0, s.of(j).predicted, s.machine.width(j), j}, bounds());
     if (starts) note_backfilled(j, s.of(j).predicted);
     return {true, starts};
@@ -86,19 +92,21 @@ class Easy {
       return;
     }
     // where jobs are held back, all passes are full ones: here nobody could start
-    if (s.rules().holds && head == s.head && s.queue.least_width() > room()) return;
+    if (M::alike && s.rules().holds && head == s.head && s.queue.least_width() > room()) return;
     if (s.changed || head != s.head) {
       s.changed = false;
       s.head = head;
       find_shadow();
     }
+    s.passed = false;
     s.rules().secondary >= Order::scored ? sweep_scored() : sweep();
   }
-  bool none_can_start() const {
+  bool none_can_start() {
     if (s.queue.least_width() > room()) return true;
-    if (!s.rules().holds) return false;
+    if (M::alike && !s.rules().holds) return false;
     bool none = true;
-    s.queue.jobs.each([&](const Entry& e) { none = none && needs(e.job) > room(); });
+    s.queue.jobs.each(
+        [&](const Entry& e) { none = none && !s.machine.fits(e.job, needs(e.job), room()); });
     return none;
   }
 
@@ -122,7 +130,7 @@ class Easy {
   }
   void note_backfilled(i64 j, i64 predicted) {
     if (s.time + predicted > s.shadow.time) s.shadow.extra -= s.machine.width(j);
-    s.of(j).backfilled = true;
+    s.of(j).backfilled = s.passed = true;
   }
 
   // Through the queue in secondary order, passing over blocks in which no job can start.

@@ -45,7 +45,7 @@ class Planned {
     if (s.windows) s.windows->forget_over(s.time);
     if (!s.changed) plan_.forget_past(s.time);
     const i64 arrived = std::exchange(s.arrived, 0);
-    for (i64 j = s.next - arrived; j < s.next; ++j) s.queue.enter(j, s.of(j).predicted);
+    for (i64 j = s.next - arrived; j < s.next; ++j) s.wait(j);
     if (r.every > 0 || r.depth == 0) start_in_order(s);
     if (r.depth == 0) return;  // strict order, only under restrictions: nothing is planned
     const i64 queued = r.every > 0 ? s.queue.jobs.size() : 0;

@@ -1,0 +1,88 @@
+"""What the native engine is told of machines of nodes, and what it tells of them."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hpcgym._engine import Layout, Model, Simulation, assign
+from hpcgym.engine.machines.nodes.failures import FailingNodes
+from hpcgym.engine.machines.nodes.placement import CELLS, Nodes
+from hpcgym.engine.passes.requeueing import LOST
+from hpcgym.simulation.warm_start import write_cells
+from hpcgym.workload.warm_start import Cells
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Columns = dict[str, NDArray[np.int64]]
+
+
+def is_on() -> bool:
+    """Return whether the native engine serves at all."""
+    return os.environ.get("HPCGYM_ENGINE") != "numba"
+
+
+def told_of_nodes(machine: Any) -> dict[str, Any]:
+    """Return what a model is told of a machine, empty as yet, as its kind takes it."""
+    if isinstance(machine, FailingNodes):
+        outages = machine.events.view(np.int64).reshape(-1, 3)
+        return {"nodes": layout_of(machine.nodes), "outages": outages}
+    return {"nodes": layout_of(machine)} if isinstance(machine, Nodes) else {}
+
+
+def layout_of(nodes: Nodes) -> Layout:
+    """Return what the native engine is told of nodes, which are empty as yet."""
+    own: Any = nodes.scalars[0]
+    return Layout(
+        nodes.needs,
+        nodes.capacity,
+        int(own.allocation),
+        random_state=int(own.random_state),
+        asks=nodes.asks if len(nodes.asks) else None,
+    )
+
+
+def take_nodes(machine: Any, native: Simulation) -> Any:
+    """Write which nodes jobs have had; return the machine, which may have logs of other lengths."""
+    failing = isinstance(machine, FailingNodes)
+    nodes = machine.nodes if failing else machine
+    if not isinstance(nodes, Nodes):
+        return machine
+    schedule = native.schedule()
+    write_cells(nodes, _cells_in(schedule))
+    return _with_lost(machine, schedule) if failing else machine
+
+
+def assign_natively(
+    jobs: NDArray[np.void],
+    nodes: Nodes,
+    start: NDArray[np.int64],
+    by_start: NDArray[np.int64],
+    by_end: NDArray[np.int64],
+) -> None:
+    """Give empty nodes to jobs whose times are known, as ``engine.assign`` does."""
+    rows = np.ascontiguousarray(jobs).view(np.int64).reshape(len(jobs), -1)
+    capacity, requested = int(nodes.capacity[:, 0].sum()), np.ascontiguousarray(jobs["requested"])
+    model = Model(rows, capacity, {}, predicted=requested, nodes=layout_of(nodes))
+    write_cells(nodes, _cells_in(assign(model, np.ascontiguousarray(start), by_start, by_end)))
+
+
+def _cells_in(schedule: Columns) -> Cells:
+    """Return the nodes that jobs have, by a schedule of the native engine."""
+    return Cells(*(schedule[f"cell_{name}"] for name in Cells._fields))
+
+
+def _with_lost(machine: FailingNodes, schedule: Columns) -> FailingNodes:
+    """Return nodes with the runs on record that a schedule of the native engine has lost."""
+    lost = np.empty(len(schedule["lost_job"]), LOST)
+    cells = np.empty(len(schedule["lost_node"]), CELLS)
+    for name in ("job", "start", "end"):
+        lost[name] = schedule[f"lost_{name}"]
+    lost["first"] = schedule["lost_first"][:-1]
+    cells["node"], cells["units"] = schedule["lost_node"], schedule["lost_units"]
+    own: Any = machine.scalars[0]
+    own.lost, own.cells = len(lost), len(cells)
+    return machine._replace(lost=lost, cells=cells)

@@ -1,0 +1,81 @@
+// Nodes that fail and are repaired; the jobs on them wait again, and run from the beginning.
+//
+// A node that is down is an entry among the running jobs: one that holds all of the node until the
+// repair. So what fits, and when the head finds room, is worked out as always. Such an entry has
+// the number `n_jobs + node`, and never ends.
+//
+// Repairs come before all else of their time, so that no prediction expires with them; failures
+// come when a pass begins.
+#pragma once
+#include "../base/ordered.hpp"
+#include "model.hpp"
+
+namespace hpc {
+
+class Outages {
+  const Model* model_;
+  i64 next_ = 0;  // the event that comes next
+  i64 down_ = 0;  // nodes
+
+  bool is_left() const { return next_ < model_->n_outages; }
+  const Outage& event() const { return model_->outages[next_]; }
+  i64 holder(i64 node) const { return model_->n_jobs + node; }
+
+  template <class S>
+  void repair(S& s) {
+    for (; is_left() && event().time == s.time && event().is_repair(); ++next_, --down_) {
+      const Entry up = s.running.take_off(s.running.find(s.time, holder(event().node)));
+      s.give_back(up.job, up.width);
+    }
+    s.changed = true;
+  }
+  template <class S>
+  void fail(S& s) {
+    for (; is_left() && event().time == s.time; ++next_, ++down_) {
+      const auto [time, node, until] = event();
+      for (Place at = first_on(s, node); at.block >= 0; at = first_on(s, node)) s.stop(at);
+      const i64 width = s.machine.hold_node(node);
+      s.free -= width;
+      s.running.insert({until, forever, width, holder(node)});
+      s.changed = true;
+    }
+  }
+  // Where the first running job stands that has units on a node.
+  template <class S>
+  Place first_on(const S& s, i64 node) const {
+    for (int k = 0; k < s.running.size_in_blocks(); ++k) {
+      const Block& block = s.running.at(k);
+      for (int i = 0; i < block.count; ++i) {
+        const i64 j = block.entries[index(i)].job;
+        if (j < model_->n_jobs && s.machine.is_on(j, node)) return {k, i};
+      }
+    }
+    return {-1, -1};
+  }
+
+ public:
+  explicit Outages(const Model& model) : model_(&model) {}
+
+  i64 next() const { return next_; }
+
+  // Go to the next pass of a simulation: after an event, a repair or a failure.
+  template <class S>
+  bool next_pass(S& s, i64 stop) {
+    for (bool repaired = false;;) {
+      const i64 at = is_left() ? event().time : forever;
+      const bool repairs = is_left() && event().is_repair();
+      const i64 until = repaired ? s.time : repairs ? at - 1 : at;
+      if (s.next_event(std::min(stop, until)) || repaired) break;
+      const bool over = s.next == model_->n_jobs && s.queue.empty() && s.running.size() == down_;
+      if (at > stop || at == forever || over) return false;
+      s.time = at;
+      if (!repairs) break;
+      repair(s);
+      repaired = true;
+    }
+    fail(s);
+    return true;
+  }
+};
+
+}  // namespace hpc

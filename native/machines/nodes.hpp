@@ -1,0 +1,299 @@
+// A machine of nodes with several resources: what fits, where it goes, and what is given back.
+//
+// The head's reservation is no set of nodes, but the promise that its units will find room at the
+// shadow time: a job that runs on past that time takes of each node only what the head can spare.
+#pragma once
+#include <bit>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "../core/model.hpp"
+#include "machine.hpp"
+#include "nodes/filling.hpp"
+#include "nodes/layout.hpp"
+
+namespace hpc {
+
+struct Cell {  // units of a job on a node
+  std::int32_t node, units;
+};
+
+class NodePlan;  // nodes/plan.hpp
+
+class Nodes {
+ public:
+  static constexpr bool alike = false;
+  using KeptPlan = NodePlan;
+
+  Nodes(const Model& model, i64)
+      : model_(&model),
+        layout_(model.nodes),
+        filling_(*layout_),
+        free_(layout_->capacity, layout_->capacity + layout_->n_nodes * layout_->n_resources),
+        later_(free_),
+        open_(index(layout_->n_nodes / 64 + 1)),
+        held_(index(layout_->n_rows)),
+        known_(index(layout_->n_kinds)) {
+    for (i64 node = 0; node < layout_->n_nodes; ++node) note_open(node);
+  }
+
+  i64 width(i64 j) const { return model_->jobs[j].processors; }
+  bool fits(i64 j, i64 needed, i64 room) { return needed <= room && has_room(j); }
+  void waits(i64 j) { filling_.note_waiting(j, 1); }
+  // Take the nodes that have been chosen in `passes`, or such as are filled first.
+  Span begin(i64 j, i64 now, i64 predicted, i64 run) {
+    if (chosen_for_ != j) place(free_, j, false);
+    chosen_for_ = -1;
+    held_[index(j)] = {static_cast<i64>(cells_.size()), static_cast<i64>(chosen_.size())};
+    cells_.insert(cells_.end(), chosen_.begin(), chosen_.end());
+    move(cells(j), layout_->demand(j), -1);
+    filling_.note_waiting(j, -1);
+    return {now, now + predicted, now + run};
+  }
+  // The cells remain on record.
+  void give(i64, i64 j, i64) { move(cells(j), layout_->demand(j), 1); }
+  void find_shadow(i64 j, i64 missing, const OrderedList& running, Shadow& shadow) {
+    const i64 units = layout_->units(j), *demand = layout_->demand(j);
+    later_ = free_;
+    i64 found = missing > 0 ? -1 : count(later_, demand);  // -1: not yet, for there are too few
+    i64 at = -1;
+    for (int k = 0; k < running.size_in_blocks(); ++k)
+      for (const Entry& e : running.at(k)) {
+        // all that is released at the shadow time counts
+        if (found >= units && e.key > at) {
+          k = running.size_in_blocks();
+          break;
+        }
+        at = e.key;
+        missing -= e.width;
+        if (found < 0) {
+          change(later_, cells(e.job), layout_->demand(e.job), 1);
+          if (missing <= 0) found = count(later_, demand);
+          continue;
+        }
+        for (const Cell& c : cells(e.job)) {
+          i64* there = room(later_, c.node);
+          found -= layout_->held(there, demand);
+          add(there, layout_->demand(e.job), c.units);
+          found += layout_->held(there, demand);
+        }
+      }
+    shadow.time = at;
+    shadow.extra = -missing;
+    guarded_ = j;
+    slack_ = found - units;
+    ++shadows_;
+  }
+  // What a job may take that runs on is known node by node; no more than the extra units do where
+  // it leaves some free behind it, or where none may run on.
+  Bounds bounds(i64 now, i64 room, const Shadow& shadow) const {
+    const bool counts = model_->rules.strict || model_->rules.holds;
+    return {room, counts ? shadow.extra : nothing, shadow.time - now};
+  }
+  // Beside the head, which is to fit into `later_`, if the job runs on.
+  bool passes(i64 j, bool lasts, Shadow&) {
+    if (!has_room(j) || !find_nodes(j, lasts)) return false;
+    chosen_for_ = j;
+    if (lasts) change(later_, chosen_, layout_->demand(j), -1);
+    return true;
+  }
+  // Whether who found no nodes at the last pass may find some now that one more waits.
+  bool looks_at_who_waits() const { return filling_.goes_by_demand(); }
+
+  // A node that is down: who stands behind the jobs holds all of it, which are so many cores.
+  i64 hold_node(i64 node) {
+    const i64 holder = model_->n_jobs + node;
+    chosen_ = {{static_cast<std::int32_t>(node), 1}};
+    chosen_for_ = holder;
+    begin(holder, 0, 0, 0);
+    return layout_->demand(holder)[0];
+  }
+  bool is_on(i64 j, i64 node) const {
+    for (const Cell& c : cells(j))
+      if (c.node == node) return true;
+    return false;
+  }
+  // The run of a job that has been given back is put on record.
+  void note_lost(i64 j) { lost_.push_back(held_[index(j)]); }
+  std::span<const Cell> lost_cells(i64 run) const { return cells(lost_[index(run)]); }
+
+  // Choose nodes for a job that has room for all its units there, for another time than now.
+  void place_at(const std::vector<i64>& all, i64 j) {
+    for (i64 node = 0; node < layout_->n_nodes; ++node) filling_.note_changed(all.data(), node);
+    place(all, j, false);
+  }
+  std::span<const Cell> chosen() const { return chosen_; }
+  // These are the nodes of a job that begins now.
+  void choose(i64 j, const std::vector<Cell>& cells) { chosen_ = cells, chosen_for_ = j; }
+
+  // The nodes that a job has, or has had.
+  std::span<const Cell> cells(i64 j) const { return cells(held_[index(j)]); }
+  const Layout& layout() const { return *layout_; }
+  // How many units of a job a node has that room for.
+  i64 held(const std::vector<i64>& all, i64 node, i64 j) const {
+    return layout_->held(room(all, node), layout_->demand(j));
+  }
+  // How many units of that demand there is room for.
+  i64 count(const std::vector<i64>& all, const i64* demand) const {
+    i64 found = 0;
+    for (i64 node = 0; node < layout_->n_nodes; ++node)
+      found += layout_->held(room(all, node), demand);
+    return found;
+  }
+  // Give cells back to that room, or take them where `sign` is -1.
+  void change(std::vector<i64>& all, std::span<const Cell> cells, const i64* demand,
+              i64 sign) const {
+    const i64 resources = layout_->n_resources;
+    i64* const first = all.data();
+    if (resources == 1) {
+      const i64 cores = sign * demand[0];
+      for (const Cell& c : cells) first[c.node] += c.units * cores;
+      return;
+    }
+    for (const Cell& c : cells)
+      for (i64 r = 0; r < resources; ++r)
+        first[c.node * resources + r] += sign * c.units * demand[r];
+  }
+  const std::vector<i64>& free() const { return free_; }    // (N, R)
+  const std::vector<i64>& later() const { return later_; }  // (N, R) at the shadow time
+  i64 slack() const { return slack_; }
+  i64 random_state() const { return filling_.random_state(); }
+
+ private:
+  struct Held {  // where the cells of a job stand
+    i64 first = 0, count = 0;
+  };
+  // How many units of a kind fitted when, these or more, and how many beside the head.
+  struct Known {
+    i64 version = -1, units = 0, guarded_version = -1, guarded_units = 0;
+    bool is_all = false;
+  };
+
+  const Model* model_;
+  const Layout* layout_;
+  Filling filling_;
+  std::vector<i64> free_;
+  std::vector<i64> later_;           // free at the shadow time
+  std::vector<std::uint64_t> open_;  // a bit for each node: 1 where a core is free
+  std::vector<Cell> cells_;          // of all runs, as they began
+  std::vector<Held> held_;           // by job, its last run
+  std::vector<Held> lost_;           // of runs that ended before they were over
+  std::vector<Known> known_;         // by kind
+  std::vector<Cell> chosen_;         // the place of a job that may start,
+  i64 chosen_for_ = -1;              // this one, -1 if of none
+  i64 version_ = 0, shadows_ = 0;    // up whenever `free_` changes, and `later_` is made anew
+  i64 guarded_ = -1, slack_ = 0;     // the head; units that `later_` holds beyond those of it
+
+  std::span<const Cell> cells(const Held& held) const {
+    return {cells_.data() + held.first, index(held.count)};
+  }
+  i64* room(std::vector<i64>& all, i64 node) { return &all[index(node * layout_->n_resources)]; }
+  const i64* room(const std::vector<i64>& all, i64 node) const {
+    return &all[index(node * layout_->n_resources)];
+  }
+  void add(i64* there, const i64* demand, i64 units) const {
+    for (i64 r = 0; r < layout_->n_resources; ++r) there[r] += units * demand[r];
+  }
+  void note_open(i64 node) {
+    const std::uint64_t bit = std::uint64_t{1} << (node & 63);
+    std::uint64_t& word = open_[index(node >> 6)];
+    word = *room(free_, node) > 0 ? word | bit : word & ~bit;
+  }
+  // The first node from this one on with a free core, or one that there is not.
+  i64 next_open(i64 node) const {
+    std::size_t place = index(node >> 6);
+    std::uint64_t word = open_[place] >> (node & 63);
+    if (word != 0) return node + std::countr_zero(word);
+    for (++place; place < open_.size(); ++place)
+      if (open_[place] != 0) return static_cast<i64>(place * 64) + std::countr_zero(open_[place]);
+    return static_cast<i64>(place * 64);
+  }
+  void move(std::span<const Cell> cells, const i64* demand, i64 sign) {
+    ++version_;
+    change(free_, cells, demand, sign);
+    for (const Cell& c : cells) {
+      note_open(c.node);
+      filling_.note_changed(free_.data(), c.node);
+    }
+  }
+
+  // Whether all units of a job find room now.
+  bool has_room(i64 j) {
+    const i64 units = layout_->units(j), *demand = layout_->demand(j);
+    Known& known = known_[index(layout_->kind[index(j)])];
+    if (known.version == version_ && (known.is_all || known.units >= units))
+      return known.units >= units;
+    i64 found = 0;
+    for (i64 node = next_open(0); node < layout_->n_nodes && found < units;
+         node = next_open(node + 1))
+      found += layout_->held(room(free_, node), demand);
+    known.version = version_, known.units = found;
+    known.is_all = found < units;
+    return found >= units;
+  }
+  // Choose free nodes for a job, beside the head if that is `guarded`.
+  bool find_nodes(i64 j, bool guarded) {
+    if (!guarded || filling_.goes_by_demand()) return place(free_, j, guarded);
+    // for all jobs of a kind the same nodes would be filled, up to the last of their units; in a
+    // random order others might be: there a job is refused as the one before it was, without a draw
+    Known& known = known_[index(layout_->kind[index(j)])];
+    const i64 version = version_ + shadows_;
+    if (known.guarded_version == version && known.guarded_units < layout_->units(j)) return false;
+    if (place(free_, j, true)) return true;
+    known.guarded_version = version;
+    known.guarded_units = 0;
+    for (const Cell& c : chosen_) known.guarded_units += c.units;
+    return false;
+  }
+  // Choose nodes with that room for a job; return whether all its units have one.
+  bool place(const std::vector<i64>& all, i64 j, bool guarded) {
+    const i64* demand = layout_->demand(j);
+    i64 missing = layout_->units(j), slack = slack_;
+    chosen_.clear();
+    const auto fill = [&](i64 node) {  // return whether that was the last
+      i64 units = layout_->held(room(all, node), demand, missing);
+      if (guarded && units > 0) units = spared(node, demand, units, slack);
+      if (units > 0) {
+        chosen_.push_back({static_cast<std::int32_t>(node), static_cast<std::int32_t>(units)});
+        missing -= units;
+      }
+      return missing == 0;
+    };
+    if (layout_->allocation == Allocation::first_fit && &all != &free_) {
+      for (i64 node = 0; node < layout_->n_nodes; ++node)
+        if (*room(all, node) > 0 && fill(node)) break;
+    } else if (layout_->allocation == Allocation::first_fit) {
+      for (i64 node = next_open(0); node < layout_->n_nodes && !fill(node);)
+        node = next_open(node + 1);
+    } else {
+      for (const i64 node : filling_.arrange(all, j))
+        if (*room(all, node) > 0 && fill(node)) break;
+    }
+    if (missing > 0) return false;
+    if (guarded) slack_ = slack;
+    return true;
+  }
+  // How many of the units of a job the head can spare a node for; less slack is left then.
+  i64 spared(i64 node, const i64* demand, i64 units, i64& slack) const {
+    const i64* head = layout_->demand(guarded_);
+    const i64* there = room(later_, node);
+    const i64 before = layout_->held(there, head);
+    if (before == 0) return units;
+    for (; units > 0; --units) {
+      i64 after = before;
+      for (i64 r = 0; r < layout_->n_resources; ++r)
+        if (head[r] > 0) {
+          const i64 left = std::max(there[r] - units * demand[r], i64{0});
+          after = std::min(after, head[r] == 1 ? left : left / head[r]);
+        }
+      if (before - after > slack) continue;
+      slack -= before - after;
+      return units;
+    }
+    return 0;
+  }
+};
+static_assert(Machine<Nodes>);
+
+}  // namespace hpc

@@ -1,0 +1,195 @@
+// In which order nodes are filled: by number, by what is free or left free on them, or at random.
+//
+// `room` (N, R) is what is free on each node.
+#pragma once
+#include <algorithm>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+#include "layout.hpp"
+
+namespace hpc {
+
+class Filling {
+  // kinds of nodes: nothing scarce, no room for the job
+  static constexpr i64 plain = -1, full = -2;
+
+  const Layout* layout_;
+  std::vector<i64> order_;  // (N,) nodes as they are filled
+  std::vector<double> left_;  // (N,) what is free, as shares of all there is; or a place in a line
+  std::vector<i64> kind_;   // (N,) the scarce resource of which a node has most
+  std::vector<i64> stale_;  // nodes that have changed since they were ordered
+  std::vector<char> is_stale_;
+  bool has_changed_ = true;    // any node has
+  std::vector<i64> asked_;     // (R,) what the jobs that wait ask for
+  std::vector<double> worth_;  // (R,) of a resource, to the job that is placed
+  std::uint64_t random_;
+
+  const i64* at(const std::vector<i64>& room, i64 node) const {
+    return &room[index(node * layout_->n_resources)];
+  }
+  bool comes_before(i64 a, i64 b) const {
+    const double left = left_[index(a)], other = left_[index(b)];
+    if (left != other) return (left < other) == (layout_->allocation != Allocation::worst_fit);
+    return a < b;
+  }
+  void sort(std::vector<i64>& nodes, i64 n) {
+    std::sort(nodes.begin(), nodes.begin() + n,
+              [this](i64 a, i64 b) { return comes_before(a, b); });
+  }
+  void order_by_number() { std::iota(order_.begin(), order_.end(), i64{0}); }
+  i64 size() const { return layout_->n_nodes; }
+
+  // Put the nodes that have changed back to where they belong among the others.
+  void merge_stale() {
+    sort(stale_, static_cast<i64>(stale_.size()));
+    const auto kept = std::remove_if(order_.begin(), order_.end(),
+                                     [this](i64 node) { return is_stale_[index(node)]; });
+    std::copy(stale_.begin(), stale_.end(), kept);
+    for (const i64 node : stale_) is_stale_[index(node)] = false;
+    stale_.clear();
+    std::inplace_merge(order_.begin(), kept, order_.end(),
+                       [this](i64 a, i64 b) { return comes_before(a, b); });
+  }
+  // No scarce resource is used up before another. First come the nodes without any, by number.
+  // Each other node counts for the scarce resource of which it has most; of those resources the one
+  // with most nodes left gives the next node, and of its nodes the one that has least of it.
+  void balance(const std::vector<i64>& room) {
+    note_kinds(room);
+    // a part, so that of whole numbers that are equal, the kind decides
+    const double part = 1.0 / static_cast<double>(layout_->n_resources + 1);
+    order_by_number();
+    for (std::size_t node = 0; node < order_.size(); ++node)
+      left_[node] += static_cast<double>(kind_[node]) * part;
+    sort(order_, size());
+    take_turns(size());
+  }
+  // By the value of what a job would leave free on them, the least first. A resource is worth the
+  // more, the more of it the others ask for that wait, and the more of all there is has been taken.
+  // `hybrid` goes by it among the nodes of one kind, which are as `balanced` has them; nodes
+  // without room for the job are of none.
+  void order_by_value(const std::vector<i64>& room, i64 j) {
+    const i64 resources = layout_->n_resources, *demand = layout_->demand(j);
+    for (i64 r = 0; r < resources; ++r) {
+      i64 free = 0;
+      for (i64 node = 0; node < size(); ++node) free += at(room, node)[r];
+      const i64 others = asked_[index(r)] - layout_->asks[j * resources + r];
+      const double total = layout_->total[index(r)];
+      worth_[index(r)] = 0;
+      if (total > 0)
+        worth_[index(r)] = (1.0 + static_cast<double>(others)) *
+                           (1.0 + (total - static_cast<double>(free))) / (total * total);
+    }
+    i64 n = 0;
+    order_by_number();
+    for (i64 node = 0; node < size(); ++node) {
+      double& left = left_[index(node)];
+      left = inf;
+      const i64 units = layout_->held(at(room, node), demand, layout_->units(j));
+      if (units <= 0) continue;
+      left = 0;
+      for (i64 r = 0; r < resources; ++r)
+        left += static_cast<double>(at(room, node)[r] - units * demand[r]) * worth_[index(r)];
+      ++n;
+    }
+    sort(order_, size());
+    if (layout_->allocation != Allocation::hybrid) return;
+    note_kinds(room);
+    for (i64 i = n; i < size(); ++i) kind_[index(order_[index(i)])] = full;
+    take_turns(n);
+  }
+  // Of which scarce resource each node has most, and how much that is.
+  void note_kinds(const std::vector<i64>& room) {
+    std::fill(kind_.begin(), kind_.end(), plain);
+    std::fill(left_.begin(), left_.end(), 0.0);
+    for (i64 r = 0; r < layout_->n_resources; ++r) {
+      if (!layout_->scarce[index(r)]) continue;
+      for (i64 node = 0; node < size(); ++node) {
+        const auto there = static_cast<double>(at(room, node)[r]);
+        if (there > left_[index(node)]) left_[index(node)] = there, kind_[index(node)] = r;
+      }
+    }
+  }
+  // Let the kinds of the first `n` nodes take turns, each kind in the order that stands; plain
+  // nodes come first. A node's turn depends on how many of its kind are left then.
+  void take_turns(i64 n) {
+    const double part = 1.0 / static_cast<double>(layout_->n_resources + 1);
+    for (i64 i = 0; i < n; ++i)
+      left_[index(order_[index(i)])] = static_cast<double>(i) - 2.0 * static_cast<double>(size());
+    for (i64 r = 0; r < layout_->n_resources; ++r) {
+      i64 after = 0;
+      for (i64 i = n - 1; i >= 0; --i) {
+        const std::size_t node = index(order_[index(i)]);
+        if (kind_[node] != r) continue;
+        ++after;
+        left_[node] = static_cast<double>(r) * part - static_cast<double>(after);
+      }
+    }
+    sort(order_, n);
+  }
+
+ public:
+  explicit Filling(const Layout& layout)
+      : layout_(&layout),
+        order_(index(layout.n_nodes)),
+        left_(index(layout.n_nodes)),
+        kind_(index(layout.n_nodes)),
+        is_stale_(index(layout.n_nodes)),
+        asked_(index(layout.n_resources)),
+        worth_(index(layout.n_resources)),
+        random_(static_cast<std::uint64_t>(layout.random_state)) {
+    order_by_number();
+    for (i64 node = 0; node < size(); ++node) note_changed(layout.capacity, node);
+  }
+
+  // Whether the order is another for each job, and changes with who else waits.
+  bool goes_by_demand() const { return layout_->allocation >= Allocation::weighted; }
+  i64 random_state() const { return static_cast<i64>(random_); }
+
+  // A job waits now, or no longer where `sign` is -1.
+  void note_waiting(i64 j, i64 sign) {
+    if (!goes_by_demand()) return;
+    for (i64 r = 0; r < layout_->n_resources; ++r)
+      asked_[index(r)] += sign * layout_->asks[j * layout_->n_resources + r];
+  }
+  // What is free on a node, of all `room`, has changed.
+  void note_changed(const i64* room, i64 node) {
+    has_changed_ = true;
+    if (layout_->allocation != Allocation::best_fit && layout_->allocation != Allocation::worst_fit)
+      return;
+    double left = 0;
+    for (i64 r = 0; r < layout_->n_resources; ++r)
+      if (layout_->total[index(r)] > 0)
+        left +=
+            static_cast<double>(room[node * layout_->n_resources + r]) / layout_->total[index(r)];
+    left_[index(node)] = left;
+    if (std::exchange(is_stale_[index(node)], true)) return;
+    stale_.push_back(node);
+  }
+  // Bring the nodes into a random order (xorshift; Fisher and Yates).
+  void shuffle() {
+    for (std::size_t i = order_.size() - 1; i > 0; --i) {
+      random_ ^= random_ << 13;
+      random_ ^= random_ >> 7;
+      random_ ^= random_ << 17;
+      std::swap(order_[i], order_[(random_ >> 11) % (i + 1)]);
+    }
+  }
+  // The nodes in the order in which a job is to fill them, where there is this room.
+  const std::vector<i64>& arrange(const std::vector<i64>& room, i64 j) {
+    if (layout_->allocation == Allocation::random) {
+      shuffle();
+    } else if (goes_by_demand()) {
+      order_by_value(room, j);
+    } else if (std::exchange(has_changed_, false)) {
+      if (layout_->allocation == Allocation::balanced)
+        balance(room);
+      else if (layout_->allocation != Allocation::first_fit)
+        merge_stale();
+    }
+    return order_;
+  }
+};
+
+}  // namespace hpc

@@ -1,0 +1,104 @@
+// What a machine of nodes has, and what jobs ask of it. It never changes, and many share it.
+//
+// A job asks for units, each of the same demand; a unit lies on one node, and a node holds as many
+// units as its scarcest resource allows. Resource 0 is cores: each unit needs one, and the
+// simulator counts them as units that are free, wherever they are.
+#pragma once
+#include <vector>
+
+#include "../../base/numbers.hpp"
+
+namespace hpc {
+
+// In which order nodes are filled; the values are those of hpcgym.engine.machines.nodes.filling.
+enum class Allocation : std::uint8_t {
+  first_fit,
+  best_fit,
+  worst_fit,
+  random,
+  balanced,
+  weighted,
+  hybrid
+};
+
+// Resources of which nodes have so much, or more, are not used up: partitions are such.
+inline constexpr i64 any_number = i64{1} << 40;
+
+// N nodes, R resources. The memory is somebody else's, and lives as long as the layout.
+struct Layout {
+  i64 n_nodes = 0, n_resources = 0;
+  i64 n_rows = 0;                 // jobs, and behind them who else holds nodes
+  const i64* needs = nullptr;     // (n_rows, 1 + R) units, and what each of them takes
+  const i64* capacity = nullptr;  // (N, R)
+  // (n_rows, R) what all units ask for times the requested time and a second; only where the
+  // allocation goes by that
+  const i64* asks = nullptr;
+  Allocation allocation = Allocation::first_fit;
+  i64 random_state = 1;  // at the beginning
+
+  std::vector<double> total;       // (R,) of the machine; 0 of what nodes have any number of
+  std::vector<bool> scarce;        // (R,) some nodes have none of it at all
+  std::vector<std::int32_t> kind;  // (n_rows,) those of one kind have units of the same demand
+  i64 n_kinds = 0;
+
+  // What follows from the others.
+  void complete() {
+    const std::size_t resources = index(n_resources);
+    total.assign(resources, 0), scarce.assign(resources, false);
+    for (i64 r = 0; r < n_resources; ++r) {
+      i64 sum = 0, most = 0;
+      bool lacks = false;
+      for (i64 node = 0; node < n_nodes; ++node) {
+        const i64 there = capacity[node * n_resources + r];
+        sum += there;
+        most = std::max(most, there);
+        lacks |= there == 0;
+      }
+      if (most < any_number) total[index(r)] = static_cast<double>(std::max(sum, i64{1}));
+      scarce[index(r)] = lacks && total[index(r)] > 0;
+    }
+    number_kinds();
+  }
+
+  i64 units(i64 j) const { return needs[j * (1 + n_resources)]; }
+  const i64* demand(i64 j) const { return needs + j * (1 + n_resources) + 1; }  // of a unit
+
+  // How many units of that demand there is `room` for on a node, at most `most`.
+  i64 held(const i64* room, const i64* demand, i64 most) const {
+    for (i64 r = 0; r < n_resources; ++r) {
+      const i64 need = demand[r], there = room[r];
+      // divisions take long, and are seldom needed
+      if (there < need * most) most = there < need ? 0 : need == 1 ? there : there / need;
+    }
+    return most;
+  }
+  // The same, however many they are.
+  i64 held(const i64* room, const i64* demand) const {
+    if (room[0] <= 0) return 0;
+    i64 most = demand[0] == 1 ? room[0] : room[0] / demand[0];
+    for (i64 r = 1; r < n_resources; ++r) {
+      const i64 need = demand[r], there = room[r];
+      if (there < need * most) most = there < need ? 0 : need == 1 ? there : there / need;
+    }
+    return most;
+  }
+
+ private:
+  void number_kinds() {
+    std::vector<std::int32_t> rows(index(n_rows));
+    for (std::size_t j = 0; j < rows.size(); ++j) rows[j] = static_cast<std::int32_t>(j);
+    const auto less = [&](std::int32_t a, std::int32_t b) {
+      const i64 *first = demand(a), *second = demand(b);
+      return std::lexicographical_compare(first, first + n_resources, second, second + n_resources);
+    };
+    std::sort(rows.begin(), rows.end(), less);
+    kind.resize(rows.size());
+    n_kinds = 0;
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      if (i == 0 || less(rows[i - 1], rows[i])) ++n_kinds;
+      kind[index(rows[i])] = static_cast<std::int32_t>(n_kinds - 1);
+    }
+  }
+};
+
+}  // namespace hpc

@@ -1,0 +1,220 @@
+// The plan of a machine of nodes where each job that waits has a reservation, and keeps it: times
+// at which jobs will take their nodes and give them back. A reservation begins at the first of
+// these times, or now, from which nodes are free throughout the job's predicted run time.
+//
+// A reservation that could not be earlier when it was last tried can be so only by room that the
+// plan has gained since: what a job that ended early was to keep, and what reservations that moved
+// have left. It then begins before the end of such room: no later time is tried.
+#pragma once
+#include <span>
+#include <vector>
+
+#include "../nodes.hpp"
+
+namespace hpc {
+
+class NodePlan {
+ public:
+  explicit NodePlan(const Model& m)
+      : strict_(m.rules.strict), reserved_(index(m.n_jobs), -1), cells_(index(m.n_jobs)) {}
+
+  i64 reserved(i64 j) const { return reserved_[index(j)]; }
+  bool may_be_earlier(i64) const { return true; }
+  void list(i64, i64) {}
+  void forget_past(i64 now) { now_ = now; }
+  // Begin with the predicted ends of the running jobs alone.
+  void begin(const Nodes& m, i64 now, i64, const OrderedList& running) {
+    now_ = now;
+    events_.clear();
+    running.each([&](const Entry& e) {
+      const auto has = m.cells(e.job);
+      cells_[index(e.job)].assign(has.begin(), has.end());
+      foresee(e.key, e.job, 1);
+    });
+  }
+  void ended(const Entry& e, bool) {
+    note_gain(e.job);
+    withdraw(e.job);
+  }
+  i64 reserve(Nodes& m, i64 j, i64 length, bool) {
+    commit(m, j, length, earliest(m, j, length, forever));
+    return reserved(j);
+  }
+  // Make the reservation of a job anew if it can be earlier; return whether it is.
+  bool advance(Nodes& m, i64 j, i64 length) {
+    const i64 before = reserved(j), latest = std::min(before, gained_until_);
+    if (now_ < before && latest <= now_) return false;
+    const i64 time = earliest(m, j, length, latest);
+    if (time == latest) return false;
+    left_until_ = std::max(left_until_, note_gain(j));
+    withdraw(j);
+    commit(m, j, length, time);
+    return time < before;
+  }
+  // All that wait have been tried with what there was at the beginning of a pass.
+  void all_tried() { gained_until_ = std::exchange(left_until_, 0); }
+  // A job takes its nodes now, and gives them back at its predicted end.
+  void begun(Nodes& m, i64 j, i64 length) {
+    withdraw(j);
+    foresee(now_ + length, j, 1);
+    m.choose(j, cells_[index(j)]);
+  }
+
+ private:
+  struct Event {  // of one time, what is given back comes first
+    i64 time, job, sign;
+  };
+  using Room = std::vector<i64>;
+
+  bool strict_;
+  i64 now_ = 0;
+  std::vector<i64> reserved_;             // [s] by job
+  std::vector<std::vector<Cell>> cells_;  // by job, of those that wait or run
+  std::vector<Event> events_;             // by time
+  // [s] until when room has been gained; of that, what reservations have left in this pass: those
+  // of jobs before them in order have not been tried with it
+  i64 gained_until_ = forever, left_until_ = 0;
+  // What is free when a job would start; where the plan has been looked at last; at a time while it
+  // runs; throughout its run.
+  Room now_free_, at_one_time_, within_, throughout_;
+  std::vector<i64> spare_;  // of each resource, what all nodes have beyond what the job needs
+
+  void foresee(i64 time, i64 j, i64 sign) {
+    auto at = events_.end();
+    while (at != events_.begin() &&
+           ((at - 1)->time > time || ((at - 1)->time == time && (at - 1)->sign < sign)))
+      --at;
+    events_.insert(at, {time, j, sign});
+  }
+  // What a job has in the plan will be free; return until when it had it [s].
+  i64 note_gain(i64 j) {
+    i64 until = 0;
+    for (const Event& e : events_)
+      if (e.job == j) until = std::max(until, e.time);
+    gained_until_ = std::max(gained_until_, until);
+    return until;
+  }
+  void withdraw(i64 j) {
+    std::erase_if(events_, [j](const Event& e) { return e.job == j; });
+  }
+  void commit(const Nodes& m, i64 j, i64 length, i64 time) {
+    const auto chosen = m.chosen();
+    cells_[index(j)].assign(chosen.begin(), chosen.end());
+    foresee(time, j, -1);
+    foresee(time + length, j, 1);
+    reserved_[index(j)] = time;
+  }
+  std::span<const Cell> cells(const Event& e) const { return cells_[index(e.job)]; }
+
+  // The first time before `latest` at which a job could start, whose nodes are chosen then; else
+  // that. What the job itself has in the plan does not count.
+  i64 earliest(Nodes& m, i64 j, i64 predicted, i64 latest) {
+    const i64 length = predicted + strict_;
+    note_spare(m, j);
+    now_free_ = at_one_time_ = m.free();
+    i64 found = m.count(m.free(), m.layout().demand(j)), time = now_;
+    std::size_t i = 0, summed = 0, counted = 0, happened = 0;
+    while (true) {
+      while (i < events_.size() && events_[i].time <= time) ++i;
+      // Most places fail by what the whole machine has, which is quickly added up, or by what the
+      // nodes have at one time. What has been looked at for one start holds for later ones.
+      i64 short_at = runs_short(m, j, summed, i, time, time + length);
+      if (short_at == forever) short_at = has_no_room(m, j, counted, found, i, time, time + length);
+      if (short_at == forever) {
+        for (; happened < i; ++happened)
+          if (events_[happened].job != j) change(m, now_free_, events_[happened]);
+        if (lasts(m, j, i, time + length)) {
+          m.place_at(throughout_, j);
+          return time;
+        }
+        short_at = time;
+      }
+      // once all that is planned is over, the machine is empty, and any job fits
+      while (i < events_.size() && events_[i].time <= short_at) ++i;
+      time = i < events_.size() ? events_[i].time : latest;
+      if (time >= latest) return latest;
+    }
+  }
+  void change(const Nodes& m, Room& room, const Event& e) const {
+    m.change(room, cells(e), m.layout().demand(e.job), e.sign);
+  }
+  // What the job does not need never runs short.
+  void note_spare(const Nodes& m, i64 j) {
+    const Layout& l = m.layout();
+    spare_.assign(index(l.n_resources), forever);
+    for (i64 r = 0; r < l.n_resources; ++r) {
+      if (l.demand(j)[r] == 0) continue;
+      i64& spare = spare_[index(r)];
+      spare = -l.units(j) * l.demand(j)[r];
+      for (i64 node = 0; node < l.n_nodes; ++node)
+        spare += m.free()[index(node * l.n_resources + r)];
+    }
+  }
+  void spend(const Nodes& m, i64 j, const Event& e) {
+    if (e.job == j) return;
+    const Layout& l = m.layout();
+    for (i64 r = 0; r < l.n_resources; ++r)
+      spare_[index(r)] += e.sign * l.units(e.job) * l.demand(e.job)[r];
+  }
+  bool lacks() const { return *std::min_element(spare_.begin(), spare_.end()) < 0; }
+  // Whether all that happens at one time is before event `i`.
+  bool is_whole(std::size_t i) const {
+    return i == events_.size() || events_[i].time > events_[i - 1].time;
+  }
+  // When there is first too little for a job, from the time at which `i` events have happened to
+  // `end`; `forever` if there is enough. So many as `summed` have been added up before.
+  i64 runs_short(const Nodes& m, i64 j, std::size_t& summed, std::size_t i, i64 begin, i64 end) {
+    while (summed < i) spend(m, j, events_[summed++]);
+    if (lacks()) return begin;
+    while (summed < events_.size() && events_[summed].time < end) {
+      spend(m, j, events_[summed++]);
+      if (is_whole(summed) && lacks()) return events_[summed - 1].time;
+    }
+    return forever;
+  }
+  // The same, looking at each node; `found`: the units that fit once `counted` have happened.
+  i64 has_no_room(const Nodes& m, i64 j, std::size_t& counted, i64& found, std::size_t i, i64 begin,
+                  i64 end) {
+    const i64 units = m.layout().units(j);
+    while (counted < i) found += shift(m, j, events_[counted++]);
+    if (found < units) return begin;
+    while (counted < events_.size() && events_[counted].time < end) {
+      found += shift(m, j, events_[counted++]);
+      if (found < units && is_whole(counted)) return events_[counted - 1].time;
+    }
+    return forever;
+  }
+  // Let an event happen; return how many units more of a job fit.
+  i64 shift(const Nodes& m, i64 j, const Event& e) {
+    if (e.job == j) return 0;
+    i64 more = 0;
+    for (const Cell& c : cells(e)) {
+      more -= m.held(at_one_time_, c.node, j);
+      m.change(at_one_time_, {&c, 1}, m.layout().demand(e.job), e.sign);
+      more += m.held(at_one_time_, c.node, j);
+    }
+    return more;
+  }
+  // Whether a job fits what is free throughout up to `end`; event `i` comes next.
+  bool lasts(const Nodes& m, i64 j, std::size_t i, i64 end) {
+    const Layout& l = m.layout();
+    within_ = throughout_ = now_free_;
+    i64 found = m.count(throughout_, l.demand(j));
+    for (; i < events_.size() && events_[i].time < end && found >= l.units(j); ++i) {
+      const Event& e = events_[i];
+      if (e.job == j) continue;
+      change(m, within_, e);
+      if (e.sign > 0) continue;
+      for (const Cell& c : cells(e)) {
+        found -= m.held(throughout_, c.node, j);
+        for (std::size_t r = index(c.node * l.n_resources); r < index((c.node + 1) * l.n_resources);
+             ++r)
+          throughout_[r] = std::min(throughout_[r], within_[r]);
+        found += m.held(throughout_, c.node, j);
+      }
+    }
+    return found >= l.units(j);
+  }
+};
+
+}  // namespace hpc

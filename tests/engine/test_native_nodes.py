@@ -1,0 +1,199 @@
+"""The native engine on machines of nodes and the kernels are in the same state after each pass."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from drawing import given, settings
+from drawing import strategies as st
+from failure_strategies import Failure, failing_cases, failures_for, table_of
+from node_strategies import ALLOCATIONS, node_cases, node_schedulers, partitioned_cases
+from strategies import cases
+from test_nodes_against_oracle import crowd
+from twins import assert_twins
+
+from hpcgym._engine import Simulation
+from hpcgym.cluster import Cluster, NodeGroup
+from hpcgym.engine import state
+from hpcgym.engine.machines.nodes.failures import FailingNodes
+from hpcgym.engine.machines.nodes.placement import Nodes
+from hpcgym.engine.passes.requeueing import lengthened
+from hpcgym.scheduler.dispatchers.view import cells_of
+from hpcgym.simulation.driver import new_simulation
+from hpcgym.simulation.failing import failing
+from hpcgym.simulation.native import serves, simulation_of
+from hpcgym.simulation.nodes import needs_on, nodes_for
+from hpcgym.simulation.run import scheduler_of, simulate
+from hpcgym.workload.load import load_workload
+from hpcgym.workload.model import Workload
+
+Case = tuple[Cluster, Workload, dict[str, Any]]
+FailingCase = tuple[Cluster, Workload, dict[str, Any], list[Failure]]
+
+
+def assert_same_nodes(arrays: state.Prepared, nodes: Nodes, native: Simulation) -> None:
+    """Compare what both know of nodes between two passes."""
+    facts, sim, own = native.facts(), arrays.sim, nodes.scalars[0]
+    assert facts["free"].tolist() == nodes.free.ravel().tolist()
+    n_jobs = len(arrays.jobs)
+    assert facts["spare"][1] == own.random_state
+    if sim.head >= 0 and sim.depth == 1:
+        assert facts["later"].tolist() == nodes.later.ravel().tolist()
+        assert facts["spare"][0] == own.slack
+    begun = np.flatnonzero(arrays.progress["start"] >= 0)
+    first, node, units = cells_of(nodes, begun)
+    mine = np.diff(facts["cell_first"])
+    assert mine[begun].tolist() == np.diff(first).tolist()
+    assert mine.sum() == len(node)
+    assert len(mine) == n_jobs
+    assert facts["cell_node"].tolist() == node.tolist()
+    assert facts["cell_units"].tolist() == units.tolist()
+
+
+def assert_same_outages(machine: FailingNodes, native: Simulation) -> None:
+    """Compare what has happened of failures, and the runs that were lost."""
+    facts, own = native.facts(), machine.scalars[0]
+    assert facts["outage"] == own.next
+    lost, cells = machine.lost[: own.lost], machine.cells[: own.cells]
+    for name in ("job", "start", "end"):
+        assert facts[f"lost_{name}"].tolist() == lost[name].tolist()
+    assert facts["lost_first"][:-1].tolist() == lost["first"].tolist()
+    for name in ("node", "units"):
+        assert facts[f"lost_{name}"].tolist() == cells[name].tolist()
+
+
+def assert_same_after_each_pass(
+    workload: Workload, cluster: Cluster, rules: dict[str, Any], pieces: int = 1
+) -> bool:
+    """Simulate with both; return whether the native engine has the rules."""
+    scheduler = scheduler_of("easy", rules)
+    nodes = nodes_for(workload, needs_on(workload, cluster), cluster, scheduler)
+    return assert_twins_on_nodes(new_simulation(workload, scheduler, cluster, nodes), pieces)
+
+
+def assert_twins_on_nodes(simulation: Any, pieces: int = 1) -> bool:
+    """Drive a simulation that has not begun with both engines, and compare them."""
+    arrays, machine = simulation.arrays, simulation.machine
+    if not serves(simulation):
+        return False
+    native = simulation_of(simulation)
+    loop = simulation.kind.loop_of(arrays.sim)
+    while True:
+        done = 0
+        while done < pieces:
+            done += loop(*arrays, machine, state.FOREVER, pieces - done)
+            if not (isinstance(machine, FailingNodes) and machine.scalars[0].full):
+                break
+            machine = lengthened(machine)
+        assert native.run(passes=pieces) == done
+        if not done:
+            return True
+        native = native.copy()
+        assert_twins(arrays, native)
+        if isinstance(machine, FailingNodes):
+            assert_same_outages(machine, native)
+        assert_same_nodes(arrays, getattr(machine, "nodes", machine), native)
+
+
+def drawn_rules(data: st.DataObject, rules: dict[str, Any]) -> dict[str, Any]:
+    """Return rules that the native engine has, and sometimes nodes in a random order."""
+    if rules["backfill"] not in ("none", "easy", "until-shadow", "conservative"):
+        rules["backfill"] = data.draw(st.sampled_from(["easy", "until-shadow"]))
+    if data.draw(st.integers(0, 4)) == 0:
+        rules["allocation"] = "random:7"
+    return rules
+
+
+@settings(max_examples=400)
+@given(st.data(), node_cases())
+def test_each_pass_on_nodes(data: st.DataObject, case: Case) -> None:
+    cluster, workload, rules = case
+    pieces = data.draw(st.sampled_from([1, 3]))
+    assert assert_same_after_each_pass(workload, cluster, drawn_rules(data, rules), pieces)
+
+
+@settings(max_examples=200)
+@given(st.data(), partitioned_cases())
+@pytest.mark.filterwarnings("ignore:.*its jobs are in none of the machine's partitions")
+def test_each_pass_on_partitions(data: st.DataObject, case: Case) -> None:
+    cluster, workload, rules = case
+    assert assert_same_after_each_pass(workload, cluster, drawn_rules(data, rules))
+
+
+@settings(max_examples=20)
+@given(st.data(), st.integers(0, 10**6))
+def test_long_queues(data: st.DataObject, seed: int) -> None:
+    """Lists of several blocks."""
+    cluster, workload = crowd(seed, jobs=data.draw(st.sampled_from([80, 400])))
+    rules = drawn_rules(data, data.draw(node_schedulers(workload)))
+    assert assert_same_after_each_pass(workload, cluster, rules, 7)
+
+
+@pytest.mark.parametrize("log", ["KTH-SP2", "SDSC-SP2"])
+@pytest.mark.parametrize("allocation", ["first-fit", "best-fit", "hybrid", "random:3"])
+def test_logs_start_by_start(log: str, allocation: str) -> None:
+    """Their processors on nodes of one core each, and on nodes of four with memory."""
+    workload = load_workload(log)
+    processors, n_jobs = workload.processors, len(workload)
+    random = np.random.default_rng(0)
+    core = np.where(workload.requested_processors % 2 == 0, random.integers(1, 3, n_jobs), 1)
+    of_four = replace(
+        workload,
+        units=workload.requested_processors // core,
+        per_unit={"core": core, "mem": random.integers(0, 3, n_jobs)},
+    )
+    nodes = NodeGroup("thin", processors // 4, {"core": 4, "mem": 9})
+    fat = NodeGroup("fat", 2, {"core": 4, "mem": 64})
+    ones = Cluster(groups=(NodeGroup("all", processors, {"core": 1}),))
+    rules = {"allocation": allocation, "policy": "saf", "backfill_order": "sjbf"}
+    for jobs, cluster in ((workload, ones), (of_four, Cluster(groups=(nodes, fat)))):
+        assert assert_same_after_each_pass(jobs, cluster, rules, 10_000)
+
+
+@settings(max_examples=300)
+@given(st.data(), failing_cases())
+def test_each_pass_where_nodes_fail(data: st.DataObject, case: FailingCase) -> None:
+    cluster, workload, rules, failures = case
+    scheduler = scheduler_of("easy", drawn_rules(data, rules))
+    pieces = data.draw(st.sampled_from([1, 3]))
+    assert assert_twins_on_nodes(failing(workload, scheduler, cluster, table_of(failures)), pieces)
+
+
+@settings(max_examples=10)
+@given(st.data(), st.integers(0, 10**6))
+def test_long_queues_where_nodes_fail(data: st.DataObject, seed: int) -> None:
+    """Jobs go back into the middle of lists of several blocks, among others of their key."""
+    cluster, workload = crowd(seed, jobs=data.draw(st.sampled_from([80, 400])))
+    rules = drawn_rules(data, data.draw(node_schedulers(workload))) | {"hold": None}
+    if rules["backfill"] == "conservative":
+        rules["backfill"] = "easy"
+    failures = table_of(data.draw(failures_for(cluster, workload)))
+    scheduler = scheduler_of("easy", rules)
+    assert assert_twins_on_nodes(failing(workload, scheduler, cluster, failures), 5)
+
+
+@settings(max_examples=100)
+@given(st.data(), cases())
+def test_nodes_given_afterwards(data: st.DataObject, case: tuple[Workload, dict[str, Any]]) -> None:
+    """Jobs that ask for single cores run as on a pool, and are given nodes at their starts."""
+    workload, rules = case
+    rules = {name: rules[name] for name in ("backfill", "estimate", "correction")}
+    if rules["backfill"] not in ("none", "easy", "until-shadow"):
+        rules["backfill"] = "easy"
+    rules["allocation"] = data.draw(st.sampled_from([*ALLOCATIONS, "random:7"]))
+    cores = data.draw(st.integers(1, max(workload.processors, 1)))
+    whole, rest = divmod(workload.processors, cores)
+    groups = [NodeGroup("whole", whole, {"core": cores, "gpu": 1})]
+    groups += [NodeGroup("rest", 1, {"core": rest})] if rest else []
+    cluster = Cluster(groups=tuple(groups))
+    mine = simulate(workload, cluster=cluster, **rules)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HPCGYM_ENGINE", "numba")
+        other = simulate(workload, cluster=cluster, **rules)
+    assert mine.allocation is not None
+    assert other.allocation is not None
+    for one, two in zip(mine.allocation, other.allocation, strict=True):
+        assert one.tolist() == two.tolist()
