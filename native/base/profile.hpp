@@ -80,18 +80,6 @@ class Profile {
   void take(StepNo from, StepNo to, i64 width) {
     for (StepNo s = from; s != to; s = steps_[s].next) steps_[s].free -= width;
   }
-  // Take units in [from, to), which is not before now.
-  void occupy(i64 from, i64 to, i64 width) {
-    if (to <= from) return;
-    const StepNo begin = at(from, first_);
-    take(begin, at(to, begin), width);
-  }
-  // Up to when so many units are free from now on [s].
-  i64 free_until(i64 width) const {
-    for (StepNo s = first_; s != no_step; s = steps_[s].next)
-      if (steps_[s].free < width) return steps_[s].time;
-    return forever;
-  }
   // The first step, from one on, at which so many units are free for `length` [s]; none if that is
   // not before `latest`, or after `last`. A job may have a reservation of that size at `latest`:
   // from then on nothing is looked at, for there it has its own.

@@ -185,6 +185,7 @@ class OneSimulation final : public AnySimulation {
   std::pair<std::shared_ptr<AnySimulation>, std::vector<i64>> branch(
       std::span<const i64> run_times) const override {
     if constexpr (on_nodes) throw std::invalid_argument("branch: nodes go to no other simulation");
+    if (model_->restricted) throw std::invalid_argument("branch: quotas count all jobs");
     const auto run_time = [&](i64 j) {
       return run_times.empty() ? sim_.run_time(j) : run_times[index(j)];
     };

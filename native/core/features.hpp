@@ -2,6 +2,7 @@
 #pragma once
 #include "../answers/told.hpp"
 #include "model.hpp"
+#include "weights.hpp"
 
 namespace hpc {
 
@@ -49,21 +50,8 @@ inline Score mixed_score(const Weights& weights, const JobNumbers& job) {
   const double by_wait = weights[index(static_cast<i64>(Feature::wait))];
   const double by_expansion = weights[index(static_cast<i64>(Feature::expansion))];
   const double by_unicef = weights[index(static_cast<i64>(Feature::unicef))];
-  double patience = inf;
-  if (by_unicef != 0) {
-    double gain = 0;
-    if (by_wait != 0) gain += 1.0 / (1.0 / by_wait);
-    if (by_expansion != 0) gain += 1.0 / (job.requested / by_expansion);
-    patience = serial_patience(job) / by_unicef;
-    if (by_wait != 0 || by_expansion != 0) patience = 1.0 / (gain + 1.0 / patience);
-  } else if (by_wait != 0 && by_expansion != 0) {
-    patience = job.requested / (by_wait * job.requested + by_expansion);
-  } else if (by_wait != 0) {
-    patience = 1.0 / by_wait;
-  } else if (by_expansion != 0) {
-    patience = job.requested / by_expansion;
-  }
-  return {score, patience};
+  const auto unicef = [&] { return serial_patience(job); };
+  return {score, patience_of(by_wait, by_expansion, by_unicef, job.requested, unicef)};
 }
 
 }  // namespace hpc

@@ -9,6 +9,24 @@ namespace hpc {
 // How a feature depends on waiting: not at all, or as the features of these names do.
 enum class Waiting : i64 { not_at_all, wait, expansion, unicef };
 
+// The patience of a score [s] under the weights of the features that waiting changes, infinite if it
+// changes none. `unicef()` is the patience of that feature alone, `requested` [s].
+template <class F>
+double patience_of(double by_wait, double by_expansion, double by_unicef, double requested,
+                   F unicef) {
+  if (by_unicef != 0) {
+    const double alone = unicef() / by_unicef;
+    if (by_wait == 0 && by_expansion == 0) return alone;
+    double gain = 0;
+    if (by_wait != 0) gain += 1.0 / (1.0 / by_wait);
+    if (by_expansion != 0) gain += 1.0 / (requested / by_expansion);
+    return 1.0 / (gain + 1.0 / alone);
+  }
+  if (by_wait != 0 && by_expansion != 0) return requested / (by_wait * requested + by_expansion);
+  if (by_wait != 0) return 1.0 / by_wait;
+  return by_expansion != 0 ? requested / by_expansion : inf;
+}
+
 // Of all jobs, in the order of the table of features, in which sums are made. The memory is
 // somebody else's.
 struct Features {
@@ -32,22 +50,9 @@ struct Features {
       if (weight != 0 && waiting[k] != Waiting::wait && waiting[k] != Waiting::unicef)
         sum += weight * part[k];
     }
+    const auto unicef = [&] { return serial ? serial[j] : 1.0; };
     const double requested = static_cast<double>(seconds[j]);
-    double patience = inf;
-    if (by_unicef != 0) {
-      double gain = 0;
-      if (by_wait != 0) gain += 1.0 / (1.0 / by_wait);
-      if (by_expansion != 0) gain += 1.0 / (requested / by_expansion);
-      patience = (serial ? serial[j] : 1.0) / by_unicef;
-      if (by_wait != 0 || by_expansion != 0) patience = 1.0 / (gain + 1.0 / patience);
-    } else if (by_wait != 0 && by_expansion != 0) {
-      patience = requested / (by_wait * requested + by_expansion);
-    } else if (by_wait != 0) {
-      patience = 1.0 / by_wait;
-    } else if (by_expansion != 0) {
-      patience = requested / by_expansion;
-    }
-    return {sum, patience};
+    return {sum, patience_of(by_wait, by_expansion, by_unicef, requested, unicef)};
   }
 };
 

@@ -162,3 +162,11 @@ def test_a_branch_goes_on_with_the_jobs_that_run_and_wait(data: st.DataObject) -
         if name != "promised":  # the reservation of now is made anew
             assert found[name].tolist() == expected[name][rows].tolist(), name
     assert again.schedule()["start"].tolist() == found["start"].tolist()
+
+
+def test_quotas_count_all_jobs_so_that_no_branch_has_them() -> None:
+    workload = load_workload("lublin:jobs=20,processors=16,seed=1")
+    scheduler = scheduler_of("easy", {"quota": "all:jobs=3"})
+    simulation = simulation_of(new_simulation(workload, scheduler, Cluster(workload.processors)))
+    with pytest.raises(ValueError, match="branch: quotas count all jobs"):
+        simulation.branch()
