@@ -80,9 +80,9 @@ Backfilling
     waited when that last one was due, before rule 27 and the pass at an event that it follows; else
     it comes at the next event, and the first with the first event. It follows a pass as at an
     event, also where there is no event. It drops all reservations and takes the first
-    bf_max_job_test jobs in primary order; of the jobs of one user only bf_max_job_user (0: any
-    number), the others of that user are none of the first. Who rule 24 passes over is one of the
-    first, but does not count for its user. Each is given the
+    bf_max_job_test jobs in primary order; of the jobs of one user only the first bf_max_job_user
+    count as such (0: all). A job that rule 24 passes over is one of the first, but does not count
+    for its user. Each is given the
     earliest time as in rule 22, at which it also fits in the second in which it ends: it starts if
     that is now; it has a reservation if that is at most 60 bf_window from now, and fewer than
     bf_job_part_count_reserve (0: any number) have one; else nothing is kept of it. Rule 16 holds of
@@ -121,8 +121,8 @@ Backfilling
     terminated: nothing learns of it. start, end, backfilled are of the last run. What rule 24
     excludes is excluded here, and so is what is learned. Who rule 24 passes over is passed over
     here. Under rule 25 a job fits if it does so for its whole predicted length; in these profiles
-    rule 23 joins the ends of what would run beside it. Groups may be exempt for a time: those of
-    their jobs that have run for less are none that a job may stop. A pass follows the second in
+    rule 23 joins the ends of what would run beside it. Groups may be exempt for a time: no job
+    may stop one of their jobs that has run for less. A pass follows the second in
     which a running job has run so long, if a queued job may stop its group.
 28. Quotas of submitted jobs: a key for each job, or none, and how many jobs of one key may be
     queued or running. A job that is to be submitted, by the log or by rule 26, waits outside the

@@ -41,8 +41,16 @@ class Dispatching(NodeSimulation):
         takes: Callable[[int], int],
         **rules: Any,
     ):
-        given = {"policy": "fcfs", "backfill": "none", "backfill_order": "fcfs", "threshold": None}
-        super().__init__(jobs, capacity, passes="per-timestamp", **given, **rules)
+        super().__init__(
+            jobs,
+            capacity,
+            passes="per-timestamp",
+            policy="fcfs",
+            backfill="none",
+            backfill_order="fcfs",
+            threshold=None,
+            **rules,
+        )
         self.order, self.takes = order, takes
         self.answer_at: int | None = None
         self.answer: list[tuple[Job, Placed]] = []
@@ -54,12 +62,7 @@ class Dispatching(NodeSimulation):
         while self.coming or self.running or self.answer_at is not None:
             now = self.next_time()
             self.expire(now)
-            submitted = self.take_submitted(now)
-            ended = [job for job in self.running if job.end == now]
-            for job in ended:
-                self.terminate(job)
-            for job in submitted:
-                self.predict(job, now)
+            ended, submitted = self.end_and_predict(now)
             self.queue += submitted
             self.happen(now, bool(ended or submitted))
         return self.jobs

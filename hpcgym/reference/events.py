@@ -17,7 +17,7 @@ from hpcgym.reference.predictions import Estimator, features
 from hpcgym.reference.slurm_settings import settings_of_slurm
 
 EASY = ("easy", "until-shadow")
-#: Rules that nobody gives.
+#: All rules, as they are where nobody gives them.
 USUAL: dict[str, Any] = {
     "policy": "fcfs",
     "backfill": "none",
@@ -26,6 +26,13 @@ USUAL: dict[str, Any] = {
     "correction": "requested",
     "threshold": None,
     "passes": "per-timestamp",
+    "policy_estimate": "requested",
+    "hold": None,
+    "quotas": (),
+    "windows": (),
+    "follows": None,
+    "places": (),
+    "preemption": None,
 }
 INCREMENTS = (60, 300, 900, 1800, 3600, 7200, 18000, 36000, 72000, 180000, 360000)
 
@@ -38,6 +45,8 @@ class Events:
         for number, job in enumerate(self.jobs):
             job.number = number
         self.processors = processors
+        if unknown := rules.keys() - USUAL.keys():
+            raise TypeError(f"no such rules: {', '.join(sorted(unknown))}")
         rules = USUAL | rules
         if rules["backfill_order"] is None:
             rules["backfill_order"] = "fcfs" if rules["policy"] == "fcfs" else "spf"
@@ -45,16 +54,16 @@ class Events:
         self.backfill = rules["backfill"]
         self.backfill_order = rules["backfill_order"]
         self.estimator = Estimator(rules["estimate"])
-        self.policy_estimator = Estimator(rules.get("policy_estimate", "requested"))
+        self.policy_estimator = Estimator(rules["policy_estimate"])
         self.policy = self.by_policy_time(score_of(rules["policy"]))
         self.correction = rules["correction"]
         self.threshold = rules["threshold"]
         self.passes = rules["passes"]
-        self.hold = rules.get("hold")
-        self.quotas = rules.get("quotas") or []
-        self.windows = rules.get("windows") or []
+        self.hold = rules["hold"]
+        self.quotas = rules["quotas"] or []
+        self.windows = rules["windows"] or []
         self.extracted = False  # whether it begins with jobs that run
-        self.preemption: Any = rules.get("preemption")
+        self.preemption: Any = rules["preemption"]
         self.preempts = False  # whether it is asked for whom others are stopped
         self.lost: list[Any] = []  # job, start and end of runs, and nodes
         self.cancelled: list[Any] = []  # likewise, under cancel
@@ -62,10 +71,10 @@ class Events:
         self.kept: list[Job] = []  # those of them whose processors are taken for who is looked at
         self.expected: tuple[Any, dict[int, int]] = (None, {})  # a state, and ends expected in it
         self.reopened = -1  # up to when windows have ended
-        self.places = rules.get("places") or []
+        self.places = rules["places"] or []
         self.outside: list[Job] = []  # by the times at which they were to be submitted
-        self.depends = rules.get("follows") is not None or bool(self.places)
-        self.follows = rules.get("follows") or {}  # number -> the others, time to think, earliest
+        self.depends = rules["follows"] is not None or bool(self.places)
+        self.follows = rules["follows"] or {}  # number -> the others, time to think, earliest
         # the next to be submitted is the last
         self.coming = [job for job in reversed(self.jobs) if job.number not in self.follows]
         self.queue: list[Job] = []  # in submission order
@@ -131,13 +140,8 @@ class Events:
             due = due or now in self.reopenings() + self.exempt_until()
             self.reopened = now
             self.expire(now)
-            ended = [job for job in self.running if job.end == now]
             if self.passes == "per-timestamp":
-                for job in ended:
-                    self.terminate(job)
-                submitted = self.take_submitted(now)
-                for job in submitted:
-                    self.predict(job, now)
+                ended, submitted = self.end_and_predict(now)
                 self.renew(now)
                 for job in submitted:
                     self.submit(job, now)
@@ -145,6 +149,7 @@ class Events:
                 if self.happened or self.plan_due == now:
                     self.schedule(now)
             else:
+                ended = [job for job in self.running if job.end == now]
                 for job in self.take_submitted(now):
                     self.predict(job, now)
                     self.submit(job, now)
@@ -155,6 +160,16 @@ class Events:
                     self.renew(now)
                     self.schedule(now)
         return self.jobs
+
+    def end_and_predict(self, now: int) -> tuple[list[Job], list[Job]]:
+        """Let the jobs of now end, and predict those that are submitted then; return both."""
+        ended = [job for job in self.running if job.end == now]
+        for job in ended:
+            self.terminate(job)
+        submitted = self.take_submitted(now)
+        for job in submitted:
+            self.predict(job, now)
+        return ended, submitted
 
     def by_policy_time(self, score: Score) -> Score:
         """Rule 4."""

@@ -55,12 +55,7 @@ class FailingSimulation(NodeSimulation):
             times += [job.submit for job in self.coming]
             now = min([*times, *moments])
             self.expire(now)
-            submitted = self.take_submitted(now)
-            ended = [job for job in self.running if job.end == now]
-            for job in ended:
-                self.terminate(job)
-            for job in submitted:
-                self.predict(job, now)
+            ended, submitted = self.end_and_predict(now)
             self.renew(now)
             for job in submitted:
                 self.submit(job, now)

@@ -17,10 +17,17 @@ class NoRoomError(Exception):
 class NodeRooms(Simulation):
     """Nodes with several resources, and the units of jobs that lie on them."""
 
-    def __init__(self, jobs: Iterable[Job], capacity: Sequence[Sequence[int]], **rules: Any):
+    def __init__(
+        self,
+        jobs: Iterable[Job],
+        capacity: Sequence[Sequence[int]],
+        *,
+        allocation: str = "first-fit",
+        **rules: Any,
+    ):
         self.capacity = [list(node) for node in capacity]
         self.total = [sum(node[r] for node in self.capacity) for r in range(len(capacity[0]))]
-        self.allocation = rules.setdefault("allocation", "first-fit")
+        self.allocation = allocation
         super().__init__(jobs, self.total[0], **rules)
         assert self.passes == "per-timestamp"
         self.arrived: list[Job] = []  # submitted now, in the queue or not yet

@@ -84,7 +84,7 @@ Rules
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from hpcgym.reference.jobs import Job, Nodes, Placed
@@ -307,22 +307,9 @@ def simulate_nodes(
     jobs: Iterable[Job],
     capacity: Sequence[Sequence[int]],
     *,
-    allocation: str = "first-fit",
-    policy: Any = "fcfs",
-    backfill: str = "none",
-    backfill_order: Any = None,
-    estimate: Any = "requested",
-    correction: str = "requested",
-    threshold: int | None = None,
-    policy_estimate: Any = "requested",
-    hold: Mapping[str, Any] | None = None,
-    quotas: Sequence[tuple[Sequence[Any], float, float]] = (),
-    windows: Sequence[tuple[int, int, Sequence[int]]] = (),
-    follows: Mapping[int, tuple[Collection[int], int, int]] | None = None,
-    places: Sequence[tuple[Sequence[Any], int]] = (),
-    preemption: tuple[Sequence[Any], Collection[tuple[Any, Any]], str] | None = None,
     lost: list[Any] | None = None,
     begin: int | None = None,
+    **rules: Any,
 ) -> list[Job]:
     """Schedule the jobs by the rules above; return them in submission order, the given untouched.
 
@@ -332,25 +319,7 @@ def simulate_nodes(
     a name of rule 3; ``correction``: also "kill"; ``windows``: begin, end and
     nodes of each; all else as in :func:`hpcgym.reference.pool.simulate_pool`.
     """
-    simulation = NodeSimulation(
-        jobs,
-        capacity,
-        allocation=allocation,
-        policy=policy,
-        backfill=backfill,
-        backfill_order=backfill_order,
-        estimate=estimate,
-        correction=correction,
-        threshold=threshold,
-        passes="per-timestamp",
-        policy_estimate=policy_estimate,
-        hold=hold,
-        quotas=quotas,
-        windows=windows,
-        follows=follows,
-        places=places,
-        preemption=preemption,
-    )
+    simulation = NodeSimulation(jobs, capacity, passes="per-timestamp", **rules)
     if lost is not None:
         simulation.lost = lost
     if begin is not None:

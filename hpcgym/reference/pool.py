@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from hpcgym.reference.events import EASY
 from hpcgym.reference.jobs import Job
-from hpcgym.reference.orders import Score
 from hpcgym.reference.preemption import Preemption
 
 
@@ -42,32 +41,19 @@ def simulate_pool(
     jobs: Iterable[Job],
     processors: int,
     *,
-    policy: str | Sequence[float] | Score = "fcfs",
-    backfill: str = "none",
-    backfill_order: str | Sequence[float] | Score | None = None,
-    estimate: Any = "requested",
-    correction: str = "requested",
-    threshold: int | None = None,
-    passes: str = "per-timestamp",
-    policy_estimate: Any = "requested",
-    hold: Mapping[str, Any] | None = None,
-    quotas: Sequence[tuple[Sequence[Any], float, float]] = (),
-    windows: Sequence[tuple[int, int, int]] = (),
-    follows: Mapping[int, tuple[Collection[int], int, int]] | None = None,
-    places: Sequence[tuple[Sequence[Any], int]] = (),
-    preemption: tuple[Sequence[Any], Collection[tuple[Any, Any]], str] | None = None,
     lost: list[Any] | None = None,
     begin: int | None = None,
     end: float = math.inf,
+    **rules: Any,
 ) -> list[Job]:
     """Schedule the jobs by the rules above; return them in submission order, the given untouched.
 
     With ``begin`` it is the extract from there to ``end``; jobs that are not in it do not start.
 
-    ``policy``: a name of POLICIES, six weights, or ``score(job, now) -> float``, whose ``begin``,
-    if it has one, is called with the simulation before; ``backfill``:
-    "none", "easy", "until-shadow", "depth:K", "slurm" with settings or "conservative";
-    ``backfill_order``: "fcfs", "sjbf", a policy or None, the usual one;
+    ``rules``, each by its name: ``policy``: a name of POLICIES, six weights, or
+    ``score(job, now) -> float``, whose ``begin``, if it has one, is called with the simulation
+    before; ``backfill``: "none", "easy", "until-shadow", "depth:K", "slurm" with settings or
+    "conservative"; ``backfill_order``: "fcfs", "sjbf", a policy or None, the usual one;
     ``estimate``, ``policy_estimate``: "requested", "double-requested", "clairvoyant", "ave2",
     "ave3" and so on, "user-ratio", one prediction for each job, or anything with predict_one and
     learn_one; ``correction``: "requested",
@@ -81,24 +67,7 @@ def simulate_pool(
     how long groups are exempt [s]; ``lost``: a list
     that job, start, end and nodes of runs are put into that ended so, or up to a suspension.
     """
-    simulation = Simulation(
-        jobs,
-        processors,
-        policy=policy,
-        backfill=backfill,
-        backfill_order=backfill_order,
-        estimate=estimate,
-        correction=correction,
-        threshold=threshold,
-        passes=passes,
-        policy_estimate=policy_estimate,
-        hold=hold,
-        quotas=quotas,
-        windows=windows,
-        follows=follows,
-        places=places,
-        preemption=preemption,
-    )
+    simulation = Simulation(jobs, processors, **rules)
     if lost is not None:
         simulation.lost = lost
     if begin is not None:

@@ -319,9 +319,9 @@ def _remember(workload: Workload, arrays: state.Prepared) -> None:
 
 
 def check_running(arrays: state.Prepared, beginning: Beginning) -> None:
-    """Raise a WorkloadError if the jobs that run are none from before, or do not fit so.
+    """Raise a WorkloadError if the jobs that are said to run at the beginning cannot.
 
-    They must not over-use the machine, nor have ended by then as they were predicted.
+    They were submitted before, fit on the machine together, and have not ended by then.
     """
     workload, initial, running = beginning.workload, beginning.workload.initial, beginning.running
     assert initial is not None

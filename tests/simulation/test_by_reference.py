@@ -216,3 +216,9 @@ def test_what_no_engine_can_do_is_said_alike() -> None:
             hpcgym.simulate(workload, hold=0.1, quota="user:jobs=1", engine=engine)
     with pytest.raises(HpcgymError, match="unknown engine 'fast'; known are reference"):
         hpcgym.simulate(workload, engine="fast")
+
+
+def test_a_rule_that_the_reference_does_not_know_is_an_error() -> None:
+    jobs = hpcgym.reference.jobs_of(hpcgym.load_workload("lublin:jobs=3,processors=4"))
+    with pytest.raises(TypeError, match="no such rules: backfil, polcy"):
+        hpcgym.reference.Simulation(jobs, 4, polcy="saf", backfil="easy")
