@@ -11,12 +11,15 @@ from hpcgym._engine import Simulation
 from hpcgym.cluster.pool import Cluster
 from hpcgym.engine import state
 from hpcgym.engine.answers import online
+from hpcgym.engine.machines.nodes.placement import Nodes
 from hpcgym.engine.ordered import BLOCK
 from hpcgym.engine.passes.restricted import Restricted
+from hpcgym.scheduler.dispatchers.view import cells_of
 from hpcgym.simulation import driver
 from hpcgym.simulation.driver import new_simulation
 from hpcgym.simulation.native import answer, serves, simulation_of, write_progress
 from hpcgym.simulation.native_answers import learned_by
+from hpcgym.simulation.nodes import needs_on, nodes_for
 from hpcgym.simulation.run import idle_processor_seconds
 from hpcgym.simulation.scoring import scored_by
 from hpcgym.workload.model import Workload
@@ -62,6 +65,25 @@ def assert_twins(arrays: state.Prepared, native: Simulation, machine: Any = ()) 
     assert facts["queue"].tolist() == entries_of(arrays, state.QUEUE)
 
 
+def assert_same_nodes(arrays: state.Prepared, nodes: Nodes, native: Simulation) -> None:
+    """Compare what both know of nodes between two passes."""
+    facts, sim, own = native.facts(), arrays.sim, nodes.scalars[0]
+    assert facts["free"].tolist() == nodes.free.ravel().tolist()
+    n_jobs = len(arrays.jobs)
+    assert facts["spare"][1] == own.random_state
+    if sim.head >= 0 and sim.depth == 1:
+        assert facts["later"].tolist() == nodes.later.ravel().tolist()
+        assert facts["spare"][0] == own.slack
+    begun = np.flatnonzero(arrays.progress["start"] >= 0)
+    first, node, units = cells_of(nodes, begun)
+    mine = np.diff(facts["cell_first"])
+    assert mine[begun].tolist() == np.diff(first).tolist()
+    assert mine.sum() == len(node)
+    assert len(mine) == n_jobs
+    assert facts["cell_node"].tolist() == node.tolist()
+    assert facts["cell_units"].tolist() == units.tolist()
+
+
 def assert_same_answers(simulation: driver.Simulation, native: Simulation) -> None:
     """Compare what those know who answer both, and the scores that they have given."""
     a, sim = simulation.arrays, simulation.arrays.sim
@@ -95,6 +117,23 @@ def same(one: Any, other: Any) -> bool:
     return bool(one.tobytes() == np.ascontiguousarray(other).tobytes())
 
 
+def made(workload: Workload, scheduler: Any, cluster: Cluster) -> driver.Simulation:
+    """Return a simulation before its first event, and who says the order if a function does."""
+    nodes = None
+    if cluster.groups:
+        nodes = nodes_for(workload, needs_on(workload, cluster), cluster, scheduler)
+    simulation = new_simulation(workload, scheduler, cluster, nodes)
+    simulation.dispatch = scored_by(scheduler.policy, workload, cluster, nodes)
+    return simulation
+
+
+def nodes_of(machine: Any) -> Nodes:
+    """Return the nodes of a machine, whatever restricts it."""
+    nodes = machine.machine if isinstance(machine, Restricted) else machine
+    assert isinstance(nodes, Nodes)
+    return nodes
+
+
 def assert_same_after_each_pass(
     workload: Workload, scheduler: Any, cluster: Cluster, pieces: int = 1
 ) -> bool:
@@ -104,9 +143,7 @@ def assert_same_after_each_pass(
     """
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("HPCGYM_ENGINE", raising=False)  # extracts are left to whoever begins them
-        simulation, other = (new_simulation(workload, scheduler, cluster) for _ in range(2))
-    simulation.dispatch = scored_by(scheduler.policy, workload, cluster, None)
-    other.dispatch = scored_by(scheduler.policy, workload, cluster, None)
+        simulation, other = (made(workload, scheduler, cluster) for _ in range(2))
     if not serves(other):
         return False
     native, passes = simulation_of(other), 0
@@ -128,6 +165,8 @@ def assert_same_after_each_pass(
         if passes % pieces == 0:
             assert run(pieces) == pieces
             assert_twins(simulation.arrays, native, simulation.machine)
+            if cluster.groups:
+                assert_same_nodes(simulation.arrays, nodes_of(simulation.machine), native)
             assert_same_answers(simulation, native)
 
     simulation.after_pass = compare

@@ -57,9 +57,13 @@ def _moves(simulation: Driven) -> bool:
 
 
 def _serves_nodes(simulation: Driven) -> bool:
-    """Return the same of one on nodes, where nobody answers yet, and no few have reservations."""
+    """Return the same of one on nodes, of which no few have reservations.
+
+    Where nodes fail nobody answers yet.
+    """
     answers = (simulation.learning, simulation.shares, simulation.expressed, simulation.dispatch)
-    return all(each is None for each in answers) and simulation.arrays.sim.tested == 0
+    fails = isinstance(simulation.machine, FailingNodes)
+    return simulation.arrays.sim.tested == 0 and not (fails and any(answers))
 
 
 def serves_alone(arrays: state.Prepared | state.State) -> bool:
@@ -203,7 +207,7 @@ def answer(simulation: Driven, native: Simulation) -> None:
     """Answer what is asked for in Python: by a policy that is a function, or by predictors."""
     if native.asked == "order":
         assert isinstance(simulation.dispatch, Scoring)
-        simulation.dispatch.answer(simulation.arrays.jobs, native)
+        simulation.dispatch.answer(simulation.arrays.jobs, simulation.machine, native)
     else:
         assert simulation.learning is not None
         simulation.learning.answer_natively(native)

@@ -70,8 +70,17 @@ def assign_natively(
     write_cells(nodes, _cells_in(assign(model, np.ascontiguousarray(start), by_start, by_end)))
 
 
+def take_view(nodes: Nodes, told: Columns) -> None:
+    """Write what a view tells of nodes: what is free, who has which, what allocations go by."""
+    own: Any = nodes.scalars[0]
+    nodes.free[...] = told["free"].reshape(nodes.free.shape)
+    nodes.asked[...] = told["asked"]
+    own.random_state, nodes.order[...] = told["drawn"][0], told["drawn"][1:]
+    write_cells(nodes, _cells_in(told), told["running"])
+
+
 def _cells_in(schedule: Columns) -> Cells:
-    """Return the nodes that jobs have, by a schedule of the native engine."""
+    """Return the nodes that jobs have, by a schedule or view of the native engine."""
     return Cells(*(schedule[f"cell_{name}"] for name in Cells._fields))
 
 

@@ -21,6 +21,7 @@ from hpcgym.errors import HpcgymError
 from hpcgym.scheduler.dispatchers.asking import Facts, Present, begin, view_at, view_of
 from hpcgym.scheduler.dispatchers.view import PassView
 from hpcgym.scheduler.rule_values import plain
+from hpcgym.simulation.native_nodes import take_view
 from hpcgym.simulation.nodes import facts_of, pool_as_node
 from hpcgym.workload.model import Workload
 
@@ -68,16 +69,20 @@ class Scoring:
         view = view_of(arrays, machine if self.pool is None else self.pool, self.facts)
         take_scores(arrays.scores, arrays.blocks, view.job, _asked(self.policy, view))
 
-    def answer(self, jobs: NDArray[np.void], native: Simulation) -> None:
-        """Do so of a simulation of the native engine, on a pool."""
-        assert self.pool is not None
-        self.pool.set_free(np.array([[native.free]]))
+    def answer(self, jobs: NDArray[np.void], machine: Any, native: Simulation) -> None:
+        """Do so of a simulation of the native engine."""
         told = native.view()
+        if self.pool is not None:
+            self.pool.set_free(np.array([[native.free]]))
+        else:
+            take_view(machine, told)
         order = np.argsort(told["queued"])
         queued, duration = told["queued"][order], told["duration"][order]
         running = told["running"], told["running_start"], told["running_end"]
         view = view_at(
-            Present(native.time, jobs, queued, duration, *running), self.pool, self.facts
+            Present(native.time, jobs, queued, duration, *running),
+            machine if self.pool is None else self.pool,
+            self.facts,
         )
         native.order(view.job, _asked(self.policy, view))
 

@@ -223,12 +223,14 @@ def own_cells(initial: Initial, cluster: Cluster) -> Cells | None:
     return ongoing.cells if ongoing is not None and ongoing.cluster == cluster else None
 
 
-def write_cells(nodes: Nodes, cells: Cells) -> None:
-    """Let the jobs that have cells have them on record."""
+def write_cells(nodes: Nodes, cells: Cells, jobs: Ints | None = None) -> None:
+    """Let jobs have their cells on record: these, or the first ones, as many as there are."""
     counts = np.diff(cells.first)
-    held = nodes.held[: len(counts)]  # behind them stand those who hold nodes in windows
-    held["count"] = counts
-    places = np.repeat(held["first"] - cells.first[:-1], counts) + np.arange(len(cells.node))
+    # behind the jobs stand those who hold nodes in windows
+    rows = np.arange(len(counts)) if jobs is None else jobs
+    nodes.held["count"][rows] = counts
+    begin = nodes.held["first"][rows] - cells.first[:-1]
+    places = np.repeat(begin, counts) + np.arange(len(cells.node))
     nodes.cells["node"][places] = cells.node
     nodes.cells["units"][places] = cells.units
 

@@ -332,7 +332,9 @@ NB_MODULE(_engine, m) {
            }, "rows"_a, "scores"_a, "Give jobs that wait the scores of this pass.")
       .def("view", [](const AnySimulation& s) { return as_arrays(s.view()); },
            "Return the rows of the jobs that are queued, and their predicted run times; of those that "
-           "run, their starts and predicted ends [s].")
+           "run, their starts and predicted ends [s]. On nodes free, (N * R,); those of each that runs, "
+           "as of a schedule; drawn, a random state and the order of the nodes; asked, of all that "
+           "wait.")
       .def("ended", [](const AnySimulation& s, i64 since) { return owned(s.ended(since)); },
            "since"_a = 0, "Return the jobs in the order of their ends, from one place on.")
       .def("concerned", [](const AnySimulation& s) { return owned(s.concerned()); },

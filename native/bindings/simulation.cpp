@@ -137,8 +137,18 @@ class OneSimulation final : public AnySimulation {
     sim_.running.each([&](const Entry& e) {
       running.push_back(e.job), start.push_back(sim_.of(e.job).start), end.push_back(e.key);
     });
-    return {{"queued", queued}, {"duration", duration}, {"running", running},
-            {"running_start", start}, {"running_end", end}};
+    Columns found{{"queued", queued}, {"duration", duration}, {"running", running},
+                  {"running_start", start}, {"running_end", end}};
+    if constexpr (on_nodes) {
+      const Filling& filling = sim_.machine.filling();
+      std::vector<i64> drawn{filling.random_state()};
+      drawn.insert(drawn.end(), filling.order().begin(), filling.order().end());
+      found.insert(found.end(), {{"free", sim_.machine.free()}, {"asked", filling.asked()},
+                                 {"drawn", drawn}});
+      add_cells(found, of_jobs, running.size(),
+                [&](i64 k) { return sim_.machine.cells(running[index(k)]); });
+    }
+    return found;
   }
   std::vector<i64> ended(i64 since) const override {
     const auto n = static_cast<i64>(sim_.log.size());
@@ -262,7 +272,7 @@ class OneSimulation final : public AnySimulation {
     if constexpr (on_nodes) {
       found.push_back({"free", s.machine.free()});
       found.push_back({"later", s.machine.later()});
-      found.push_back({"spare", {s.machine.slack(), s.machine.random_state()}});
+      found.push_back({"spare", {s.machine.slack(), s.machine.filling().random_state()}});
       found.push_back({"outage", {s.outages ? s.outages->next() : 0}});
     }
     if (s.quotas) {

@@ -158,7 +158,7 @@ class Nodes {
   const std::vector<i64>& free() const { return free_; }    // (N, R)
   const std::vector<i64>& later() const { return later_; }  // (N, R) at the shadow time
   i64 slack() const { return slack_; }
-  i64 random_state() const { return filling_.random_state(); }
+  const Filling& filling() const { return filling_; }
 
  private:
   struct Held {  // where the cells of a job stand

@@ -13,15 +13,14 @@ from failure_strategies import Failure, failing_cases, failures_for, table_of
 from node_strategies import ALLOCATIONS, node_cases, node_schedulers, partitioned_cases
 from strategies import cases
 from test_nodes_against_oracle import crowd
-from twins import assert_twins
+from twins import assert_same_after_each_pass as assert_same_of_any
+from twins import assert_same_nodes, assert_twins
 
 from hpcgym._engine import Simulation
 from hpcgym.cluster import Cluster, NodeGroup
 from hpcgym.engine import state
 from hpcgym.engine.machines.nodes.failures import FailingNodes
-from hpcgym.engine.machines.nodes.placement import Nodes
 from hpcgym.engine.passes.requeueing import lengthened
-from hpcgym.scheduler.dispatchers.view import cells_of
 from hpcgym.simulation.driver import new_simulation
 from hpcgym.simulation.failing import failing
 from hpcgym.simulation.native import serves, simulation_of
@@ -32,25 +31,6 @@ from hpcgym.workload.model import Workload
 
 Case = tuple[Cluster, Workload, dict[str, Any]]
 FailingCase = tuple[Cluster, Workload, dict[str, Any], list[Failure]]
-
-
-def assert_same_nodes(arrays: state.Prepared, nodes: Nodes, native: Simulation) -> None:
-    """Compare what both know of nodes between two passes."""
-    facts, sim, own = native.facts(), arrays.sim, nodes.scalars[0]
-    assert facts["free"].tolist() == nodes.free.ravel().tolist()
-    n_jobs = len(arrays.jobs)
-    assert facts["spare"][1] == own.random_state
-    if sim.head >= 0 and sim.depth == 1:
-        assert facts["later"].tolist() == nodes.later.ravel().tolist()
-        assert facts["spare"][0] == own.slack
-    begun = np.flatnonzero(arrays.progress["start"] >= 0)
-    first, node, units = cells_of(nodes, begun)
-    mine = np.diff(facts["cell_first"])
-    assert mine[begun].tolist() == np.diff(first).tolist()
-    assert mine.sum() == len(node)
-    assert len(mine) == n_jobs
-    assert facts["cell_node"].tolist() == node.tolist()
-    assert facts["cell_units"].tolist() == units.tolist()
 
 
 def assert_same_outages(machine: FailingNodes, native: Simulation) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 import share_strategies
 from drawing import given, settings
 from drawing import strategies as st
+from node_strategies import node_cases
 from online import ELOSS, FORMULAS, REGRESSIONS
 from online import cases as learning_cases
 from predictors import Crooked
@@ -104,6 +106,35 @@ def test_functions(data: st.DataObject, case: tuple[Workload, dict[str, Any]]) -
     if data.draw(st.booleans()):
         rules |= data.draw(estimates())
     assert_same(workload, rules, data.draw(PIECES))
+
+
+@settings(max_examples=300)
+@given(st.data(), node_cases())
+def test_on_nodes(data: st.DataObject, case: tuple[Cluster, Workload, dict[str, Any]]) -> None:
+    """All of these, and allocations at random: a function sees what they have drawn."""
+    cluster, workload, rules = case
+    if rules["backfill"] in DEPTHS:
+        rules["backfill"] = "easy"
+    if data.draw(st.integers(0, 4)) == 0:
+        rules["allocation"] = "random:7"
+    workload = data.draw(share_strategies.with_power(workload))
+    cluster = replace(cluster, busy_power_w=share_strategies.BUSY_W)
+    answers = data.draw(st.sampled_from(["usage", "expressions", "function", "estimates"]))
+    if answers == "usage":
+        fair, slow = data.draw(share_strategies.accounts(workload))
+        watts = share_strategies.watts_of(workload)
+        orders = data.draw(st.sampled_from([ORDERS, ORDERS[:1], ORDERS[1:]]))
+        rules |= {name: data.draw(share_strategies.order(slow, watts))[0] for name in orders}
+        rules["fair_share"] = fair
+    if answers == "expressions":
+        rules[data.draw(st.sampled_from(ORDERS))] = data.draw(general())
+    if answers == "function":
+        rules["policy"] = data.draw(st.sampled_from([least_area, shortest_with_little_room]))
+        rules["backfill"] = data.draw(st.sampled_from(["none", "easy", "until-shadow"]))
+    if answers == "estimates" or data.draw(st.booleans()):
+        rules |= data.draw(estimates())
+    scheduler = scheduler_of("easy", share_strategies.heeded(rules))
+    assert assert_same_after_each_pass(workload, scheduler, cluster, data.draw(PIECES))
 
 
 @pytest.mark.parametrize("estimate", [*FORMULAS, ELOSS])

@@ -145,6 +145,8 @@ class Filling {
 
   // Whether the order is another for each job, and changes with who else waits.
   bool goes_by_demand() const { return layout_->allocation >= Allocation::weighted; }
+  const std::vector<i64>& order() const { return order_; }  // the last one
+  const std::vector<i64>& asked() const { return asked_; }
   i64 random_state() const { return static_cast<i64>(random_); }
 
   // A job waits now, or no longer where `sign` is -1.
