@@ -12,7 +12,14 @@ from hpcgym.engine.answers.answering import answering
 from hpcgym.engine.answers.expressed import Expressed, express_all
 from hpcgym.engine.answers.formulas import chain
 from hpcgym.engine.answers.shares import Shares, counting
-from hpcgym.engine.machines.kinds import FAILING, NODES, POOL, POOL_RESTRICTED, Kind
+from hpcgym.engine.machines.kinds import (
+    FAILING,
+    NODES,
+    NODES_RESTRICTED,
+    POOL,
+    POOL_RESTRICTED,
+    Kind,
+)
 from hpcgym.engine.passes.preempting import Preempting
 from hpcgym.engine.passes.requeueing import lengthened
 from hpcgym.errors import HpcgymError
@@ -123,8 +130,8 @@ class Simulation:
     def _is_plain(self) -> bool:
         """Whether it is one of a pool or of nodes, and no dispatcher starts its jobs."""
         dispatched = self.late is not None or not isinstance(self.dispatch, Scoring | None)
-        known = self.kind in (POOL, POOL_RESTRICTED, NODES, FAILING) and self.after_pass is None
-        return known and not dispatched
+        known = self.kind in (POOL, POOL_RESTRICTED, NODES, NODES_RESTRICTED, FAILING)
+        return known and self.after_pass is None and not dispatched
 
     @property
     def for_result(self) -> dict[str, Any]:

@@ -13,10 +13,9 @@ import numpy as np
 from hpcgym._engine import Features, Model, Simulation
 from hpcgym.engine import state
 from hpcgym.engine.machines.nodes.failures import FailingNodes
-from hpcgym.engine.machines.nodes.placement import Nodes
 from hpcgym.engine.passes.restricted import Restricted
 from hpcgym.simulation.native_answers import has_formulas, take_learned, told_of
-from hpcgym.simulation.native_nodes import is_on, take_nodes, told_of_nodes
+from hpcgym.simulation.native_nodes import is_on, nodes_in, take_nodes, told_of_nodes, window_nodes
 from hpcgym.simulation.scoring import Scoring
 
 if TYPE_CHECKING:
@@ -42,7 +41,7 @@ def serves(simulation: Driven) -> bool:
         is_on()
         and not any(sim[name] for name in _LACKS)
         and sim.asks in (state.NOBODY, state.EACH_PASS)
-        and (not isinstance(simulation.machine, Nodes | FailingNodes) or _serves_nodes(simulation))
+        and _serves_nodes(simulation)
         and (sim.next == 0 or _moves(simulation))
         and not sim.asked  # as the kernels do where an extract has begun
         and has_formulas(simulation.learning)
@@ -57,13 +56,14 @@ def _moves(simulation: Driven) -> bool:
 
 
 def _serves_nodes(simulation: Driven) -> bool:
-    """Return the same of one on nodes, of which no few have reservations.
+    """Return the same of its machine, if that has nodes.
 
-    Where nodes fail nobody answers yet.
+    There are no looks of Slurm's on nodes yet, and where they fail nobody answers.
     """
+    sim, machine = simulation.arrays.sim, simulation.machine
     answers = (simulation.learning, simulation.shares, simulation.expressed, simulation.dispatch)
-    fails = isinstance(simulation.machine, FailingNodes)
-    return simulation.arrays.sim.tested == 0 and not (fails and any(answers))
+    fails = isinstance(machine, FailingNodes) and (any(answers) or sim.tested > 0)
+    return not fails and not (nodes_in(machine) is not None and sim.every > 0)
 
 
 def serves_alone(arrays: state.Prepared | state.State) -> bool:
@@ -120,6 +120,7 @@ def _restrictions(machine: Restricted) -> dict[str, Any]:
         "processors": quotas.processors,
         "left": quotas.left,
         "windows": np.column_stack([windows.begin, windows.end, windows.taken]),
+        "window_nodes": window_nodes(machine),
     }
 
 

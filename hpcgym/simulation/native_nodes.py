@@ -11,6 +11,8 @@ from hpcgym._engine import Layout, Model, Simulation, assign
 from hpcgym.engine.machines.nodes.failures import FailingNodes
 from hpcgym.engine.machines.nodes.placement import CELLS, Nodes
 from hpcgym.engine.passes.requeueing import LOST
+from hpcgym.engine.passes.restricted import Restricted
+from hpcgym.scheduler.dispatchers.view import cells_of
 from hpcgym.simulation.warm_start import write_cells
 from hpcgym.workload.warm_start import Cells
 
@@ -25,12 +27,29 @@ def is_on() -> bool:
     return os.environ.get("HPCGYM_ENGINE") != "numba"
 
 
+def nodes_in(machine: Any) -> Nodes | None:
+    """Return the nodes of a machine as its kind takes it, None of a pool."""
+    if isinstance(machine, FailingNodes):
+        return machine.nodes
+    nodes = machine.machine if isinstance(machine, Restricted) else machine
+    return nodes if isinstance(nodes, Nodes) else None
+
+
 def told_of_nodes(machine: Any) -> dict[str, Any]:
     """Return what a model is told of a machine, empty as yet, as its kind takes it."""
+    nodes = nodes_in(machine)
+    told: dict[str, Any] = {} if nodes is None else {"nodes": layout_of(nodes)}
     if isinstance(machine, FailingNodes):
-        outages = machine.events.view(np.int64).reshape(-1, 3)
-        return {"nodes": layout_of(machine.nodes), "outages": outages}
-    return {"nodes": layout_of(machine)} if isinstance(machine, Nodes) else {}
+        told["outages"] = machine.events.view(np.int64).reshape(-1, 3)
+    return told
+
+
+def window_nodes(machine: Restricted) -> NDArray[np.int64]:
+    """Return the nodes that windows take, one window after the other."""
+    nodes, holders = nodes_in(machine), machine.windows.taken
+    if nodes is None or not len(holders):
+        return np.zeros(0, np.int64)
+    return cells_of(nodes, holders)[1]
 
 
 def layout_of(nodes: Nodes) -> Layout:
@@ -47,13 +66,12 @@ def layout_of(nodes: Nodes) -> Layout:
 
 def take_nodes(machine: Any, native: Simulation) -> Any:
     """Write which nodes jobs have had; return the machine, which may have logs of other lengths."""
-    failing = isinstance(machine, FailingNodes)
-    nodes = machine.nodes if failing else machine
-    if not isinstance(nodes, Nodes):
+    nodes = nodes_in(machine)
+    if nodes is None:
         return machine
     schedule = native.schedule()
     write_cells(nodes, _cells_in(schedule))
-    return _with_lost(machine, schedule) if failing else machine
+    return _with_lost(machine, schedule) if isinstance(machine, FailingNodes) else machine
 
 
 def assign_natively(

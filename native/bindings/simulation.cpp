@@ -6,12 +6,11 @@
 #include <optional>
 #include <span>
 #include <stdexcept>
-#include <variant>
 
 #include "../answers/answers.hpp"
 #include "../core/weights.hpp"
 #include "../machines/nodes.hpp"
-#include "../machines/nodes/plan.hpp"
+#include "../machines/nodes/fresh_plan.hpp"
 #include "../machines/pool.hpp"
 #include "../places/live_jobs.hpp"
 #include "../places/foresight.hpp"
@@ -44,16 +43,13 @@ class OneSimulation final : public AnySimulation {
   static constexpr bool on_nodes = std::is_same_v<M, Nodes>;
   Answers answers_;
   std::optional<Conservative<M>> conservative_;
-  // whether the machine has the plan that the other needs
-  static constexpr bool plans = requires { typename M::FreshPlan; };
-  std::conditional_t<plans, std::optional<Planned<M>>, std::monostate> planned_;
+  std::optional<Planned<M>> planned_;
   bool asks_ = false;  // somebody outside, what the simulator does
 
  public:
   explicit OneSimulation(std::shared_ptr<Model> model)
       : model_(std::move(model)), sim_(*model_), answers_(sim_) {
-    if constexpr (plans)
-      if (model_->rules.tested > 0) planned_.emplace(sim_);
+    if (model_->rules.tested > 0) planned_.emplace(sim_);
     if (model_->rules.tested == 0 && model_->rules.depth == all_jobs) {
       conservative_.emplace(sim_);
       sim_.notes_ends = true;
@@ -268,7 +264,7 @@ class OneSimulation final : public AnySimulation {
       for (i64 j = 0; j < s.model.n_jobs; ++j) reserved.push_back(conservative_->plan.reserved(j));
       found.push_back({"reserved", reserved});
     }
-    if constexpr (plans) add_plan(found);
+    if (planned_) add_plan(found);
     if constexpr (on_nodes) {
       found.push_back({"free", s.machine.free()});
       found.push_back({"later", s.machine.later()});
@@ -291,8 +287,7 @@ class OneSimulation final : public AnySimulation {
  private:
   bool next_pass(i64 until) {
     i64 other = sim_.due();
-    if constexpr (plans)
-      if (planned_) other = std::min(other, planned_->due());
+    if (planned_) other = std::min(other, planned_->due());
     const i64 coming = sim_.arrivals ? sim_.arrivals->next() : forever;
     const i64 due = std::min(other, coming);
     if (sim_.arrivals) sim_.arrivals->alone = false;
@@ -318,17 +313,14 @@ class OneSimulation final : public AnySimulation {
   }
   void pass() {
     if (!sim_.come()) return;
-    if constexpr (plans)
-      if (planned_) return planned_->pass(sim_);
+    if (planned_) return planned_->pass(sim_);
     if (conservative_) return conservative_->pass(sim_);
     Easy<M>(sim_).pass();
   }
   void add_plan(Columns& found) const {
-    if (planned_) {
-      const Planned<M>& p = *planned_;
-      found.push_back({"plan", {p.n_reserved, p.last_reserved, p.beyond}});
-      found.push_back({"looks", {p.looks.due, p.looks.all_due, p.looks.next, p.looks.waited}});
-    }
+    const Planned<M>& p = *planned_;
+    found.push_back({"plan", {p.n_reserved, p.last_reserved, p.beyond}});
+    found.push_back({"looks", {p.looks.due, p.looks.all_due, p.looks.next, p.looks.waited}});
   }
   static std::vector<i64> entries(const OrderedList& list) {
     std::vector<i64> flat;
@@ -395,8 +387,8 @@ const char* what_lacks(const Model& m) {
   if (r.learns && !m.learning && !m.accounts) return "learning: predictions are asked for";
   if (r.correction == Correction::again && !m.learning) return "learning: corrections are asked for";
   if (m.nodes &&
-      (r.tested > 0 || r.managed || r.passes == Passes::per_event ||
-       (r.depth == all_jobs && m.outages)))
+      (r.every > 0 || r.managed || r.passes == Passes::per_event ||
+       ((r.tested > 0 || r.depth == all_jobs) && m.outages)))
     return "nodes: no rule of theirs";
   if (m.outages && (r.asks || r.learns || r.renews != Renews::never || m.learning || m.accounts))
     return "outages: nobody answers";

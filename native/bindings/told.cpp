@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "../machines/nodes/layout.hpp"
+
 namespace hpc {
 namespace {
 
@@ -117,6 +119,20 @@ void restrict(Model& m, const Told& told) {
   const std::vector<i64> windows = told.list<i64>("windows");
   for (std::size_t k = 0; k + 2 < windows.size(); k += 3)
     m.windows.push_back({windows[k], windows[k + 1], windows[k + 2]});
+  if (m.nodes && !m.windows.empty()) {
+    const std::vector<i64> nodes = told.list<i64>("window_nodes");
+    auto left = nodes.begin();
+    for (Window& w : m.windows) {
+      expect(w.taken < 0 && w.taken >= m.n_jobs - m.nodes->n_rows, "windows: who holds the nodes");
+      const i64 units = m.nodes->units(m.nodes->n_rows + w.taken);
+      expect(nodes.end() - left >= units, "window_nodes: as many as the holders have");
+      w.nodes.assign(left, left + units);
+      left += units;
+    }
+    expect(std::all_of(nodes.begin(), nodes.end(),
+                       [&](i64 node) { return node >= 0 && node < m.nodes->n_nodes; }),
+           "window_nodes: of the machine");
+  }
   expect(std::is_sorted(m.windows.begin(), m.windows.end(),
                         [](const Window& a, const Window& b) { return a.end < b.end; }),
          "windows: by their ends");

@@ -12,7 +12,8 @@ namespace hpc {
 
 struct Window {
   i64 begin, end;  // [s]
-  i64 taken;       // units of a pool; on nodes, who holds them
+  i64 taken;       // units of a pool; on nodes, who holds them, counted from behind: -1 is the last
+  std::vector<i64> nodes = {};  // that it takes; none of a pool
 };
 
 class Windows {

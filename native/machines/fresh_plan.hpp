@@ -16,7 +16,7 @@ class FreshPlan {
   explicit FreshPlan(const Model& m) : jobs_(m.jobs), rules_(&m.rules) {}
 
   // Begin with the predicted ends of the running jobs; under Slurm they end together.
-  void begin(i64 now, i64 free, const OrderedList& running) {
+  void begin(const auto&, i64 now, i64 free, const OrderedList& running) {
     steps_.assign(1, {now, free});
     JoinedEnds joined(*rules_);
     running.each([&](const Entry& e) {
@@ -35,13 +35,13 @@ class FreshPlan {
   }
 
   // Take what a window takes.
-  void close(const Window& window) {
+  void close(const auto&, const Window& window) {
     const i64 begin = std::max(window.begin, now());
     if (begin < window.end) take(step_at(begin, 0), window.end, window.taken);
   }
 
   // Give a job a place at the earliest time; return that. None if it is later than `last`.
-  i64 reserve(i64 j, i64 length, i64 last) {
+  i64 reserve(const auto&, i64 j, i64 length, i64 last) {
     const i64 width = jobs_[j].processors;
     std::size_t step = earliest(width, length + rules_->strict);
     const i64 time = steps_[step].time;
@@ -57,12 +57,14 @@ class FreshPlan {
     return time;
   }
   // Give it one that begins now, if there is one; return whether there is.
-  bool place_now(i64 j, i64 length, i64 free) {
+  bool place_now(const auto&, i64 j, i64 length, i64 free) {
     const i64 width = jobs_[j].processors;
     if (width > free || now() + length + rules_->strict > free_until(width)) return false;
     take(0, now() + length, width);
     return true;
   }
+  // A job begins at the place that it has now.
+  void begun(const auto&, i64, i64) {}
   // Up to when so many units are free from now on [s].
   i64 free_until(i64 width) const {
     for (const Step& s : steps_)

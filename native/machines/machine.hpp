@@ -30,6 +30,7 @@ concept Machine = requires(M m, const M& c, const OrderedList& running, Shadow& 
   requires std::same_as<decltype(M::alike), const bool>;  // units: their number says all of them
   { c.width(i) } -> std::same_as<i64>;                   // units that a job takes
   { m.fits(i, i, i) } -> std::same_as<bool>;             // job, units needed, room
+  { m.finds_place(i, i) } -> std::same_as<bool>;         // the same, and it is chosen
   m.waits(i);                                            // a job that has come
   { m.begin(i, i, i, i) } -> std::same_as<Span>;         // job, now, predicted and true run time
   m.give(i, i, i);                                       // now, a run that is over, its units

@@ -19,12 +19,14 @@ struct Cell {  // units of a job on a node
   std::int32_t node, units;
 };
 
-class NodePlan;  // nodes/plan.hpp
+class NodePlan;       // nodes/plan.hpp
+class FreshNodePlan;  // nodes/fresh_plan.hpp
 
 class Nodes {
  public:
   static constexpr bool alike = false;
   using KeptPlan = NodePlan;
+  using FreshPlan = FreshNodePlan;
 
   Nodes(const Model& model, i64)
       : model_(&model),
@@ -40,6 +42,12 @@ class Nodes {
 
   i64 width(i64 j) const { return model_->jobs[j].processors; }
   bool fits(i64 j, i64 needed, i64 room) { return needed <= room && has_room(j); }
+  // The same, and nodes are chosen for it, whatever was looked at before.
+  bool finds_place(i64 j, i64 room) {
+    if (width(j) > room || !place_at(free_, j)) return false;
+    chosen_for_ = j;
+    return true;
+  }
   void waits(i64 j) { filling_.note_waiting(j, 1); }
   // Take the nodes that have been chosen in `passes`, or such as are filled first.
   Span begin(i64 j, i64 now, i64 predicted, i64 run) {
@@ -118,10 +126,11 @@ class Nodes {
   void note_lost(i64 j) { lost_.push_back(held_[index(j)]); }
   std::span<const Cell> lost_cells(i64 run) const { return cells(lost_[index(run)]); }
 
-  // Choose nodes for a job that has room for all its units there, for another time than now.
-  void place_at(const std::vector<i64>& all, i64 j) {
+  // Choose nodes with that room for a job, whatever was looked at before; return whether all its
+  // units have one.
+  bool place_at(const std::vector<i64>& all, i64 j) {
     for (i64 node = 0; node < layout_->n_nodes; ++node) filling_.note_changed(all.data(), node);
-    place(all, j, false);
+    return place(all, j, false);
   }
   std::span<const Cell> chosen() const { return chosen_; }
   // These are the nodes of a job that begins now.

@@ -89,6 +89,7 @@ class Pool {
 
   i64 width(i64 j) const { return jobs_[j].processors; }
   bool fits(i64, i64 needed, i64 room) const { return needed <= room; }
+  bool finds_place(i64 j, i64 room) const { return width(j) <= room; }
   void waits(i64) {}
   void note_lost(i64) {}
   Span begin(i64 j, i64 now, i64 predicted, i64 run) {

@@ -34,7 +34,7 @@ class Planned {
       : plan_(s.model),
         reserved_(index(s.model.n_jobs), {-1, -1}),
         tested_(s.rules().tested_of_user > 0 ? index(s.model.n_users) : 0) {
-    plan_.begin(s.time, s.free, s.running);
+    plan_.begin(s.machine, s.time, s.free, s.running);
   }
 
   // [s] when there is a pass although nothing happens.
@@ -123,8 +123,8 @@ class Planned {
     for (const InLine& place : line_) serve(s, place.job);
   }
   void begin_plan(Simulator<M>& s) {
-    plan_.begin(s.time, s.free_with_leaving(), s.running);
-    if (s.windows) s.windows->each_left([&](const Window& window) { plan_.close(window); });
+    plan_.begin(s.machine, s.time, s.free_with_leaving(), s.running);
+    if (s.windows) s.windows->each_left([&](const Window& window) { plan_.close(s.machine, window); });
   }
   // Whether all queued jobs need more than what is free, and no promise is to be made.
   bool none_fits(Simulator<M>& s) {
@@ -153,11 +153,10 @@ class Planned {
     const i64 last = s.time + s.rules().window, predicted = s.of(j).predicted;
     const bool reserves = n_reserved < s.rules().depth;
     i64& reserved = reserved_[index(j)].time;
-    if (reserves) reserved = plan_.reserve(j, predicted, last);
-    if (reserves ? reserved == s.time : plan_.place_now(j, predicted, s.free)) {
+    if (reserves) reserved = plan_.reserve(s.machine, j, predicted, last);
+    if (reserves ? reserved == s.time : plan_.place_now(s.machine, j, predicted, s.free)) {
       s.of(j).backfilled = s.head >= 0;
-      s.queue.leave(j, predicted);
-      s.start(j);
+      start(s, j, true);
       return;
     }
     if (s.head < 0) s.head = j, s.shadow.time = -1;
@@ -233,14 +232,20 @@ class Planned {
       }
       if (s.bars(j)) continue;
       const i64 predicted = s.of(j).predicted;
-      if (closes ? !plan_.place_now(j, predicted, s.free)
-                 : !s.machine.fits(j, s.machine.width(j), s.free)) {
+      if (closes ? !plan_.place_now(s.machine, j, predicted, s.free)
+                 : !s.machine.finds_place(j, s.free)) {
         s.head = j, s.shadow.time = -1;
         return;
       }
-      s.queue.leave(j, predicted);
-      s.start(j);
+      start(s, j, closes);
     }
+  }
+  // Start a queued job that has a place now: `by_plan`, or one that the machine has chosen.
+  void start(Simulator<M>& s, i64 j, bool by_plan) {
+    const i64 predicted = s.of(j).predicted;
+    if (by_plan) plan_.begun(s.machine, j, predicted);
+    s.queue.leave(j, predicted);
+    s.start(j);
   }
 };
 

@@ -7,6 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+import quota_strategies
+import submission_strategies
+import test_submitted
+import test_windows
 from drawing import given, settings
 from drawing import strategies as st
 from failure_strategies import Failure, failing_cases, failures_for, table_of
@@ -29,6 +33,7 @@ from hpcgym.simulation.run import scheduler_of, simulate
 from hpcgym.workload.load import load_workload
 from hpcgym.workload.model import Workload
 
+QUEUES = st.lists(st.integers(1, 2), min_size=1, max_size=5)
 Case = tuple[Cluster, Workload, dict[str, Any]]
 FailingCase = tuple[Cluster, Workload, dict[str, Any], list[Failure]]
 
@@ -80,8 +85,8 @@ def assert_twins_on_nodes(simulation: Any, pieces: int = 1) -> bool:
 
 def drawn_rules(data: st.DataObject, rules: dict[str, Any]) -> dict[str, Any]:
     """Return rules that the native engine has, and sometimes nodes in a random order."""
-    if rules["backfill"] not in ("none", "easy", "until-shadow", "conservative"):
-        rules["backfill"] = data.draw(st.sampled_from(["easy", "until-shadow"]))
+    if rules["backfill"].startswith("slurm"):
+        rules["backfill"] = data.draw(st.sampled_from(["depth:1", "depth:2", "depth:5"]))
     if data.draw(st.integers(0, 4)) == 0:
         rules["allocation"] = "random:7"
     return rules
@@ -134,6 +139,32 @@ def test_logs_start_by_start(log: str, allocation: str) -> None:
 
 
 @settings(max_examples=300)
+@given(st.data(), st.one_of(node_cases(), partitioned_cases()), QUEUES)
+@pytest.mark.filterwarnings("ignore:.*its jobs are in none of the machine's partitions")
+@pytest.mark.filterwarnings("ignore:.*EASY's reservation is of nodes by name")
+@pytest.mark.filterwarnings("ignore:.*no window is between")
+@pytest.mark.filterwarnings("ignore:.*no job falls under these quotas")
+@pytest.mark.filterwarnings("ignore:.*no job follows another")
+def test_each_pass_under_restrictions(data: st.DataObject, case: Case, queues: list[int]) -> None:
+    """Quotas, windows of some nodes or all, jobs that come when others have ended."""
+    cluster, workload, rules = case[0], test_submitted.with_numbers(case[1], queues), case[2]
+    rules = drawn_rules(data, quota_strategies.fitted(test_windows.fitted(rules, workload)))
+    which = data.draw(st.sets(st.sampled_from(["quota", "windows", "submissions"]), min_size=1))
+    if "submissions" in which:
+        rules = submission_strategies.fitted(rules)
+        workload, rules["dependencies"], _ = data.draw(submission_strategies.chains(workload))
+        rules["quota"] = data.draw(test_submitted.bounds(workload))[0]
+    elif "quota" in which:
+        rules["quota"] = data.draw(quota_strategies.quotas(workload))[0]
+    if "windows" in which:
+        _, texts = test_windows.windows_on(data, cluster, workload)
+        rules["maintenance"] = "; ".join(texts)
+    scheduler = scheduler_of("easy", rules)
+    pieces = data.draw(st.sampled_from([1, 3]))
+    assert assert_same_of_any(workload, scheduler, cluster, pieces)
+
+
+@settings(max_examples=300)
 @given(st.data(), failing_cases())
 def test_each_pass_where_nodes_fail(data: st.DataObject, case: FailingCase) -> None:
     cluster, workload, rules, failures = case
@@ -148,7 +179,7 @@ def test_long_queues_where_nodes_fail(data: st.DataObject, seed: int) -> None:
     """Jobs go back into the middle of lists of several blocks, among others of their key."""
     cluster, workload = crowd(seed, jobs=data.draw(st.sampled_from([80, 400])))
     rules = drawn_rules(data, data.draw(node_schedulers(workload))) | {"hold": None}
-    if rules["backfill"] == "conservative":
+    if rules["backfill"] not in ("none", "easy", "until-shadow"):
         rules["backfill"] = "easy"
     failures = table_of(data.draw(failures_for(cluster, workload)))
     scheduler = scheduler_of("easy", rules)

@@ -16,7 +16,7 @@ namespace hpc {
 class NodePlan {
  public:
   explicit NodePlan(const Model& m)
-      : strict_(m.rules.strict), reserved_(index(m.n_jobs), -1), cells_(index(m.n_jobs)) {}
+      : strict_(m.rules.strict), reserved_(index(m.n_jobs), -1), cells_(index(m.nodes->n_rows)) {}
 
   i64 reserved(i64 j) const { return reserved_[index(j)]; }
   bool may_be_earlier(i64) const { return true; }
@@ -60,7 +60,7 @@ class NodePlan {
     m.choose(j, cells_[index(j)]);
   }
 
- private:
+ protected:
   struct Event {  // of one time, what is given back comes first
     i64 time, job, sign;
   };
@@ -71,6 +71,8 @@ class NodePlan {
   std::vector<i64> reserved_;             // [s] by job
   std::vector<std::vector<Cell>> cells_;  // by job, of those that wait or run
   std::vector<Event> events_;             // by time
+  // Jobs may run where they should have ended: a node may have less than nothing free then.
+  bool may_be_overdrawn_ = false;
   // [s] until when room has been gained; of that, what reservations have left in this pass: those
   // of jobs before them in order have not been tried with it
   i64 gained_until_ = forever, left_until_ = 0;
@@ -142,6 +144,7 @@ class NodePlan {
   void note_spare(const Nodes& m, i64 j) {
     const Layout& l = m.layout();
     spare_.assign(index(l.n_resources), forever);
+    if (may_be_overdrawn_) return;  // sums say nothing
     for (i64 r = 0; r < l.n_resources; ++r) {
       if (l.demand(j)[r] == 0) continue;
       i64& spare = spare_[index(r)];

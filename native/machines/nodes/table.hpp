@@ -1,0 +1,324 @@
+// Places for jobs as Slurm finds them: on nodes that no reservation before them takes.
+//
+// The plan has the predicted ends of the running jobs. Reservations and windows take whole nodes,
+// for a time: these are in a table. A job is tried on the nodes that are open in the table while it
+// would run, if it started now: beside the running jobs, and then with these gone one after the
+// other, several at once where they end together. Where that gives no place, or one after other
+// nodes have become open, it is tried from then on; see docs/slurm.md.
+//
+// The table has periods, one behind the other, and for each the sets of the nodes that reservations
+// leave open, and that windows do.
+#pragma once
+#include <bit>
+#include <vector>
+
+#include "../../core/joining.hpp"
+#include "../nodes.hpp"
+
+namespace hpc {
+
+// A bit for each node.
+class NodeSet {
+ public:
+  explicit NodeSet(i64 n_nodes = 0, bool all = false)
+      : words(index(n_nodes / 64 + 1), all ? ~std::uint64_t{0} : 0) {}
+
+  std::vector<std::uint64_t> words;
+
+  bool has(i64 node) const { return (words[index(node >> 6)] >> (node & 63)) & 1; }
+  void add(i64 node) { words[index(node >> 6)] |= std::uint64_t{1} << (node & 63); }
+  void remove(i64 node) { words[index(node >> 6)] &= ~(std::uint64_t{1} << (node & 63)); }
+  void clear() { std::fill(words.begin(), words.end(), 0); }
+  // Let it be these nodes.
+  void list(std::span<const Cell> cells) {
+    clear();
+    for (const Cell& c : cells) add(c.node);
+  }
+  bool meets(const NodeSet& other) const {
+    std::uint64_t common = 0;
+    for (std::size_t w = 0; w < words.size(); ++w) common |= words[w] & other.words[w];
+    return common != 0;
+  }
+  template <class F>
+  void each(F f) const {
+    for (std::size_t w = 0; w < words.size(); ++w)
+      for (std::uint64_t left = words[w]; left != 0; left &= left - 1)
+        f(static_cast<i64>(w * 64) + std::countr_zero(left));
+  }
+};
+
+class NodeTable {
+ public:
+  // Whether a job would fit before the time that it was tried from, and nodes that reservations
+  // take without a job on them: whether looks go on depends on these.
+  bool put_off = false;
+  i64 idle_planned = 0;
+
+  explicit NodeTable(const Model& m)
+      : rules_(&m.rules),
+        none_(m.nodes->n_nodes),
+        open_(none_), seen_(none_), for_job_(none_), written_(none_), idle_(none_), chosen_(none_),
+        usable_(index(m.nodes->n_kinds)) {}
+
+  // The plan is what the running jobs give back at their predicted ends; all is open.
+  void begin(const Nodes& m, i64 now, const OrderedList& running) {
+    now_ = now;
+    plan_.clear();
+    lists_leaving_ = put_off = false;
+    idle_planned = 0;
+    idle_.clear();
+    const NodeSet all(m.layout().n_nodes, true);
+    periods_.assign(1, {-forever, all, all});
+    running.each([&](const Entry& e) { note(e.key, e.job); });
+  }
+  void close(const Window& window, std::span<const Cell> cells) {
+    shut(&Period::by_windows, std::max(window.begin, now_), window.end, cells);
+  }
+  // When a job can start; its place is chosen unless that is later than `last`. Where it is later
+  // than `latest`, any later time will do.
+  i64 reserve(Nodes& m, i64 j, i64 length, i64 last, i64 latest) {
+    i64 after = now_;
+    while (after <= latest) {
+      const i64 opens = look_ahead(m, j, after, after + length);
+      const i64 found = fits_after_ends(m, j, opens == never ? latest : std::min(opens, latest));
+      if (found != never && found < after) put_off = true;
+      if (found == never && opens == never) return forever;
+      const i64 time = found != never ? std::max(found, after) : forever;
+      if (opens != never && time > opens) {
+        after = opens;
+        continue;
+      }
+      if (time > last) return time;
+      choose(m, j, false);
+      if (time == now_) return time;
+      if (!is_taken(m.chosen(), time, length)) {
+        note_reserved(m, time, length);
+        return time;
+      }
+      after = time;
+    }
+    return after;
+  }
+  // Whether it can start now; its place is chosen. `others`: nodes that hold nothing of it when
+  // empty keep what they have, for allocations look at the room of the whole machine.
+  bool starts_now(Nodes& m, i64 j, i64 length, bool others) {
+    look_ahead(m, j, now_, now_ + length);
+    if (open_units(m, j) < m.layout().units(j)) return false;
+    choose(m, j, others);
+    return true;
+  }
+  // A job begins on the nodes of its cells, which are idle no longer.
+  void begun(i64 j, i64 length, std::span<const Cell> cells) {
+    note(now_ + length, j);
+    for (const Cell& c : cells) {
+      if (!idle_.has(c.node)) continue;
+      idle_.remove(c.node);
+      --idle_planned;
+    }
+  }
+
+ private:
+  static constexpr i64 never = -1;
+  struct End {  // of a running job
+    i64 time, job;
+  };
+  struct Period {
+    i64 begin;  // [s]
+    NodeSet by_reservations, by_windows;  // nodes that they leave open
+
+    std::uint64_t open(std::size_t word) const {
+      return by_reservations.words[word] & by_windows.words[word];
+    }
+  };
+
+  const Rules* rules_;
+  i64 now_ = 0;
+  std::vector<End> plan_;  // by time; of one time, by number
+  std::vector<NodeSet> leaving_;  // the nodes of each of these, once they are listed
+  bool lists_leaving_ = false;
+  std::vector<Period> periods_;
+  // Sets of nodes: none; open while a job would run; open in the period behind that, too; those of
+  // the open ones that hold a unit of the job when empty; where `later_` is written; reserved, and
+  // no job is there; of the job that has been tried.
+  NodeSet none_, open_, seen_, for_job_, written_, idle_, chosen_;
+  std::vector<std::optional<NodeSet>> usable_;  // by kind: that hold a unit when they are empty
+  std::vector<i64> later_;  // (N, R) what is free once some have ended
+
+  void note(i64 time, i64 j) {
+    auto at = plan_.end();
+    while (at != plan_.begin() &&
+           ((at - 1)->time > time || ((at - 1)->time == time && (at - 1)->job > j)))
+      --at;
+    plan_.insert(at, {time, j});
+    lists_leaving_ = false;
+  }
+  void list_leaving(const Nodes& m) {
+    if (std::exchange(lists_leaving_, true)) return;
+    leaving_.resize(std::max(leaving_.size(), plan_.size()), none_);
+    for (std::size_t i = 0; i < plan_.size(); ++i) leaving_[i].list(m.cells(plan_[i].job));
+  }
+
+  // In which period a time lies.
+  std::size_t period_at(i64 time) const {
+    std::size_t low = 0, high = periods_.size();
+    while (high - low > 1) {
+      const std::size_t middle = (low + high) / 2;
+      (periods_[middle].begin <= time ? low : high) = middle;
+    }
+    return low;
+  }
+  // The period that begins at that time, made if there is none.
+  std::size_t split(i64 time) {
+    const std::size_t before = period_at(time);
+    if (periods_[before].begin == time) return before;
+    Period made = periods_[before];
+    made.begin = time;
+    periods_.insert(periods_.begin() + static_cast<std::ptrdiff_t>(before) + 1, std::move(made));
+    return before + 1;
+  }
+  void shut(NodeSet Period::* layer, i64 begin, i64 end, std::span<const Cell> cells) {
+    const std::size_t first = split(begin), last = split(end);
+    for (std::size_t p = first; p < last; ++p)
+      for (const Cell& c : cells) (periods_[p].*layer).remove(c.node);
+  }
+  // A reservation that begins then, whose nodes are chosen.
+  void note_reserved(const Nodes& m, i64 time, i64 length) {
+    const i64 resources = m.layout().n_resources;
+    shut(&Period::by_reservations, rounded(*rules_, time),
+         rounded_end(*rules_, time, time + length), m.chosen());
+    for (const Cell& c : m.chosen()) {
+      const std::size_t cores = index(c.node * resources);
+      if (m.free()[cores] != m.layout().capacity[cores] || idle_.has(c.node)) continue;
+      idle_.add(c.node);
+      ++idle_planned;
+    }
+  }
+  // Whether the table shuts any of a job's nodes while it has them. Reservations are compared as
+  // they stand in the table, windows with when the job would run.
+  bool is_taken(std::span<const Cell> cells, i64 time, i64 length) {
+    chosen_.list(cells);
+    return shuts_some(&Period::by_reservations, rounded(*rules_, time),
+                      rounded_end(*rules_, time, time + length)) ||
+           shuts_some(&Period::by_windows, time, time + length);
+  }
+  bool shuts_some(NodeSet Period::* layer, i64 begin, i64 end) const {
+    for (std::size_t p = period_at(begin); p < periods_.size() && periods_[p].begin < end; ++p)
+      for (std::size_t w = 0; w < chosen_.words.size(); ++w)
+        if ((chosen_.words[w] & ~(periods_[p].*layer).words[w]) != 0) return true;
+    return false;
+  }
+
+  const NodeSet& usable_by(const Nodes& m, i64 j) {
+    const Layout& l = m.layout();
+    auto& found = usable_[index(l.kind[index(j)])];
+    if (found) return *found;
+    found = none_;
+    for (i64 node = 0; node < l.n_nodes; ++node)
+      if (l.held(l.capacity + node * l.n_resources, l.demand(j), 1) > 0) found->add(node);
+    return *found;
+  }
+  // Note which nodes are open from one time to another; return when others open: the end of the
+  // first period behind which a node is open that has been shut in the periods before. Of those
+  // that begin after `until` only the first counts.
+  i64 look_ahead(const Nodes& m, i64 j, i64 after, i64 until) {
+    const NodeSet& may_have = usable_by(m, j);
+    const std::size_t words = may_have.words.size();
+    std::size_t before = period_at(after);
+    for (std::size_t w = 0; w < words; ++w)
+      open_.words[w] = seen_.words[w] = periods_[before].open(w);
+    i64 opens = never, began = after;
+    for (std::size_t q = before + 1; q < periods_.size(); ++q) {
+      const Period& period = periods_[q];
+      std::uint64_t changed = 0, opened = 0;
+      for (std::size_t w = 0; w < words; ++w) {
+        const std::uint64_t now = period.open(w);
+        changed |= now ^ periods_[before].open(w);
+        opened |= now & ~seen_.words[w] & may_have.words[w];
+      }
+      if (changed == 0) continue;
+      before = q;
+      if (opened != 0 && opens == never) opens = period.begin;
+      if (began > until || (opens != never && period.begin > until)) break;
+      began = period.begin;
+      for (std::size_t w = 0; w < words; ++w) {
+        seen_.words[w] &= period.open(w);
+        if (began <= until) open_.words[w] &= period.open(w);
+      }
+    }
+    return opens;
+  }
+  // How many units of a job fit now on the nodes that are open, or enough.
+  i64 open_units(const Nodes& m, i64 j) {
+    const NodeSet& may_have = usable_by(m, j);
+    for (std::size_t w = 0; w < may_have.words.size(); ++w)
+      for_job_.words[w] = open_.words[w] & may_have.words[w];
+    written_.clear();
+    const i64 units = m.layout().units(j);
+    i64 found = 0;
+    for_job_.each([&](i64 node) {
+      if (found < units) found += held(m, m.free(), node, j);
+    });
+    return found;
+  }
+  // No node counts for more than all units.
+  i64 held(const Nodes& m, const std::vector<i64>& room, i64 node, i64 j) const {
+    const Layout& l = m.layout();
+    return l.held(&room[index(node * l.n_resources)], l.demand(j), l.units(j));
+  }
+  // When a job fits on the open nodes: now, or once running jobs have ended. If it does not before
+  // `stop`, any later time may be returned.
+  i64 fits_after_ends(const Nodes& m, i64 j, i64 stop) {
+    const i64 units = m.layout().units(j);
+    i64 found = open_units(m, j), last = never;
+    if (found >= units) return now_;
+    later_.resize(m.free().size());
+    list_leaving(m);
+    JoinedEnds joined(*rules_);
+    for (std::size_t i = 0; i < plan_.size(); ++i) {
+      if (found < units && plan_[i].time > stop) return plan_[i].time;
+      // who has none of the nodes is passed over, and the one behind it not asked when it ends
+      if (!leaving_[i].meets(for_job_)) continue;
+      found += leave(m, j, plan_[i].job);
+      if (last == never) joined.begins_span(plan_[i].time);
+      last = plan_[i].time;
+      if (i + 1 < plan_.size() && joined.begins_span(plan_[i + 1].time) && found >= units)
+        return last;
+    }
+    return found >= units ? last : never;
+  }
+  // Let a running job leave the open nodes; return how many units of another more fit then.
+  i64 leave(const Nodes& m, i64 j, i64 other) {
+    const i64 resources = m.layout().n_resources;
+    i64 gained = 0;
+    for (const Cell& c : m.cells(other)) {
+      if (!for_job_.has(c.node)) continue;
+      if (!written_.has(c.node)) {
+        written_.add(c.node);
+        const auto from = m.free().begin() + c.node * resources;
+        std::copy(from, from + resources, later_.begin() + c.node * resources);
+      }
+      gained -= held(m, later_, c.node, j);
+      m.change(later_, {&c, 1}, m.layout().demand(other), 1);
+      gained += held(m, later_, c.node, j);
+    }
+    return gained;
+  }
+  // Choose the nodes of a job that fits on the open ones. Nodes that are shut have no room.
+  void choose(Nodes& m, i64 j, bool others) {
+    const NodeSet& usable = others ? open_ : for_job_;
+    const i64 resources = m.layout().n_resources;
+    later_.resize(m.free().size());
+    for (i64 node = 0; node < m.layout().n_nodes; ++node) {
+      if (written_.has(node)) continue;
+      const auto from = m.free().begin() + node * resources;
+      const auto to = later_.begin() + node * resources;
+      if (usable.has(node))
+        std::copy(from, from + resources, to);
+      else
+        std::fill(to, to + resources, 0);
+    }
+    m.place_at(later_, j);
+  }
+};
+
+}  // namespace hpc
