@@ -15,7 +15,7 @@ from hpcgym.engine import state
 from hpcgym.engine.machines.nodes.failures import FailingNodes
 from hpcgym.engine.passes.restricted import Restricted
 from hpcgym.simulation.native_answers import has_formulas, take_learned, told_of
-from hpcgym.simulation.native_nodes import is_on, nodes_in, take_nodes, told_of_nodes, window_nodes
+from hpcgym.simulation.native_nodes import is_on, take_nodes, told_of_nodes, window_nodes
 from hpcgym.simulation.scoring import Scoring
 
 if TYPE_CHECKING:
@@ -58,12 +58,11 @@ def _moves(simulation: Driven) -> bool:
 def _serves_nodes(simulation: Driven) -> bool:
     """Return the same of its machine, if that has nodes.
 
-    There are no looks of Slurm's on nodes yet, and where they fail nobody answers.
+    Where nodes fail nobody answers, and no few have reservations.
     """
-    sim, machine = simulation.arrays.sim, simulation.machine
     answers = (simulation.learning, simulation.shares, simulation.expressed, simulation.dispatch)
-    fails = isinstance(machine, FailingNodes) and (any(answers) or sim.tested > 0)
-    return not fails and not (nodes_in(machine) is not None and sim.every > 0)
+    fails = isinstance(simulation.machine, FailingNodes)
+    return not (fails and (any(answers) or simulation.arrays.sim.tested > 0))
 
 
 def serves_alone(arrays: state.Prepared | state.State) -> bool:

@@ -286,14 +286,14 @@ class OneSimulation final : public AnySimulation {
 
  private:
   bool next_pass(i64 until) {
-    i64 other = sim_.due();
-    if (planned_) other = std::min(other, planned_->due());
     const i64 coming = sim_.arrivals ? sim_.arrivals->next() : forever;
+    const i64 over = sim_.due(), other = std::min(over, planned_ ? planned_->due() : forever);
     const i64 due = std::min(other, coming);
     if (sim_.arrivals) sim_.arrivals->alone = false;
     if (sim_.advance(std::min(until, due))) return true;
     if (sim_.asked != Asked::nothing || due > until || due == forever) return false;
     if (sim_.arrivals) sim_.arrivals->alone = coming < other;
+    if (planned_) planned_->looks.note_woken(std::min(over, coming));
     return sim_.go_to(due);
   }
   void expect(Asked what) const {
@@ -320,7 +320,8 @@ class OneSimulation final : public AnySimulation {
   void add_plan(Columns& found) const {
     const Planned<M>& p = *planned_;
     found.push_back({"plan", {p.n_reserved, p.last_reserved, p.beyond}});
-    found.push_back({"looks", {p.looks.due, p.looks.all_due, p.looks.next, p.looks.waited}});
+    found.push_back({"looks", {p.looks.due, p.looks.all_due, p.looks.next, p.looks.waited,
+                               p.looks.had_planned}});
   }
   static std::vector<i64> entries(const OrderedList& list) {
     std::vector<i64> flat;
@@ -387,7 +388,7 @@ const char* what_lacks(const Model& m) {
   if (r.learns && !m.learning && !m.accounts) return "learning: predictions are asked for";
   if (r.correction == Correction::again && !m.learning) return "learning: corrections are asked for";
   if (m.nodes &&
-      (r.every > 0 || r.managed || r.passes == Passes::per_event ||
+      (r.managed || r.passes == Passes::per_event ||
        ((r.tested > 0 || r.depth == all_jobs) && m.outages)))
     return "nodes: no rule of theirs";
   if (m.outages && (r.asks || r.learns || r.renews != Renews::never || m.learning || m.accounts))

@@ -41,7 +41,7 @@ class FreshPlan {
   }
 
   // Give a job a place at the earliest time; return that. None if it is later than `last`.
-  i64 reserve(const auto&, i64 j, i64 length, i64 last) {
+  i64 reserve(const auto&, i64 j, i64 length, i64 last, i64) {
     const i64 width = jobs_[j].processors;
     std::size_t step = earliest(width, length + rules_->strict);
     const i64 time = steps_[step].time;
@@ -57,7 +57,7 @@ class FreshPlan {
     return time;
   }
   // Give it one that begins now, if there is one; return whether there is.
-  bool place_now(const auto&, i64 j, i64 length, i64 free) {
+  bool place_now(const auto&, i64 j, i64 length, i64 free, bool) {
     const i64 width = jobs_[j].processors;
     if (width > free || now() + length + rules_->strict > free_until(width)) return false;
     take(0, now() + length, width);

@@ -55,7 +55,7 @@ class Planned {
     } else if (!s.queue.empty()) {
       plan(s);
     }
-    if (r.every > 0) looks.note_next(r, queued, s.queue.jobs.size(), beyond);
+    if (r.every > 0) note_look(s, queued);
   }
 
  private:
@@ -82,6 +82,18 @@ class Planned {
     return reserved_[index(j)].at == s.time && reserved_[index(j)].time > s.time;
   }
 
+  // On nodes it depends on the plan, too, whether looks go on: there each makes all of it.
+  static bool looks_on_nodes(const Simulator<M>& s) { return !M::alike && s.rules().every > 0; }
+  void note_look(const Simulator<M>& s, i64 queued) {
+    const bool by_look = std::exchange(looks.woken, false);
+    const i64 left = s.queue.jobs.size();
+    looks.note_next(s.rules(), queued, left, beyond);
+    if constexpr (!M::alike) {
+      const auto& table = *plan_.table();
+      looks.go_on_by_plan(s.rules(), queued, left, !by_look, table.idle_planned > 0, table.put_off);
+    }
+  }
+
   // Make all reservations anew, and start what can start.
   void plan(Simulator<M>& s) {
     const Rules& r = s.rules();
@@ -89,7 +101,7 @@ class Planned {
     n_reserved = 0;
     s.head = last_reserved = -1;
     beyond = forever;
-    if (none_fits(s)) {
+    if (!looks_on_nodes(s) && none_fits(s)) {
       s.changed = true;  // nothing has been planned
       return;
     }
@@ -112,7 +124,7 @@ class Planned {
       serve(s, j);
       if (n_reserved < looked) continue;
       // whatever would be reserved for others makes no difference before the next plan
-      if (!may_start(s)) {
+      if (!looks_on_nodes(s) && !may_start(s)) {
         s.changed = true;  // the plan is not whole
         return;
       }
@@ -147,14 +159,22 @@ class Planned {
     return false;
   }
 
+  // [s] beyond which it does not matter how late a place is. Nobody reads it: not `beyond`, which is
+  // earlier, or not read where the order moves; and that a job is put off says nothing new where two
+  // jobs wait, this one and the head.
+  i64 latest(const Simulator<M>& s) const {
+    if (s.head < 0) return forever;
+    const i64 last = s.time + s.rules().window;
+    return order_moves(s.rules()) ? last : std::max(last, beyond);
+  }
   // Start a queued job now, or let it have a reservation if there may be one more.
   void serve(Simulator<M>& s, i64 j) {
     if (s.bars(j)) return;
     const i64 last = s.time + s.rules().window, predicted = s.of(j).predicted;
     const bool reserves = n_reserved < s.rules().depth;
     i64& reserved = reserved_[index(j)].time;
-    if (reserves) reserved = plan_.reserve(s.machine, j, predicted, last);
-    if (reserves ? reserved == s.time : plan_.place_now(s.machine, j, predicted, s.free)) {
+    if (reserves) reserved = plan_.reserve(s.machine, j, predicted, last, latest(s));
+    if (reserves ? reserved == s.time : plan_.place_now(s.machine, j, predicted, s.free, false)) {
       s.of(j).backfilled = s.head >= 0;
       start(s, j, true);
       return;
@@ -232,7 +252,7 @@ class Planned {
       }
       if (s.bars(j)) continue;
       const i64 predicted = s.of(j).predicted;
-      if (closes ? !plan_.place_now(s.machine, j, predicted, s.free)
+      if (closes ? !plan_.place_now(s.machine, j, predicted, s.free, true)
                  : !s.machine.finds_place(j, s.free)) {
         s.head = j, s.shadow.time = -1;
         return;

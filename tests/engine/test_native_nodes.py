@@ -15,7 +15,7 @@ from drawing import given, settings
 from drawing import strategies as st
 from failure_strategies import Failure, failing_cases, failures_for, table_of
 from node_strategies import ALLOCATIONS, node_cases, node_schedulers, partitioned_cases
-from strategies import cases
+from strategies import SLURM, cases
 from test_nodes_against_oracle import crowd
 from twins import assert_same_after_each_pass as assert_same_of_any
 from twins import assert_same_nodes, assert_twins
@@ -86,7 +86,7 @@ def assert_twins_on_nodes(simulation: Any, pieces: int = 1) -> bool:
 def drawn_rules(data: st.DataObject, rules: dict[str, Any]) -> dict[str, Any]:
     """Return rules that the native engine has, and sometimes nodes in a random order."""
     if rules["backfill"].startswith("slurm"):
-        rules["backfill"] = data.draw(st.sampled_from(["depth:1", "depth:2", "depth:5"]))
+        rules["backfill"] = data.draw(st.one_of(SLURM, st.sampled_from(["depth:1", "depth:5"])))
     if data.draw(st.integers(0, 4)) == 0:
         rules["allocation"] = "random:7"
     return rules

@@ -1,44 +1,72 @@
 // The plan of a machine of nodes that is made anew at each pass: of nodes by name.
 //
 // As the plan that keeps reservations, it is a list of times at which jobs will take their nodes
-// and give them back; those who hold nodes in windows are among these jobs.
+// and give them back; those who hold nodes in windows are among these jobs. Where passes are looks,
+// as Slurm's, reservations are in a table in its place.
 #pragma once
+#include <optional>
+
 #include "plan.hpp"
+#include "table.hpp"
 
 namespace hpc {
 
 class FreshNodePlan : private NodePlan {
  public:
-  explicit FreshNodePlan(const Model& m) : NodePlan(m) {}
+  explicit FreshNodePlan(const Model& m) : NodePlan(m) {
+    if (m.rules.every > 0) table_.emplace(m);
+  }
 
-  using NodePlan::begin;
-  using NodePlan::begun;
   using NodePlan::forget_past;
 
+  // Slurm's; there is none where each pass plans.
+  const std::optional<NodeTable>& table() const { return table_; }
+
+  void begin(const Nodes& m, i64 now, i64 free, const OrderedList& running) {
+    if (table_) return table_->begin(m, now, running);
+    NodePlan::begin(m, now, free, running);
+  }
   // Take the nodes of a window.
   void close(const Nodes& m, const Window& window) {
     const i64 holder = m.layout().n_rows + window.taken;
     std::vector<Cell>& held = cells_[index(holder)];
     held.clear();
     for (const i64 node : window.nodes) held.push_back({static_cast<std::int32_t>(node), 1});
+    if (table_) return table_->close(window, held);
     may_be_overdrawn_ = true;
     foresee(std::max(window.begin, now_), holder, -1);
     foresee(window.end, holder, 1);
   }
-  // Give a job a place at the earliest time; return that. None if it is later than `last`.
-  i64 reserve(Nodes& m, i64 j, i64 length, i64 last) {
+  // Give a job a place at the earliest time; return that. None if it is later than `last`; beyond
+  // `latest` any later time will do.
+  i64 reserve(Nodes& m, i64 j, i64 length, i64 last, i64 latest) {
+    if (table_) return table_->reserve(m, j, length, last, latest);
     const i64 time = earliest(m, j, length, forever);
     if (time <= last) commit(m, j, length, time);
     return time;
   }
-  // Give it one that begins now, if there is one; return whether there is.
-  bool place_now(Nodes& m, i64 j, i64 length, i64 free) {
-    if (m.width(j) > free || earliest(m, j, length, now_ + 1) > now_) return false;
+  // Give it one that begins now, if there is one; return whether there is. `others`: allocations
+  // see what is free on nodes that are not for it, too.
+  bool place_now(Nodes& m, i64 j, i64 length, i64 free, bool others) {
+    if (m.width(j) > free) return false;
+    if (table_) return table_->starts_now(m, j, length, others);
+    if (earliest(m, j, length, now_ + 1) > now_) return false;
     commit(m, j, length, now_);
     return true;
   }
+  // A job begins at the place that it has now.
+  void begun(Nodes& m, i64 j, i64 length) {
+    if (!table_) return NodePlan::begun(m, j, length);
+    const auto chosen = m.chosen();
+    cells_[index(j)].assign(chosen.begin(), chosen.end());
+    table_->begun(j, length, cells_[index(j)]);
+    m.choose(j, cells_[index(j)]);
+  }
   // Up to when so many units are free [s]: which nodes have them is looked up for each job.
   i64 free_until(i64) const { return forever; }
+
+ private:
+  std::optional<NodeTable> table_;
 };
 
 }  // namespace hpc
