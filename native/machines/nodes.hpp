@@ -37,11 +37,16 @@ class Nodes {
         open_(index(layout_->n_nodes / 64 + 1)),
         held_(index(layout_->n_rows)),
         known_(index(layout_->n_kinds)) {
-    for (i64 node = 0; node < layout_->n_nodes; ++node) note_open(node);
+    for (i64 node = 0; node < layout_->n_nodes; ++node) {
+      note_open(node);
+      n_free_ += *room(free_, node);
+    }
   }
 
   i64 width(i64 j) const { return model_->jobs[j].processors; }
-  bool fits(i64 j, i64 needed, i64 room) { return needed <= room && has_room(j); }
+  bool fits(i64 j, i64 needed, i64 room) {
+    return needed <= room && (layout_->is_single(j) || has_room(j));
+  }
   // The same, and nodes are chosen for it, whatever was looked at before.
   bool finds_place(i64 j, i64 room) {
     if (width(j) > room || !place_at(free_, j)) return false;
@@ -62,6 +67,11 @@ class Nodes {
   // The cells remain on record.
   void give(i64, i64 j, i64) { move(cells(j), layout_->demand(j), 1); }
   void find_shadow(i64 j, i64 missing, const OrderedList& running, Shadow& shadow) {
+    guarded_ = j;
+    ++shadows_;
+    leaving_.clear();
+    is_later_made_ = !layout_->is_single(j);
+    if (!is_later_made_) return find_shadow_of_single(j, missing, running, shadow);
     const i64 units = layout_->units(j), *demand = layout_->demand(j);
     later_ = free_;
     i64 found = missing > 0 ? -1 : count(later_, demand);  // -1: not yet, for there are too few
@@ -89,9 +99,7 @@ class Nodes {
       }
     shadow.time = at;
     shadow.extra = -missing;
-    guarded_ = j;
     slack_ = found - units;
-    ++shadows_;
   }
   // What a job may take that runs on is known node by node; no more than the extra units do where
   // it leaves some free behind it, or where none may run on.
@@ -101,9 +109,10 @@ class Nodes {
   }
   // Beside the head, which is to fit into `later_`, if the job runs on.
   bool passes(i64 j, bool lasts, Shadow&) {
-    if (!has_room(j) || !find_nodes(j, lasts)) return false;
+    if ((!layout_->is_single(j) && !has_room(j)) || !find_nodes(j, lasts)) return false;
     chosen_for_ = j;
     if (lasts) change(later_, chosen_, layout_->demand(j), -1);
+    else if (!is_later_made_) leaving_.push_back(j);
     return true;
   }
   // Whether who found no nodes at the last pass may find some now that one more waits.
@@ -129,7 +138,7 @@ class Nodes {
   // Choose nodes with that room for a job, whatever was looked at before; return whether all its
   // units have one.
   bool place_at(const std::vector<i64>& all, i64 j) {
-    for (i64 node = 0; node < layout_->n_nodes; ++node) filling_.note_changed(all.data(), node);
+    filling_.note_all_changed(all.data());
     return place(all, j, false);
   }
   std::span<const Cell> chosen() const { return chosen_; }
@@ -165,7 +174,10 @@ class Nodes {
         first[c.node * resources + r] += sign * c.units * demand[r];
   }
   const std::vector<i64>& free() const { return free_; }    // (N, R)
-  const std::vector<i64>& later() const { return later_; }  // (N, R) at the shadow time
+  // (N, R) at the shadow time.
+  std::vector<i64> later() const {
+    return is_later_made_ ? later_ : made_later();
+  }
   i64 slack() const { return slack_; }
   const Filling& filling() const { return filling_; }
 
@@ -183,7 +195,12 @@ class Nodes {
   const Layout* layout_;
   Filling filling_;
   std::vector<i64> free_;
-  std::vector<i64> later_;           // free at the shadow time
+  i64 n_free_ = 0;  // cores
+  // Free at the shadow time. It is made once it is looked at, where that is known without: from what
+  // is free, and what those have who leave until then.
+  std::vector<i64> later_;
+  bool is_later_made_ = true;
+  std::vector<i64> leaving_;
   std::vector<std::uint64_t> open_;  // a bit for each node: 1 where a core is free
   std::vector<Cell> cells_;          // of all runs, as they began
   std::vector<Held> held_;           // by job, its last run
@@ -204,6 +221,30 @@ class Nodes {
   void add(i64* there, const i64* demand, i64 units) const {
     for (i64 r = 0; r < layout_->n_resources; ++r) there[r] += units * demand[r];
   }
+  // Where only the number of cores counts, all that is free or is released.
+  void find_shadow_of_single(i64 j, i64 missing, const OrderedList& running, Shadow& shadow) {
+    const i64 units = layout_->units(j);
+    i64 found = n_free_, at = -1;
+    for (int k = 0; k < running.size_in_blocks(); ++k)
+      for (const Entry& e : running.at(k)) {
+        if (found >= units && missing <= 0 && e.key > at) {
+          k = running.size_in_blocks();
+          break;
+        }
+        at = e.key;
+        missing -= e.width;
+        found += e.width;
+        leaving_.push_back(e.job);
+      }
+    shadow.time = at;
+    shadow.extra = -missing;
+    slack_ = found - units;
+  }
+  std::vector<i64> made_later() const {
+    std::vector<i64> made = free_;
+    for (const i64 other : leaving_) change(made, cells(other), layout_->demand(other), 1);
+    return made;
+  }
   void note_open(i64 node) {
     const std::uint64_t bit = std::uint64_t{1} << (node & 63);
     std::uint64_t& word = open_[index(node >> 6)];
@@ -220,11 +261,10 @@ class Nodes {
   }
   void move(std::span<const Cell> cells, const i64* demand, i64 sign) {
     ++version_;
+    for (const Cell& c : cells) n_free_ += sign * c.units * demand[0];
     change(free_, cells, demand, sign);
-    for (const Cell& c : cells) {
-      note_open(c.node);
-      filling_.note_changed(free_.data(), c.node);
-    }
+    for (const Cell& c : cells) note_open(c.node);
+    filling_.note_changed(free_.data(), cells);
   }
 
   // Whether all units of a job find room now.
@@ -257,11 +297,21 @@ class Nodes {
   }
   // Choose nodes with that room for a job; return whether all its units have one.
   bool place(const std::vector<i64>& all, i64 j, bool guarded) {
+    if (guarded && !std::exchange(is_later_made_, true)) {
+      later_ = free_;
+      for (const i64 other : leaving_) change(later_, cells(other), layout_->demand(other), 1);
+    }
+    return guarded ? place<true>(all, j) : place<false>(all, j);
+  }
+  template <bool guarded>
+  bool place(const std::vector<i64>& all, i64 j) {
     const i64* demand = layout_->demand(j);
+    const bool single = layout_->is_single(j);
     i64 missing = layout_->units(j), slack = slack_;
     chosen_.clear();
     const auto fill = [&](i64 node) {  // return whether that was the last
-      i64 units = layout_->held(room(all, node), demand, missing);
+      const i64* there = room(all, node);
+      i64 units = single ? std::min(there[0], missing) : layout_->held(there, demand, missing);
       if (guarded && units > 0) units = spared(node, demand, units, slack);
       if (units > 0) {
         chosen_.push_back({static_cast<std::int32_t>(node), static_cast<std::int32_t>(units)});

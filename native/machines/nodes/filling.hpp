@@ -21,6 +21,7 @@ class Filling {
   std::vector<i64> kind_;   // (N,) the scarce resource of which a node has most
   std::vector<i64> stale_;  // nodes that have changed since they were ordered
   std::vector<char> is_stale_;
+  std::vector<i64> merged_;  // the next order, while it is made
   bool has_changed_ = true;    // any node has
   std::vector<i64> asked_;     // (R,) what the jobs that wait ask for
   std::vector<double> worth_;  // (R,) of a resource, to the job that is placed
@@ -38,19 +39,37 @@ class Filling {
     std::sort(nodes.begin(), nodes.begin() + n,
               [this](i64 a, i64 b) { return comes_before(a, b); });
   }
+  bool goes_by_left() const {
+    return layout_->allocation == Allocation::best_fit ||
+           layout_->allocation == Allocation::worst_fit;
+  }
+  void note_changed(const i64* room, i64 node) {
+    double left = 0;
+    for (i64 r = 0; r < layout_->n_resources; ++r)
+      if (layout_->total[index(r)] > 0)
+        left +=
+            static_cast<double>(room[node * layout_->n_resources + r]) / layout_->total[index(r)];
+    left_[index(node)] = left;
+    if (std::exchange(is_stale_[index(node)], true)) return;
+    stale_.push_back(node);
+  }
   void order_by_number() { std::iota(order_.begin(), order_.end(), i64{0}); }
   i64 size() const { return layout_->n_nodes; }
 
   // Put the nodes that have changed back to where they belong among the others.
   void merge_stale() {
     sort(stale_, static_cast<i64>(stale_.size()));
-    const auto kept = std::remove_if(order_.begin(), order_.end(),
-                                     [this](i64 node) { return is_stale_[index(node)]; });
-    std::copy(stale_.begin(), stale_.end(), kept);
+    merged_.clear();
+    auto next = stale_.begin();
+    for (const i64 node : order_) {
+      if (is_stale_[index(node)]) continue;
+      while (next != stale_.end() && comes_before(*next, node)) merged_.push_back(*next++);
+      merged_.push_back(node);
+    }
+    merged_.insert(merged_.end(), next, stale_.end());
+    order_.swap(merged_);
     for (const i64 node : stale_) is_stale_[index(node)] = false;
     stale_.clear();
-    std::inplace_merge(order_.begin(), kept, order_.end(),
-                       [this](i64 a, i64 b) { return comes_before(a, b); });
   }
   // No scarce resource is used up before another. First come the nodes without any, by number.
   // Each other node counts for the scarce resource of which it has most; of those resources the one
@@ -140,7 +159,7 @@ class Filling {
         worth_(index(layout.n_resources)),
         random_(static_cast<std::uint64_t>(layout.random_state)) {
     order_by_number();
-    for (i64 node = 0; node < size(); ++node) note_changed(layout.capacity, node);
+    note_all_changed(layout.capacity);
   }
 
   // Whether the order is another for each job, and changes with who else waits.
@@ -155,19 +174,17 @@ class Filling {
     for (i64 r = 0; r < layout_->n_resources; ++r)
       asked_[index(r)] += sign * layout_->asks[j * layout_->n_resources + r];
   }
-  // What is free on a node, of all `room`, has changed.
-  void note_changed(const i64* room, i64 node) {
+  // What is free on these nodes, of all `room`, has changed; or on any.
+  template <class Cells>
+  void note_changed(const i64* room, const Cells& cells) {
     has_changed_ = true;
-    if (layout_->allocation != Allocation::best_fit && layout_->allocation != Allocation::worst_fit)
-      return;
-    double left = 0;
-    for (i64 r = 0; r < layout_->n_resources; ++r)
-      if (layout_->total[index(r)] > 0)
-        left +=
-            static_cast<double>(room[node * layout_->n_resources + r]) / layout_->total[index(r)];
-    left_[index(node)] = left;
-    if (std::exchange(is_stale_[index(node)], true)) return;
-    stale_.push_back(node);
+    if (!goes_by_left()) return;
+    for (const auto& c : cells) note_changed(room, i64{c.node});
+  }
+  void note_all_changed(const i64* room) {
+    has_changed_ = true;
+    if (!goes_by_left()) return;
+    for (i64 node = 0; node < size(); ++node) note_changed(room, node);
   }
   // Bring the nodes into a random order (xorshift; Fisher and Yates).
   void shuffle() {

@@ -40,6 +40,7 @@ struct Layout {
   std::vector<bool> scarce;        // (R,) some nodes have none of it at all
   std::vector<std::int32_t> kind;  // (n_rows,) those of one kind have units of the same demand
   i64 n_kinds = 0;
+  std::vector<bool> single;        // (n_kinds,) a unit is a core, and asks for nothing else
 
   // What follows from the others.
   void complete() {
@@ -61,6 +62,7 @@ struct Layout {
   }
 
   i64 units(i64 j) const { return needs[j * (1 + n_resources)]; }
+  bool is_single(i64 j) const { return single[index(kind[index(j)])]; }
   const i64* demand(i64 j) const { return needs + j * (1 + n_resources) + 1; }  // of a unit
 
   // How many units of that demand there is `room` for on a node, at most `most`.
@@ -94,8 +96,14 @@ struct Layout {
     std::sort(rows.begin(), rows.end(), less);
     kind.resize(rows.size());
     n_kinds = 0;
+    single.clear();
     for (std::size_t i = 0; i < rows.size(); ++i) {
-      if (i == 0 || less(rows[i - 1], rows[i])) ++n_kinds;
+      if (i == 0 || less(rows[i - 1], rows[i])) {
+        ++n_kinds;
+        const i64* of_unit = demand(rows[i]);
+        single.push_back(of_unit[0] == 1 && std::all_of(of_unit + 1, of_unit + n_resources,
+                                                        [](i64 need) { return need == 0; }));
+      }
       kind[index(rows[i])] = static_cast<std::int32_t>(n_kinds - 1);
     }
   }
