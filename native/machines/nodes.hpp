@@ -175,9 +175,7 @@ class Nodes {
   }
   const std::vector<i64>& free() const { return free_; }    // (N, R)
   // (N, R) at the shadow time.
-  std::vector<i64> later() const {
-    return is_later_made_ ? later_ : made_later();
-  }
+  std::vector<i64> later() const { return is_later_made_ ? later_ : made_later(); }
   i64 slack() const { return slack_; }
   const Filling& filling() const { return filling_; }
 
@@ -196,8 +194,8 @@ class Nodes {
   Filling filling_;
   std::vector<i64> free_;
   i64 n_free_ = 0;  // cores
-  // Free at the shadow time. It is made once it is looked at, where that is known without: from what
-  // is free, and what those have who leave until then.
+  // Free at the shadow time. Where that is known without, it is made once it is looked at: from
+  // what is free, and what those have who leave until then.
   std::vector<i64> later_;
   bool is_later_made_ = true;
   std::vector<i64> leaving_;
@@ -297,10 +295,7 @@ class Nodes {
   }
   // Choose nodes with that room for a job; return whether all its units have one.
   bool place(const std::vector<i64>& all, i64 j, bool guarded) {
-    if (guarded && !std::exchange(is_later_made_, true)) {
-      later_ = free_;
-      for (const i64 other : leaving_) change(later_, cells(other), layout_->demand(other), 1);
-    }
+    if (guarded && !std::exchange(is_later_made_, true)) later_ = made_later();
     return guarded ? place<true>(all, j) : place<false>(all, j);
   }
   template <bool guarded>

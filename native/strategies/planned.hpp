@@ -136,7 +136,8 @@ class Planned {
   }
   void begin_plan(Simulator<M>& s) {
     plan_.begin(s.machine, s.time, s.free_with_leaving(), s.running);
-    if (s.windows) s.windows->each_left([&](const Window& window) { plan_.close(s.machine, window); });
+    if (!s.windows) return;
+    s.windows->each_left([&](const Window& window) { plan_.close(s.machine, window); });
   }
   // Whether all queued jobs need more than what is free, and no promise is to be made.
   bool none_fits(Simulator<M>& s) {
@@ -159,9 +160,9 @@ class Planned {
     return false;
   }
 
-  // [s] beyond which it does not matter how late a place is. Nobody reads it: not `beyond`, which is
-  // earlier, or not read where the order moves; and that a job is put off says nothing new where two
-  // jobs wait, this one and the head.
+  // [s] beyond which it does not matter how late a place is. Nobody reads it: not `beyond`, which
+  // is earlier, or not read where the order moves; and that a job is put off says nothing new where
+  // two jobs wait, this one and the head.
   i64 latest(const Simulator<M>& s) const {
     if (s.head < 0) return forever;
     const i64 last = s.time + s.rules().window;
