@@ -13,11 +13,11 @@ from hpcgym.engine import state
 from hpcgym.engine.answers import online
 from hpcgym.engine.machines.nodes.placement import Nodes
 from hpcgym.engine.ordered import BLOCK
-from hpcgym.engine.passes.restricted import Restricted
+from hpcgym.engine.passes.preempting import Preempting
 from hpcgym.scheduler.dispatchers.view import cells_of
 from hpcgym.simulation import driver
 from hpcgym.simulation.driver import new_simulation
-from hpcgym.simulation.native import answer, serves, simulation_of, write_progress
+from hpcgym.simulation.native import answer, restricted_of, serves, simulation_of, write_progress
 from hpcgym.simulation.native_answers import learned_by
 from hpcgym.simulation.native_nodes import nodes_in
 from hpcgym.simulation.nodes import needs_on, nodes_for
@@ -56,10 +56,17 @@ def assert_twins(arrays: state.Prepared, native: Simulation, machine: Any = ()) 
         # units that are free at the shadow time, but that none may have who ends after it
         extra = 0 if sim.strict else sim.extra
         assert facts["shadow"].tolist() == [sim.shadow, extra]
-    if isinstance(machine, Restricted) and len(machine.quotas.left):
-        assert facts["left"].tolist() == machine.quotas.left.ravel().tolist()
-    if "submit" in facts:
-        assert facts["submit"].tolist() == arrays.jobs["submit"].tolist()
+    restricted = restricted_of(machine)
+    if restricted is not None and len(restricted.quotas.left):
+        assert facts["left"].tolist() == restricted.quotas.left.ravel().tolist()
+    for name in {"submit", "run"} & set(facts):
+        of_all = facts[name]
+        if name == "run" and sim.correction == state.KILL:
+            known = np.arange(len(of_all)) < sim.next
+            of_all = np.where(known, np.minimum(of_all, arrays.progress["predicted"]), of_all)
+        assert of_all.tolist() == arrays.jobs[name].tolist()
+    if isinstance(machine, Preempting):
+        assert_same_stops(machine, facts)
     write_progress(facts, progress)
     assert (progress == arrays.progress).all()
     assert facts["running"].tolist() == entries_of(arrays, state.RUNNING)
@@ -83,6 +90,18 @@ def assert_same_nodes(arrays: state.Prepared, nodes: Nodes, native: Simulation) 
     assert len(mine) == n_jobs
     assert facts["cell_node"].tolist() == node.tolist()
     assert facts["cell_units"].tolist() == units.tolist()
+
+
+def assert_same_stops(machine: Preempting, facts: Any) -> None:
+    """Compare who has been stopped."""
+    own: Any = machine.scalars[0]
+    assert facts["exempt_until"].tolist() == [own.exempt_until]
+    lost = machine.lost[: own.lost]
+    for name in ("job", "start", "end"):
+        assert facts[f"lost_{name}"].tolist() == lost[name].tolist(), name
+    names = ["job", "width", "ran", "left", "predicted"]
+    suspended = machine.suspended[names][: own.count].tolist()
+    assert facts["suspended"].tolist() == [number for one in suspended for number in one]
 
 
 def assert_same_answers(simulation: driver.Simulation, native: Simulation) -> None:

@@ -17,6 +17,7 @@ from hpcgym.engine.machines.kinds import (
     NODES,
     NODES_RESTRICTED,
     POOL,
+    POOL_PREEMPTING,
     POOL_RESTRICTED,
     Kind,
 )
@@ -130,8 +131,8 @@ class Simulation:
     def _is_plain(self) -> bool:
         """Whether it is one of a pool or of nodes, and no dispatcher starts its jobs."""
         dispatched = self.late is not None or not isinstance(self.dispatch, Scoring | None)
-        known = self.kind in (POOL, POOL_RESTRICTED, NODES, NODES_RESTRICTED, FAILING)
-        return known and self.after_pass is None and not dispatched
+        kinds = (POOL, POOL_RESTRICTED, POOL_PREEMPTING, NODES, NODES_RESTRICTED, FAILING)
+        return self.kind in kinds and self.after_pass is None and not dispatched
 
     @property
     def for_result(self) -> dict[str, Any]:

@@ -13,6 +13,7 @@ import numpy as np
 from hpcgym._engine import Features, Model, Simulation
 from hpcgym.engine import state
 from hpcgym.engine.machines.nodes.failures import FailingNodes
+from hpcgym.engine.passes.preempting import Preempting
 from hpcgym.engine.passes.restricted import Restricted
 from hpcgym.simulation.native_answers import has_formulas, take_learned, told_of
 from hpcgym.simulation.native_nodes import is_on, take_nodes, told_of_nodes, window_nodes
@@ -45,14 +46,19 @@ def serves(simulation: Driven) -> bool:
         and (sim.next == 0 or _moves(simulation))
         and not sim.asked  # as the kernels do where an extract has begun
         and has_formulas(simulation.learning)
-        and not (_moves(simulation) and sim.renews)
     )
 
 
 def _moves(simulation: Driven) -> bool:
     """Return whether the schedule says when jobs are submitted, of which none has been."""
-    machine = simulation.machine
-    return isinstance(machine, Restricted) and len(machine.dependencies.outside) > 0
+    machine = restricted_of(simulation.machine)
+    return machine is not None and len(machine.dependencies.outside) > 0
+
+
+def restricted_of(machine: Any) -> Restricted | None:
+    """Return what restricts who may start when on a machine, or None."""
+    own = machine.machine if isinstance(machine, Preempting) else machine
+    return own if isinstance(own, Restricted) else None
 
 
 def _serves_nodes(simulation: Driven) -> bool:
@@ -100,10 +106,13 @@ def model_of(simulation: Driven, features: Features | None = None) -> Model:
         more["predicted"] = np.ascontiguousarray(arrays.progress["predicted"])
     if sim.holds:
         more["held"] = np.ascontiguousarray(arrays.line["held"])
-    if isinstance(simulation.machine, Restricted):
-        more["restrictions"] = _restrictions(simulation.machine)
+    restricted = restricted_of(simulation.machine)
+    if restricted is not None:
+        more["restrictions"] = _restrictions(restricted)
         if _moves(simulation):
-            more["arrivals"] = _arrivals(simulation.machine)
+            more["arrivals"] = _arrivals(restricted)
+    if isinstance(simulation.machine, Preempting):
+        more["preemption"] = _preemption(simulation.machine)
     more |= told_of(simulation.learning, simulation.shares, simulation.expressed)
     more |= told_of_nodes(simulation.machine)
     # an empty machine: all is free, be it processors, or parts of nodes that jobs share
@@ -123,13 +132,24 @@ def _restrictions(machine: Restricted) -> dict[str, Any]:
     }
 
 
+def _preemption(machine: Preempting) -> dict[str, Any]:
+    """Return who may stop whom as a model takes it."""
+    own: Any = machine.scalars[0]
+    return {
+        "group": machine.group,
+        "level": machine.level,
+        "may": machine.may.astype(np.int64),
+        "exempt": machine.exempt,
+        "mode": np.array([own.mode]),
+    }
+
+
 def _arrivals(machine: Restricted) -> dict[str, Any]:
     """Return how the schedule makes submissions as a model takes it."""
-    by, places, n = machine.dependencies, machine.places, len(machine.dependencies.outside)
-    follows = len(by.first) > 0
+    by, places = machine.dependencies, machine.places
+    names = ("first", "followers", "think", "earliest", "by_arrival")
     return {
-        "first": by.first if follows else np.zeros(n + 1, np.int64),
-        **{name: getattr(by, name) for name in ("followers", "think", "earliest", "by_arrival")},
+        **{name: getattr(by, name) for name in names},
         "awaits": by.left,
         "processors": places.processors,
         "place_counts": places.counts,
@@ -189,6 +209,8 @@ def write_back(native: Simulation, arrays: state.Prepared) -> None:
     sim.next = sim.started = len(arrays.jobs)
     if "submit" in schedule:
         arrays.jobs["submit"] = schedule["submit"]
+    if "run" in schedule:  # of jobs that were cancelled
+        arrays.jobs["run"] = schedule["run"]
     if sim.logs:
         ended = native.ended()
         sim.ended = len(ended)

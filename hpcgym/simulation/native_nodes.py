@@ -10,6 +10,7 @@ import numpy as np
 from hpcgym._engine import Layout, Model, Simulation, assign
 from hpcgym.engine.machines.nodes.failures import FailingNodes
 from hpcgym.engine.machines.nodes.placement import CELLS, Nodes
+from hpcgym.engine.passes.preempting import Preempting
 from hpcgym.engine.passes.requeueing import LOST
 from hpcgym.engine.passes.restricted import Restricted
 from hpcgym.scheduler.dispatchers.view import cells_of
@@ -66,6 +67,8 @@ def layout_of(nodes: Nodes) -> Layout:
 
 def take_nodes(machine: Any, native: Simulation) -> Any:
     """Write which nodes jobs have had; return the machine, which may have logs of other lengths."""
+    if isinstance(machine, Preempting):
+        return _with_lost(machine, native.schedule())
     nodes = nodes_in(machine)
     if nodes is None:
         return machine
@@ -102,14 +105,15 @@ def _cells_in(schedule: Columns) -> Cells:
     return Cells(*(schedule[f"cell_{name}"] for name in Cells._fields))
 
 
-def _with_lost(machine: FailingNodes, schedule: Columns) -> FailingNodes:
-    """Return nodes with the runs on record that a schedule of the native engine has lost."""
-    lost = np.empty(len(schedule["lost_job"]), LOST)
-    cells = np.empty(len(schedule["lost_node"]), CELLS)
+def _with_lost(machine: Any, schedule: Columns) -> Any:
+    """Return a machine with the runs on record that a schedule of the native engine has lost."""
+    lost, on_nodes = np.zeros(len(schedule["lost_job"]), LOST), "lost_node" in schedule
+    cells = np.empty(len(schedule["lost_node"]) if on_nodes else 0, CELLS)
     for name in ("job", "start", "end"):
         lost[name] = schedule[f"lost_{name}"]
-    lost["first"] = schedule["lost_first"][:-1]
-    cells["node"], cells["units"] = schedule["lost_node"], schedule["lost_units"]
+    if on_nodes:
+        lost["first"] = schedule["lost_first"][:-1]
+        cells["node"], cells["units"] = schedule["lost_node"], schedule["lost_units"]
     own: Any = machine.scalars[0]
     own.lost, own.cells = len(lost), len(cells)
     return machine._replace(lost=lost, cells=cells)

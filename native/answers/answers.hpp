@@ -66,12 +66,17 @@ class Answers {
     const i64* times = learned ? learner->ordered_by.data() : told.times;
     const auto ticks = static_cast<double>(told.ticks);
     jobs_.clear(), waiting_.clear();
-    const auto note = [&](i64 j) {
+    const auto note_at = [&](i64 j, i64 submit) {
       jobs_.push_back(j);
-      waiting_.push_back(static_cast<double>(s.time - s.job(j).submit) / ticks);
+      waiting_.push_back(static_cast<double>(s.time - submit) / ticks);
     };
+    const auto note = [&](i64 j) { note_at(j, s.job(j).submit); };
     s.queue.jobs.each([&](const Entry& e) { note(e.job); });
+    // those that run may wait again in the pass that follows
+    if (s.stops) s.running.each([&](const Entry& e) { note(e.job); });
     for (i64 j = s.next - s.arrived; j < s.next; ++j) note(j);
+    if (s.arrivals)
+      for (const i64 j : s.arrivals->line_up(s.time, s.log)) note_at(j, s.time);
     const double* values = programs_[half]->values_of(jobs_, waiting_, times);
     for (const i64 j : jobs_) {
       double value = *values++;

@@ -77,7 +77,7 @@ class Learner {
   std::vector<i64> concerned(const S& s) const {
     std::vector<i64> found;
     const auto look_at = [&](i64 j) {
-      for (std::size_t k = s.logged_at_pass; k < s.log.size(); ++k)
+      for (std::size_t k = index(s.logged_at_pass); k < s.log.size(); ++k)
         if (model_->users[s.log[k]] == model_->users[j]) return found.push_back(j);
     };
     s.queue.jobs.each([&](const Entry& e) { look_at(e.job); });

@@ -43,6 +43,7 @@ class Shares {
   template <class S>
   void count(S& s, bool learns) {
     const auto n = static_cast<i64>(s.log.size());
+    if (s.stops) charge_stopped(s);  // in the last pass, before all that has ended since
     if (book.charged < n) {
       move_epoch(s.time);
       for (i64 k = book.charged; k < n; ++k) charge(s, k);
@@ -54,6 +55,8 @@ class Shares {
     const bool renewed = learns && s.asked == Asked::renewal;
     if (renewed || book.version != book.written || (mixed && book.written_at != s.time))
       write_all(s);
+    if (s.arrivals)
+      for (const i64 j : s.arrivals->line_up(s.time, s.log)) write(s, j, growth(book.open_at));
     // a job that is to be submitted: its prediction is known by now
     if (s.asked == Asked::prediction) write(s, s.about, growth(book.open_at));
   }
@@ -90,6 +93,38 @@ class Shares {
       recent[0][a] += told().rate[0][j] * seconds;
       recent[1][a] += told().rate[1][j] * seconds * drawn;
     });
+  }
+  // Charge the runs that others have ended, and that have not been charged yet.
+  template <class S>
+  void charge_stopped(const S& s) {
+    const i64 n = s.stops->charges_at_once() ? static_cast<i64>(s.lost.size()) : 0;
+    if (book.stopped >= n) return;
+    settle(s, book.charged);
+    for (; book.stopped < n; ++book.stopped) {
+      const LostRun& run = s.lost[index(book.stopped)];
+      if (run.end != book.open_at) {
+        settle_all();
+        move_epoch(run.end);
+        book.open_at = run.end;
+      }
+      const double seconds = static_cast<double>(run.end - run.start) / static_cast<double>(book.ticks);
+      each_above(run.job, [&](std::size_t a) {
+        for (std::size_t what = 0; what < kinds_of_usage; ++what)
+          recent[what][a] += told().rate[what][run.job] * seconds;
+      });
+    }
+    settle_all();
+    book.open = book.charged;
+    ++book.version;
+  }
+  // Add what was charged at `open_at` to all before.
+  void settle_all() {
+    const double factor = growth(book.open_at);
+    for (std::size_t what = 0; what < kinds_of_usage; ++what)
+      for (std::size_t a = 0; a < used[what].size(); ++a) {
+        used[what][a] += recent[what][a] * factor;
+        recent[what][a] = 0;
+      }
   }
   // Add what was charged at `open_at`, of the jobs before a place, to all before.
   template <class S>
@@ -140,6 +175,8 @@ class Shares {
       }
     if (book.in_a_tree) place_all(factor);
     s.queue.jobs.each([&](const Entry& e) { write(s, e.job, factor); });
+    // those that run may wait again in the pass that follows
+    if (s.stops) s.running.each([&](const Entry& e) { write(s, e.job, factor); });
     for (i64 j = s.next - s.arrived; j < s.next; ++j) write(s, j, factor);
     s.queue.forget_bounds();
   }

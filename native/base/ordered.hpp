@@ -205,8 +205,9 @@ class OrderedList {
     if (size_in_blocks() > 1) tidy(place.block);
     return e;
   }
-  // Move a job before those of the same key that have greater numbers.
-  void bring_forward(i64 key, i64 job) {
+  // Move a job before those of the same key that `comes_before` says it comes before.
+  template <class F>
+  void bring_forward(i64 key, i64 job, F comes_before) {
     const Place place = find(key, job);
     for (int k = place.block, i = place.entry;;) {
       const int before = i > 0 ? k : k - 1;
@@ -214,7 +215,7 @@ class OrderedList {
       Block &block = at(k), &other = at(before);
       const int last = i > 0 ? i - 1 : other.count - 1;
       Entry &mine = block.entries[index(i)], &earlier = other.entries[index(last)];
-      if (earlier.key < key || earlier.job < job) return;
+      if (earlier.key < key || !comes_before(job, earlier.job)) return;
       std::swap(mine, earlier);
       if (before != k) block.summarise(), other.summarise();
       k = before, i = last;

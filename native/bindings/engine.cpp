@@ -151,7 +151,8 @@ std::shared_ptr<Model> make_model(
     std::optional<In<i64>> predicted, std::optional<In<double>> held, std::optional<In<i64>> users,
     i64 n_users, const std::optional<ByName>& learning, const std::optional<ByName>& accounts,
     const std::vector<ByName>& expressions, const std::optional<ByName>& restrictions,
-    const std::optional<ByName>& arrivals, std::shared_ptr<Features> features,
+    const std::optional<ByName>& arrivals, const std::optional<ByName>& preemption,
+    std::shared_ptr<Features> features,
     std::shared_ptr<Layout> nodes, std::optional<OutageRows> outages) {
   auto owned = std::make_shared<Owned>();
   owned->jobs = jobs, owned->keys = keys, owned->second_keys = second_keys;
@@ -187,6 +188,7 @@ std::shared_ptr<Model> make_model(
   if (accounts) m.accounts = accounts_of(told(*accounts), m.n_jobs);
   if (restrictions) restrict(m, told(*restrictions));
   if (arrivals) let_come(m, told(*arrivals));
+  if (preemption) let_stop(m, told(*preemption));
   if (expressions.size() > 2) throw nb::value_error("expressions: of two orders");
   for (std::size_t half = 0; half < expressions.size(); ++half)
     m.expressions[half] = expression_of(told(expressions[half]), m.n_jobs);
@@ -288,7 +290,7 @@ NB_MODULE(_engine, m) {
            "users"_a = nb::none(), "n_users"_a = 0, "learning"_a = nb::none(),
            "accounts"_a = nb::none(), "expressions"_a = std::vector<ByName>{},
            "restrictions"_a = nb::none(), "arrivals"_a = nb::none(),
-           "features"_a = nb::none(), "nodes"_a = nb::none(), "outages"_a = nb::none())
+           "preemption"_a = nb::none(), "features"_a = nb::none(), "nodes"_a = nb::none(), "outages"_a = nb::none())
       .def_prop_ro("n_jobs", [](const Model& model) { return model.n_jobs; });
 
   m.def(

@@ -226,20 +226,25 @@ class OneSimulation final : public AnySimulation {
     Columns found{{"start", start},           {"predicted", predicted},
                   {"promised", promised},     {"corrections", corrections},
                   {"backfilled", backfilled}, {"number", number}};
-    if constexpr (on_nodes) {
+    if (on_nodes || sim_.stops) {
       std::vector<i64> lost, since, until;
       for (const LostRun& run : sim_.lost)
         lost.push_back(run.job), since.push_back(run.start), until.push_back(run.end);
       found.insert(found.end(), {{"lost_job", lost}, {"lost_start", since}, {"lost_end", until}});
+    }
+    if constexpr (on_nodes) {
       add_cells(found, of_jobs, n, [&](i64 j) {
         return sim_.progress[index(j)].start < 0 ? std::span<const Cell>{} : sim_.machine.cells(j);
       });
-      add_cells(found, of_lost, lost.size(), [&](i64 i) { return sim_.machine.lost_cells(i); });
+      add_cells(found, of_lost, sim_.lost.size(), [&](i64 i) { return sim_.machine.lost_cells(i); });
     }
-    if (!sim_.arrivals) return found;
-    std::vector<i64> submit(n);
-    for (std::size_t j = 0; j < n; ++j) submit[j] = sim_.job(static_cast<i64>(j)).submit;
-    found.push_back({"submit", submit});
+    std::vector<i64> times(n);
+    const auto add = [&](const char* name, i64 Job::* time) {
+      for (std::size_t j = 0; j < n; ++j) times[j] = sim_.job(static_cast<i64>(j)).*time;
+      found.push_back({name, times});
+    };
+    if (sim_.arrivals) add("submit", &Job::submit);
+    if (sim_.stops && sim_.stops->cancels()) add("run", &Job::run);
     return found;
   }
   Columns idle_seconds() override {
@@ -276,6 +281,13 @@ class OneSimulation final : public AnySimulation {
       for (const Bound& b : s.quotas->left) left.insert(left.end(), {b.jobs, b.processors});
       found.push_back({"left", left});
     }
+    if (s.stops) {
+      std::vector<i64> jobs;
+      for (const Suspended& own : s.stops->suspended)
+        jobs.insert(jobs.end(), {own.job, own.width, own.ran, own.left, own.predicted});
+      found.insert(found.end(),
+                   {{"exempt_until", {s.stops->exempt_until}}, {"suspended", jobs}});
+    }
     if (answers_.learner) found.push_back({"ordered_by", answers_.learner->ordered_by});
     if (answers_.shares) {
       const auto* book = reinterpret_cast<const i64*>(&answers_.shares->book);
@@ -289,7 +301,8 @@ class OneSimulation final : public AnySimulation {
     const i64 coming = sim_.arrivals ? sim_.arrivals->next() : forever;
     const i64 over = sim_.due(), other = std::min(over, planned_ ? planned_->due() : forever);
     const i64 due = std::min(other, coming);
-    if (sim_.arrivals) sim_.arrivals->alone = false;
+    const bool answered = sim_.asked == Asked::renewal;  // all but the pass has been done
+    if (sim_.arrivals && !answered) sim_.arrivals->alone = false;
     if (sim_.advance(std::min(until, due))) return true;
     if (sim_.asked != Asked::nothing || due > until || due == forever) return false;
     if (sim_.arrivals) sim_.arrivals->alone = coming < other;
@@ -391,6 +404,9 @@ const char* what_lacks(const Model& m) {
       (r.managed || r.passes == Passes::per_event ||
        ((r.tested > 0 || r.depth == all_jobs) && m.outages)))
     return "nodes: no rule of theirs";
+  if (m.stops.n_groups() > 0 &&
+      (m.nodes || !m.restricted || r.tested == 0 || r.managed || r.asks || m.learning))
+    return "preemption: no rule of theirs";
   if (m.outages && (r.asks || r.learns || r.renews != Renews::never || m.learning || m.accounts))
     return "outages: nobody answers";
   if (m.nodes && m.nodes->n_rows < m.n_jobs + (m.outages ? m.nodes->n_nodes : 0))

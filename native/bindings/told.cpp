@@ -138,17 +138,36 @@ void restrict(Model& m, const Told& told) {
          "windows: by their ends");
 }
 
+void let_stop(Model& m, const Told& told) {
+  StopRules& rules = m.stops;
+  rules.group = told.column<i64>("group", m.n_jobs);
+  rules.level = told.list<i64>("level");
+  const auto n = static_cast<i64>(rules.level.size());
+  rules.may = told.list<i64>("may", n * n);
+  rules.exempt = told.list<i64>("exempt", n);
+  const i64 mode = *told.column<i64>("mode", 1);
+  expect(n > 0 && mode >= 0 && mode <= static_cast<i64>(Stopped::suspended), "level, mode: no such");
+  rules.become = static_cast<Stopped>(mode);
+  expect(std::all_of(rules.group, rules.group + m.n_jobs, [n](i64 g) { return g >= -1 && g < n; }),
+         "group: of those that there are, or -1");
+  for (i64 a = 0; a < n; ++a)
+    for (i64 b = 0; b < n; ++b)
+      expect(!rules.may_stop(a, b) || rules.level[index(a)] > rules.level[index(b)],
+             "may: nobody may stop whoever is of his level, or of a higher one");
+}
+
 void let_come(Model& m, const Told& told) {
   ArrivalRules& rules = m.arrivals;
   const auto are_below = [](const std::vector<i64>& values, i64 end) {
     return std::all_of(values.begin(), values.end(), [&](i64 v) { return v >= 0 && v < end; });
   };
   rules.moves = true;
-  rules.first = told.list<i64>("first", m.n_jobs + 1);
+  rules.first = told.list<i64>("first");
   rules.followers = told.list<i64>("followers");
   rules.left = told.list<i64>("awaits", m.n_jobs);
   const auto n = static_cast<i64>(rules.followers.size());
-  expect(are_below(rules.followers, m.n_jobs) && are_below(rules.first, n + 1) &&
+  expect((rules.first.empty() || static_cast<i64>(rules.first.size()) == m.n_jobs + 1) &&
+             are_below(rules.followers, m.n_jobs) && are_below(rules.first, n + 1) &&
              std::is_sorted(rules.first.begin(), rules.first.end()),
          "first, followers: jobs that follow each job");
   rules.think = told.column<i64>("think", m.n_jobs);

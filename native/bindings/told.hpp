@@ -44,8 +44,9 @@ class Told {
 Learning learning_of(const Told& told, i64 n_jobs, i64 n_users);
 Accounts accounts_of(const Told& told, i64 n_jobs);
 Expression expression_of(const Told& told, i64 n_jobs);
-// Quotas and windows; submissions that the schedule makes.
+// Quotas and windows; who may stop whom; submissions that the schedule makes.
 void restrict(Model& model, const Told& told);
+void let_stop(Model& model, const Told& told);
 void let_come(Model& model, const Told& told);
 
 }  // namespace hpc

@@ -23,7 +23,7 @@ struct Due {
 };
 struct ArrivalRules {
   bool moves = false;                // all jobs come so
-  std::vector<i64> first;            // (n_jobs + 1,) where those that follow a job begin in
+  std::vector<i64> first;            // (n_jobs + 1,) where those that follow a job begin in, or (0,)
   std::vector<i64> followers;        // jobs, by whom they follow
   std::vector<i64> left;             // by job: how many that it follows are still to end
   const i64* think = nullptr;        // [s] by job, from the end of the last other to the submission
@@ -46,22 +46,30 @@ class Arrivals {
 
   i64 next() const { return coming_.empty() ? forever : coming_.front().time; }  // [s]
 
-  // Let the jobs come that are due by now, and not one too many; call f(job) for each. `log`: jobs
-  // in the order of their ends. Return whether a pass is due.
-  template <class F>
-  bool come(i64 now, const std::vector<i64>& log, F f) {
-    const std::size_t waited = outside_.size();
-    // who has waited outside goes on waiting unless a job has ended
-    std::size_t k = ended_ == log.size() ? waited : 0;
-    for (; ended_ < log.size(); ++ended_) {
-      places_.ended(log[ended_]);
-      follow(log[ended_], now);
-    }
-    while (next() <= now) {
+  // Whether jobs may come now, as far as can be told before the pass. `log`: jobs in the order of
+  // their ends.
+  bool may_come(i64 now, const std::vector<i64>& log) const {
+    return !outside_.empty() || next() <= now || (!rules_->first.empty() && followed_ < log.size());
+  }
+  // The jobs that may come now; others wait outside the queue.
+  const std::vector<i64>& line_up(i64 now, const std::vector<i64>& log) {
+    for (; !rules_->first.empty() && followed_ < log.size(); ++followed_) follow(log[followed_], now);
+    for (; next() <= now; ++lined_up_) {
       outside_.push_back(coming_.front().job);
       std::pop_heap(coming_.begin(), coming_.end());
       coming_.pop_back();
     }
+    return outside_;
+  }
+  // Let the jobs come that are due by now, and not one too many; call f(job) for each. Return
+  // whether a pass is due.
+  template <class F>
+  bool come(i64 now, const std::vector<i64>& log, F f) {
+    line_up(now, log);
+    // who has waited outside goes on waiting unless a job has ended
+    std::size_t k = ended_ == log.size() ? outside_.size() - lined_up_ : 0;
+    lined_up_ = 0;
+    for (; ended_ < log.size(); ++ended_) places_.ended(log[ended_]);
     const std::size_t before = outside_.size();
     std::size_t left = k;
     for (; k < before; ++k) {
@@ -83,7 +91,9 @@ class Arrivals {
   std::vector<Due> coming_;   // a heap
   std::vector<i64> outside_;  // jobs that are due, the first to be so first
   Quotas places_;
-  std::size_t ended_ = 0;  // jobs whose ends have let others come
+  std::size_t lined_up_ = 0;  // how many of the last in `outside_` were not there in the last pass
+  std::size_t followed_ = 0;  // jobs whose ends have let those come that follow them
+  std::size_t ended_ = 0;     // jobs that have made room for others
 
   void push(i64 time, i64 j) {
     coming_.push_back({time, j});

@@ -8,6 +8,7 @@
 #include "../base/numbers.hpp"
 #include "arrivals.hpp"
 #include "quotas.hpp"
+#include "stop_rules.hpp"
 #include "windows.hpp"
 
 namespace hpc {
@@ -95,6 +96,7 @@ struct Model {
   QuotaRules quotas;
   std::vector<Window> windows;  // by their ends
   ArrivalRules arrivals;
+  StopRules stops;
   // who answers, where somebody does
   std::optional<Learning> learning;
   std::optional<Accounts> accounts;

@@ -52,8 +52,11 @@ class Queue {
   // Of a job that has started before: it stands before those of its key that came later.
   void enter_again(i64 j, i64 predicted) {
     enter(j, predicted);
-    jobs.bring_forward(key_of(j, predicted), j);
-    if (is_keyed()) by_key_.bring_forward(model_->keys[j], j);
+    const auto comes_before = [&](i64 a, i64 b) {
+      return std::pair(known[a].submit, a) < std::pair(known[b].submit, b);
+    };
+    jobs.bring_forward(key_of(j, predicted), j, comes_before);
+    if (is_keyed()) by_key_.bring_forward(keys[0][j], j, comes_before);
     oldest_ = std::min(oldest_, j);
   }
   void leave(i64 j, i64 predicted) {

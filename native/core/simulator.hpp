@@ -19,6 +19,7 @@
 #include "outages.hpp"
 #include "queue.hpp"
 #include "quotas.hpp"
+#include "stops.hpp"
 #include "windows.hpp"
 
 namespace hpc {
@@ -52,11 +53,12 @@ struct Simulator {
   std::optional<Arrivals> arrivals;
   Column<double> held;  // by job, where long ones are held back
   std::vector<i64> log; // jobs in the order of their ends, where the rules say so
-  std::size_t logged_at_pass = 0;  // how many there were at the last pass
+  i64 logged_at_pass = 0;  // how many there were at the last pass; -1: one in it was stopped
   Asked asked = Asked::nothing;    // why `advance` stopped; it goes on as if that was answered
   i64 about = -1;       // the job of a prediction or a correction that is asked for
   i64 renewed = 0;      // [s] that correction
   std::optional<Outages> outages;
+  std::optional<Stops> stops;
   std::vector<LostRun> lost;  // in the order of their ends
 
   explicit Simulator(const Model& m)
@@ -73,6 +75,8 @@ struct Simulator {
     if (m.outages) outages.emplace(m);
     if (m.quotas.n > 0) quotas.emplace(m.quotas);
     if (!m.windows.empty()) windows.emplace(m.windows);
+    if (m.stops.n_groups() > 0) stops.emplace(m.stops);
+    if (stops && stops->cancels()) queue.known.own(m.n_jobs);
     if (!m.arrivals.moves) return;
     next = m.n_jobs;  // for the loop of events they have all been submitted
     arrivals.emplace(m.arrivals, queue.known, m.n_jobs);
@@ -111,7 +115,10 @@ struct Simulator {
   bool bars(i64 j) const { return quotas && quotas->bar(j); }
   bool closes() const { return windows && windows->are_left(); }
   // [s] when there is a pass although nothing happens.
-  i64 due() const { return windows && !queue.empty() ? windows->next_over() : forever; }
+  i64 due() const {
+    const i64 over = windows && !queue.empty() ? windows->next_over() : forever;
+    return stops ? std::min(over, stops->exempt_until) : over;
+  }
 
   // A pass begins: let those jobs come whose submissions the schedule makes; return whether it goes on.
   bool come() {
@@ -151,16 +158,22 @@ struct Simulator {
     running.insert({span.expected, span.end, width, j});
   }
 
-  // A run that ends before it is over; its job waits again, as if it had never started.
+  // A run that ends before it is over; its job waits again.
   void stop(Place at) {
     const Entry e = running.take_off(at);
-    Progress& p = of(e.job);
     give_back(e.job, e.width);
-    lost.push_back({e.job, p.start, time});
-    machine.note_lost(e.job);
+    note_lost(e.job);
+    wait_again(e.job);
+  }
+  void note_lost(i64 j) {  // of a job that has given back what it had
+    lost.push_back({j, of(j).start, time});
+    machine.note_lost(j);
+  }
+  void wait_again(i64 j) {  // as if it had never started
+    Progress& p = of(j);
     p.start = -1, p.number = 0, p.corrections = 0, p.backfilled = false;
-    machine.waits(e.job);
-    queue.enter_again(e.job, p.predicted);
+    machine.waits(j);
+    queue.enter_again(j, p.predicted);
   }
   void give_back(i64 j, i64 width) {
     free += width;
@@ -235,7 +248,7 @@ struct Simulator {
     bool amid = std::exchange(amid_, false);
     if (answered == Asked::order) return true;
     if (answered == Asked::renewal || (amid && rules().passes == Passes::per_event)) {
-      logged_at_pass = log.size();
+      logged_at_pass = logged();
       return !asks_for_order();
     }
     while (true) {
@@ -244,7 +257,11 @@ struct Simulator {
         if (!go_on(stop, answered == Asked::correction)) return false;
       }
       if (!submit_all(answered == Asked::prediction)) return false;
-      if (due_) return !asks_for_renewal() && !asks_for_order();
+      if (due_) {
+        if (asks_for_renewal()) return false;
+        logged_at_pass = logged();
+        return !asks_for_order();
+      }
       answered = Asked::nothing;
     }
   }
@@ -304,16 +321,15 @@ struct Simulator {
     }
     return true;
   }
-  // Whether jobs that wait are to have new predictions or scores before the pass.
+  // Whether jobs that wait, or may come now, are to have new predictions or scores before the pass.
   bool asks_for_renewal() {
     const Renews renews = rules().renews;
-    const bool news = renews == Renews::each_time || log.size() > logged_at_pass;
-    if (renews != Renews::never && news && (!queue.empty() || arrived > 0)) {
-      asked = Asked::renewal;
-      return true;
-    }
-    logged_at_pass = log.size();
-    return false;
+    const bool news = renews == Renews::each_time || logged() > logged_at_pass;
+    const bool waits = (news && !(queue.empty() && arrived == 0)) ||
+                       (arrivals && arrivals->may_come(time, log));
+    if (renews == Renews::never || !waits) return false;
+    asked = Asked::renewal;
+    return true;
   }
   // Whether somebody is to put the queue in order before the pass: new jobs wait from then on.
   // Where no job can start its order makes no difference.
@@ -333,6 +349,7 @@ struct Simulator {
     return some_fits;
   }
 
+  i64 logged() const { return static_cast<i64>(log.size()); }
   i64 next_end() const {
     i64 end = running.at(0).least_span;
     for (int k = 1; k < running.size_in_blocks(); ++k) end = std::min(end, running.at(k).least_span);

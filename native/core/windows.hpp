@@ -4,6 +4,7 @@
 // meets it, for no job runs longer than predicted; nothing has to happen when it begins. When it
 // ends, jobs that wait may start.
 #pragma once
+#include <algorithm>
 #include <vector>
 
 #include "../base/numbers.hpp"
@@ -24,6 +25,11 @@ class Windows {
   i64 next_over() const { return are_left() ? (*all_)[over_].end : forever; }  // [s]
   void forget_over(i64 now) {
     while (next_over() <= now) ++over_;
+  }
+  // Whether one of these begins before a time [s].
+  bool meet(i64 end) const {
+    return std::any_of(all_->begin() + static_cast<std::ptrdiff_t>(over_), all_->end(),
+                       [end](const Window& w) { return w.begin < end; });
   }
   // Call f(window) for each that lasts or is to come.
   template <class F>

@@ -40,6 +40,11 @@ class FreshPlan {
     if (begin < window.end) take(step_at(begin, 0), window.end, window.taken);
   }
 
+  // Give back what a suspended job has, from its expected end on.
+  void gives_back(i64, i64 width, i64 end) {
+    for (std::size_t k = step_at(end, 0); k < steps_.size(); ++k) steps_[k].free += width;
+  }
+
   // Give a job a place at the earliest time; return that. None if it is later than `last`.
   i64 reserve(const auto&, i64 j, i64 length, i64 last, i64) {
     const i64 width = jobs_[j].processors;

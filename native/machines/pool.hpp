@@ -100,6 +100,12 @@ class Pool {
   void give(i64 now, i64, i64 width) {
     if (managed_) idle_.rest(now, width);
   }
+  // Where jobs stop others, any units are as good as a job's own.
+  void give_all(i64, i64) {}
+  void lend(i64, i64) {}
+  bool has_room(i64 j, i64 room) const { return width(j) <= room; }
+  bool goes_on(i64 j, i64 room) const { return width(j) <= room; }
+  bool meets(i64, i64) const { return true; }
   void find_shadow(i64, i64 missing, const OrderedList& running, Shadow& shadow) const {
     const bool several = running.size_in_blocks() > 1;
     i64 at = -1;

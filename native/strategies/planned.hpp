@@ -41,11 +41,30 @@ class Planned {
   i64 due() const { return std::min(looks.due, looks.all_due); }
 
   void pass(Simulator<M>& s) {
-    const Rules& r = s.rules();
     if (s.windows) s.windows->forget_over(s.time);
     if (!s.changed) plan_.forget_past(s.time);
     const i64 arrived = std::exchange(s.arrived, 0);
     for (i64 j = s.next - arrived; j < s.next; ++j) s.wait(j);
+    if constexpr (Stoppable<M>)
+      if (s.stops) {
+        s.changed = true;  // no plan holds
+        s.stops->serve(s, *this);
+        look(s, arrived);
+        return s.stops->pass_ends(s);
+      }
+    look(s, arrived);
+  }
+  // Whether a job fits beside what runs, and the windows while it does; its place is chosen then.
+  bool fits_now(Simulator<M>& s, i64 j) {
+    if (!s.closes()) return s.machine.fits(j, s.machine.width(j), s.free);
+    begin_plan(s);
+    return plan_.place_now(s.machine, j, s.of(j).predicted, s.free, false);
+  }
+
+ private:
+  // Start what may start; so many jobs have just come.
+  void look(Simulator<M>& s, i64 arrived) {
+    const Rules& r = s.rules();
     if (r.every > 0 || r.depth == 0) start_in_order(s);
     if (r.depth == 0) return;  // strict order, only under restrictions: nothing is planned
     const i64 queued = r.every > 0 ? s.queue.jobs.size() : 0;
@@ -58,7 +77,6 @@ class Planned {
     if (r.every > 0) note_look(s, queued);
   }
 
- private:
   struct Reserved {
     i64 time;  // [s]
     i64 at;    // [s] of the pass that made it
@@ -135,9 +153,12 @@ class Planned {
     for (const InLine& place : line_) serve(s, place.job);
   }
   void begin_plan(Simulator<M>& s) {
-    plan_.begin(s.machine, s.time, s.free_with_leaving(), s.running);
-    if (!s.windows) return;
-    s.windows->each_left([&](const Window& window) { plan_.close(s.machine, window); });
+    const i64 lacking = s.stops ? s.stops->lacking : 0;
+    plan_.begin(s.machine, s.time, s.free_with_leaving() - lacking, s.running);
+    if (s.windows)
+      s.windows->each_left([&](const Window& window) { plan_.close(s.machine, window); });
+    if constexpr (Stoppable<M>)
+      if (s.stops) s.stops->plan(s, plan_);
   }
   // Whether all queued jobs need more than what is free, and no promise is to be made.
   bool none_fits(Simulator<M>& s) {

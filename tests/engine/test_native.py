@@ -12,6 +12,7 @@ import test_windows
 from drawing import given, settings
 from drawing import strategies as st
 from extract_strategies import parts_of, recorded, usable
+from preemption_strategies import CLOSE, crowded, preemptions
 from quota_strategies import fitted, quotas, with_queues
 from strategies import SLURM, cases, clusters
 from twins import assert_same_after_each_pass
@@ -105,6 +106,35 @@ def test_each_pass_of_jobs_that_come_when_others_have_ended(
     if isinstance(rules["estimate"], str) and data.draw(st.booleans()):
         begin = data.draw(st.sampled_from(workload.submit_time.tolist()))
         rules["maintenance"] = f"{begin}/{begin + 50}"
+    scheduler = scheduler_of("easy", rules)
+    assert assert_same_after_each_pass(
+        workload, scheduler, Cluster(workload.processors), data.draw(st.sampled_from([1, 3]))
+    )
+
+
+@settings(max_examples=300)
+@given(st.data(), cases(), st.lists(st.integers(1, 4), min_size=2, max_size=6))
+@pytest.mark.filterwarnings("ignore:.*no job may stop another", "ignore:.*there is no job of")
+@pytest.mark.filterwarnings("ignore:.*no job f", "ignore:.*no window is between")
+def test_each_pass_in_which_jobs_stop_others(
+    data: st.DataObject, case: tuple[Workload, dict[str, Any]], queues: list[int]
+) -> None:
+    workload = crowded(with_queues(case[0], queues), data.draw(CLOSE))
+    rules = fitted(case[1])
+    if rules["backfill"] == "slurm":
+        rules["backfill"] = data.draw(SLURM)
+    rules["preemption"], slow = data.draw(preemptions(workload))
+    if data.draw(st.booleans()):
+        rules["quota"] = data.draw(quotas(workload))[0]
+    which = data.draw(st.sampled_from(["nothing", "maintenance", "dependencies"]))
+    if which == "maintenance" and slow[2] != "suspend":
+        rules = test_windows.fitted(rules, workload)
+        begin = data.draw(st.sampled_from(workload.submit_time.tolist()))
+        width = data.draw(st.integers(1, workload.processors))
+        rules["maintenance"] = f"{begin}/{begin + 50}:processors={width}"
+    elif which == "dependencies" and slow[2] != "cancel":
+        rules = submission_strategies.fitted(rules)
+        workload, rules["dependencies"], _ = data.draw(submission_strategies.chains(workload))
     scheduler = scheduler_of("easy", rules)
     assert assert_same_after_each_pass(
         workload, scheduler, Cluster(workload.processors), data.draw(st.sampled_from([1, 3]))

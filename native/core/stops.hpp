@@ -1,0 +1,296 @@
+// Jobs that stop others: before each pass, those that may are served first.
+//
+// Groups of jobs have levels: who may stop a group is of a higher level than it. From the highest
+// level down, the queued jobs of each are looked at in primary order. One that fits starts; else, if
+// it would fit without some that run and that it may stop, these are stopped, and it starts; else no
+// other job of its group is looked at so in this pass. Of those that it may stop, who is of a higher
+// level, or of one level has run for longer, goes on first, as long as the job fits all the same.
+// Some groups are exempt for a time from the start of a run on. A pass comes when that is over for
+// a job that a queued one may stop.
+//
+// What a suspended job gives up is taken all the same, but not for jobs that may stop it. So before
+// a job is looked at, what those have that it may not stop is hidden from it, and afterwards shown
+// again; less than nothing may be free then, for others run there. Each level begins with its
+// suspended jobs: one goes on if it fits beside all that run, and the suspended jobs that may stop
+// it. It is as if it had started later, by the time for which it has been suspended.
+#pragma once
+#include <algorithm>
+#include <concepts>
+#include <vector>
+
+#include "../base/ordered.hpp"
+#include "line.hpp"
+#include "model.hpp"
+
+namespace hpc {
+
+// What a machine does where jobs stop others. Signs are 1 to give, -1 to take again; how many units
+// are free, the simulator knows.
+template <class M>
+concept Stoppable = requires(M m, const M& c, i64 i) {
+  m.give_all(i, i);                                 // what a running job has; its sign
+  m.lend(i, i);                                     // what it gives up when it is suspended
+  { c.has_room(i, i) } -> std::same_as<bool>;       // for a job, in so many free units
+  { c.goes_on(i, i) } -> std::same_as<bool>;        // a suspended job, where it ran
+  { c.meets(i, i) } -> std::same_as<bool>;          // whether jobs can be in each other's way
+};
+
+struct Suspended {
+  i64 job, width;
+  i64 ran;        // [s] all its pieces together
+  i64 left;       // [s] of its run
+  i64 predicted;  // [s] what is left of its predicted run
+  i64 end;        // [s] when it is expected to end, as the last plan has it
+};
+
+class Stops {
+ public:
+  i64 exempt_until = forever;  // [s] when a queued job may stop one that is still exempt
+  std::vector<Suspended> suspended;
+  i64 lacking = 0;  // units, in a pass: by so many fewer than none are free beside suspended jobs
+
+  explicit Stops(const StopRules& rules) : rules_(&rules) {
+    highest_ = *std::max_element(rules.level.begin(), rules.level.end());
+    exempts_ = std::any_of(rules.exempt.begin(), rules.exempt.end(), [](i64 s) { return s > 0; });
+  }
+  bool cancels() const { return rules_->become == Stopped::cancelled; }
+  // What suspended jobs have used is charged when they end.
+  bool charges_at_once() const { return rules_->become != Stopped::suspended; }
+
+  // Let those start, and go on, that may stop others. `plan` says whether a job fits now.
+  template <class S, class P>
+  void serve(S& s, P& plan) {
+    blocked_.assign(rules_->n_groups(), false);
+    for (i64 level = highest_; level > 0; --level) {
+      go_on(s, level);
+      serve_level(s, plan, level);
+    }
+    go_on(s, 0);
+    hide_all(s, -1);
+    lacking = -std::min(s.free, i64{0});
+    s.free += lacking;
+  }
+  // The pass is over that followed.
+  template <class S>
+  void pass_ends(S& s) {
+    s.free -= lacking;
+    lacking = 0;
+    hide_all(s, 1);
+    exempt_until = first_exempt_until(s);
+  }
+  // Let a plan of what runs give back what suspended jobs have, when they are expected to end.
+  template <class S, class P>
+  void plan(const S& s, P& plan) {
+    if (suspended.empty()) return;
+    for (i64 level = highest_ - 1; level >= 0; --level)
+      for (Suspended& own : suspended)
+        if (level_of(own.job) == level) {
+          own.end = expected_end(s, own);
+          plan.gives_back(own.job, own.width, own.end);
+        }
+  }
+
+ private:
+  struct Victim {
+    Entry run;
+    i64 ran;  // [s]
+    bool is_stopped;
+  };
+  const StopRules* rules_;
+  i64 highest_;  // level
+  bool exempts_;
+  std::vector<bool> blocked_;    // by group: no other job of it is looked at in this pass
+  std::vector<Victim> victims_;  // who might be stopped for the present job, longest runs first
+  std::vector<InLine> line_;
+
+  i64 group(i64 j) const { return rules_->group[j]; }
+  i64 level_of(i64 j) const { return rules_->level[index(group(j))]; }
+  // Whether a job may stop another, if that is of a group.
+  bool may_stop(i64 j, i64 other) const {
+    return group(j) >= 0 && group(other) >= 0 && rules_->may_stop(group(j), group(other));
+  }
+  template <class S>
+  static void lend(S& s, const Suspended& own, i64 sign) {
+    s.free += sign * own.width;
+    s.machine.lend(own.job, sign);
+  }
+
+  // Hide what a suspended job has from those who look at what is free, or show it again. Where units
+  // are not alike, their number is only a bound, and stays.
+  template <class S>
+  static void hide(S& s, const Suspended& own, i64 sign) {
+    if constexpr (decltype(s.machine)::alike) s.free += sign * own.width;
+    s.machine.lend(own.job, sign);
+  }
+  template <class S>
+  void hide_all(S& s, i64 sign) {
+    for (const Suspended& other : suspended) hide(s, other, sign);
+  }
+  // From a job that waits: of those that it may not stop.
+  template <class S>
+  void hide_from(S& s, i64 j, i64 sign) {
+    for (const Suspended& other : suspended)
+      if (!may_stop(j, other.job)) hide(s, other, sign);
+  }
+  // From a suspended job: of those that may stop it.
+  template <class S>
+  void hide_stoppers(S& s, i64 j, i64 sign) {
+    for (const Suspended& other : suspended)
+      if (may_stop(other.job, j)) hide(s, other, sign);
+  }
+
+  // Let those of the suspended jobs of a level go on that can, who has run longest first.
+  template <class S>
+  void go_on(S& s, i64 level) {
+    line_.clear();
+    for (const Suspended& own : suspended)
+      if (level_of(own.job) == level) line_.push_back({own.job, static_cast<double>(own.ran)});
+    sort_by_score(line_.begin(), line_.end());
+    for (const InLine& place : line_) {
+      const i64 j = place.job;
+      hide_stoppers(s, j, -1);
+      const bool fits = s.machine.goes_on(j, s.free);
+      hide_stoppers(s, j, 1);
+      if (!fits) continue;
+      const auto at = std::find_if(suspended.begin(), suspended.end(),
+                                   [j](const Suspended& other) { return other.job == j; });
+      const Suspended own = *at;
+      *at = suspended.back();
+      suspended.pop_back();
+      lend(s, own, -1);
+      s.of(j).start = s.time - own.ran;
+      s.running.insert({s.time + own.predicted, s.time + own.left, own.width, j});
+    }
+  }
+  // When none is in the way of a suspended job, and it has run.
+  template <class S>
+  i64 expected_end(const S& s, const Suspended& own) const {
+    i64 end = s.time;
+    const auto look_at = [&](i64 other, i64 other_end) {
+      if (other_end > end && may_stop(other, own.job) && s.machine.meets(other, own.job))
+        end = other_end;
+    };
+    s.running.each([&](const Entry& e) { look_at(e.job, e.key); });
+    for (const Suspended& other : suspended) look_at(other.job, other.end);
+    return end + own.predicted;
+  }
+
+  // Start the jobs of a level that fit, or for which others are stopped.
+  template <class S, class P>
+  void serve_level(S& s, P& plan, i64 level) {
+    line_up(s.model, s.queue, s.time, all_jobs, line_);
+    for (const InLine& place : line_) {
+      const i64 j = place.job, predicted = s.of(j).predicted;
+      if (group(j) < 0 || level_of(j) != level || blocked_[index(group(j))] || s.bars(j)) continue;
+      hide_from(s, j, -1);
+      bool has_place = plan.fits_now(s, j);
+      // it would meet a window
+      const bool around = s.closes() && s.windows->meet(s.time + predicted + s.rules().strict);
+      if (!has_place && make_room(s, plan, j, around)) {
+        stop_all(s, around);
+        has_place = plan.fits_now(s, j);
+      }
+      hide_from(s, j, 1);  // it may stop who has been now
+      if (!has_place) {
+        blocked_[index(group(j))] = true;
+        continue;
+      }
+      s.queue.leave(j, predicted);
+      s.start(j);
+    }
+  }
+  // Say who is stopped so that a job fits, and free what they have; return whether it will fit.
+  template <class S, class P>
+  bool make_room(S& s, P& plan, i64 j, bool around) {
+    const auto finds_room = [&] {
+      return around ? plan.fits_now(s, j) : s.machine.has_room(j, s.free);
+    };
+    find_victims(s, j);
+    if (victims_.empty()) return false;
+    for (const Victim& v : victims_) give_up(s, v, around);
+    if (!finds_room()) {
+      for (const Victim& v : victims_) have_again(s, v, around);
+      return false;
+    }
+    for (i64 level = level_of(j) - 1; level >= 0; --level)
+      for (Victim& v : victims_) {
+        if (level_of(v.run.job) != level) continue;
+        have_again(s, v, around);
+        if (finds_room()) continue;
+        give_up(s, v, around);
+        v.is_stopped = true;
+      }
+    return true;
+  }
+  template <class S>
+  void find_victims(const S& s, i64 j) {
+    victims_.clear();
+    s.running.each([&](const Entry& e) {
+      const i64 ran = s.time - s.of(e.job).start;
+      if (may_stop(j, e.job) && ran >= rules_->exempt[index(group(e.job))])
+        victims_.push_back({e, ran, false});
+    });
+    std::sort(victims_.begin(), victims_.end(), [](const Victim& a, const Victim& b) {
+      return a.ran != b.ran ? a.ran > b.ran : a.run.job < b.run.job;
+    });
+  }
+  // Let a running job give up what it has, as it does if it is stopped. For a plan without it, it
+  // is taken off the list of what runs. Suspended jobs meet no windows: these rules exclude each
+  // other.
+  template <class S>
+  void give_up(S& s, const Victim& v, bool around) {
+    move(s, v, 1);
+    if (around) s.running.take_off(s.running.find(v.run.key, v.run.job));
+  }
+  template <class S>
+  void have_again(S& s, const Victim& v, bool around) {
+    move(s, v, -1);
+    if (around) s.running.insert(v.run);
+  }
+  template <class S>
+  void move(S& s, const Victim& v, i64 sign) {
+    s.free += sign * v.run.width;
+    if (rules_->become == Stopped::suspended) s.machine.lend(v.run.job, sign);
+    else s.machine.give_all(v.run.job, sign);
+  }
+  // Stop the jobs whose room has been freed.
+  template <class S>
+  void stop_all(S& s, bool around) {
+    const bool suspends = rules_->become == Stopped::suspended;
+    for (const Victim& v : victims_) {
+      if (!v.is_stopped) continue;
+      const auto& [key, end, width, j] = v.run;
+      if (suspends) suspended.push_back({j, width, v.ran, end - s.time, key - s.time, 0});
+      if (!around) s.running.take_off(s.running.find(key, j));  // else it is off already
+      s.note_lost(j);
+      s.logged_at_pass = -1;  // what users have used changes
+      if (!suspends && s.quotas) s.quotas->ended(j);
+      if (cancels()) s.queue.known.at(j).run = v.ran;
+      if (rules_->become == Stopped::requeued) s.wait_again(j);
+    }
+  }
+
+  template <class S>
+  i64 first_exempt_until(const S& s) const {
+    i64 first = forever;
+    if (!exempts_) return first;
+    std::vector<bool> waits(rules_->n_groups());
+    s.queue.jobs.each([&](const Entry& e) {
+      if (group(e.job) >= 0) waits[index(group(e.job))] = true;
+    });
+    const auto is_waited_for = [&](i64 other) {
+      for (std::size_t own = 0; own < waits.size(); ++own)
+        if (waits[own] && rules_->may_stop(static_cast<i64>(own), other)) return true;
+      return false;
+    };
+    s.running.each([&](const Entry& e) {
+      const i64 own = group(e.job);
+      if (own < 0 || rules_->exempt[index(own)] == 0) return;
+      const i64 until = s.of(e.job).start + rules_->exempt[index(own)];
+      if (s.time < until && until < first && is_waited_for(own)) first = until;
+    });
+    return first;
+  }
+};
+
+}  // namespace hpc
