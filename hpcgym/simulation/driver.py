@@ -28,7 +28,7 @@ from hpcgym.scheduler.estimates.by_name import learns
 from hpcgym.scheduler.estimates.learning import asks_for_predictions
 from hpcgym.simulation import native
 from hpcgym.simulation.expressed import make_expressed
-from hpcgym.simulation.fair_share import make_shares
+from hpcgym.simulation.fair_share import begin_shares, make_shares
 from hpcgym.simulation.predictions import Learning
 from hpcgym.simulation.preempting import StoppedRuns, for_result, preempting
 from hpcgym.simulation.prepare import prepare
@@ -125,6 +125,7 @@ class Simulation:
         """Let the kernels begin, if they have not."""
         if self.beginning is not None:
             begin_with(self.arrays, self.beginning, self.learning)
+            _begin_scores(self.arrays, self.shares, self.expressed)
         self.beginning = None
 
     @property
@@ -191,7 +192,9 @@ def new_simulation(
     if scheduler.restricts:
         check_restricted(workload, scheduler, arrays.sim, nodes is not None)
         arrays = arrays._replace(profile=profile_for(scheduler, arrays.profile))
-    answers = answers_for(workload, scheduler, cluster, arrays, asks, counts, learned)
+    answers = answers_for(
+        workload, scheduler, cluster, arrays, asks, counts, learned, on_pool=nodes is None
+    )
     if nodes is not None:
         begin_on_nodes(workload, scheduler, cluster, arrays, nodes)
     kind: Kind = POOL if nodes is None else NODES
@@ -213,30 +216,43 @@ def answers_for(
     counts: bool,
     learned: Learned | None = None,
     ticks: int = 1,
+    on_pool: bool = False,
 ) -> dict[str, Any]:
     """Return what answers in a simulation, as :class:`Simulation` takes it.
 
     That of an extract begins with its state then, and what has been learned from its past, unless
     ``learned`` is given. ``asks``: it asks for predictions; ``counts``: usage is counted in it;
-    ``ticks``: of its clock in a second.
+    ``ticks``: of its clock in a second; ``on_pool``: what has not begun may be left so.
     """
     learning = None
     if asks:
         before = learned_before(workload, scheduler) if learned is None else learned
         learning = Learning(workload, scheduler, arrays, before)
     beginning = beginning_of(workload, scheduler, cluster, arrays)
-    if beginning is not None and not native.serves_alone(arrays):
-        begin_with(arrays, beginning, learning)
-        beginning = None
     shares = make_shares(workload, scheduler, cluster, arrays, ticks) if counts else None
     times = None if learning is None else learning.policy_run_time
-    expressed = make_expressed(workload, scheduler, arrays, times, shares, ticks)
+    expressed = make_expressed(workload, scheduler, times, ticks)
+    if beginning is not None and not (on_pool and native.begins(arrays, learning)):
+        begin_with(arrays, beginning, learning)
+        _begin_scores(arrays, shares, expressed)
+        beginning = None
     return {
         "learning": learning,
         "shares": shares,
         "expressed": expressed,
         "beginning": beginning,
     }
+
+
+def _begin_scores(
+    arrays: state.Prepared, shares: Shares | None, expressed: Expressed | None
+) -> None:
+    """Give jobs that wait when a simulation begins the scores of then: it may be with a pass."""
+    if shares is not None:
+        begin_shares(arrays, shares)
+    if expressed is not None:
+        a = arrays
+        express_all(a.jobs, a.scores, a.sim, a.blocks, a.entries, expressed, shares)
 
 
 def asks_for_answers(scheduler: Scheduler, learned: Learned | None = None) -> tuple[bool, bool]:

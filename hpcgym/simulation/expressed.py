@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.engine import state
-from hpcgym.engine.answers.expressed import Expressed, express_all
-from hpcgym.engine.answers.shares import Shares
+from hpcgym.engine.answers.expressed import Expressed
 from hpcgym.engine.orders.operations import Program
 from hpcgym.scheduler.estimates.by_name import predicted_run_times
 from hpcgym.scheduler.policies.expressions import Expression
@@ -23,19 +21,15 @@ if TYPE_CHECKING:
 def make_expressed(
     workload: Workload,
     scheduler: Scheduler,
-    arrays: state.Prepared,
     learned: NDArray[np.int64] | None,
-    shares: Shares | None,
     ticks: int,
 ) -> Expressed | None:
-    """Return the orders that are worked out anew, None if none is; jobs that wait get their scores.
+    """Return the orders that are worked out anew, None if none is.
 
     Parameters
     ----------
     workload, scheduler : what is simulated, by which rules.
-    arrays : of the simulation, which has its beginning.
     learned : (n_jobs,) [s] the run times that policies look at, if they are learned.
-    shares : where usage is counted.
     ticks : of its clock in a second.
     """
     if not any(scheduler.anew):
@@ -50,13 +44,7 @@ def make_expressed(
     columns = JobColumns(workload)
     first, second = (_program(expression, columns, times) for expression in scheduler.anew)
     again = np.array([int(scheduler.preemption is not None)])
-    expressed = Expressed(first, second, np.array([ticks]), again)
-    if workload.initial is not None:  # it may begin with a pass
-        express_all(*(getattr(arrays, name) for name in _LOOKED_AT), expressed, shares)
-    return expressed
-
-
-_LOOKED_AT = ("jobs", "scores", "sim", "blocks", "entries")
+    return Expressed(first, second, np.array([ticks]), again)
 
 
 def _program(

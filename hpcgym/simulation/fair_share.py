@@ -35,7 +35,7 @@ def make_shares(
     arrays: state.Prepared,
     ticks: int = 1,
 ) -> engine.Shares:
-    """Return the accounts of a simulation before its first event; jobs that wait get their scores.
+    """Return the accounts of a simulation before its first event.
 
     ``ticks``: of its clock in a second.
 
@@ -55,9 +55,13 @@ def make_shares(
         weights=np.array([weights for _, weights in orders]),
         base=arrays.scores.copy(),
     )
-    if workload.initial is not None:
-        engine.begin(arrays.scores, arrays.sim, arrays.blocks, arrays.entries, shares)
     return shares
+
+
+def begin_shares(arrays: state.Prepared, shares: engine.Shares) -> None:
+    """Give jobs that wait when a simulation begins the scores of then."""
+    shares.base[:] = arrays.scores
+    engine.begin(arrays.scores, arrays.sim, arrays.blocks, arrays.entries, shares)
 
 
 def accounts_of(

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from hpcgym.simulation.driver import Simulation as Driven
+    from hpcgym.simulation.predictions import Learning
 
 #: The rules of a :data:`hpcgym.engine.state.SIM` that it takes, by name.
 _TAKEN = (
@@ -69,6 +70,16 @@ def _serves_nodes(simulation: Driven) -> bool:
     answers = (simulation.learning, simulation.shares, simulation.expressed, simulation.dispatch)
     fails = isinstance(simulation.machine, FailingNodes)
     return not (fails and (any(answers) or simulation.arrays.sim.tested > 0))
+
+
+def begins(arrays: state.Prepared, learning: Learning | None) -> bool:
+    """Return whether it serves a simulation on a pool that begins with jobs that run and wait."""
+    lacks = any(arrays.sim[name] for name in _LACKS)
+    if learning is None:
+        return is_on() and not lacks
+    # predictors in Python are not asked at the beginning, nor is it known who has been killed then
+    asks = learning.has_predictors or arrays.sim.correction == state.KILL
+    return is_on() and not lacks and not asks and has_formulas(learning)
 
 
 def serves_alone(arrays: state.Prepared | state.State) -> bool:

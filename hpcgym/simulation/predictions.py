@@ -126,6 +126,11 @@ class Learning:
         """The predictions that the policy looked at, (n_jobs,) [s], None if it looked at others."""
         return self.learner.ordered_by if len(self.learner.ordered_by) else None
 
+    @property
+    def has_predictors(self) -> bool:
+        """Whether a predictor in Python is asked."""
+        return any(predictor is not None for predictor in self._predictors)
+
     def finish(self) -> None:
         """Learn from all jobs that have ended."""
         a, rules = self.arrays, (self.estimators, self.learner)

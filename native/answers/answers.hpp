@@ -35,6 +35,13 @@ class Answers {
     }
   }
 
+  // Give jobs that wait when a simulation begins the scores of then.
+  template <class S>
+  void begin(S& s) {
+    if (shares) shares->begin(s);
+    for (std::size_t half = 0; half < 2; ++half)
+      if (programs_[half]) express(s, half);
+  }
   // Answer, and return true, unless an order or a prediction has to come from outside.
   template <class S>
   bool answer(S& s) {

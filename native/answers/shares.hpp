@@ -38,6 +38,11 @@ class Shares {
     }
   }
 
+  // Give jobs that wait when a simulation begins the scores of then.
+  template <class S>
+  void begin(S& s) {
+    write_all(s);
+  }
   // Charge the jobs that have ended, and give jobs the scores that follow. `learns`: what is learned
   // of run times may have changed scores without usage.
   template <class S>

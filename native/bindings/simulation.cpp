@@ -65,7 +65,11 @@ class OneSimulation final : public AnySimulation {
     if constexpr (on_nodes) {
       throw std::invalid_argument("begin: jobs on nodes do not say which they have");
     } else {
-      sim_.begin(beginning);
+      sim_.begin(beginning, [&] {
+        if (!answers_.learner->answer(sim_, answers_.ranked(sim_)))
+          throw std::invalid_argument("begin: predictors outside are not asked");
+      });
+      answers_.begin(sim_);
       if (conservative_ && !beginning.reserved.empty())
         conservative_->begin(sim_, beginning.reserved);
       const auto& looks = beginning.looks;

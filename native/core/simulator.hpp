@@ -181,14 +181,17 @@ struct Simulator {
   }
 
   // Begin with jobs that run and jobs that wait; called before anything else. What has expired of
-  // predictions before is corrected as it would have been.
-  void begin(const Beginning& b) {
+  // predictions before is corrected as it would have been. `answer()` is called for each prediction
+  // that is asked for: first of all these jobs, as if they were submitted now.
+  template <class F>
+  void begin(const Beginning& b, F answer) {
     begins = std::max(begins, b.time);
     std::copy(b.history.begin(), b.history.end(), history_.begin());
     for (i64 j = 0; j < b.number; ++j) {
       of(j).predicted = b.predicted[index(j)];
       of(j).promised = b.promised[index(j)];
     }
+    if (model.learning) predict_first(b, answer);
     for (std::size_t k = 0; k < b.running.size(); ++k) {
       time = b.start[k];
       start(b.running[k]);
@@ -197,10 +200,10 @@ struct Simulator {
     if (rules().correction != Correction::none) {
       while (next_expected_end() < b.time) {
         time = next_expected_end();
-        expire(false);
+        expire_all(answer);
       }
       time = b.time;
-      if (b.due) expire(false);  // before the pass of this second
+      if (b.due) expire_all(answer);  // before the pass of this second
     }
     time = b.due ? b.time : b.time - 1;
     next = b.number;
@@ -276,6 +279,24 @@ struct Simulator {
   bool due_ = false;          // a pass follows what has happened at this time
   bool amid_ = false;         // it begins with a pass, after what is left of its first second
 
+  template <class F>
+  void predict_first(const Beginning& b, F answer) {
+    time = b.time;
+    for (std::size_t k = 0; k < b.running.size(); ++k) {
+      const i64 j = b.running[k];
+      of(j).start = b.start[k];
+      running.insert({b.start[k], b.start[k] + job(j).run, machine.width(j), j});
+    }
+    asked = Asked::prediction;
+    for (about = 0; about < b.number; ++about) answer();
+    asked = Asked::nothing;
+    running.clear();
+  }
+  template <class F>
+  void expire_all(F answer) {
+    for (bool is_corrected = false; !expire(is_corrected); is_corrected = true) answer();
+    asked = Asked::nothing;
+  }
   // Go to the next event and do all of it but submissions; return whether there is one, and nothing
   // is asked for. `is_corrected`: the correction that was asked for is known.
   bool go_on(i64 stop, bool is_corrected) {

