@@ -38,7 +38,7 @@ from hpcgym.workload.cleaning import RECIPES
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("benchmarks/**/*.md")])
 SCRIPTS = ("quickstart", "test")
-WITH_HELP = (*SCRIPTS, "docs")
+WITH_HELP = (*SCRIPTS, "docs", "sanitize")
 CODE = re.compile(r"^```([^\n`]*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 CELL = "{code-cell} ipython3"  # of the tutorials, which scripts/docs runs too
 
