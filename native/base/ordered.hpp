@@ -7,6 +7,7 @@
 #pragma once
 #include <array>
 #include <bit>
+#include <cassert>
 #include <cstring>
 #include <utility>
 #include <vector>
@@ -187,6 +188,7 @@ class OrderedList {
   Place find(i64 key, i64 job) const {
     // equal keys may reach back into earlier blocks
     for (int position = size_in_blocks() == 1 ? 0 : last_block_from(key);; --position) {
+      assert(position >= 0);  // it is listed
       const Block& block = at(position);
       for (int i = 0; i < block.count; ++i)
         if (block.entries[index(i)].job == job) return {position, i};

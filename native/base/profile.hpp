@@ -4,6 +4,7 @@
 // is added or dropped without a move of others, and a job that knows its steps changes the profile
 // without a search. Steps that are dropped are used again.
 #pragma once
+#include <cassert>
 #include <vector>
 
 #include "numbers.hpp"
@@ -60,6 +61,7 @@ class Profile {
     return steps_[from].time == time ? from : add(from, time);
   }
   void drop(StepNo s) {
+    assert(s != first_);
     const Step gone = steps_[s];
     steps_[gone.before].next = gone.next;
     if (gone.next != no_step) steps_[gone.next].before = gone.before;
@@ -78,7 +80,10 @@ class Profile {
   }
   // Take units from one step up to another, or give back if it is negative.
   void take(StepNo from, StepNo to, i64 width) {
-    for (StepNo s = from; s != to; s = steps_[s].next) steps_[s].free -= width;
+    for (StepNo s = from; s != to; s = steps_[s].next) {
+      assert(s != no_step && steps_[s].time >= 0);  // not one that was laid aside
+      steps_[s].free -= width;
+    }
   }
   // The first step, from one on, at which so many units are free for `length` [s]; none if that is
   // not before `latest`, or after `last`. A job may have a reservation of that size at `latest`:

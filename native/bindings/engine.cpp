@@ -7,6 +7,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -114,9 +115,11 @@ std::shared_ptr<Layout> make_layout(Rows needs, Rows capacity, i64 allocation, i
   l.n_rows = static_cast<i64>(needs.shape(0));
   l.needs = needs.data(), l.capacity = capacity.data();
   l.asks = asks ? asks->data() : nullptr;
+  if (allocation < 0 || allocation > static_cast<i64>(Allocation::hybrid))
+    throw nb::value_error("allocation: there is no such");
   l.allocation = static_cast<Allocation>(allocation);
   l.random_state = random_state;
-  if (const char* reason = what_lacks(l, static_cast<i64>(needs.shape(1))))
+  if (const char* reason = refusal(l, static_cast<i64>(needs.shape(1))))
     throw nb::value_error(reason);
   if (asks && (asks->shape(0) != needs.shape(0) || asks->shape(1) != capacity.shape(1)))
     throw nb::value_error("asks: of each job, of each resource");
@@ -179,8 +182,7 @@ std::shared_ptr<Model> make_model(
     m.n_outages = static_cast<i64>(outages->shape(0));
   }
   for (const auto& [name, value] : rules)
-    if (!set_rule(m.rules, nb::cast<std::string>(name), nb::cast<i64>(value)))
-      throw nb::value_error(("no rule " + nb::cast<std::string>(name)).c_str());
+    set_rule(m.rules, nb::cast<std::string>(name), nb::cast<i64>(value));
   const auto told = [&](const ByName& arrays) -> const Told& {
     return owned->told.emplace_back(arrays);
   };
@@ -192,7 +194,7 @@ std::shared_ptr<Model> make_model(
   if (expressions.size() > 2) throw nb::value_error("expressions: of two orders");
   for (std::size_t half = 0; half < expressions.size(); ++half)
     m.expressions[half] = expression_of(told(expressions[half]), m.n_jobs);
-  if (const char* reason = what_lacks(m)) throw nb::value_error(reason);
+  if (const char* reason = refusal(m)) throw nb::value_error(reason);
   return {owned, &owned->model};
 }
 
@@ -215,6 +217,27 @@ void begin(AnySimulation& s, i64 time, bool due, In<i64> running, In<i64> start,
   if (looks && looks->shape(0) != 5) throw nb::value_error("begin: looks of five numbers");
   s.begin({time, static_cast<i64>(predicted.shape(0)), due, span_of(running), span_of(start),
            span_of(predicted), span_of(promised), span_of(history), span_of(reserved), span_of(looks)});
+}
+
+// A function, or a method, as one that is inside its simulation alone.
+template <class S, class R, class... A, class F>
+auto inside(F f) {
+  return [f](S& s, A... a) -> R {
+    const Alone::Inside alone(s);
+    return std::invoke(f, s, a...);
+  };
+}
+template <class S, class R, class... A>
+auto alone(R (*f)(S&, A...)) {
+  return inside<S, R, A...>(f);
+}
+template <class S, class R, class... A>
+auto alone(R (S::*f)(A...)) {
+  return inside<S, R, A...>(f);
+}
+template <class S, class R, class... A>
+auto alone(R (S::*f)(A...) const) {
+  return inside<const S, R, A...>(f);
 }
 
 std::pair<std::shared_ptr<AnySimulation>, Out<i64>> branch(
@@ -309,7 +332,7 @@ NB_MODULE(_engine, m) {
 
   nb::class_<AnySimulation>(m, "Simulation", "A machine and a queue, from empty to empty.")
       .def(nb::new_(&make_simulation), "model"_a)
-      .def("begin", &begin, nb::kw_only(), "time"_a, "due"_a, "running"_a, "start"_a, "predicted"_a,
+      .def("begin", alone(&begin), nb::kw_only(), "time"_a, "due"_a, "running"_a, "start"_a, "predicted"_a,
            "promised"_a, "history"_a = nb::none(), "reserved"_a = nb::none(),
            "looks"_a = nb::none(),
            "Begin with jobs that run and jobs that wait, just before `time` [s]: the first ones, as "
@@ -317,61 +340,61 @@ NB_MODULE(_engine, m) {
            "their starts, `start` [s]. `due`: a pass is then. `history`: (n_users * last,) run "
            "times of users' last jobs [s], -1. `reserved`: [s] of jobs that wait, where each has a "
            "reservation. `looks`: where passes come by the clock, as the kernels keep it.")
-      .def("run", &AnySimulation::run, "until"_a = forever, "passes"_a = forever,
+      .def("run", alone(&AnySimulation::run), "until"_a = forever, "passes"_a = forever,
            nb::call_guard<nb::gil_scoped_release>(),
            "Simulate up to `until` [s], inclusive, or so many passes, or to what is asked for; return "
            "the passes done.")
-      .def_prop_ro("asked", [](const AnySimulation& s) { return name_of(s.asked()); },
+      .def_prop_ro("asked", alone(+[](const AnySimulation& s) { return name_of(s.asked()); }),
            "What it waits for: order, prediction, correction or renewal; an empty text: nothing.")
-      .def_prop_ro("job", &AnySimulation::about, "The job that a prediction or correction is for.")
-      .def("predict", &AnySimulation::predict, "backfilling"_a, "ordering"_a = nb::none(),
+      .def_prop_ro("job", alone(&AnySimulation::about), "The job that a prediction or correction is for.")
+      .def("predict", alone(&AnySimulation::predict), "backfilling"_a, "ordering"_a = nb::none(),
            "Say how long the job in question runs [s], by the two estimates.")
-      .def("renew", [](AnySimulation& s, In<i64> rows, In<double> seconds) {
+      .def("renew", alone(+[](AnySimulation& s, In<i64> rows, In<double> seconds) {
              s.renew(rows.data(), seconds.data(), as_many(rows, seconds));
-           }, "rows"_a, "seconds"_a, "Say how long jobs that wait run [s], for the ordering.")
-      .def("order", [](AnySimulation& s, In<i64> rows, In<double> scores) {
+           }), "rows"_a, "seconds"_a, "Say how long jobs that wait run [s], for the ordering.")
+      .def("order", alone(+[](AnySimulation& s, In<i64> rows, In<double> scores) {
              s.order(rows.data(), scores.data(), as_many(rows, scores));
-           }, "rows"_a, "scores"_a, "Give jobs that wait the scores of this pass.")
-      .def("view", [](const AnySimulation& s) { return as_arrays(s.view()); },
+           }), "rows"_a, "scores"_a, "Give jobs that wait the scores of this pass.")
+      .def("view", alone(+[](const AnySimulation& s) { return as_arrays(s.view()); }),
            "Return the rows of the jobs that are queued, and their predicted run times; of those that "
            "run, their starts and predicted ends [s]. On nodes free, (N * R,); those of each that runs, "
            "as of a schedule; drawn, a random state and the order of the nodes; asked, of all that "
            "wait.")
-      .def("ended", [](const AnySimulation& s, i64 since) { return owned(s.ended(since)); },
+      .def("ended", alone(+[](const AnySimulation& s, i64 since) { return owned(s.ended(since)); }),
            "since"_a = 0, "Return the jobs in the order of their ends, from one place on.")
-      .def("concerned", [](const AnySimulation& s) { return owned(s.concerned()); },
+      .def("concerned", alone(+[](const AnySimulation& s) { return owned(s.concerned()); }),
            "Return the jobs whose predictions are to be renewed.")
-      .def("run_time", &AnySimulation::run_time, "job"_a, "Return how long a job runs [s].")
-      .def("start", &AnySimulation::start, "job"_a, "Return when a job started [s], -1: not yet.")
-      .def("features", &AnySimulation::features, "job"_a, "now"_a = false,
+      .def("run_time", alone(&AnySimulation::run_time), "job"_a, "Return how long a job runs [s].")
+      .def("start", alone(&AnySimulation::start), "job"_a, "Return when a job started [s], -1: not yet.")
+      .def("features", alone(&AnySimulation::features), "job"_a, "now"_a = false,
            "Return the features of a job, as it was submitted or now.")
-      .def("learned", [](AnySimulation& s) { return as_arrays(s.learned()); },
+      .def("learned", alone(+[](AnySimulation& s) { return as_arrays(s.learned()); }),
            "Return what has been learned of the jobs that have ended.")
-      .def("numbers", [](const AnySimulation& s) { return as_arrays(s.numbers()); },
+      .def("numbers", alone(+[](const AnySimulation& s) { return as_arrays(s.numbers()); }),
            "Return what is known that are no whole numbers, for tests.")
-      .def("weigh", [](AnySimulation& s, In<double> weights, double total) {
+      .def("weigh", alone(+[](AnySimulation& s, In<double> weights, double total) {
              s.weigh({weights.data(), weights.size()}, total);
-           },
+           }),
            "weights"_a, "total"_a = 1.0, "Let weights, divided by `total`, order the queue.")
-      .def("branch", &branch, "run_times"_a = nb::none(),
+      .def("branch", alone(&branch), "run_times"_a = nb::none(),
            "Return one of the jobs alone that run and wait, in their order, and which they are; "
            "`run_times` [s] stand for theirs, one for each job here. Nothing more comes there.")
-      .def("look_ahead", &AnySimulation::look_ahead, "foresight"_a,
+      .def("look_ahead", alone(&AnySimulation::look_ahead), "foresight"_a,
            nb::call_guard<nb::gil_scoped_release>(),
            "Simulate to the end, and let look-ahead order the queue at each pass.")
-      .def("copy", &AnySimulation::copy, "Return one that goes on alone.")
-      .def("schedule", [](const AnySimulation& s) { return as_arrays(s.schedule()); },
+      .def("copy", alone(&AnySimulation::copy), "Return one that goes on alone.")
+      .def("schedule", alone(+[](const AnySimulation& s) { return as_arrays(s.schedule()); }),
            "Return what became of each job, (n_jobs,) int64 each: start [s], -1 before; predicted "
            "[s]; promised [s], -1 if nothing was; corrections; backfilled; number, of those that "
            "started before. On nodes those that each has had: cell_first, (n_jobs + 1,); "
            "cell_node; cell_units. Of runs that were lost, in the order of their ends: lost_job; "
            "lost_start; lost_end [s]; lost_first; lost_node; lost_units.")
-      .def("idle_seconds", [](AnySimulation& s) { return as_arrays(s.idle_seconds()); },
+      .def("idle_seconds", alone(+[](AnySimulation& s) { return as_arrays(s.idle_seconds()); }),
            "Return what processors without a job have done, (1,) [processor seconds] each.")
-      .def("facts", [](const AnySimulation& s) { return as_arrays(s.facts()); },
+      .def("facts", alone(+[](const AnySimulation& s) { return as_arrays(s.facts()); }),
            "Return what is known between two passes, for tests.")
-      .def_prop_ro("time", &AnySimulation::time, "[s] of the last event.")
-      .def_prop_ro("free", &AnySimulation::free, "Units that no job has.");
+      .def_prop_ro("time", alone(&AnySimulation::time), "[s] of the last event.")
+      .def_prop_ro("free", alone(&AnySimulation::free), "Units that no job has.");
 
   nb::class_<Foresight>(m, "Foresight", "What look-ahead knows of run times, and its vectors.")
       .def(nb::new_(&make_foresight), "features"_a, "weights"_a, "classes"_a, "estimator"_a, "tau"_a,
@@ -380,7 +403,7 @@ NB_MODULE(_engine, m) {
 
   nb::class_<Many>(m, "Many", "Simulations of slices under weights, in one call, on threads.")
       .def(nb::init<std::vector<std::shared_ptr<AnySimulation>>, int>(), "slices"_a, "threads"_a)
-      .def("simulate", &simulate, "weights"_a, "metrics"_a, "tau"_a, "first"_a, "stop"_a, "values"_a,
+      .def("simulate", alone(&simulate), "weights"_a, "metrics"_a, "tau"_a, "first"_a, "stop"_a, "values"_a,
            "Simulate the tasks from `first` to `stop`, exclusive, each from the state of its slice, "
            "and write their metrics. Task s * n_vectors + v is slice s under vector v. `weights`: "
            "(n_vectors, 1 or n_slices, n). `tau`: run times below count as that in bounded "

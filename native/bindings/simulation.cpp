@@ -1,8 +1,7 @@
 #include "simulation.hpp"
 
 #include <array>
-#include <functional>
-#include <map>
+#include <initializer_list>
 #include <optional>
 #include <span>
 #include <stdexcept>
@@ -21,6 +20,8 @@
 
 namespace hpc {
 namespace {
+
+constexpr i64 longest = i64{1} << 53;  // [s] that is told
 
 // Add the cells of so many jobs or runs, one behind the other, and where those of each begin.
 template <class F>
@@ -65,6 +66,7 @@ class OneSimulation final : public AnySimulation {
     if constexpr (on_nodes) {
       throw std::invalid_argument("begin: jobs on nodes do not say which they have");
     } else {
+      if (const char* reason = refusal(beginning)) throw std::invalid_argument(reason);
       sim_.begin(beginning, [&] {
         if (!answers_.learner->answer(sim_, answers_.ranked(sim_)))
           throw std::invalid_argument("begin: predictors outside are not asked");
@@ -196,6 +198,10 @@ class OneSimulation final : public AnySimulation {
       std::span<const i64> run_times) const override {
     if constexpr (on_nodes) throw std::invalid_argument("branch: nodes go to no other simulation");
     if (model_->restricted) throw std::invalid_argument("branch: quotas count all jobs");
+    if (!run_times.empty() && static_cast<i64>(run_times.size()) != model_->n_jobs)
+      throw std::invalid_argument("branch: a run time of each job");
+    for (const i64 each : run_times)
+      if (each < 1 || each > longest) throw std::invalid_argument("branch: run times from 1 s on");
     const auto run_time = [&](i64 j) {
       return run_times.empty() ? sim_.run_time(j) : run_times[index(j)];
     };
@@ -205,6 +211,9 @@ class OneSimulation final : public AnySimulation {
     return {found, made->rows};
   }
   void look_ahead(Foresight& foresight) override {
+    if (on_nodes || foresight.n_jobs() != model_->n_jobs)
+      throw std::invalid_argument("look_ahead: of these jobs, on a pool");
+    const Alone::Inside alone(foresight);
     auto& scores = sim_.queue.scores[0];
     scores.own(model_->n_jobs);
     for (i64 j = 0; j < model_->n_jobs; ++j) scores.at(j) = foresight.score(0, j);
@@ -313,6 +322,22 @@ class OneSimulation final : public AnySimulation {
     if (planned_) planned_->looks.note_woken(std::min(over, coming));
     return sim_.go_to(due);
   }
+  // Why it cannot begin so; nullptr if it can.
+  const char* refusal(const Beginning& b) const {
+    if (sim_.next + sim_.started > 0) return "begin: it has begun";
+    if (b.number > model_->n_jobs) return "begin: more jobs than there are";
+    if (!b.history.empty() &&
+        static_cast<i64>(b.history.size()) != model_->n_users * model_->rules.last)
+      return "begin: history of each user";
+    i64 taken = 0;
+    std::vector<bool> runs(index(b.number));
+    for (const i64 j : b.running) {
+      if (runs[index(j)]) return "begin: a job runs once";
+      runs[index(j)] = true;
+      taken += model_->jobs[j].processors;
+    }
+    return taken > model_->capacity ? "begin: more runs than there is room for" : nullptr;
+  }
   void expect(Asked what) const {
     if (asked() != what) throw std::invalid_argument("that is not asked for");
   }
@@ -347,100 +372,166 @@ class OneSimulation final : public AnySimulation {
   }
 };
 
-template <class T>
-std::function<void(Rules&, i64)> field(T Rules::* member) {
-  return [member](Rules& rules, i64 value) { rules.*member = static_cast<T>(value); };
+// A rule by its name, and the values that it may have.
+struct Field {
+  const char* name;
+  i64 least, most;
+  void (*set)(Rules&, i64);
+};
+template <auto member>
+constexpr Field field(const char* name, i64 least, i64 most) {
+  return {name, least, most, [](Rules& rules, i64 value) {
+            using T = std::remove_reference_t<decltype(rules.*member)>;
+            rules.*member = static_cast<T>(value);
+          }};
+}
+constexpr Field fields[] = {
+    field<&Rules::passes>("passes", 0, 1),
+    field<&Rules::primary>("primary", 0, 5),
+    field<&Rules::secondary>("secondary", 0, 5),
+    field<&Rules::estimate>("estimate", 0, 1),
+    field<&Rules::correction>("correction", 0, 5),
+    field<&Rules::depth>("depth", 0, all_jobs),
+    field<&Rules::threshold>("threshold", -1, forever),
+    field<&Rules::last>("last", 0, 1'000'000),
+    field<&Rules::strict>("strict", 0, 1),
+    field<&Rules::managed>("managed", 0, 1),
+    field<&Rules::timeout>("timeout", 0, forever),
+    field<&Rules::off_time>("off_time", 0, longest),
+    field<&Rules::on_time>("on_time", 0, longest),
+    field<&Rules::tested>("tested", 0, all_jobs),
+    field<&Rules::tested_of_user>("tested_of_user", 0, all_jobs),
+    field<&Rules::window>("window", 0, forever),
+    field<&Rules::every>("every", 0, longest),
+    field<&Rules::at_events>("at_events", 0, all_jobs),
+    field<&Rules::all_every>("all_every", 0, longest),
+    field<&Rules::resolution>("resolution", 0, longest),
+    field<&Rules::linear>("linear", 0, longest),
+    field<&Rules::holds>("holds", 0, 1),
+    field<&Rules::asks>("asks", 0, 1),
+    field<&Rules::learns>("learns", 0, 1),
+    field<&Rules::renews>("renews", 0, 2),
+    field<&Rules::logs>("logs", 0, 1),
+    field<&Rules::erode>("erode", 0, longest),
+};
+
+// Something that must not be, and what is said of it.
+struct Fault {
+  bool is_there;
+  const char* reason;
+};
+const char* first_of(std::initializer_list<Fault> faults) {
+  for (const Fault& fault : faults)
+    if (fault.is_there) return fault.reason;
+  return nullptr;
+}
+bool is_between(i64 value, i64 least, i64 most) { return value >= least && value <= most; }
+
+const char* refusal_of_rules(const Model& m) {
+  const Rules& r = m.rules;
+  const bool learns = m.learning || m.accounts;
+  return first_of({
+      {r.primary == Order::prediction || r.primary == Order::selection,
+       "primary: the queue is served in no such order"},
+      {r.secondary == Order::selection, "secondary: nobody selects who is back-filled"},
+      {r.primary == Order::keyed && !m.keys, "keys: the order of the queue needs them"},
+      {r.secondary == Order::keyed && !m.second_keys, "second_keys: back-filling needs them"},
+      {m.is_scored(0) && !m.scores && !m.features, "scores: the order of the queue needs them"},
+      {m.is_scored(1) && !m.second_scores, "second_scores: back-filling needs them"},
+      {r.asks && !m.is_scored(0), "asks: an order from outside is by scores"},
+      {m.n_users < 0, "n_users: 0 or more"},
+      {r.estimate == Estimate::average && (!m.users || r.last < 1),
+       "users: averages of their last jobs need them"},
+      {r.estimate == Estimate::given && !m.predicted, "predicted: there is no estimate"},
+      {r.holds && !m.held, "held: jobs are held back"},
+      {m.learning && !m.users, "users: what is learned is of users"},
+      {r.learns && !learns, "learning: predictions are asked for"},
+      {r.correction == Correction::again && !m.learning, "learning: corrections are asked for"},
+      {r.tested_of_user > 0 && !m.users, "users: so many jobs of each are looked at"},
+      {r.every > 0 && r.tested == 0, "every: looks are at the first jobs that wait, `tested`"},
+      {r.every > 0 && r.all_every < 1, "all_every: 1 s or more"},
+      {r.every > 0 && r.resolution < 1, "resolution: 1 s or more"},
+      {m.nodes && (r.managed || r.passes == Passes::per_event ||
+                   ((r.tested > 0 || r.depth == all_jobs) && m.outages)),
+       "nodes: no rule of theirs"},
+      {m.stops.n_groups() > 0 && (m.nodes || !m.restricted || r.tested == 0 || r.managed ||
+                                  r.asks || m.learning),
+       "preemption: no rule of theirs"},
+      {m.outages && (r.asks || r.learns || r.renews != Renews::never || learns),
+       "outages: nobody answers"},
+      {m.nodes && m.nodes->n_rows < m.n_jobs + (m.outages ? m.nodes->n_nodes : 0),
+       "nodes: each job needs some, and each node that fails"},
+      {m.outages && !m.nodes, "outages: of nodes"},
+  });
+}
+const char* refusal_of_outage(const Model& m, i64 i) {
+  const Outage &one = m.outages[i], &before = m.outages[i > 0 ? i - 1 : 0];
+  return first_of({
+      {!is_between(one.node, 0, m.nodes->n_nodes - 1), "outages: there is no such node"},
+      {one.time < before.time ||
+           (one.time == before.time && one.is_repair() && !before.is_repair()),
+       "outages: by time, repairs first"},
+  });
+}
+const char* refusal_of_job(const Model& m, i64 j) {
+  const Rules& r = m.rules;
+  const Job& job = m.jobs[j];
+  const auto is_good = [](const Score& s) {
+    return std::isfinite(s.score) && s.patience != 0 && !std::isnan(s.patience);
+  };
+  const i64 least = r.learns ? 0 : 1;  // before there is a prediction
+  const bool bounded = r.correction == Correction::to_requested ||
+                       r.correction == Correction::incremental ||
+                       r.correction == Correction::again;
+  return first_of({
+      {!is_between(job.processors, 1, m.capacity), "jobs: from one processor to all"},
+      {m.nodes && job.processors != m.nodes->units(j) * m.nodes->demand(j)[0],
+       "jobs: as many processors as their units have cores"},
+      {!is_between(job.submit, -longest, longest), "jobs: submitted at times below 2^53 s"},
+      {!is_between(job.run, 1, longest) || !is_between(job.requested, 1, longest),
+       "jobs: from 1 s to 2^53 s"},
+      {j > 0 && job.submit < m.jobs[j - 1].submit, "jobs: in the order of submission"},
+      {m.users && !is_between(m.users[j], 0, m.n_users - 1), "users: numbers below n_users"},
+      {m.predicted && !is_between(m.predicted[j], least, longest), "predicted: from 1 s to 2^53 s"},
+      {bounded && job.run > job.requested,
+       "correction: a job that runs longer than requested would be corrected for ever"},
+      {r.holds && !(m.held[j] >= 0 && m.held[j] < 1e15), "held: numbers from 0 on"},
+      {m.is_scored(0) && !m.features && !is_good(m.scores[j]), "scores: numbers, and a patience"},
+      {m.is_scored(1) && !is_good(m.second_scores[j]), "second_scores: numbers, and a patience"},
+  });
 }
 
 }  // namespace
 
-bool set_rule(Rules& rules, const std::string& name, i64 value) {
-  static const std::map<std::string, std::function<void(Rules&, i64)>> fields{
-      {"passes", field(&Rules::passes)},
-      {"primary", field(&Rules::primary)},
-      {"secondary", field(&Rules::secondary)},
-      {"estimate", field(&Rules::estimate)},
-      {"correction", field(&Rules::correction)},
-      {"depth", field(&Rules::depth)},
-      {"threshold", field(&Rules::threshold)},
-      {"last", field(&Rules::last)},
-      {"strict", field(&Rules::strict)},
-      {"managed", field(&Rules::managed)},
-      {"timeout", field(&Rules::timeout)},
-      {"off_time", field(&Rules::off_time)},
-      {"on_time", field(&Rules::on_time)},
-      {"tested", field(&Rules::tested)},
-      {"tested_of_user", field(&Rules::tested_of_user)},
-      {"window", field(&Rules::window)},
-      {"every", field(&Rules::every)},
-      {"at_events", field(&Rules::at_events)},
-      {"all_every", field(&Rules::all_every)},
-      {"resolution", field(&Rules::resolution)},
-      {"linear", field(&Rules::linear)},
-      {"holds", field(&Rules::holds)},
-      {"asks", field(&Rules::asks)},
-      {"learns", field(&Rules::learns)},
-      {"renews", field(&Rules::renews)},
-      {"logs", field(&Rules::logs)},
-      {"erode", field(&Rules::erode)},
-  };
-  const auto found = fields.find(name);
-  if (found == fields.end()) return false;
-  found->second(rules, value);
-  return true;
+void set_rule(Rules& rules, const std::string& name, i64 value) {
+  for (const Field& f : fields) {
+    if (name != f.name) continue;
+    if (!is_between(value, f.least, f.most))
+      throw std::invalid_argument(name + ": from " + std::to_string(f.least) + " to " +
+                                  std::to_string(f.most) + ", not " + std::to_string(value));
+    return f.set(rules, value);
+  }
+  throw std::invalid_argument("no rule " + name);
 }
 
-const char* what_lacks(const Model& m) {
-  const Rules& r = m.rules;
-  if (r.primary == Order::keyed && !m.keys) return "keys: the order of the queue needs them";
-  if (r.secondary == Order::keyed && !m.second_keys) return "second_keys: back-filling needs them";
-  if (r.primary >= Order::scored && !m.scores && !m.features) return "scores: the order of the queue needs them";
-  if (r.secondary >= Order::scored && !m.second_scores)
-    return "second_scores: back-filling needs them";
-  if (r.estimate == Estimate::average && (!m.users || r.last < 1))
-    return "users: averages of their last jobs need them";
-  if (r.estimate == Estimate::given && !m.predicted) return "predicted: there is no estimate";
-  if (r.holds && !m.held) return "held: jobs are held back";
-  if (m.learning && !m.users) return "users: what is learned is of users";
-  if (r.learns && !m.learning && !m.accounts) return "learning: predictions are asked for";
-  if (r.correction == Correction::again && !m.learning) return "learning: corrections are asked for";
-  if (m.nodes &&
-      (r.managed || r.passes == Passes::per_event ||
-       ((r.tested > 0 || r.depth == all_jobs) && m.outages)))
-    return "nodes: no rule of theirs";
-  if (m.stops.n_groups() > 0 &&
-      (m.nodes || !m.restricted || r.tested == 0 || r.managed || r.asks || m.learning))
-    return "preemption: no rule of theirs";
-  if (m.outages && (r.asks || r.learns || r.renews != Renews::never || m.learning || m.accounts))
-    return "outages: nobody answers";
-  if (m.nodes && m.nodes->n_rows < m.n_jobs + (m.outages ? m.nodes->n_nodes : 0))
-    return "nodes: each job needs some, and each node that fails";
-  if (m.outages && !m.nodes) return "outages: of nodes";
-  for (i64 i = 0; i < m.n_outages; ++i) {
-    const Outage &one = m.outages[i], &before = m.outages[i > 0 ? i - 1 : 0];
-    if (one.node < 0 || one.node >= m.nodes->n_nodes) return "outages: there is no such node";
-    if (one.time < before.time ||
-        (one.time == before.time && one.is_repair() && !before.is_repair()))
-      return "outages: by time, repairs first";
-  }
-  for (i64 j = 0; j < m.n_jobs; ++j) {
-    if (m.jobs[j].processors < 1 || m.jobs[j].processors > m.capacity)
-      return "jobs: from one processor to all";
-    if (m.nodes && m.jobs[j].processors != m.nodes->units(j) * m.nodes->demand(j)[0])
-      return "jobs: as many processors as their units have cores";
-    if (j > 0 && m.jobs[j].submit < m.jobs[j - 1].submit) return "jobs: in the order of submission";
-    if (m.users && (m.users[j] < 0 || m.users[j] >= m.n_users)) return "users: numbers below n_users";
-  }
-  return nullptr;
+const char* refusal(const Model& m) {
+  const char* reason = refusal_of_rules(m);
+  for (i64 i = 0; i < m.n_outages && !reason; ++i) reason = refusal_of_outage(m, i);
+  for (i64 j = 0; j < m.n_jobs && !reason; ++j) reason = refusal_of_job(m, j);
+  return reason;
 }
 
-const char* what_lacks(const Layout& l, i64 columns_of_needs) {
+const char* refusal(const Layout& l, i64 columns_of_needs) {
   if (l.n_nodes < 1 || l.n_resources < 1) return "capacity: of each node, of each resource";
   if (columns_of_needs != 1 + l.n_resources) return "needs: units, and of each resource";
-  if (l.allocation > Allocation::hybrid) return "allocation: there is no such";
   if (l.allocation >= Allocation::weighted && !l.asks) return "asks: the allocation needs them";
   for (i64 j = 0; j < l.n_rows; ++j)
     if (l.units(j) < 1 || l.demand(j)[0] < 1) return "needs: a unit, of a core";
+  const i64 n = l.n_resources;
+  if (std::any_of(l.needs, l.needs + l.n_rows * (1 + n), [](i64 each) { return each < 0; }))
+    return "needs: 0 or more";
+  if (std::any_of(l.capacity, l.capacity + l.n_nodes * n, [](i64 each) { return each < 0; }))
+    return "capacity: 0 or more";
   return nullptr;
 }
 

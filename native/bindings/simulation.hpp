@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "../base/alone.hpp"
 #include "../core/beginning.hpp"
 #include "../core/model.hpp"
 
@@ -18,7 +19,7 @@ using Numbers = std::vector<std::pair<const char*, std::vector<double>>>;
 enum class Metric : i64;
 class Foresight;
 
-class AnySimulation {
+class AnySimulation : public Alone {
  public:
   virtual ~AnySimulation() = default;
   virtual void begin(const Beginning& beginning) = 0;
@@ -66,11 +67,11 @@ std::shared_ptr<AnySimulation> make_simulation(std::shared_ptr<Model> model);
 Columns assign(const Model& model, std::span<const i64> start, std::span<const i64> by_start,
                std::span<const i64> by_end);
 
-// Set a rule by its name; return whether there is one.
-bool set_rule(Rules& rules, const std::string& name, i64 value);
+// Set a rule by its name, or throw what says why not.
+void set_rule(Rules& rules, const std::string& name, i64 value);
 
-// What a model has need of and lacks; nullptr if nothing.
-const char* what_lacks(const Model& model);
-const char* what_lacks(const Layout& nodes, i64 columns_of_needs);
+// Why nothing can be simulated so, by the name of what is wrong; nullptr if it can.
+const char* refusal(const Model& model);
+const char* refusal(const Layout& nodes, i64 columns_of_needs);
 
 }  // namespace hpc

@@ -66,6 +66,7 @@ Accounts accounts_of(const Told& told, i64 n_jobs) {
   const double* weights = told.column<double>("weights", 4);
   const double* capacity = told.column<double>("capacity", 2);
   for (std::size_t k = 0; k < 2; ++k) {
+    expect(kinds[k] >= 0 && kinds[k] <= static_cast<i64>(Usage::mixed), "kinds: no such usage");
     found.kinds[k] = static_cast<Usage>(kinds[k]);
     found.weights[k] = {weights[2 * k], weights[2 * k + 1]};
     found.capacity[k] = capacity[k];
@@ -76,6 +77,8 @@ Accounts accounts_of(const Told& told, i64 n_jobs) {
   found.book = *reinterpret_cast<const Book*>(told.column<i64>("book", sizeof(Book) / 8));
   expect(static_cast<i64>(found.used[0].size()) == n && found.recent[0].size() == found.used[0].size(),
          "used, recent: one for each account");
+  expect(std::all_of(found.parent.begin(), found.parent.end(), [n](i64 a) { return a >= -1 && a < n; }),
+         "parent: an account, or -1");
   expect(std::all_of(found.owner, found.owner + n_jobs, [&](i64 a) {
            return a >= 0 && a < std::min(n, found.book.leaves);
          }), "owner: a leaf");

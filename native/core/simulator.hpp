@@ -6,6 +6,7 @@
 // - per event: expiries, then each submission and after them each end, a pass following each.
 #pragma once
 #include <array>
+#include <cassert>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -154,6 +155,8 @@ struct Simulator {
     p.number = static_cast<std::int32_t>(started++);
     const i64 width = machine.width(j);
     free -= width;
+    // where events are handled one by one, a job may have the units of one that is about to end
+    assert(free >= 0 || rules().passes == Passes::per_event);
     if (quotas) quotas->begun(j);
     running.insert({span.expected, span.end, width, j});
   }
@@ -415,6 +418,7 @@ struct Simulator {
         found = {k, i};
       }
     }
+    assert(found.block >= 0);  // the least end of its block is that of a job
     Block& block = running.at(found.block);
     const Entry gone = block.entries[index(found.entry)];
     block.erase(found.entry);

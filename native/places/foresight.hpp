@@ -11,11 +11,12 @@
 
 #include "../core/weights.hpp"
 #include "../strategies/easy.hpp"
+#include "../base/alone.hpp"
 #include "live_jobs.hpp"
 
 namespace hpc {
 
-class Foresight {
+class Foresight : public Alone {
  public:
   // What run times are taken to be, in the order of hpcgym.agents.lookahead.ESTIMATES.
   enum class Estimator : i64 { learned, user_ratio, requested, clairvoyant };
@@ -42,6 +43,7 @@ class Foresight {
       ratios_[index(k)] = std::ldexp(k % 2 == 0 ? 1.0 : std::sqrt(0.5), -(k / 2));
   }
 
+  i64 n_jobs() const { return static_cast<i64>(classes_.size()); }
   Score score(i64 vector, i64 j) const {
     return features_->score(j, weights_[index(vector)].data(), totals_[index(vector)]);
   }

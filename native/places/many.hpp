@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "../base/alone.hpp"
 #include "../base/threads.hpp"
 #include "../bindings/simulation.hpp"
 
@@ -13,7 +14,7 @@ namespace hpc {
 
 // Each simulation goes on from a copy of the one of its slice, which has not run, and is the same
 // alone. Which thread does it makes no difference.
-class Many {
+class Many : public Alone {
  public:
   Many(std::vector<std::shared_ptr<AnySimulation>> slices, int threads)
       : slices_(std::move(slices)), threads_(threads) {}

@@ -1,0 +1,227 @@
+"""What the native engine refuses, and by which name: it would go wrong without a word."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hpcgym._engine import Features, Foresight, Layout, Model, Simulation
+
+N, CAPACITY = 3, 8
+JOBS = np.array([[0, 10, 20, 4, 0], [0, 10, 20, 8, 0], [5, 10, 20, 2, 5]])  # see JOBS of the engine
+SCORES = np.array([[1.0, np.inf]] * N)
+PREDICTED = np.full(N, 20)
+USERS = np.zeros(N, np.int64)
+SCORED = {"primary": 4}
+
+
+def model(rules: dict[str, int] | None = None, **more: Any) -> Model:
+    """The jobs under these rules, but for what is given."""
+    given = {"jobs": JOBS, "capacity": CAPACITY, "predicted": PREDICTED} | more
+    return Model(given.pop("jobs"), given.pop("capacity"), rules or {}, **given)
+
+
+def jobs_with(**columns: int) -> np.ndarray:
+    """The jobs, of which the second has other values."""
+    changed = JOBS.copy()
+    for name, value in columns.items():
+        changed[1, ["submit", "run", "requested", "processors"].index(name)] = value
+    return changed
+
+
+def changed(values: np.ndarray, value: float, column: int | None = None) -> np.ndarray:
+    """An array whose second row has another value."""
+    other = values.copy()
+    other[1 if column is None else (1, column)] = value
+    return other
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *(("passes", 2), ("primary", 6), ("secondary", -1), ("estimate", 2), ("correction", 6)),
+        *(("renews", 3), ("depth", -1), ("threshold", -2), ("last", -1), ("strict", 2)),
+        *(("managed", -1), ("timeout", -1), ("off_time", -1), ("on_time", -1), ("tested", -1)),
+        *(("tested_of_user", -1), ("window", -1), ("every", -1), ("at_events", -1)),
+        *(("all_every", -1), ("resolution", -1), ("linear", -1), ("holds", 2), ("asks", 2)),
+        *(("learns", 2), ("logs", 2), ("erode", -1), ("depth", 2**62 + 1)),
+    ],
+)
+def test_each_rule_has_a_range(name: str, value: int) -> None:
+    with pytest.raises(ValueError, match=rf"^{name}: from -?\d+ to \d+, not {value}$"):
+        model({name: value})
+
+
+@pytest.mark.parametrize(
+    ("reason", "rules", "more"),
+    [
+        ("no rule wishes", {"wishes": 1}, {}),
+        ("primary", {"primary": 2}, {}),
+        ("primary", {"primary": 3}, {}),
+        ("secondary", {"secondary": 3}, {}),
+        ("keys", {"primary": 1}, {}),
+        ("second_keys", {"secondary": 1}, {}),
+        ("scores", {"primary": 4}, {}),
+        ("second_scores", {"secondary": 5}, {}),
+        ("asks", {"asks": 1}, {}),
+        ("n_users", {}, {"n_users": -1}),
+        ("users", {"estimate": 1, "last": 2}, {}),
+        ("users", {"estimate": 1}, {"users": USERS, "n_users": 1}),
+        ("users", {"tested": 5, "tested_of_user": 2}, {}),
+        ("users", {}, {"users": USERS + 1, "n_users": 1}),
+        ("users", {}, {"users": USERS - 1, "n_users": 1}),
+        ("predicted", {}, {"predicted": None}),
+        ("predicted", {}, {"predicted": changed(PREDICTED, -1)}),
+        ("predicted", {}, {"predicted": PREDICTED[:1]}),
+        ("held", {"holds": 1}, {}),
+        ("held", {"holds": 1}, {"held": np.array([0, -1.0, 0])}),
+        ("held", {"holds": 1}, {"held": np.array([0, np.nan, 0])}),
+        ("held", {"holds": 1}, {"held": np.array([0, np.inf, 0])}),
+        ("learning", {"learns": 1}, {}),
+        ("learning", {"correction": 4}, {}),
+        ("every", {"every": 30, "all_every": 60, "resolution": 60}, {}),
+        ("all_every", {"tested": 5, "every": 30, "all_every": 0, "resolution": 60}, {}),
+        ("resolution", {"tested": 5, "every": 30, "all_every": 60, "resolution": 0}, {}),
+        ("scores", SCORED, {"scores": changed(SCORES, np.nan, 0)}),
+        ("scores", SCORED, {"scores": changed(SCORES, np.inf, 0)}),
+        ("scores", SCORED, {"scores": changed(SCORES, 0.0, 1)}),
+        ("scores", SCORED, {"scores": changed(SCORES, np.nan, 1)}),
+        ("second_scores", {"secondary": 5}, {"second_scores": changed(SCORES, 0.0, 1)}),
+        ("jobs", {}, {"jobs": jobs_with(processors=0)}),
+        ("jobs", {}, {"jobs": jobs_with(processors=9)}),
+        ("jobs", {}, {"jobs": jobs_with(submit=-1)}),
+        ("jobs", {}, {"jobs": jobs_with(run=0)}),
+        ("jobs", {}, {"jobs": jobs_with(requested=0)}),
+        ("jobs", {}, {"jobs": jobs_with(run=2**54, requested=2**54)}),
+        *(("correction", {"correction": c}, {"jobs": jobs_with(run=21)}) for c in (1, 2)),
+        ("predicted", {"correction": 3}, {"predicted": changed(PREDICTED, 0)}),
+        ("outages", {}, {"outages": np.array([[5, 0, 9]])}),
+    ],
+)
+def test_what_a_model_is_refused_for(
+    reason: str, rules: dict[str, int], more: dict[str, Any]
+) -> None:
+    with pytest.raises(ValueError, match=rf"^{reason}\b"):
+        model(rules, **more)
+
+
+def beginning(**more: Any) -> dict[str, Any]:
+    """A job that runs."""
+    return {
+        "time": 5,
+        "due": False,
+        "running": np.array([0]),
+        "start": np.array([0]),
+        "predicted": np.array([20, 20]),
+        "promised": np.array([-1, -1]),
+    } | more
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"running": np.array([2])},
+        {"running": np.array([-1])},
+        {"start": np.array([5])},
+        {"start": np.array([0, 0])},
+        {"running": np.array([0, 0]), "start": np.array([0, 0])},
+        {"running": np.array([0, 1]), "start": np.array([0, 0])},
+        {"predicted": np.full(4, 20), "promised": np.full(4, -1)},
+        {"promised": np.array([-1])},
+        {"history": np.array([1])},
+        {"reserved": np.array([7])},
+        {"looks": np.array([7])},
+    ],
+)
+def test_what_a_beginning_is_refused_for(more: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=r"^begin: "):
+        Simulation(model()).begin(**beginning(**more))
+
+
+def test_a_simulation_begins_once() -> None:
+    simulation = Simulation(model())
+    simulation.begin(**beginning())
+    with pytest.raises(ValueError, match="begin: it has begun"):
+        simulation.begin(**beginning())
+
+
+def test_answers_that_nobody_asked_for() -> None:
+    simulation = Simulation(model())
+    for answer in (
+        lambda: simulation.predict(3.0),
+        lambda: simulation.renew(np.array([0]), np.array([1.0])),
+        lambda: simulation.order(np.array([0]), np.array([1.0])),
+    ):
+        with pytest.raises(ValueError, match="not asked for"):
+            answer()
+    for row in (-1, N):
+        with pytest.raises(IndexError, match="no such job"):
+            simulation.start(row)
+    with pytest.raises(ValueError, match="branch: a run time of each job"):
+        simulation.branch(np.array([3]))
+    with pytest.raises(ValueError, match="branch: run times from 1 s on"):
+        simulation.branch(np.array([3, 0, 3]))
+
+
+@pytest.mark.parametrize(
+    ("reason", "more"),
+    [
+        ("needs", {"needs": np.array([[4], [8], [2]])}),
+        ("needs", {"needs": np.array([[4, 1], [8, 0], [2, 1]])}),
+        ("capacity", {"capacity": np.zeros((0, 1), np.int64)}),
+        ("allocation", {"allocation": 7}),
+        ("allocation", {"allocation": -1}),
+        ("asks", {"allocation": 5}),
+    ],
+)
+def test_what_nodes_are_refused_for(reason: str, more: dict[str, Any]) -> None:
+    given = {"needs": np.array([[4, 1], [8, 1], [2, 1]]), "capacity": np.ones((8, 1), np.int64)}
+    with pytest.raises(ValueError, match=f"^{reason}: "):
+        Layout(**({"allocation": 0} | given | more))
+
+
+def many_jobs(n: int) -> Model:
+    """Jobs that take some tenths of a second."""
+    jobs = np.zeros((n, 5), np.int64)
+    jobs[:, 1:4] = 1000, 1000, 3
+    return Model(jobs, CAPACITY, SCORED, predicted=np.full(n, 1000), scores=np.full((n, 2), 1.0))
+
+
+def test_two_threads_in_one_simulation() -> None:
+    """The first goes on undisturbed, and the second is told."""
+    simulation, alone = (Simulation(many_jobs(20_000)) for _ in range(2))
+
+    def run() -> None:
+        done = 0
+        while not done:  # the other one may be in it just then
+            with contextlib.suppress(RuntimeError):
+                done = simulation.run()
+
+    runs = threading.Thread(target=run)
+    runs.start()
+    refusals = set()
+    while runs.is_alive():
+        try:
+            simulation.start(0)
+        except RuntimeError as error:
+            refusals.add(str(error))
+    runs.join()
+    alone.run()
+    assert refusals == {"another thread is in it"}
+    assert simulation.schedule()["start"].tolist() == alone.schedule()["start"].tolist()
+
+
+def test_look_ahead_of_other_jobs() -> None:
+    def features(n: int) -> Features:
+        return Features(np.zeros((n, 1)), np.array([0]), np.array([0]), np.zeros(0), np.full(n, 20))
+
+    foresight = Foresight(
+        features(2), np.ones((2, 1)), np.zeros((2, 3), np.int64), estimator=2, tau=10.0
+    )
+    simulation = Simulation(model(SCORED | {"asks": 1}, scores=SCORES))
+    with pytest.raises(ValueError, match="look_ahead: of these jobs"):
+        simulation.look_ahead(foresight)
