@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
 """Break the engine in small ways, one after the other, and say which test notices each.
 
-A test suite that lets one of these pass has lost a guarantee. Each mutant is one edit of one file,
-in the working tree; the file is put back afterwards. The engine runs as plain Python, which spares
-compiling it once for each mutant. Further arguments go to pytest.
+A test suite that lets one of these pass has lost a guarantee. Each mutant is one edit of one file.
+All those of the native engine are made at once, in a copy of its sources, where HPCGYM_MUTANT says
+which of them is alive; that is built in build/mutants, and for each the tests run that should
+notice. Those of the compiled kernels are made in the working tree, where the file is put back
+afterwards; the kernels run as plain Python then, which spares compiling them for each mutant.
+Further arguments go to pytest, in place of the tests that should notice.
 
-    scripts/mutants.py                 all of them, by the tests of scripts/test
+    scripts/mutants.py                 all of them, by tests of scripts/test
     scripts/mutants.py --only 3 --only 7 tests/engine
 """
 
@@ -31,95 +34,147 @@ class Mutant(NamedTuple):
     old: str
     new: str
     after: str = ""
+    #: that should notice; "": one of those of the engine
+    tests: str = ""
+
+    @property
+    def is_native(self) -> bool:
+        """Return whether it is one of the native engine."""
+        return self.file.startswith("native/")
 
 
-ENGINE = "hpcgym/engine/"
+TWINS = "tests/engine/test_native.py"
+ON_NODES = "tests/engine/test_native_nodes.py"
+ANSWERS = "tests/scheduler/test_native_answers.py"
+BATCH = "tests/sweep/test_native_batch.py"
 MUTANTS = (
     Mutant(
-        "a job that ends at the shadow time may not be backfilled",
-        ENGINE + "machines/pool/easy.py",
-        "predicted <= window)",
-        "predicted < window)",
+        "a job that ends at the shadow time may not be back-filled",
+        "native/strategies/easy.hpp",
+        "s.rules().strict",
+        "true",
+        after="b.longest -= ",
+        tests=TWINS,
     ),
     Mutant(
         "the shadow time is one second late",
-        ENGINE + "machines/pool/easy.py",
-        "sim.shadow = time\n",
-        "sim.shadow = time + 1\n",
+        "native/machines/pool.hpp",
+        "at",
+        "at + 1",
+        after="shadow.time = ",
+        tests=TWINS,
     ),
     Mutant(
         "of several jobs that end at the shadow time one counts",
-        ENGINE + "machines/pool/easy.py",
-        "            missing -= entries[i].width\n            i += ONE\n        if i < last:",
-        "            i += ONE\n        if i < last:",
+        "native/machines/pool.hpp",
+        "e->width",
+        "0",
+        after="e->key == at; ++e) missing -= ",
+        tests=TWINS,
     ),
     Mutant(
         "of jobs that end together the last started ends first",
-        ENGINE + "events.py",
-        "progress[entries[i].job].marks < progress[entries[found].job].marks",
-        "progress[entries[i].job].marks > progress[entries[found].job].marks",
+        "native/core/simulator.hpp",
+        "of(e.job).number >= first",
+        "found.block >= 0 && of(e.job).number < first",
+        tests=TWINS,
     ),
     Mutant(
         "equal scores go to the last submitted",
-        ENGINE + "orders/scores.py",
-        "(score == highest and job < best)",
-        "(score == highest and job > best)",
-        after="def best_in_block",
+        "native/core/queue.hpp",
+        "(score == highest && j < best)",
+        "(score == highest && j > best)",
+        tests=TWINS,
     ),
     Mutant(
         "a second correction is added before the first",
-        ENGINE + "events.py",
-        "INCREMENTS[count]",
-        "INCREMENTS[min(count + 1, 10)]",
+        "native/core/simulator.hpp",
+        "increments[before]",
+        "increments[std::min(before + 1, increments.size() - 1)]",
+        tests=TWINS,
     ),
     Mutant(
         "a reservation wants one processor more than it needs",
-        ENGINE + "machines/pool/profile.py",
-        "blocked = profile[step].free < width",
-        "blocked = profile[step].free <= width",
+        "native/base/profile.hpp",
+        "steps_[s].free < width",
+        "steps_[s].free <= width",
+        after="const bool blocked = ",
+        tests=TWINS,
     ),
     Mutant(
         "on nodes a job that ends at the shadow time takes from the head",
-        ENGINE + "machines/nodes/easy.py",
-        "progress[job].predicted > sim.shadow - sim.strict",
-        "progress[job].predicted >= sim.shadow - sim.strict",
-        after="def may_start",
+        "native/strategies/easy.hpp",
+        "e.span > b.longest",
+        "e.span >= b.longest",
+        after="passes(e.job, ",
+        tests=ON_NODES,
     ),
     Mutant(
         "a quota lets one job more run",
-        ENGINE + "passes/quotas.py",
-        "quotas.left[count, 0] < 1",
-        "quotas.left[count, 0] < 0",
+        "native/core/quotas.hpp",
+        "bound.jobs < 1",
+        "bound.jobs < 0",
+        tests=TWINS,
     ),
     Mutant(
         "a window begins a second late",
-        ENGINE + "passes/restricted.py",
-        "begins = max(windows.begin[w], sim.time)",
-        "begins = max(windows.begin[w] + 1, sim.time)",
+        "native/machines/fresh_plan.hpp",
+        "std::max(window.begin, now())",
+        "std::max(window.begin + 1, now())",
+        tests=TWINS,
+    ),
+    Mutant(
+        "a user's last job counts twice in the mean of two",
+        "native/core/simulator.hpp",
+        "total / rules().last",
+        "(total + past[rules().last - 1]) / (rules().last + 1)",
+        tests=TWINS,
+    ),
+    Mutant(
+        "usage is forgotten a half-life at a time",
+        "native/answers/shares.hpp",
+        "std::exp2(part)",
+        "1.0",
+        tests=ANSWERS,
+    ),
+    Mutant(
+        "processors that switch off in this very second count as off",
+        "native/machines/pool.hpp",
+        "top.off_at < now",
+        "top.off_at <= now",
+        tests=TWINS,
+    ),
+    Mutant(
+        "look-ahead follows the last of the vectors that are as good",
+        "native/places/foresight.hpp",
+        "cost < least",
+        "cost <= least",
+        tests="tests/engine/test_foresight.py",
+    ),
+    Mutant(
+        "short jobs count as so much longer in bounded slowdowns, not as so long",
+        "native/places/measures.hpp",
+        "std::max(length, tau)",
+        "length + tau",
+        tests=BATCH,
     ),
     Mutant(
         "of those that a job may stop, the one that has run longest is stopped first",
-        ENGINE + "passes/preempting.py",
+        "hpcgym/engine/passes/preempting.py",
         "machine.victims[count].score = np.float64(ran)",
         "machine.victims[count].score = -np.float64(ran)",
     ),
     Mutant(
         "a cap still holds in its last second",
-        ENGINE + "machines/limited/starts.py",
+        "hpcgym/engine/machines/limited/starts.py",
         "cap.known == 0 or cap.end <= time or",
         "cap.known == 0 or cap.end < time or",
     ),
     Mutant(
         "work on shared nodes is rounded down",
-        ENGINE + "machines/corun/rates.py",
+        "hpcgym/engine/machines/corun/rates.py",
         "np.int64(math.ceil(work / rate))",
         "np.int64(math.floor(work / rate))",
-    ),
-    Mutant(
-        "a user's last job counts twice in the mean of two",
-        ENGINE + "events.py",
-        "total // history.shape[1]",
-        "(total + history[user, 1]) // (history.shape[1] + 1)",
     ),
     Mutant(
         "an environment counts the wait of a job from one second later",
@@ -131,19 +186,83 @@ MUTANTS = (
 )
 
 
-def mutated(mutant: Mutant, text: str) -> str:
+def mutated(mutant: Mutant, text: str, new: str) -> str:
     """Return the text of its file with the edit."""
-    start = text.index(mutant.after)
+    start = text.index(mutant.after) + len(mutant.after)
     found = text.count(mutant.old, start)
     if not found or (found > 1 and not mutant.after):
         sys.exit(f"mutants: {mutant.file}: {mutant.old!r} stands there {found} times, not once")
-    return text[:start] + text[start:].replace(mutant.old, mutant.new, 1)
+    return text[:start] + text[start:].replace(mutant.old, new, 1)
 
 
-def first_failure(output: str) -> str:
+def first_failure(run: subprocess.CompletedProcess[str]) -> str:
     """Return the test that noticed, "" if none did."""
-    found = re.search(r"^FAILED (\S+)", output, re.MULTILINE)
-    return found[1] if found else ""
+    found = re.search(r"^FAILED (\S+)", run.stdout, re.MULTILINE)
+    if found or run.returncode == 0:
+        return found[1] if found else ""
+    return "the engine stops" if run.returncode < 0 else sys.exit(run.stdout + run.stderr)
+
+
+def run_pytest(words: list[str], environment: dict[str, str]) -> str:
+    """Run tests that are not slow; return the one that failed."""
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-m", "not slow", *words]
+    given = os.environ | environment
+    return first_failure(
+        subprocess.run(command, cwd=ROOT, env=given, capture_output=True, text=True, check=False)
+    )
+
+
+def copy_sources(folder: Path) -> None:
+    """Copy the native engine's sources with all mutants; what has not changed keeps its time."""
+    for path in (ROOT / "native").rglob("*.*"):
+        name = path.relative_to(ROOT).as_posix()
+        if path.suffix not in (".txt", ".hpp", ".cpp"):
+            continue
+        text = path.read_text(encoding="utf-8")
+        for n, one in enumerate(MUTANTS, 1):
+            if one.file == name:
+                text = mutated(one, text, f"(mutant == {n} ? ({one.new}) : ({one.old}))")
+        if name == "native/base/numbers.hpp":  # which all others read
+            alive = 'std::getenv("HPCGYM_MUTANT")'
+            text += f"#include <cstdlib>\ninline const int mutant = {alive} ? atoi({alive}) : 0;\n"
+        copy = folder / name
+        if not copy.exists() or copy.read_text(encoding="utf-8") != text:
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            copy.write_text(text, encoding="utf-8")
+
+
+def built_with_mutants() -> Path:
+    """Build the native engine with all mutants, which takes a minute; return the module."""
+    folder = ROOT / "build/mutants"
+    copy_sources(folder)
+    # fast to build, and with its assertions
+    settings = ["-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_CXX_FLAGS_DEBUG=-O0"]
+    nanobind = subprocess.check_output([sys.executable, "-m", "nanobind", "--cmake_dir"], text=True)
+    settings += [f"-DPython_EXECUTABLE={sys.executable}", f"-Dnanobind_DIR={nanobind.strip()}"]
+    for words in (
+        ["-S", str(folder / "native"), "-B", str(folder / "engine"), *settings],
+        ["--build", str(folder / "engine"), "--target", "_engine"],
+    ):
+        run = subprocess.run(["cmake", *words], capture_output=True, text=True, check=False)
+        if run.returncode:
+            sys.exit(run.stdout + run.stderr)
+    return next((folder / "engine").glob("_engine.*"))
+
+
+def who_notices(n: int, others: list[str]) -> str:
+    """Let a mutant live, and run tests; return the one that failed."""
+    one = MUTANTS[n - 1]
+    if one.is_native:
+        there = {"PYTHONPATH": str(ROOT / "scripts/built_engine"), "HPCGYM_MUTANT": str(n)}
+        there["HPCGYM_BUILT_ENGINE"] = str(built_with_mutants())  # nothing is built a second time
+        return run_pytest(others or one.tests.split(), there)
+    path = ROOT / one.file
+    text = path.read_text(encoding="utf-8")
+    path.write_text(mutated(one, text, one.new), encoding="utf-8")
+    try:
+        return run_pytest(["-n", "2", *others], {"NUMBA_DISABLE_JIT": "1"})
+    finally:
+        path.write_text(text, encoding="utf-8")
 
 
 def main() -> None:
@@ -155,32 +274,22 @@ def main() -> None:
     given, others = parser.parse_known_args()
     numbers = given.only or range(1, len(MUTANTS) + 1)
     changed = subprocess.run(
-        ["git", "status", "--porcelain", "--", *{one.file for one in MUTANTS}],
+        ["git", "status", "--porcelain", "--", *{one.file for one in MUTANTS if not one.is_native}],
         cwd=ROOT, capture_output=True, text=True, check=True,
     ).stdout  # fmt: skip
     if changed:
         sys.exit(f"mutants: commit these first:\n{changed}")
-    texts = {one.file: (ROOT / one.file).read_text(encoding="utf-8") for one in MUTANTS}
-    edits = {n: mutated(MUTANTS[n - 1], texts[MUTANTS[n - 1].file]) for n in numbers}
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-n", "2", "-m", "not slow", *others]
-    plain = os.environ | {"NUMBA_DISABLE_JIT": "1"}
+    for one in MUTANTS:  # that each can be made, before the first is tried
+        mutated(one, (ROOT / one.file).read_text(encoding="utf-8"), one.new)
     alive = 0
-    for n, text in edits.items():
+    for n in numbers:
         one, begun = MUTANTS[n - 1], time.monotonic()
-        path = ROOT / one.file
-        path.write_text(text, encoding="utf-8")
-        try:
-            run = subprocess.run(
-                command, cwd=ROOT, env=plain, capture_output=True, text=True, check=False
-            )
-        finally:
-            path.write_text(texts[one.file], encoding="utf-8")
-        killer = first_failure(run.stdout)
+        killer = who_notices(n, others)
         alive += not killer
         seconds = f"{time.monotonic() - begun:.0f} s"
         print(f"{n:2} {one.what}: {killer or 'NOBODY NOTICES'} ({seconds})", flush=True)
     if alive:
-        sys.exit(f"mutants: {alive} of {len(edits)} live")
+        sys.exit(f"mutants: {alive} of {len(numbers)} live")
 
 
 if __name__ == "__main__":
