@@ -251,7 +251,7 @@ class Lookahead:
         """Return the arrays of the environment, and the jobs of the episode."""
         simulations = self._env.simulations
         start, n = simulations.rows(0)
-        return simulations.table, simulations.batch, simulations.table.jobs[start : start + n]
+        return simulations.table, simulations.known(0), simulations.table.jobs[start : start + n]
 
     # -- both --------------------------------------------------------------------------------------
 

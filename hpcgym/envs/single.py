@@ -210,12 +210,12 @@ class SchedulingEnv(gymnasium.Env[Any, Any]):
     @property
     def time(self) -> Any:
         """The time [s], an int; where jobs share nodes a float."""
-        return self.simulations.seconds(self.simulations.batch.sim["time"][0]).item()
+        return self.simulations.seconds(self.simulations.out.told[0, 0]).item()
 
     @property
     def free(self) -> int:
         """Number of free processors; of nodes of jobs' own, of parts of nodes that jobs share."""
-        return int(self.simulations.batch.sim["free"][0])
+        return int(self.simulations.known(0).sim["free"][0])
 
     def queued(self) -> NDArray[np.int64]:
         """Return the rows of the episode's jobs that wait, in order of submission."""
@@ -236,7 +236,7 @@ class SchedulingEnv(gymnasium.Env[Any, Any]):
         that others have suspended.
         """
         jobs = self.simulations.jobs(0)
-        start = self.simulations.batch.progress[0, : len(jobs)]["start"]
+        start = self.simulations.known(0).progress[0, : len(jobs)]["start"]
         end = start + jobs["run"]
         runs = (start >= 0) & (end > self.time)
         runs[self.simulations.machines.suspended(0)] = False
@@ -313,7 +313,7 @@ class SchedulingEnv(gymnasium.Env[Any, Any]):
 
     def _view(self, before: float) -> StepView:
         """Return what a reward function sees."""
-        simulations, batch = self.simulations, self.simulations.batch
+        simulations, batch = self.simulations, self.simulations.known(0)
         now, progress = batch.episode_state[0], batch.progress[0]
         first, last = now["counts_first"], now["counting"]
         started = batch.new[0, : now["new"]].copy()

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from hpcgym.simulation.predictions import Learning
 
 #: The rules of a :data:`hpcgym.engine.state.SIM` that it takes, by name.
-_TAKEN = (
+TAKEN = (
     *("passes", "depth", "primary", "secondary", "estimate", "correction", "threshold", "strict"),
     *("tested", "tested_of_user", "window", "every", "at_events", "all_every", "resolution"),
     *("linear", "asks", "learns", "renews", "logs"),
@@ -95,7 +95,7 @@ def model_of(simulation: Driven, features: Features | None = None) -> Model:
     """Return what the native engine is told of a simulation; it looks at the same memory."""
     arrays = simulation.arrays
     n, sim = len(arrays.jobs), arrays.sim
-    rules = {name: int(sim[name]) for name in _TAKEN}
+    rules = {name: int(sim[name]) for name in TAKEN}
     more: dict[str, Any] = {}
     if state.KEYED in (sim.primary, sim.secondary):
         more |= {"keys": arrays.keys[:n], "second_keys": arrays.keys[n:]}

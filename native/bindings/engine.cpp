@@ -18,6 +18,7 @@
 #include "../places/many.hpp"
 #include "../places/measures.hpp"
 #include "simulation.hpp"
+#include "stepper.hpp"
 #include "told.hpp"
 
 namespace nb = nanobind;
@@ -59,7 +60,7 @@ std::size_t as_many(const Rows& rows, const Values& values) {
   return rows.shape(0);
 }
 const char* name_of(Asked asked) {
-  constexpr std::array<const char*, 5> names{"", "order", "prediction", "correction", "renewal"};
+  constexpr std::array<const char*, 6> names{"", "order", "job", "prediction", "correction", "renewal"};
   return names[static_cast<std::size_t>(asked)];
 }
 
@@ -155,8 +156,8 @@ std::shared_ptr<Model> make_model(
     i64 n_users, const std::optional<ByName>& learning, const std::optional<ByName>& accounts,
     const std::vector<ByName>& expressions, const std::optional<ByName>& restrictions,
     const std::optional<ByName>& arrivals, const std::optional<ByName>& preemption,
-    std::shared_ptr<Features> features,
-    std::shared_ptr<Layout> nodes, std::optional<OutageRows> outages) {
+    std::shared_ptr<Features> features, std::shared_ptr<Layout> nodes,
+    std::optional<OutageRows> outages, bool several) {
   auto owned = std::make_shared<Owned>();
   owned->jobs = jobs, owned->keys = keys, owned->second_keys = second_keys;
   owned->scores = scores, owned->second_scores = second_scores;
@@ -165,6 +166,7 @@ std::shared_ptr<Model> make_model(
   m.jobs = reinterpret_cast<const Job*>(jobs.data());
   m.n_jobs = static_cast<i64>(jobs.shape(0));
   m.capacity = capacity;
+  m.several = several;
   m.keys = checked<i64>(keys, m.n_jobs, "keys");
   m.second_keys = checked<i64>(second_keys, m.n_jobs, "second_keys");
   m.scores = checked<Score>(scores, m.n_jobs, "scores");
@@ -313,7 +315,8 @@ NB_MODULE(_engine, m) {
            "users"_a = nb::none(), "n_users"_a = 0, "learning"_a = nb::none(),
            "accounts"_a = nb::none(), "expressions"_a = std::vector<ByName>{},
            "restrictions"_a = nb::none(), "arrivals"_a = nb::none(),
-           "preemption"_a = nb::none(), "features"_a = nb::none(), "nodes"_a = nb::none(), "outages"_a = nb::none())
+           "preemption"_a = nb::none(), "features"_a = nb::none(), "nodes"_a = nb::none(),
+           "outages"_a = nb::none(), "several"_a = false)
       .def_prop_ro("n_jobs", [](const Model& model) { return model.n_jobs; });
 
   m.def(
@@ -345,7 +348,7 @@ NB_MODULE(_engine, m) {
            "Simulate up to `until` [s], inclusive, or so many passes, or to what is asked for; return "
            "the passes done.")
       .def_prop_ro("asked", alone(+[](const AnySimulation& s) { return name_of(s.asked()); }),
-           "What it waits for: order, prediction, correction or renewal; an empty text: nothing.")
+           "What it waits for: order, job, prediction, correction or renewal; an empty text: nothing.")
       .def_prop_ro("job", alone(&AnySimulation::about), "The job that a prediction or correction is for.")
       .def("predict", alone(&AnySimulation::predict), "backfilling"_a, "ordering"_a = nb::none(),
            "Say how long the job in question runs [s], by the two estimates.")
@@ -355,6 +358,7 @@ NB_MODULE(_engine, m) {
       .def("order", alone(+[](AnySimulation& s, In<i64> rows, In<double> scores) {
              s.order(rows.data(), scores.data(), as_many(rows, scores));
            }), "rows"_a, "scores"_a, "Give jobs that wait the scores of this pass.")
+      .def("select", alone(&AnySimulation::select), "job"_a, "Say which of the jobs that wait is served next.")
       .def("view", alone(+[](const AnySimulation& s) { return as_arrays(s.view()); }),
            "Return the rows of the jobs that are queued, and their predicted run times; of those that "
            "run, their starts and predicted ends [s]. On nodes free, (N * R,); those of each that runs, "
@@ -408,4 +412,5 @@ NB_MODULE(_engine, m) {
            "and write their metrics. Task s * n_vectors + v is slice s under vector v. `weights`: "
            "(n_vectors, 1 or n_slices, n). `tau`: run times below count as that in bounded "
            "slowdowns [s]. `values`: (n_vectors, n_slices, n_metrics).");
+  bind_stepper(m);
 }

@@ -93,7 +93,8 @@ class OneSimulation final : public AnySimulation {
     while (!asks_ && done < passes) {
       if (next_pass(until)) {
         pass();
-        ++done;
+        if (sim_.asked == Asked::nothing) ++done;
+        else asks_ = true;
       } else if (sim_.asked == Asked::nothing) {
         break;
       } else {
@@ -129,6 +130,13 @@ class OneSimulation final : public AnySimulation {
     for (std::size_t k = 0; k < n; ++k)
       sim_.queue.scores[0].at(checked(jobs[k])).score = scores[k];
     sim_.queue.forget_bounds();
+    answered();
+  }
+  void select(i64 j) override {
+    expect(Asked::job);
+    if (checked(j) >= sim_.next || sim_.of(j).start >= 0)
+      throw std::invalid_argument("select: a job that waits");
+    sim_.selected = j;
     answered();
   }
   Columns view() const override {
@@ -407,6 +415,7 @@ constexpr Field fields[] = {
     field<&Rules::all_every>("all_every", 0, longest),
     field<&Rules::resolution>("resolution", 0, longest),
     field<&Rules::linear>("linear", 0, longest),
+    field<&Rules::keeps>("keeps", 0, 1),
     field<&Rules::holds>("holds", 0, 1),
     field<&Rules::asks>("asks", 0, 1),
     field<&Rules::learns>("learns", 0, 1),
@@ -431,8 +440,7 @@ const char* refusal_of_rules(const Model& m) {
   const Rules& r = m.rules;
   const bool learns = m.learning || m.accounts;
   return first_of({
-      {r.primary == Order::prediction || r.primary == Order::selection,
-       "primary: the queue is served in no such order"},
+      {r.primary == Order::prediction, "primary: the queue is served in no such order"},
       {r.secondary == Order::selection, "secondary: nobody selects who is back-filled"},
       {r.primary == Order::keyed && !m.keys, "keys: the order of the queue needs them"},
       {r.secondary == Order::keyed && !m.second_keys, "second_keys: back-filling needs them"},
@@ -490,7 +498,7 @@ const char* refusal_of_job(const Model& m, i64 j) {
       {!is_between(job.submit, -longest, longest), "jobs: submitted at times below 2^53 s"},
       {!is_between(job.run, 1, longest) || !is_between(job.requested, 1, longest),
        "jobs: from 1 s to 2^53 s"},
-      {j > 0 && job.submit < m.jobs[j - 1].submit, "jobs: in the order of submission"},
+      {!m.several && j > 0 && job.submit < m.jobs[j - 1].submit, "jobs: in the order of submission"},
       {m.users && !is_between(m.users[j], 0, m.n_users - 1), "users: numbers below n_users"},
       {m.predicted && !is_between(m.predicted[j], least, longest), "predicted: from 1 s to 2^53 s"},
       {bounded && job.run > job.requested,
@@ -553,6 +561,7 @@ Columns assign(const Model& m, std::span<const i64> start, std::span<const i64> 
 }
 
 std::shared_ptr<AnySimulation> make_simulation(std::shared_ptr<Model> model) {
+  if (model->several) throw std::invalid_argument("several: one episode is simulated alone");
   if (model->nodes) return std::make_shared<OneSimulation<Nodes>>(std::move(model));
   return std::make_shared<OneSimulation<Pool>>(std::move(model));
 }

@@ -39,6 +39,7 @@ class AnySimulation : public Alone {
   virtual void predict(std::optional<double> backfilling, std::optional<double> ordering) = 0;
   virtual void renew(const i64* jobs, const double* seconds, std::size_t n) = 0;
   virtual void order(const i64* jobs, const double* scores, std::size_t n) = 0;
+  virtual void select(i64 j) = 0;
   // For whoever answers: the jobs that wait, and run; those that ended, from one place on; those
   // whose predictions are to be renewed; what a job that ended ran; features, at submission or now.
   virtual Columns view() const = 0;

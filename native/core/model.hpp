@@ -25,10 +25,11 @@ enum class Estimate : std::uint8_t { given, average };
 enum class Correction : std::uint8_t { none, to_requested, incremental, doubling, again, kill };
 // When jobs that wait are to have new scores or predictions before a pass.
 enum class Renews : std::uint8_t { never, after_ends, each_time };
-// What a simulation waits for: an order of the queue before a pass; a prediction for the job that is
+// What a simulation waits for: an order of the queue before a pass, or, within one, the job that is
+// served next; a prediction for the job that is
 // submitted next, or a new one for a job that has run as long as predicted; new ones, or new scores,
 // for the jobs that wait.
-enum class Asked : std::uint8_t { nothing, order, prediction, correction, renewal };
+enum class Asked : std::uint8_t { nothing, order, job, prediction, correction, renewal };
 
 struct Job {  // [s]; laid out as JOBS of hpcgym.engine.state
   i64 submit, run, requested, processors, since_first;
@@ -57,6 +58,7 @@ struct Rules {
   bool holds = false;
   i64 erode = 0;
   // questions
+  bool keeps = false;   // a selected job that does not fit stays selected until it starts
   bool asks = false;    // for an order, before each pass in which a job may start
   bool learns = false;  // for a prediction, before each submission
   Renews renews = Renews::never;
@@ -77,6 +79,7 @@ struct Layout;  // machines/nodes/layout.hpp
 struct Model {
   const Job* jobs = nullptr;
   i64 n_jobs = 0;
+  bool several = false;  // jobs of several episodes, each in the order of submission
   i64 capacity = 0;  // units of the machine
   const Layout* nodes = nullptr;  // nullptr: a pool of processors
   Rules rules;
@@ -107,6 +110,16 @@ struct Model {
     return (half == 0 ? rules.primary : rules.secondary) >= Order::scored;
   }
   std::shared_ptr<const Features> features;  // where weights say the order, in place of scores
+
+  // The same rules for the jobs of some rows alone. Features stay those of all.
+  Model part(i64 first, i64 n) const {
+    Model some = *this;
+    some.n_jobs = n;
+    const auto move = [&](auto&... columns) { ((columns = columns ? columns + first : nullptr), ...); };
+    move(some.jobs, some.keys, some.second_keys, some.scores, some.second_scores, some.predicted,
+         some.held, some.users);
+    return some;
+  }
 };
 
 // A run that ended before it was over.

@@ -56,11 +56,13 @@ struct Simulator {
   std::vector<i64> log; // jobs in the order of their ends, where the rules say so
   i64 logged_at_pass = 0;  // how many there were at the last pass; -1: one in it was stopped
   Asked asked = Asked::nothing;    // why `advance` stopped; it goes on as if that was answered
+  i64 selected = -1;    // the job to serve next, where the order is that of selection; -1: none yet
   i64 about = -1;       // the job of a prediction or a correction that is asked for
   i64 renewed = 0;      // [s] that correction
   std::optional<Outages> outages;
   std::optional<Stops> stops;
   std::vector<LostRun> lost;  // in the order of their ends
+  std::vector<i64> past;  // (n_users, last) run times of each user's last jobs, -1 before any
 
   explicit Simulator(const Model& m)
       : model(m),
@@ -71,7 +73,7 @@ struct Simulator {
         begins(time),
         free(m.capacity),
         held(m.held),
-        history_(index(m.n_users * m.rules.last), -1) {
+        past(index(m.n_users * m.rules.last), -1) {
     for (i64 j = 0; j < m.n_jobs; ++j) of(j).predicted = m.predicted ? m.predicted[j] : 0;
     if (m.outages) outages.emplace(m);
     if (m.quotas.n > 0) quotas.emplace(m.quotas);
@@ -189,7 +191,7 @@ struct Simulator {
   template <class F>
   void begin(const Beginning& b, F answer) {
     begins = std::max(begins, b.time);
-    std::copy(b.history.begin(), b.history.end(), history_.begin());
+    std::copy(b.history.begin(), b.history.end(), past.begin());
     for (i64 j = 0; j < b.number; ++j) {
       of(j).predicted = b.predicted[index(j)];
       of(j).promised = b.promised[index(j)];
@@ -208,15 +210,23 @@ struct Simulator {
       time = b.time;
       if (b.due) expire_all(answer);  // before the pass of this second
     }
-    time = b.due ? b.time : b.time - 1;
-    next = b.number;
-    for (i64 j = 0; j < b.number; ++j)
+    line_up(b.time, b.number, b.due);
+  }
+  // The same, where those that run are on the machine: let those wait that do.
+  void line_up(i64 at, i64 number, bool due) {
+    time = due ? at : at - 1;
+    next = number;
+    for (i64 j = 0; j < number; ++j)
       if (of(j).start < 0) wait(j);
     changed = expired = true;
-    amid_ = due_ = b.due;
-    if (b.due && rules().passes != Passes::per_event)
+    amid_ = due_ = due;
+    if (due && rules().passes != Passes::per_event)
       while (next_end() == time) end_first();
   }
+
+  // Whether it begins with a pass that has not been yet.
+  bool is_amid() const { return amid_; }
+  void begin_amid() { amid_ = due_ = true; }
 
   // Stand where another simulation does, of which this one has the jobs that run and wait: `rows`,
   // ascending. Where an order is asked for there, a pass is due.
@@ -252,7 +262,7 @@ struct Simulator {
   bool next_event(i64 stop) {
     Asked answered = std::exchange(asked, Asked::nothing);
     bool amid = std::exchange(amid_, false);
-    if (answered == Asked::order) return true;
+    if (answered == Asked::order || answered == Asked::job) return true;
     if (answered == Asked::renewal || (amid && rules().passes == Passes::per_event)) {
       logged_at_pass = logged();
       return !asks_for_order();
@@ -278,7 +288,6 @@ struct Simulator {
   }
 
  private:
-  std::vector<i64> history_;  // (n_users, last) run times of each user's last jobs, -1 before any
   bool due_ = false;          // a pass follows what has happened at this time
   bool amid_ = false;         // it begins with a pass, after what is left of its first second
 
@@ -437,7 +446,7 @@ struct Simulator {
     ++arrived;
     if (rules().estimate == Estimate::average) of(j).predicted = average(j);
   }
-  i64* history(i64 j) { return &history_[index(model.users[j] * rules().last)]; }
+  i64* history(i64 j) { return &past[index(model.users[j] * rules().last)]; }
   void remember(i64 j) {
     i64* past = history(j);
     std::copy(past + 1, past + rules().last, past);

@@ -19,61 +19,77 @@ class IdleProcessors {
   struct Seconds {  // [processor seconds] of processors without a job, by what they did
     i64 idle = 0, off = 0, switching_off = 0, switching_on = 0;
   };
+  struct Group {
+    i64 since;   // [s] up to which it has been counted
+    i64 off_at;  // [s] when it begins to switch off
+    i64 width;
+  };
+  std::vector<Group> groups;
+  Seconds seconds;
 
   IdleProcessors() = default;
   IdleProcessors(const Rules& rules, i64 now, i64 width) : rules_(&rules) { rest(now, width); }
 
   // Processors that have just become idle.
   void rest(i64 now, i64 width) {
-    groups_.push_back({now, rules_->timeout >= forever ? forever : now + rules_->timeout, width});
+    groups.push_back({now, rules_->timeout >= forever ? forever : now + rules_->timeout, width});
   }
   // Take processors for a job; return the seconds until all are ready.
   i64 wake(i64 now, i64 width) {
     i64 delay = 0, ready_sum = 0;
     for (i64 left = width; left > 0;) {
-      Group& top = groups_.back();
+      Group& top = groups.back();
       const i64 taken = std::min(left, top.width);
       left -= taken;
       i64 ready = 0, until = now;
       if (top.off_at < now) {
         until = std::max(now, top.off_at + rules_->off_time);
         ready = until - now + rules_->on_time;
-        seconds_.switching_on += taken * rules_->on_time;
+        seconds.switching_on += taken * rules_->on_time;
       }
       spend(top.since, top.off_at, until, taken);
       delay = std::max(delay, ready);
       ready_sum += taken * ready;
       top.width -= taken;
-      if (top.width == 0) groups_.pop_back();
+      if (top.width == 0) groups.pop_back();
     }
-    seconds_.idle += width * delay - ready_sum;
+    seconds.idle += width * delay - ready_sum;
     return delay;
+  }
+  // Begin to switch off all that are idle; return whether there were any.
+  bool switch_off(i64 now) {
+    const bool found = some_idle(now);
+    for (Group& g : groups) g.off_at = std::min(g.off_at, now);
+    return found;
+  }
+  // Whether some are not being switched off.
+  bool some_idle(i64 now) const {
+    return std::any_of(groups.begin(), groups.end(), [&](const Group& g) { return g.off_at > now; });
+  }
+  // How many are off, or are being switched off.
+  i64 switching_off(i64 now) const {
+    i64 width = 0;
+    for (const Group& g : groups) width += g.off_at < now ? g.width : 0;
+    return width;
   }
   // What processors without a job have done up to now.
   const Seconds& settle(i64 now) {
-    for (Group& g : groups_) {
+    for (Group& g : groups) {
       spend(g.since, g.off_at, now, g.width);
       // those that a job has just left for good may already have been counted further
       g.since = std::max(g.since, now);
     }
-    return seconds_;
+    return seconds;
   }
 
  private:
-  struct Group {
-    i64 since;   // [s] up to which it has been counted
-    i64 off_at;  // [s] when it begins to switch off
-    i64 width;
-  };
   const Rules* rules_ = nullptr;
-  std::vector<Group> groups_;
-  Seconds seconds_;
 
   void spend(i64 since, i64 off_at, i64 until, i64 width) {
     const i64 off = std::min(off_at, forever) + rules_->off_time;
-    seconds_.idle += width * std::max(std::min(until, off_at) - since, i64{0});
-    seconds_.switching_off += width * std::max(std::min(until, off) - std::max(since, off_at), i64{0});
-    seconds_.off += width * std::max(until - std::max(since, off), i64{0});
+    seconds.idle += width * std::max(std::min(until, off_at) - since, i64{0});
+    seconds.switching_off += width * std::max(std::min(until, off) - std::max(since, off_at), i64{0});
+    seconds.off += width * std::max(until - std::max(since, off), i64{0});
   }
 };
 
@@ -129,6 +145,11 @@ class Pool {
   }
   bool passes(i64, bool, Shadow&) const { return true; }  // its bounds say all
 
+  IdleProcessors& idle() { return idle_; }
+  const IdleProcessors& idle() const { return idle_; }
+  bool switch_off(i64 now) { return idle_.switch_off(now); }
+  bool some_idle(i64 now) const { return idle_.some_idle(now); }
+  i64 switching_off(i64 now) const { return idle_.switching_off(now); }
   const IdleProcessors::Seconds& idle_seconds(i64 now) { return idle_.settle(now); }
 
  private:

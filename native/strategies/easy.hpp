@@ -33,7 +33,7 @@ class Easy {
     }
     if (r.holds) s.changed = true;
     const i64 arrived = std::exchange(s.arrived, 0);
-    if (arrived == 1 && !r.holds) {
+    if (arrived == 1 && !r.holds && !selects()) {
       const auto [settled, starts] = settle_arrival(s.next - 1);
       if (starts) {
         s.start(s.next - 1);
@@ -49,6 +49,7 @@ class Easy {
 
  private:
   i64 room() const { return s.free + leaving; }
+  bool selects() const { return s.rules().primary == Order::selection; }
   i64 needs(i64 j) const { return s.needed_by(j); }
 
   // Judge a single new job alone, where that settles the pass: (settled, the job starts).
@@ -73,19 +74,22 @@ class Easy {
 
   // Start heads while they fit, then jobs behind the first head that does not.
   void serve_queue() {
-    if (s.queue.is_scored() && none_can_start()) {
-      s.changed = true;  // the order may be another at the next pass
-      return;
-    }
+    if (is_over()) return;
     i64 head = -1;
     for (; !s.queue.empty(); head = -1) {
-      const bool waits = s.head >= 0 && s.of(s.head).start < 0;
-      head = s.queue.first(s.time, s.progress, waits ? s.head : -1);
+      head = first();
+      if (head < 0) {
+        s.asked = Asked::job;
+        return;
+      }
       if (!s.machine.fits(head, needs(head), room())) break;
       s.queue.leave(head, s.of(head).predicted);
       s.start(head);
       s.changed = true;
+      s.selected = -1;
+      if (selects() && is_over()) return;
     }
+    if (!s.rules().keeps) s.selected = -1;
     if (head < 0 || s.rules().depth == 0) {
       s.head = head;
       s.changed = false;
@@ -101,8 +105,21 @@ class Easy {
     s.passed = false;
     s.rules().secondary >= Order::scored ? sweep_scored() : sweep();
   }
+  // The queued job that is first in primary order, -1 if it is yet to be selected.
+  i64 first() {
+    if (selects()) return s.selected;
+    const bool waits = s.head >= 0 && s.of(s.head).start < 0;
+    return s.queue.first(s.time, s.progress, waits ? s.head : -1);
+  }
+  // Whether no job can start, so that the order makes no difference: it may be another next time.
+  bool is_over() {
+    if (s.rules().primary < Order::selection || s.rules().keeps || !none_can_start()) return false;
+    s.changed = true;
+    return true;
+  }
   bool none_can_start() {
-    if (s.queue.least_width() > room()) return true;
+    // what is asked must not depend on bounds
+    if (selects() ? s.queue.none_fits(room()) : s.queue.least_width() > room()) return true;
     if (M::alike && !s.rules().holds) return false;
     bool none = true;
     s.queue.jobs.each(

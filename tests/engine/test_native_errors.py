@@ -48,7 +48,7 @@ def changed(values: np.ndarray, value: float, column: int | None = None) -> np.n
         *(("managed", -1), ("timeout", -1), ("off_time", -1), ("on_time", -1), ("tested", -1)),
         *(("tested_of_user", -1), ("window", -1), ("every", -1), ("at_events", -1)),
         *(("all_every", -1), ("resolution", -1), ("linear", -1), ("holds", 2), ("asks", 2)),
-        *(("learns", 2), ("logs", 2), ("erode", -1), ("depth", 2**62 + 1)),
+        *(("keeps", 2), ("learns", 2), ("logs", 2), ("erode", -1), ("depth", 2**62 + 1)),
     ],
 )
 def test_each_rule_has_a_range(name: str, value: int) -> None:
@@ -61,7 +61,6 @@ def test_each_rule_has_a_range(name: str, value: int) -> None:
     [
         ("no rule wishes", {"wishes": 1}, {}),
         ("primary", {"primary": 2}, {}),
-        ("primary", {"primary": 3}, {}),
         ("secondary", {"secondary": 3}, {}),
         ("keys", {"primary": 1}, {}),
         ("second_keys", {"secondary": 1}, {}),
@@ -147,6 +146,12 @@ def test_a_simulation_begins_once() -> None:
     simulation.begin(**beginning())
     with pytest.raises(ValueError, match="begin: it has begun"):
         simulation.begin(**beginning())
+
+
+def test_jobs_of_several_episodes_are_simulated_by_environments() -> None:
+    several = model({}, jobs=JOBS[::-1].copy(), several=True)
+    with pytest.raises(ValueError, match=r"^several: "):
+        Simulation(several)
 
 
 def test_answers_that_nobody_asked_for() -> None:

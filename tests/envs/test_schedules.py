@@ -199,7 +199,8 @@ def test_a_job_comes_first_once_it_has_waited_longer(
     vector: Any = VECTOR["MixedPolicy"](2, **whole(late_jobs(), threshold=threshold, **weights))
     vector.reset(seed=0)
     vector.step(np.full((2, 1), -1.0))
-    assert vector.simulations.batch.progress["start"].tolist() == [expected] * 2
+    for e in range(2):
+        assert vector.simulations.known(e).progress["start"][e].tolist() == expected
     ordering = QueueOrdering(**whole(late_jobs(), threshold=threshold))
     requested = late_jobs().requested_time
     play(
@@ -398,7 +399,7 @@ def test_scores_are_those_of_rank_to_the_last_bit(
     env = MixedPolicy(**whole(workload, policy_features=tuple(names), interval="episode"))
     env.reset()
     env.step(given_weights)
-    of_env = env.simulations.batch.scores[0, : len(workload)]
+    of_env = env.simulations.known(0).scores[0, : len(workload)]
     size = 0.0
     for weight in given_weights.tolist():
         size += abs(weight)

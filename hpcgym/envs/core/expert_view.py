@@ -35,7 +35,7 @@ def pass_view(simulations: Simulations, e: int, rows: NDArray[np.int64]) -> Pass
             "pass_view: where jobs have nodes of their own, under limits too, dispatchers are asked"
             " by simulate() only"
         )
-    batch, rooms = simulations.batch, simulations.machines.rows
+    batch, rooms = simulations.known(e), simulations.machines.rows
     start, n = simulations.rows(e)
     changing: dict[str, Any] = {name: getattr(batch, name)[e] for name in state.State._fields}
     arrays = state.Prepared(

@@ -27,7 +27,7 @@ def info_of(simulations: Simulations, e: int) -> dict[str, Any]:
     batch = simulations.batch
     info = {
         "window": simulations.visible(e),
-        "time": simulations.seconds(batch.sim["time"][e]).item(),
+        "time": simulations.seconds(simulations.out.told[e, 0]).item(),
         "reward_terms": dict(
             zip(simulations.machines.terms, batch.terms[e].tolist(), strict=False)
         ),

@@ -17,7 +17,7 @@ from hpcgym.schedule.within import metrics_within
 
 def state_of(simulations: Simulations, e: int) -> State:
     """Return what the schedule of simulation ``e`` is made of, as it is now."""
-    batch, table = simulations.batch, simulations.table
+    batch, table = simulations.known(e), simulations.table
     now: Any = batch.episode_state[e].copy()
     start, n = int(now.start), int(now.jobs)
     machines = simulations.machines

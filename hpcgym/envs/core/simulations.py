@@ -19,6 +19,7 @@ from hpcgym.envs.core.corun_options import Corun
 from hpcgym.envs.core.cutting import Episode
 from hpcgym.envs.core.episodes import Episodes
 from hpcgym.envs.core.limited_machines import Limited, own_nodes
+from hpcgym.envs.core.native import NativeSteps, serves
 from hpcgym.envs.core.options import Options
 from hpcgym.envs.core.scales import scales_of
 from hpcgym.envs.core.setup import (
@@ -138,6 +139,8 @@ class Simulations:
         self.chosen = np.zeros(number, np.int64)
         self.numbers = np.zeros((number, numbers_of(kind, self.layout, features, limited)))
         self._learns = True if predicts else None
+        self._of_whole = NativeSteps(self.table, self.batch, self._before) if serves(self) else None
+        self._native = self._of_whole
         self._on_threads = OnThreads(kernel.go_on)
 
     def seconds(self, times: Any) -> Any:
@@ -206,9 +209,8 @@ class Simulations:
         """Begin the next episodes of some simulations, (k,)."""
         n = len(self.chosen)
         rows = [(0, n)] if len(those) == n else [(e, e + 1) for e in those.tolist()]
-        with compiling(kernel.go_on):
-            for first, stop in rows:
-                kernel.go_on(0, 1, first, stop, arrays.BEGIN, self.out, *self._kept)
+        for first, stop in rows:
+            self._go_on(arrays.BEGIN, first, stop)
         for e in those.tolist():
             self.began(e)
 
@@ -228,8 +230,43 @@ class Simulations:
 
     def step(self, e: int) -> None:
         """Do the action of simulation ``e`` that stands in ``chosen`` or ``numbers``."""
-        self._on_threads(1, (e, e + 1, arrays.STEP, self.out), self._kept)
+        self._go_on(arrays.STEP, e, e + 1)
         self._end_steps()
+
+    def _go_on(self, task: int, first: int, stop: int, workers: int = 1) -> None:
+        """Step some simulations, begin their next episodes, or only show where they are."""
+        if self._native is not None:
+            self._native = self._serving(self._native)
+            actions = self.chosen, self.numbers
+            self._native.go_on(task, first, stop, workers, actions, self.out)
+        elif task == arrays.STEP:
+            self._on_threads(workers, (first, stop, task, self.out), self._kept)
+        else:
+            with compiling(kernel.go_on):
+                kernel.go_on(0, 1, first, stop, task, self.out, *self._kept)
+
+    def _serving(self, native: NativeSteps) -> NativeSteps:
+        """Return what serves with the present table: a restored snapshot may bring its own."""
+        if native.table is self.table:
+            return native
+        if self._of_whole is None or self.table is not self.whole:
+            return NativeSteps(self.table, self.batch, self._before)
+        self._of_whole.take(slice(None))
+        return self._of_whole
+
+    def take(self, e: int) -> None:
+        """Note that the arrays have been given another state of simulation ``e``."""
+        if self._native is not None:
+            self._native.take(slice(e, e + 1))
+
+    def known(self, e: int) -> arrays.Batch:
+        """Return the arrays, with all that simulation ``e`` knows in them.
+
+        Of others they have where their episodes are, and what the last step has told.
+        """
+        if self._native is not None:
+            self._native.store(e)
+        return self.batch
 
     def _end_steps(self) -> None:
         """Let simulations whose logs of nodes were full end their steps."""
@@ -238,7 +275,7 @@ class Simulations:
 
     def show(self, e: int) -> None:
         """Tell where simulation ``e`` is, after another state has been put there."""
-        kernel.go_on(0, 1, e, e + 1, arrays.SHOW, self.out, *self._kept)
+        self._go_on(arrays.SHOW, e, e + 1)
 
     def tell_anew(self, copy: bool) -> None:
         """Allocate new arrays for what is told, so that callers may keep the old ones.
@@ -262,7 +299,7 @@ class Simulations:
         self.tell_anew(copy)
         n = len(self.chosen)
         workers = min(n, get_num_threads() if threads is None else threads)
-        self._on_threads(workers, (0, n, arrays.STEP, self.out), self._kept)
+        self._go_on(arrays.STEP, 0, n, workers)
         self._end_steps()
 
     def visible(self, e: int) -> NDArray[np.int64]:
@@ -302,7 +339,7 @@ class Simulations:
     def queued(self, e: int) -> NDArray[np.int64]:
         """Return the rows of the episode's jobs that wait in simulation ``e``, as they came."""
         came = self.came(e)
-        rows = np.flatnonzero(came & (self.batch.progress[e, : len(came)]["start"] < 0))
+        rows = np.flatnonzero(came & (self.known(e).progress[e, : len(came)]["start"] < 0))
         if not self.options.scheduler.moves_submissions:  # they came by their rows
             return rows
         return rows[np.argsort(self.machines.came(e, len(came))[rows])]
@@ -312,14 +349,15 @@ class Simulations:
         scheduler = self.options.scheduler
         if scheduler.moves_submissions or scheduler.preemption is not None:
             return len(self.queued(e))
-        return int(self.batch.sim["next"][e] - self.batch.sim["started"][e])
+        sim = self.known(e).sim
+        return int(sim["next"][e] - sim["started"][e])
 
     def came(self, e: int) -> NDArray[np.bool_]:
         """Return which jobs of the episode have been submitted in simulation ``e``, (n_jobs,)."""
         n = self.rows(e)[1]
         if self.options.scheduler.moves_submissions:
             return self.machines.came(e, n) >= 0
-        came: NDArray[np.bool_] = np.arange(n) < self.batch.sim["next"][e]
+        came: NDArray[np.bool_] = np.arange(n) < self.known(e).sim["next"][e]
         return came
 
     def jobs(self, e: int) -> NDArray[np.void]:

@@ -42,6 +42,7 @@ def save_row(
     simulations: Simulations, e: int, generator: np.random.Generator | None = None
 ) -> Snapshot:
     """Return a copy of simulation ``e``."""
+    simulations.known(e)
     rows = [array[e].copy() for array in simulations.changing]
     hides, table = simulations.hides(e), simulations.whole
     if hides:
@@ -79,6 +80,7 @@ def restore_row(simulations: Simulations, e: int, snapshot: Snapshot) -> None:
     for array, row in zip(simulations.changing, snapshot.rows, strict=True):
         array[_within(e, row)] = row
     simulations.names[e] = snapshot.name
+    simulations.take(e)
 
 
 def _within(e: int, row: NDArray[Any]) -> tuple[Any, ...]:

@@ -232,7 +232,7 @@ def running_entries(batch: arrays.Batch) -> NDArray[np.void]:
 
 def _running(env: Drawn) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the running jobs and their predicted ends [s], the first first."""
-    entries = running_entries(env.simulations.batch)
+    entries = running_entries(env.simulations.known(0))
     ends = env.simulations.seconds(entries["key"].astype(np.int64))
     return entries["job"].astype(np.int64), np.ceil(ends).astype(np.int64)
 

@@ -1,0 +1,226 @@
+"""Environments on the native engine, where it has their rules.
+
+What steps write of episodes lies in the arrays of :class:`hpcgym.envs.core.arrays.Batch`, as it
+does where the compiled kernels serve. What happens between two decisions the engine knows alone:
+the arrays of the simulations are written when somebody asks for them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hpcgym._engine import Features, Model, Stepper
+from hpcgym.engine import state
+from hpcgym.engine.holding import hold_back
+from hpcgym.engine.many.beginnings import Before
+from hpcgym.engine.ordered import BLOCK, NOTHING
+from hpcgym.envs.core import arrays
+from hpcgym.simulation.native import TAKEN
+from hpcgym.simulation.native_nodes import is_on
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from hpcgym.envs.core.simulations import Simulations
+
+#: What steps write for Python, of a Batch.
+_ROWS = (
+    *("episode_state", "window", "new", "terms", "totals", "norms", "owed", "scales"),
+    *("next_scales", "unpaid", "gone", "gone_bsld"),
+)
+#: What a simulation is now, as far as single numbers say it, in the order of ``Stepper.state``.
+_NOW = (
+    *("time", "next", "started", "free", "arrived", "changed", "head", "shadow", "extra", "asked"),
+    *("selected", "groups", "idle_s", "off_s", "switching_off_s", "switching_on_s"),
+)
+_LISTED = (("running", int(state.RUNNING)), ("queue", int(state.QUEUE)))
+
+
+def serves(simulations: Simulations) -> bool:
+    """Return whether the native engine has the rules of an environment, on pools alone."""
+    sim, parts = simulations.table.sim[0], simulations.machines.parts
+    lacks = (sim.tested, sim.learns, sim.renews, sim.logs, sim.depth == state.UNLIMITED)
+    return (
+        is_on()
+        and parts.pool is not None
+        and parts.kept is None
+        and simulations.usage is None
+        and not (sim.managed and simulations.episodes.beginnings)
+        and not any(lacks)
+    )
+
+
+def model_of(table: arrays.Table, history: tuple[int, int]) -> Model:
+    """Return what the engine is told of all jobs; ``history``: users, and their jobs."""
+    sim, kind, n = table.sim[0], table.settings[0]["kind"], len(table.jobs)
+    rules = {name: int(sim[name]) for name in TAKEN}
+    rules |= {"keeps": int(sim.keeps), "asks": int(sim.asks == state.EACH_PASS)}
+    more: dict[str, Any] = {"predicted": table.predicted}
+    if len(table.keys):
+        more["second_keys"] = table.keys[len(table.keys) - n :]
+    if len(table.second_scores):
+        more["second_scores"] = table.second_scores.view(np.float64).reshape(n, 2)
+    if kind == arrays.ORDERING_KIND:
+        more["scores"] = np.tile([0.0, np.inf], (n, 1))  # before a decision
+    if kind == arrays.WEIGHTS_KIND:
+        parts = table.weighed, table.waiting, table.places, table.serial
+        more["features"] = Features(*parts, table.ordered_by)
+    if sim.estimate == state.AVERAGE:
+        more |= {"users": table.users, "n_users": history[0]}
+        rules["last"] = history[1]
+    if sim.holds:
+        line = np.zeros(n, state.LINE)
+        hold_back(table.jobs, table.ordered_by, table.hold, line)
+        more["held"] = np.ascontiguousarray(line["held"])
+    jobs = table.jobs.view(np.int64).reshape(n, -1)
+    return Model(jobs, int(sim.free), rules, several=True, **more)
+
+
+class NativeSteps:
+    """What steps environments on the native engine, and knows what they are in between.
+
+    Parameters
+    ----------
+    table, batch : of the simulations. What steps write of episodes is in the batch at once, the
+        rest where :meth:`store` has written it.
+    """
+
+    def __init__(self, table: arrays.Table, batch: arrays.Batch, before: Before | None) -> None:
+        self.table, self._batch = table, batch
+        self._stepper = stepper_of(table, batch, before)
+        self._ahead = np.zeros(len(batch.sim), np.bool_)  # of what stands in the batch
+
+    def go_on(
+        self,
+        task: int,
+        first: int,
+        stop: int,
+        workers: int,
+        actions: tuple[NDArray[np.int64], NDArray[np.float64]],
+        out: arrays.Outputs,
+    ) -> None:
+        """Do what :func:`hpcgym.envs.kernels.steps.go_on` does."""
+        if task == arrays.SHOW:
+            for e in range(first, stop):
+                if not self._ahead[e]:  # another state has been put there
+                    self._load(e)
+        else:
+            self._ahead[first:stop] = True
+        given: tuple[Any, ...] = (*actions, *out)
+        self._stepper.go_on(task, first, stop, workers, *given)
+
+    def take(self, those: slice) -> None:
+        """Note that the batch has other states of some simulations, to be shown before all else."""
+        self._ahead[those] = False
+
+    def store(self, e: int) -> None:
+        """Write what simulation ``e`` knows into the batch."""
+        if not self._ahead[e]:
+            return
+        self._ahead[e] = False
+        batch, table, known = self._batch, self.table, self._stepper.state(e)
+        batch.sim[e] = table.sim[0]
+        for name, value in zip(_NOW, known["now"].tolist(), strict=True):
+            batch.sim[name][e] = value
+        batch.sim["pass_due"][e] = batch.sim["asked"][e] > state.AN_ORDER
+        batch.blocks[e] = table.blocks
+        for name, which in _LISTED:
+            _fill(batch.blocks[e], batch.entries[e], which, known[name].reshape(-1, 4))
+        n = len(known["progress"]) // 4
+        _whole(batch.progress[e])[:n] = known["progress"].reshape(n, 4)
+        batch.history[e] = known["past"].reshape(batch.history.shape[1:])
+        groups = len(known["idle"]) // 3
+        _whole(batch.idle[e])[:groups] = known["idle"].reshape(groups, 3)
+        scores = batch.scores[e].view(np.float64).reshape(-1, 2)
+        if len(known["scores"]):
+            scores[:n] = known["scores"].reshape(n, 2)
+        if len(table.second_scores):
+            start = batch.episode_state["start"][e]
+            batch.scores[e, n : 2 * n] = table.second_scores[start : start + n]
+
+    def _load(self, e: int) -> None:
+        """Go on from what stands in the batch."""
+        batch = self._batch
+        sim, n = batch.sim[e], int(batch.episode_state["jobs"][e])
+        selects = sim.primary == state.SELECTION
+        listed = {name: _flat(batch.blocks[e], batch.entries[e], k) for name, k in _LISTED}
+        self._stepper.set_state(
+            e,
+            {
+                "now": np.array([sim[name] for name in _NOW]),
+                "progress": _whole(batch.progress[e])[:n],
+                "past": batch.history[e].reshape(-1),
+                "idle": np.ascontiguousarray(_whole(batch.idle[e])[: sim.groups]),
+                "scores": batch.scores[e, : 0 if selects else n].view(np.float64),
+                **listed,
+            },
+        )
+        self._ahead[e] = True
+
+
+def _whole(records: NDArray[np.void]) -> NDArray[np.int64]:
+    """Return records of whole numbers as rows."""
+    return records.view(np.int64).reshape(-1, records.dtype.itemsize // 8)
+
+
+def _blocks(blocks: NDArray[np.void], which: int, number: int) -> NDArray[np.int64]:
+    """Return the first blocks of a list, in order."""
+    first = int(blocks["first"][which])
+    order: NDArray[np.int64] = blocks["order"][first : first + number]
+    return order
+
+
+def _flat(blocks: NDArray[np.void], entries: NDArray[np.void], which: int) -> NDArray[np.int64]:
+    """Return the entries of a list, one behind the other."""
+    used = _blocks(blocks, which, int(blocks["in_use"][which]))
+    counts = blocks["count"][used]
+    parts = [entries[b * BLOCK : b * BLOCK + n] for b, n in zip(used.tolist(), counts, strict=True)]
+    return _whole(np.concatenate(parts)).reshape(-1)
+
+
+def _fill(
+    blocks: NDArray[np.void], entries: NDArray[np.void], which: int, rows: NDArray[np.int64]
+) -> None:
+    """Write entries into an empty list."""
+    number = max(-(-len(rows) // BLOCK), 1)
+    blocks["in_use"][which] = number
+    for k, block in enumerate(_blocks(blocks, which, number).tolist()):
+        part = rows[k * BLOCK : (k + 1) * BLOCK]
+        _whole(entries)[block * BLOCK : block * BLOCK + len(part)] = part
+        least = part.min(axis=0, initial=NOTHING)
+        blocks["count"][block], blocks["sum_width"][block] = len(part), part[:, 2].sum()
+        blocks["least_span"][block], blocks["least_width"][block] = least[1], least[2]
+
+
+def _beginnings(before: Before) -> list[dict[str, Any]]:
+    """Return the states with which episodes begin, as the engine takes them."""
+    found = []
+    for s, (sim, number) in enumerate(zip(before.sim, before.number.tolist(), strict=True)):
+        blocks, entries = before.blocks[s], before.entries[s]
+        one = {
+            "when": np.array([before.time[s], number, before.due[s]]),
+            "now": np.array([sim[name] for name in _NOW]),
+            "progress": _whole(before.progress[s])[:number],
+            "running": _flat(blocks, entries, int(state.RUNNING)),
+            "queue": np.zeros(0, np.int64),
+            "past": before.history[s].reshape(-1),
+            "idle": np.zeros(0, np.int64),
+            "scores": np.zeros(0),
+        }
+        found.append(one)
+    return found
+
+
+def stepper_of(table: arrays.Table, batch: arrays.Batch, before: Before | None = None) -> Stepper:
+    """Return what steps environments, and writes of episodes into these arrays."""
+    told = {name: getattr(table, name) for name in ("codes", "columns", "ordered_by", "watts")}
+    told |= {"settings": table.settings.view(np.int64), "shapes": table.shapes}
+    told["reward_weights"] = table.reward_weights
+    rows = {name: getattr(batch, name) for name in _ROWS}
+    for name in ("counted_j", "begun_j"):
+        rows[name] = getattr(batch, name).reshape(-1, 1)
+    rows["episode_state"] = batch.episode_state.view(np.int64).reshape(len(batch.sim), -1)
+    begins = [] if before is None else _beginnings(before)
+    return Stepper(model_of(table, batch.history.shape[1:]), told, rows, begins)

@@ -1,0 +1,214 @@
+// What Python sees of environments.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "../base/alone.hpp"
+#include "../envs/stepper.hpp"
+#include "../machines/pool.hpp"
+#include "stepper.hpp"
+#include "told.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace hpc {
+namespace {
+
+using PoolStepper = Stepper<Pool>;
+using ByName = nb::typed<nb::dict, nb::str, nb::any>;
+template <class T>
+using Grid = nb::ndarray<T, nb::numpy, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+template <class T>
+using Line = nb::ndarray<T, nb::numpy, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+// A stepper and the arrays that it looks at.
+struct Owned {
+  Told told;
+  std::vector<nb::object> rows;
+  std::unique_ptr<PoolStepper> stepper;
+  Alone alone{};
+
+  Environment<Pool>& environment(i64 e) const {
+    if (e < 0 || e >= stepper->size()) throw std::out_of_range("there is no such environment");
+    return stepper->at(e);
+  }
+};
+
+template <class T>
+nb::ndarray<T, nb::numpy, nb::ndim<1>> owned_array(const std::vector<T>& values) {
+  T* data = new T[values.size()];
+  std::copy(values.begin(), values.end(), data);
+  nb::capsule owner(data, [](void* p) noexcept { delete[] static_cast<T*>(p); });
+  return {data, {values.size()}, owner};
+}
+
+const char* what_lacks_steps(const Model& m) {
+  const Rules& r = m.rules;
+  const bool plain = r.tested == 0 && r.depth != all_jobs && !r.learns && r.renews == Renews::never;
+  if (!plain || m.nodes || m.restricted || m.arrivals.moves || m.accounts || m.outages ||
+      r.correction == Correction::kill || r.correction == Correction::again)
+    return "environments: no rule of theirs";
+  return nullptr;
+}
+
+// A state of an episode of so many jobs, or of the first of them.
+State read_state(const Table& t, const Told& told, i64 n_jobs) {
+  State s;
+  std::copy_n(told.column<i64>("now", 16), 16, s.now.begin());
+  s.progress = told.list<i64>("progress");
+  s.running = told.list<i64>("running"), s.queue = told.list<i64>("queue");
+  s.past = told.list<i64>("past", t.model->n_users * t.model->rules.last);
+  s.idle = told.list<i64>("idle", 3 * s.now[11]);
+  s.scores = told.list<double>("scores");
+  const auto known = static_cast<i64>(s.progress.size() / 4);
+  const auto scored = static_cast<i64>(s.scores.size() / 2);
+  bool fits = s.progress.size() % 4 == 0 && known <= n_jobs && s.now[1] <= n_jobs &&
+              scored == (t.settings.kind == Kind::selection || s.scores.empty() ? 0 : n_jobs);
+  for (const auto* list : {&s.running, &s.queue}) {
+    fits = fits && list->size() % 4 == 0;
+    for (std::size_t k = 3; k < list->size(); k += 4) fits = fits && (*list)[k] >= 0 && (*list)[k] < known;
+  }
+  if (!fits) throw nb::value_error("state: of another episode");
+  return s;
+}
+
+Table table_of(std::shared_ptr<const Model> model, const Told& told) {
+  if (const char* reason = what_lacks_steps(*model)) throw nb::value_error(reason);
+  Table t;
+  t.model = model;
+  std::memcpy(&t.settings, told.column<i64>("settings", sizeof(Settings) / sizeof(i64)), sizeof(Settings));
+  t.codes = told.list<i64>("codes");
+  const i64 n = model->n_jobs;
+  const auto all = static_cast<i64>(told.list<float>("columns").size());
+  t.n_columns = n > 0 ? all / n : 0;
+  t.columns = told.column<float>("columns", t.n_columns * n);
+  t.ordered_by = told.column<i64>("ordered_by", n);
+  std::copy_n(told.column<double>("watts", 5), 5, t.watts.begin());
+  t.shapes = told.list<i64>("shapes");
+  t.reward_weights = told.list<double>("reward_weights", static_cast<i64>(t.shapes.size() * n_terms));
+  for (const i64 code : t.codes)
+    if (code < 0 || code >= 10 + t.n_columns) throw nb::value_error("codes: there is no such column");
+  if (t.settings.kind > Kind::weights || (t.settings.kind == Kind::weights && !model->features) ||
+      (t.settings.kind == Kind::selection) != (model->rules.primary == Order::selection))
+    throw nb::value_error("settings: another order");
+  return t;
+}
+
+// The rows of all environments, of arrays by name as hpcgym.envs.core.arrays.Batch has them.
+std::vector<Row> rows_of(const Table& t, nb::dict arrays, std::vector<nb::object>& keep) {
+  std::size_t n = 0;
+  const auto grid = [&]<class T>(const char* name, std::size_t least, T) {
+    auto found = nb::cast<Grid<T>>(arrays[name]);
+    keep.push_back(nb::cast(found));
+    n = n == 0 ? found.shape(0) : n;
+    if (found.shape(0) != n || found.shape(1) < least)
+      throw nb::value_error((std::string(name) + ": of each environment").c_str());
+    return found;
+  };
+  const auto episode = grid("episode_state", sizeof(Episode) / sizeof(i64), i64{});
+  const auto window = grid("window", 1, i64{}), fresh = grid("new", 1, i64{});
+  const std::size_t late = t.settings.paid == Paid::at_end ? fresh.shape(1) : 0;
+  const auto unpaid = grid("unpaid", late, i64{}), gone = grid("gone", late, i64{});
+  const auto gone_bsld = grid("gone_bsld", late, double{});
+  const auto terms = grid("terms", n_terms, double{}), totals = grid("totals", n_terms, double{});
+  const auto norms = grid("norms", n_terms, double{}), owed = grid("owed", n_terms, double{});
+  const auto scales = grid("scales", t.shapes.size(), double{});
+  const auto next_scales = grid("next_scales", t.shapes.size(), double{});
+  const auto counted_j = grid("counted_j", 1, double{}), begun_j = grid("begun_j", 1, double{});
+  std::vector<Row> rows;
+  const auto at = [](const auto& array, std::size_t e) { return array.data() + e * array.shape(1); };
+  for (std::size_t e = 0; e < n; ++e)
+    rows.push_back({reinterpret_cast<Episode*>(at(episode, e)), at(window, e), at(fresh, e),
+                    at(terms, e), at(totals, e), at(norms, e), at(owed, e), at(scales, e),
+                    at(next_scales, e), at(unpaid, e), at(gone, e), at(gone_bsld, e), at(begun_j, e), at(counted_j, e),
+                    static_cast<i64>(window.shape(1))});
+  return rows;
+}
+
+std::shared_ptr<Owned> make(std::shared_ptr<Model> model, ByName told, ByName rows,
+                            const std::vector<ByName>& before) {
+  auto owned = std::make_shared<Owned>(Owned{Told(told), {}, nullptr});
+  Table table = table_of(model, owned->told);
+  for (const ByName& one : before) {
+    const Told arrays(one);
+    const i64* when = arrays.column<i64>("when", 3);
+    table.before.push_back({when[0], when[1], when[2] != 0, read_state(table, arrays, when[1])});
+  }
+  const std::vector<Row> all = rows_of(table, rows, owned->rows);
+  owned->stepper = std::make_unique<PoolStepper>(std::move(table), all);
+  return owned;
+}
+
+void go_on(Owned& owned, i64 task, i64 first, i64 stop, int threads, Line<const i64> chosen,
+           Grid<const double> numbers, Grid<float> observations, Grid<std::int8_t> masks,
+           Grid<double> rewards, Line<bool> ended, Line<bool> truncated, Grid<i64> told,
+           Grid<double> terms) {
+  const Alone::Inside inside(owned.alone);
+  PoolStepper& stepper = *owned.stepper;
+  const Table& t = stepper.table();
+  const auto n = static_cast<std::size_t>(stepper.size());
+  const std::size_t room = index(stepper.room());
+  const std::size_t size = Observer<Pool>::jobs_at + room * (t.codes.size() + 1);
+  const bool whole = chosen.shape(0) == n && numbers.shape(0) == n && observations.shape(0) == n &&
+                     masks.shape(0) == n && rewards.shape(0) == n && ended.shape(0) == n &&
+                     truncated.shape(0) == n && told.shape(0) == n && terms.shape(0) == n;
+  const bool wide = observations.shape(1) >= size && rewards.shape(1) == t.shapes.size() &&
+                    masks.shape(1) >= room + (t.settings.by_action == 1) && told.shape(1) >= room + 2 &&
+                    terms.shape(1) >= n_terms &&
+                    (t.settings.kind != Kind::ordering || numbers.shape(1) >= room);
+  if (!whole || !wide || first < 0 || stop > static_cast<i64>(n) || task < 0 || task > 2)
+    throw nb::value_error("outputs: of each environment");
+  for (i64 e = first; e < stop; ++e) stepper.at(e).check(static_cast<Task>(task));
+  nb::gil_scoped_release released;
+  stepper.each(first, stop, threads, [&](i64 e) {
+    const auto row = [&](const auto& grid) { return grid.data() + index(e) * grid.shape(1); };
+    stepper.at(e).go_on(static_cast<Task>(task), chosen.data()[e], row(numbers),
+                        {row(observations), row(masks), row(rewards), ended.data() + e,
+                         truncated.data() + e, row(told), row(terms)});
+  });
+}
+
+// What a simulation is between two decisions, by name.
+ByName state_of(const Owned& owned, i64 e) {
+  const Alone::Inside inside(owned.alone);
+  const State s = owned.environment(e).state();
+  ByName found;
+  found["now"] = owned_array(std::vector<i64>(s.now.begin(), s.now.end()));
+  found["progress"] = owned_array(s.progress);
+  found["running"] = owned_array(s.running);
+  found["queue"] = owned_array(s.queue);
+  found["past"] = owned_array(s.past);
+  found["idle"] = owned_array(s.idle);
+  found["scores"] = owned_array(s.scores);
+  return found;
+}
+void set_state(Owned& owned, i64 e, ByName arrays) {
+  const Alone::Inside inside(owned.alone);
+  Environment<Pool>& environment = owned.environment(e);
+  environment.put(read_state(owned.stepper->table(), Told(arrays), environment.jobs()));
+}
+
+}  // namespace
+
+void bind_stepper(nb::module_& m) {
+  nb::class_<Owned>(m, "Stepper", "Environments on pools, stepped in one call.")
+      .def(nb::new_(&make), "model"_a, "table"_a, "rows"_a,
+           "before"_a = std::vector<ByName>{},
+           "`model`: of the jobs of all episodes. `table`, `rows`: arrays by name, as those of "
+           "hpcgym.envs.core.arrays. `before`: states with which episodes begin, each with `when`: "
+           "[s], how many jobs run or wait then, and whether a pass is due.")
+      .def("go_on", &go_on, "task"_a, "first"_a, "stop"_a, "threads"_a, "chosen"_a, "numbers"_a,
+           "observations"_a, "masks"_a, "rewards"_a, "ended"_a, "truncated"_a, "told"_a, "terms"_a,
+           "Step the environments from `first` to `stop`, exclusive, begin their next episodes, or "
+           "only show where they are: `task` 0 to 2. All that is told of them is written anew.")
+      .def("state", &state_of, "environment"_a,
+           "Return what a simulation knows between two decisions, in the layouts of the kernels.")
+      .def("set_state", &set_state, "environment"_a, "state"_a,
+           "Put a simulation into such a state, of the episode that its row tells of.");
+}
+
+}  // namespace hpc

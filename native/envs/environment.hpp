@@ -1,0 +1,445 @@
+// One environment: what it does between two actions. It acts, simulates, and keeps accounts.
+#pragma once
+#include <optional>
+#include <stdexcept>
+#include <utility>
+
+#include "../core/simulator.hpp"
+#include "../strategies/easy.hpp"
+#include "observe.hpp"
+
+namespace hpc {
+
+// As the kernels note it: see PROGRESS of hpcgym.engine.state.
+inline constexpr i64 backfilled = 256, started_as = 512;
+inline i64 marks_of(const Progress& p) {
+  return p.number * started_as + p.backfilled * backfilled + p.corrections;
+}
+inline Progress progress_of(const i64* p) {
+  const i64 marks = p[3];
+  return {p[0], p[1], p[2], static_cast<std::int32_t>(marks / started_as),
+          static_cast<std::uint8_t>(marks % backfilled), marks / backfilled % 2 == 1};
+}
+
+template <Machine M>
+class Environment {
+  const Table& table;
+  Row row;
+  std::optional<Model> model_;          // of the jobs of the episode
+  std::optional<Simulator<M>> sim_;
+
+ public:
+  Environment(const Table& t, const Row& r) : table(t), row(r) {}
+  Environment(const Environment&) = delete;
+
+  // Of an episode that has begun.
+  const Simulator<M>& simulator() const {
+    if (!sim_) throw std::invalid_argument("no episode has begun");
+    return *sim_;
+  }
+  i64 room() const { return row.size_of_window; }
+  i64 jobs() const { return now().jobs; }  // of the episode
+  // Throw unless it can do this.
+  void check(Task task) const {
+    const Episode& p = now();
+    const bool begins = task == Task::begin ||
+                        (task == Task::step && p.ended == 1 && settings().autoreset == 1);
+    if (!begins && !sim_) throw std::invalid_argument("no episode has begun");
+    const i64 n = table.model->n_jobs;
+    if (begins && (p.next_jobs < 1 || p.next_start < 0 || p.next_start + p.next_jobs > n))
+      throw std::invalid_argument("the next episode has no such jobs");
+    if (!begins || table.before.empty()) return;
+    const auto known = static_cast<i64>(table.before.size());
+    if (p.next_beginning < 0 || p.next_beginning >= known ||
+        table.before[index(p.next_beginning)].number > p.next_jobs)
+      throw std::invalid_argument("the next episode has no such beginning");
+  }
+
+  // Do one action, or begin the next episode, or do nothing; tell where it is then.
+  void go_on(Task task, i64 chosen, const double* numbers, const Outputs& out) {
+    if (task != Task::show) step(task, chosen, numbers, out);
+    if (sim_) show(out);
+  }
+
+  // Go on from such a state, in the episode that the row tells of.
+  void put(const State& state) {
+    Simulator<M>& s = begin_empty();
+    const auto& now = state.now;
+    s.time = now[0], s.next = now[1], s.started = now[2], s.free = now[3], s.arrived = now[4];
+    s.changed = now[5] != 0, s.head = now[6], s.shadow = {now[7], now[8]}, s.selected = now[10];
+    if (now[9] == 1) s.asked = settings().kind == Kind::selection ? Asked::job : Asked::order;
+    if (now[9] > 1) s.begin_amid();
+    for (std::size_t k = 0; k < state.progress.size(); k += 4)
+      s.progress[k / 4] = progress_of(&state.progress[k]);
+    const auto fill = [](const std::vector<i64>& flat, OrderedList& list) {
+      for (std::size_t k = 0; k < flat.size(); k += 4)
+        list.insert({flat[k], flat[k + 1], flat[k + 2], flat[k + 3]});
+    };
+    fill(state.running, s.running);
+    fill(state.queue, s.queue.jobs);
+    s.past = state.past;
+    auto& pool = s.machine.idle();
+    pool.groups.clear();
+    for (std::size_t k = 0; k < state.idle.size(); k += 3)
+      pool.groups.push_back({state.idle[k], state.idle[k + 1], state.idle[k + 2]});
+    pool.seconds = {now[12], now[13], now[14], now[15]};
+    for (std::size_t k = 0; k < state.scores.size(); k += 2)
+      s.queue.scores[0].at(static_cast<i64>(k / 2)) = {state.scores[k], state.scores[k + 1]};
+  }
+  State state() const {
+    const Simulator<M>& s = simulator();
+    State found;
+    const auto entries = [](const OrderedList& list) {
+      std::vector<i64> flat;
+      list.each([&](const Entry& x) { flat.insert(flat.end(), {x.key, x.span, x.width, x.job}); });
+      return flat;
+    };
+    for (const Progress& p : s.progress)
+      found.progress.insert(found.progress.end(), {p.start, p.predicted, p.promised, marks_of(p)});
+    const auto& pool = s.machine.idle();
+    for (const auto& g : pool.groups)
+      found.idle.insert(found.idle.end(), {g.since, g.off_at, g.width});
+    if (settings().kind != Kind::selection)
+      for (i64 j = 0; j < s.model.n_jobs; ++j)
+        found.scores.insert(found.scores.end(),
+                            {s.queue.scores[0][j].score, s.queue.scores[0][j].patience});
+    const auto& spent = pool.seconds;
+    const i64 amid = s.rules().passes == Passes::per_event ? 4 : 2;
+    const i64 asked = s.is_amid() ? amid : s.asked != Asked::nothing;
+    found.now = {s.time, s.next, s.started, s.free, s.arrived, s.changed, s.head, s.shadow.time,
+                 s.shadow.extra, asked, s.selected,
+                 static_cast<i64>(pool.groups.size()), spent.idle, spent.off, spent.switching_off,
+                 spent.switching_on};
+    found.running = entries(s.running), found.queue = entries(s.queue.jobs), found.past = s.past;
+    return found;
+  }
+
+ private:
+  // Have the episode that the row tells of, with an empty machine.
+  Simulator<M>& begin_empty() {
+    const i64 n = now().jobs;
+    sim_.reset();
+    model_.emplace(table.model->part(now().start, n));
+    sim_.emplace(*model_);
+    if (table.settings.kind == Kind::selection) return *sim_;
+    auto& scores = sim_->queue.scores[0];
+    scores.own(n);
+    // jobs outside the window come after those within, by submission
+    const double first = table.settings.kind == Kind::ordering ? -inf : 0.0;
+    for (i64 j = 0; j < n; ++j) scores.at(j) = {first, inf};
+    return *sim_;
+  }
+  Episode& now() const { return *row.episode; }
+  const Settings& settings() const { return table.settings; }
+
+  void step(Task task, i64 chosen, const double* numbers, const Outputs& out) {
+    Episode& p = now();
+    const bool begins = task == Task::begin || (p.ended == 1 && settings().autoreset == 1);
+    p.resets = begins;
+    p.noted = 0;
+    std::fill_n(row.terms, n_terms, 0.0);
+    const bool warm = !table.before.empty();
+    if (begins) begin();
+    else if (warm) row.terms[energy] = std::exchange(*row.begun_j, 0.0);
+    // an environment that nobody asks waits for the weights of its first step
+    if (!begins || asks()) act(begins, chosen, numbers);
+    else if (warm) account();  // what runs and waits is seen all the same
+    if (begins && warm) {  // a reset has no reward: the first step has what has happened since
+      *row.begun_j = std::exchange(row.terms[energy], 0.0);
+      p.fresh = 0;
+    }
+    if (!begins) {
+      reward(out);
+    } else if (task == Task::step) {  // else the last step has told of the episode before
+      *out.ended = *out.truncated = false;
+      std::fill_n(out.rewards, table.shapes.size(), 0.0);
+    }
+  }
+  bool asks() const { return settings().kind == Kind::selection || table.model->rules.asks; }
+
+  void begin() {
+    Episode& p = now();
+    p.start = p.origin = p.next_start, p.jobs = p.next_jobs;
+    p.counting = p.next_counting, p.open = p.next_open, p.until = p.next_until;
+    p.of_slice = p.next_of_slice, p.beginning = p.next_beginning, p.counts_first = p.next_counts_first;
+    p.truncated = p.visible = p.cursor = p.counted = p.fresh = p.ended = 0;
+    p.noted = p.unpaid = p.gone = p.controls_hold = p.hides = 0;
+    begin_empty();
+    p.begin = sim_->time;
+    if (!table.before.empty()) {
+      const Before& before = table.before[index(p.beginning)];
+      put(before.state);
+      p.begin = std::max(p.begin, before.time);
+      if (before.time >= 0) sim_->line_up(before.time, before.number, before.due);
+    }
+    p.last_time = p.stop = p.begin;
+    *row.counted_j = *row.begun_j = 0;
+    const i64 last = sim_->job(p.jobs - 1).submit;
+    const double full = table.watts[0] * static_cast<double>(settings().processors);
+    const auto decided = static_cast<double>(p.of_slice > 0 ? p.of_slice : p.jobs - sim_->started);
+    const auto span = static_cast<double>(std::max(last - p.begin, i64{0}) + 1);
+    row.norms[bsld] = -1.0 / decided;
+    row.norms[waited] = -1.0 / (3600.0 * decided);
+    row.norms[max_wait] = -1.0 / 3600.0;
+    row.norms[energy] = -1.0 / std::max(full * span, 1.0);
+    std::copy_n(row.next_scales, table.shapes.size(), row.scales);
+    std::fill_n(row.totals, n_terms, 0.0);
+    std::fill_n(row.owed, n_terms, 0.0);
+  }
+
+  // Go to the next decision, after what the action says; to the first if the episode begins.
+  void act(bool begins, i64 chosen, const double* numbers) {
+    Episode& p = now();
+    const bool weighs = settings().kind == Kind::weights && !begins;
+    if (!begins && settings().kind == Kind::selection) {
+      if (chosen == row.size_of_window && sim_->machine.switch_off(sim_->time)) {
+        p.fresh = 0;
+        return;
+      }
+      // there is no job to select: the first is served
+      sim_->selected = row.window[0 <= chosen && chosen < p.visible ? chosen : 0];
+    } else if (!begins && settings().kind == Kind::ordering) {
+      for (i64 i = 0; i < p.visible; ++i) sim_->queue.scores[0].at(row.window[i]).score = numbers[i];
+      sim_->queue.forget_bounds();
+    }
+    for (bool goes_on = true; goes_on;) {
+      const i64 last = weighs ? next_stop() : forever;
+      const i64 stop = std::min(last, p.until);
+      if (weighs) weigh(numbers, stop);
+      simulate(stop);
+      if (stop == p.until && p.until < forever && sim_->asked == Asked::nothing) {
+        // a reset cannot say that an episode is over: the first step will, whatever it does
+        p.truncated = !begins;
+        sim_->time = std::max(sim_->time, p.until);
+        goes_on = false;
+      } else {
+        goes_on = last < forever && !interval_is_over(stop);
+      }
+      if (goes_on) continue;
+      account();
+      if (settings().skips == 1 && !begins && is_forced()) {
+        goes_on = true;
+        sim_->selected = row.window[0];
+      }
+    }
+    p.controls_hold = 0;
+  }
+  void simulate(i64 stop) {
+    while (sim_->advance(stop)) {
+      Easy<M>(*sim_).pass();
+      if (sim_->asked != Asked::nothing) return;
+    }
+  }
+  // Whether there is one job to select, and nothing else that could be done.
+  bool is_forced() const {
+    if (now().ended == 1 || now().visible != 1) return false;
+    return settings().by_action == 0 || !sim_->machine.some_idle(sim_->time);
+  }
+
+  // -- weights, and how long they hold -----------------------------------------------------------
+
+  bool all_started() const { return sim_->started == now().jobs; }
+  // [s] the last second that the next weights hold for.
+  i64 next_stop() {
+    Episode& p = now();
+    if (all_started()) return forever;
+    if (settings().interval == Interval::seconds) return p.stop + settings().interval_length - 1;
+    if (settings().interval != Interval::submissions) return forever;
+    // before so many more jobs have been submitted
+    const i64 behind = sim_->next + settings().interval_length;
+    p.stop = behind >= p.jobs ? forever
+                              : std::max(sim_->job(sim_->next).submit, sim_->job(behind).submit - 1);
+    return p.stop;
+  }
+  // Whether new weights are to be asked for; else it goes on with the same.
+  bool interval_is_over(i64 stop) {
+    Episode& p = now();
+    // once all have started, the weights hold to the end
+    if (settings().interval == Interval::submissions) return !all_started();
+    p.stop = stop + 1;
+    if (all_started()) return false;
+    sim_->time = std::max(sim_->time, stop);  // all events up to this second have been seen
+    if (sim_->next > sim_->started) return true;
+    // nothing waits: an answer would be of no use, and when one is would tell what comes
+    const i64 length = settings().interval_length, idle = sim_->job(sim_->next).submit - p.stop;
+    p.stop += std::max(floor_div(idle, length), i64{0}) * length;
+    return false;
+  }
+  // Give scores to the queued jobs and to those that come up to `stop` [s].
+  void weigh(const double* weights, i64 stop) {
+    const Features& features = *table.model->features;
+    double total = 0;
+    for (std::size_t k = 0; k < features.waiting.size(); ++k) total += std::abs(weights[k]);
+    sim_->queue.forget_bounds();
+    const auto score = [&](i64 j) {
+      sim_->queue.scores[0].at(j) = features.score(now().start + j, weights, total);
+    };
+    sim_->queue.jobs.each([&](const Entry& e) { score(e.job); });
+    // where asked at each pass, jobs to come are weighed when they are in the queue
+    if (settings().interval == Interval::passes) return;
+    for (i64 j = sim_->next - sim_->arrived; j < now().jobs && sim_->job(j).submit <= stop; ++j)
+      score(j);
+  }
+
+  // -- accounts ----------------------------------------------------------------------------------
+
+  // Note who has started since the last decision, what it cost, and who is seen.
+  void account() {
+    Episode& p = now();
+    look();
+    p.counted = sim_->started;
+    for (i64 i = p.noted; i < p.fresh; ++i) p.open -= p.counts(row.fresh[i]);
+    p.ended = p.open == 0 || p.truncated == 1;
+    const double seconds = pay_started();
+    pay_later();
+    row.terms[energy] += joules(seconds);
+    p.noted = p.fresh;
+  }
+  bool waits(i64 j) const { return sim_->of(j).start < 0; }
+  void look() {
+    Episode& p = now();
+    const i64 room = row.size_of_window, head = settings().split == 1 ? (room + 1) / 2 : room;
+    i64 found = p.noted, seen = 0;
+    const i64 missing = sim_->started - p.counted + found;
+    for (i64 i = 0; i < p.visible; ++i) {
+      const i64 j = row.window[i];
+      if (j >= p.cursor) continue;  // of the tail, which is looked up anew
+      if (waits(j)) row.window[seen++] = j;
+      else row.fresh[found++] = j;
+    }
+    for (i64 j = p.cursor; found < missing; ++j)
+      if (!waits(j) && sim_->of(j).number >= p.counted) row.fresh[found++] = j;
+    for (; seen < head && p.cursor < sim_->next; ++p.cursor)
+      if (waits(p.cursor)) row.window[seen++] = p.cursor;
+    if (head < room) {  // behind them the jobs that came last, in order
+      i64 first = room;
+      for (i64 j = sim_->next - 1; j >= p.cursor && first > seen; --j)
+        if (waits(j)) row.window[--first] = j;
+      std::copy(row.window + first, row.window + room, row.window + seen);
+      seen += room - first;
+    }
+    p.fresh = found;
+    p.visible = seen;
+  }
+  // Pay jobs that started; return their processor seconds.
+  double pay_started() {
+    Episode& p = now();
+    double processor_seconds = 0;
+    for (i64 i = p.noted; i < p.fresh; ++i) {
+      const i64 j = row.fresh[i], begun = sim_->of(j).start;
+      const Job& job = sim_->job(j);
+      i64 seconds = job.run;
+      if (begun < p.begin) {  // it ran then, and counts for the machine alone, and from then on
+        seconds -= p.begin - begun;
+      } else if (p.counts(j)) {
+        pay_max_wait(begun - job.submit);
+        if (settings().paid == Paid::at_end) row.unpaid[p.unpaid++] = j;
+        else pay(job, begun);
+      }
+      processor_seconds += static_cast<double>(job.processors) * static_cast<double>(seconds);
+    }
+    return processor_seconds;
+  }
+  void pay(const Job& job, i64 start) {
+    row.terms[bsld] += bsld_of(job, start);
+    row.terms[waited] += static_cast<double>(start - job.submit);
+  }
+  void pay_max_wait(i64 wait) {
+    const double longest = row.totals[max_wait] + row.terms[max_wait];
+    row.terms[max_wait] += std::max(static_cast<double>(wait) - longest, 0.0);
+  }
+  // What is not paid when a job starts: at its end, while it waits, where the episode ends.
+  void pay_later() {
+    const Episode& p = now();
+    if (settings().paid == Paid::at_end) pay_ended();
+    if (p.truncated == 1)  // who still waits is paid as if it started now
+      for (i64 j = p.counts_first; j < std::min(p.counting, sim_->next); ++j)
+        if (waits(j)) {
+          pay(sim_->job(j), sim_->time);
+          pay_max_wait(sim_->time - sim_->job(j).submit);
+        }
+    if (settings().paid == Paid::while_waiting && p.resets == 0) pay_waiting();
+  }
+  void pay_ended() {
+    Episode& p = now();
+    if (p.noted == 0) p.gone = 0;
+    i64 kept = 0;
+    for (i64 i = 0; i < p.unpaid; ++i) {
+      const i64 j = row.unpaid[i], begun = sim_->of(j).start;
+      const Job& job = sim_->job(j);
+      if (p.ended == 1 || begun + job.run <= sim_->time) {
+        pay(job, begun);
+        row.gone[p.gone] = j;
+        row.gone_bsld[p.gone++] = bsld_of(job, begun);
+      } else {
+        row.unpaid[kept++] = j;
+      }
+    }
+    p.unpaid = kept;
+  }
+  // By how much slowdowns and waits so far have grown, as if jobs that wait started now.
+  void pay_waiting() {
+    double slowdowns = 0, wait = 0;
+    if (now().ended == 0)
+      sim_->queue.jobs.each([&](const Entry& e) {
+        if (!now().counts(e.job)) return;
+        slowdowns += bsld_of(sim_->job(e.job), sim_->time);
+        wait += static_cast<double>(sim_->time - sim_->job(e.job).submit);
+      });
+    row.terms[bsld] += slowdowns - row.owed[bsld];
+    row.terms[waited] += wait - row.owed[waited];
+    row.owed[bsld] = slowdowns, row.owed[waited] = wait;
+  }
+  // Of the jobs that started, and of processors without a job meanwhile.
+  double joules(double processor_seconds) {
+    Episode& p = now();
+    const double passed = static_cast<double>(sim_->time - p.last_time);
+    p.last_time = sim_->time;
+    const auto& [busy_w, idle_w, off_w, switching_off_w, switching_on_w] = table.watts;
+    if (!table.model->rules.managed) {
+      const double idle = passed * static_cast<double>(settings().processors) - processor_seconds;
+      return idle * idle_w + processor_seconds * busy_w;
+    }
+    const auto& spent = sim_->machine.idle_seconds(sim_->time);
+    double total = static_cast<double>(spent.idle) * idle_w + static_cast<double>(spent.off) * off_w;
+    total += static_cast<double>(spent.switching_off) * switching_off_w;
+    total += static_cast<double>(spent.switching_on) * switching_on_w;
+    const double more = total - *row.counted_j + processor_seconds * busy_w;
+    *row.counted_j = total;
+    return more;
+  }
+  void reward(const Outputs& out) {
+    for (std::size_t k = 0; k < table.shapes.size(); ++k) {
+      const double* weights = &table.reward_weights[k * n_terms];
+      double value = 0;
+      for (std::size_t t = 0; t < n_terms; ++t) value += weights[t] * row.terms[t] * row.norms[t];
+      if (table.shapes[k] == 1) value = step_of_log(weights, value);
+      out.rewards[k] = value * row.scales[k];
+    }
+    for (std::size_t t = 0; t < n_terms; ++t) row.totals[t] += row.terms[t];
+    *out.truncated = now().ended == 1 && now().open > 0;
+    *out.ended = now().ended == 1 && now().open == 0;
+  }
+  // By what minus the logarithm of 1 + the sum of the episode has changed in a step.
+  double step_of_log(const double* weights, double value) const {
+    double total = 0;
+    for (std::size_t t = 0; t < n_terms; ++t) total -= weights[t] * row.totals[t] * row.norms[t];
+    return std::log1p(total) - std::log1p(total - value);
+  }
+
+  void show(const Outputs& out) {
+    const Episode& p = now();
+    Observer<M>(table, row, *sim_).observe(out.observation);
+    const i64 room = row.size_of_window;
+    if (settings().by_action == 1)
+      out.mask[room] = p.ended == 0 && sim_->machine.some_idle(sim_->time);
+    std::fill_n(out.mask, p.visible, std::int8_t{1});
+    std::fill(out.mask + p.visible, out.mask + room, std::int8_t{0});
+    out.told[0] = sim_->time;
+    out.told[1] = p.visible;
+    std::copy_n(row.window, p.visible, out.told + 2);
+    std::copy_n(row.terms, n_terms, out.terms);
+  }
+};
+
+}  // namespace hpc

@@ -1,0 +1,121 @@
+// What is to be seen of a simulation, written into one flat row of float32.
+//
+// A row is what hpcgym.envs.observation describes field by field. A time t becomes t / (t + 1 h).
+// Nothing here reads a true run time, a true end or a job that has not been submitted.
+#pragma once
+#include <numbers>
+
+#include "../core/simulator.hpp"
+#include "records.hpp"
+
+namespace hpc {
+
+template <Machine M>
+class Observer {
+  const Table& table;
+  const Row& row;
+  Simulator<M>& s;
+  const i64 visible, free;  // units, with those of jobs that are predicted to end now
+
+ public:
+  static constexpr std::size_t queue_at = 10, time_at = 16, jobs_at = 20;
+
+  Observer(const Table& t, const Row& r, Simulator<M>& simulator)
+      : table(t), row(r), s(simulator), visible(r.episode->visible), free(s.free_with_leaving()) {}
+
+  void observe(float* out) {
+    see_machine(out);
+    see_queue(out + queue_at);
+    const double day = turn(86'400), week = turn(604'800);
+    out[time_at] = static_cast<float>(std::sin(day)), out[time_at + 1] = static_cast<float>(std::cos(day));
+    out[time_at + 2] = static_cast<float>(std::sin(week)), out[time_at + 3] = static_cast<float>(std::cos(week));
+    float* place = out + jobs_at;
+    for (i64 i = 0; i < visible; ++i)
+      for (const i64 code : table.codes) *place++ = feature(row.window[i], code);
+    float* mask = out + jobs_at + index(row.size_of_window) * table.codes.size();
+    std::fill(place, mask, 0.0F);
+    std::fill_n(mask, visible, 1.0F);
+    std::fill(mask + visible, mask + row.size_of_window, 0.0F);
+  }
+
+ private:
+  static constexpr double hour = 3600;  // [s]
+  static constexpr std::array<i64, 8> horizons{60, 600, 3600, 14'400, 43'200, 86'400, 259'200, 604'800};
+
+  bool fits(i64 j) { return s.machine.fits(j, s.needed_by(j), free); }
+  double turn(i64 period) const {
+    const i64 rest = (s.time + table.settings.clock) % period;
+    const i64 since = rest < 0 ? rest + period : rest;
+    return 2 * std::numbers::pi * (static_cast<double>(since) / static_cast<double>(period));
+  }
+  // The free share now and at each horizon, by predicted ends, and the share that is on.
+  void see_machine(float* out) const {
+    const double share = static_cast<float>(1.0 / static_cast<double>(table.settings.processors));
+    const auto shown = [&](i64 units) { return static_cast<float>(static_cast<double>(units) * share); };
+    out[0] = shown(free);
+    std::size_t h = 0;
+    i64 then = free;
+    s.running.each([&](const Entry& e) {
+      const i64 ahead = e.key - s.time;
+      if (ahead <= 0) return;
+      for (; h < horizons.size() && ahead > horizons[h]; ++h) out[1 + h] = shown(then);
+      then += e.width;
+    });
+    for (; h < horizons.size(); ++h) out[1 + h] = shown(then);
+    out[1 + h] = shown(free - s.machine.switching_off(s.time));
+  }
+  void see_queue(float* out) {
+    const double machine = static_cast<double>(table.settings.processors);
+    i64 width = 0, oldest = 0, fitting = 0;
+    double area = 0;
+    for (i64 i = 0; i < visible; ++i) {
+      const Job& job = s.job(row.window[i]);
+      width += job.processors;
+      area += static_cast<double>(job.processors) * static_cast<double>(job.requested);
+      oldest = std::max(oldest, s.time - job.submit);
+      fitting += fits(row.window[i]);
+    }
+    const i64 queued = s.next - s.started, room = row.size_of_window;
+    const auto ratio = [](i64 a, i64 b) {
+      return static_cast<float>(static_cast<double>(a) / static_cast<double>(b));
+    };
+    const auto past = static_cast<double>(oldest);
+    out[0] = ratio(queued, queued + room);
+    out[1] = ratio(queued - visible, std::max(queued, i64{1}));
+    out[2] = ratio(width, width + table.settings.processors);
+    out[3] = static_cast<float>(area / (area + hour * machine));
+    out[4] = static_cast<float>(past / (past + hour));
+    out[5] = ratio(fitting, std::max(visible, i64{1}));
+  }
+  static float squashed(i64 seconds) {
+    const auto t = static_cast<float>(seconds);
+    return t / (t + static_cast<float>(hour));
+  }
+  float feature(i64 j, i64 code) {
+    enum { wait, requested, predicted, width, area, expansion, fit, leaves, policy_time, quota, own };
+    const Job& job = s.job(j);
+    const i64 row_of_all = row.episode->start + j;
+    const auto machine = static_cast<double>(table.settings.processors);
+    const auto waiting = static_cast<float>(s.time - job.submit);
+    const auto asked = static_cast<float>(job.requested);
+    switch (code) {
+      case wait: return squashed(s.time - job.submit);
+      case requested: return squashed(job.requested);
+      case predicted: return squashed(s.of(j).predicted);
+      case policy_time: return squashed(table.ordered_by[row_of_all]);
+      case width: return static_cast<float>(static_cast<double>(job.processors) / machine);
+      case area: {
+        const float a = asked * static_cast<float>(job.processors);
+        return a / (a + static_cast<float>(hour) * static_cast<float>(machine));
+      }
+      case expansion: return waiting / (waiting + asked);
+      case fit: return fits(j);
+      case leaves:
+        return static_cast<float>(static_cast<double>(std::max(free - job.processors, i64{0})) / machine);
+      case quota: return 1.0F;
+      default: return table.columns[row_of_all * table.n_columns + code - own];
+    }
+  }
+};
+
+}  // namespace hpc

@@ -1,0 +1,104 @@
+// What environments are told, and where they keep what Python reads.
+//
+// A row of arrays belongs to each environment. Python owns them, and sets in them which episode
+// comes next; so all of it is in one place, whoever reads it.
+#pragma once
+#include <array>
+#include <vector>
+
+#include "../core/model.hpp"
+#include "../core/weights.hpp"
+
+namespace hpc {
+
+// The values of all of these are those of hpcgym.envs.core.arrays.
+enum class Kind : i64 { selection, ordering, weights };
+enum class Interval : i64 { passes, seconds, submissions, episode };
+enum class Paid : i64 { at_start, at_end, while_waiting };
+enum class Task : i64 { step, begin, show };
+
+// Terms of rewards: slowdowns, waits, joules, the time where jobs share nodes, the longest wait.
+enum Term : std::size_t { bsld, waited, energy, elapsed, max_wait, n_terms };
+inline constexpr double shortest = 10.0;  // [s] shorter run times count as this in bounded slowdowns
+
+inline double bsld_of(const Job& job, i64 start) {
+  const auto run = static_cast<double>(job.run);
+  return std::max(static_cast<double>(start - job.submit + job.run) / std::max(run, shortest), 1.0);
+}
+
+struct Episode {  // laid out as EPISODE of hpcgym.envs.core.arrays, which says what each is
+  i64 start, jobs, origin, begin;
+  i64 next_start, next_jobs;
+  i64 counts_first, counting, until, beginning, of_slice;
+  i64 next_counts_first, next_counting, next_until, next_beginning, next_of_slice, next_open;
+  i64 open, truncated, visible, cursor, stop, last_time, counted, fresh, noted, unpaid, gone;
+  i64 ended, resets, hides, controls_hold;
+
+  bool counts(i64 j) const { return counts_first <= j && j < counting; }
+};
+
+struct Settings {  // laid out as SETTINGS of the same
+  Kind kind;
+  Interval interval;
+  i64 interval_length, processors, autoreset, clock, by_action;
+  std::array<i64, 3> of_controls;
+  i64 seen_power, ticks;
+  Paid paid;
+  i64 skips, split;
+};
+
+// What a simulation knows between two decisions, as the kernels of hpcgym.engine keep it: records
+// one behind the other, of the jobs that have something to tell.
+struct State {
+  std::array<i64, 16> now;  // time, next, started, free, arrived, changed, head, shadow, extra,
+                            // asked (1; above if a pass is due), selected, groups of idle
+                            // processors, what these have done
+  std::vector<i64> progress, running, queue, past, idle;
+  std::vector<double> scores;  // of the primary order, where they order; or none
+};
+// With which an episode may begin: its jobs before `number` run or wait then.
+struct Before {
+  i64 time, number;  // [s]; time is -1 where nothing runs or waits
+  bool due;          // a pass is due at `time`, whatever happens then
+  State state;       // no job is in the queue yet
+};
+
+// What all environments share. The memory is somebody else's.
+struct Table {
+  std::shared_ptr<const Model> model;  // of the jobs of all episodes
+  Settings settings;
+  std::vector<i64> codes;      // which feature each column of the window is
+  const float* columns;        // (n_jobs, n_columns) users' own
+  i64 n_columns;
+  const i64* ordered_by;       // [s] by job, what policies look at
+  std::array<double, 5> watts; // of a processor: busy, idle, off, switching off, switching on
+  std::vector<double> reward_weights;  // (n_rewards, n_terms)
+  std::vector<i64> shapes;             // (n_rewards,) 1: minus the logarithm
+  std::vector<Before> before;          // none: all begin with an empty machine
+};
+
+// The rows of one environment.
+struct Row {
+  Episode* episode;
+  i64* window;          // visible jobs
+  i64* fresh;           // jobs that started in the last step
+  double *terms, *totals, *norms, *owed;  // (n_terms,)
+  double *scales, *next_scales;           // (n_rewards,)
+  i64 *unpaid, *gone;                     // jobs that run and are paid at their ends; that were paid
+  double* gone_bsld;
+  double* begun_j;    // energy since an extract began, which its first step takes
+  double* counted_j;  // energy of processors without a job, as far as counted, where managed
+  i64 size_of_window;
+};
+
+// What a step tells of one environment.
+struct Outputs {
+  float* observation;
+  std::int8_t* mask;
+  double* rewards;
+  bool *ended, *truncated;
+  i64* told;  // the time, the number of visible jobs, their rows
+  double* terms;
+};
+
+}  // namespace hpc

@@ -1,0 +1,134 @@
+"""Environments on the native engine and on the kernels that it replaces show the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from drawing import given, settings
+from drawing import strategies as st
+from driving import (
+    NAMES,
+    RULES,
+    SINGLE,
+    SLOW,
+    THRESHOLDS,
+    VECTOR,
+    assert_same,
+    go_on,
+    play,
+    visible_acts,
+    whole,
+)
+from strategies import clusters, workloads
+
+from hpcgym.envs.core.native import serves
+from hpcgym.workload import Workload, load_workload
+
+#: What episodes are, and how rewards are made of them.
+EPISODES = st.fixed_dictionaries(
+    {
+        "paid": st.sampled_from(["start", "start", "end", "waiting"]),
+        "reward": st.sampled_from(["bsld", "wait", "energy", "log_bsld", {"bsld": 1, "wait": 0.5}]),
+        "horizon": st.sampled_from([None, None, 50, 900, "3h"]),
+        "window": st.sampled_from([1, 3, 6, "split:5"]),
+    }
+)
+#: What lies around episodes.
+HONEST = (
+    {"start": "warm", "paid": "end", "estimate": "ave2", "correction": "incremental"},
+    {"start": "saf", "paid": "waiting", "warmup": "1h", "arrivals": "continue", "horizon": "1d"},
+)
+LOADED = load_workload("lublin:jobs=2000,processors=64,seed=3,load=1.2")
+LIMIT = {"max_episode_steps": 40}
+INTERVALS = st.sampled_from(["pass", "episode", 1, 3, "1h", "day"])
+
+
+def options_of(data: Any, name: str) -> dict[str, Any]:
+    """Return arguments of an environment of this name."""
+    options = {**data.draw(RULES), **data.draw(EPISODES), "observation": "flat"}
+    if name == "JobSelection":
+        options["reservation"] = data.draw(st.sampled_from(["revised", "kept"]))
+        options["skip_forced"] = data.draw(st.booleans())
+    else:
+        options["threshold"] = data.draw(THRESHOLDS)
+    if name == "MixedPolicy":
+        options["interval"] = data.draw(INTERVALS)
+    return options
+
+
+def is_over(env: Any) -> bool:
+    """Return whether the episode has ended, as a snapshot may have it."""
+    return bool(env.simulations.batch.episode_state["ended"][0])
+
+
+def on_both(monkeypatch: pytest.MonkeyPatch, show: Callable[[], Any]) -> None:
+    """Compare what is shown on both engines."""
+    with monkeypatch.context() as patched:
+        patched.setenv("HPCGYM_ENGINE", "numba")
+        expected = show()
+    assert_same(show(), expected)
+
+
+@settings(SLOW, max_examples=200)
+@given(st.data(), workloads(), st.sampled_from(NAMES), st.integers(0, 2**16))
+def test_an_episode_is_the_same(
+    data: st.DataObject, workload: Workload, name: str, seed: int
+) -> None:
+    options = whole(workload, **options_of(data, name))
+    if options["passes"] == "per-timestamp" and data.draw(st.booleans()):
+        options |= {"cluster": data.draw(clusters(workload.processors)), "hold": None}
+        options["shutdown_action"] = name == "JobSelection"
+        if name != "JobSelection":
+            del options["shutdown_action"]
+            options["threshold"] = None
+
+    def show() -> list[Any]:
+        env = SINGLE[name](**options)
+        acts = visible_acts(env, seed)
+        seen: list[Any] = play(env, acts, most=12)
+        seen += [env.time, env.free, env.queued(), env.running(), env.pass_view().fits()]
+        saved = env.snapshot()
+        for snapshot in (env.snapshot(hide=True), saved, saved):
+            seen.append(env.restore(snapshot))
+            if not is_over(env):
+                seen += go_on(env, acts, *seen[-1], most=9, first=12)
+                seen += [env.result().start, env.queued(), env.free]
+        if not is_over(env):
+            seen += go_on(env, acts, None, env.restore(saved)[1], first=12)
+        seen += [env.result().start, env.result().backfilled, env.result().reserved_start]
+        return seen
+
+    with pytest.MonkeyPatch.context() as patched:
+        on_both(patched, show)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("more", [{}, *HONEST], ids=["alone", "warm", "continued"])
+def test_many_at_once_are_the_same(
+    monkeypatch: pytest.MonkeyPatch, name: str, more: dict[str, Any]
+) -> None:
+    def show() -> list[Any]:
+        env = VECTOR[name](5, workload=LOADED, jobs=30, window=8, threads=2, **LIMIT, **more)
+        seen = [env.reset(seed=3)]
+        for k in range(200):
+            env.action_space.seed(k)
+            seen.append(env.step(env.action_space.sample()))
+            if k in (60, 130):
+                saved, hidden = env.snapshot(), env.snapshot(hide="warmup" not in more)
+                seen += [env.restore(hidden), env.step(env.action_space.sample())]
+                seen.append(env.restore(saved))
+            if k == 90:
+                mask = np.arange(5) % 2 == 0
+                seen.append(env.reset(seed=k, options={"reset_mask": mask}))
+        return seen
+
+    on_both(monkeypatch, show)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_it_is_the_native_engine_that_serves(name: str) -> None:
+    env = SINGLE[name](jobs=20)
+    assert serves(env.simulations)
