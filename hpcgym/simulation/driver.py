@@ -69,6 +69,7 @@ class Simulation:
     after_pass : is called after each pass, or None.
     lengthen : returns the machine with a longer log; None if it has none.
     beginning : how it begins if that is with jobs that run or wait, and it has not begun; or None.
+    begun : whether the kernels have it from its beginning on, be there jobs then or not.
     """
 
     kind: Kind
@@ -82,6 +83,7 @@ class Simulation:
     after_pass: Callable[[], None] | None = None
     lengthen: Callable[[Any], Any] | None = None
     beginning: Beginning | None = None
+    begun: bool = False
 
     def drive(self, until: int = state.FOREVER, goes_on: bool = True) -> None:
         """Simulate up to ``until``, on the simulation's clock; called again, it goes on.
@@ -95,6 +97,7 @@ class Simulation:
             if self.beginning is not None:
                 check_running(self.arrays, self.beginning)
             native.simulate_natively(self, until)
+            self.begun = True
             return
         self.begin()
         run = self.kind.loop_of(self.arrays.sim)
@@ -126,7 +129,7 @@ class Simulation:
         if self.beginning is not None:
             begin_with(self.arrays, self.beginning, self.learning)
             _begin_scores(self.arrays, self.shares, self.expressed)
-        self.beginning = None
+        self.beginning, self.begun = None, True
 
     @property
     def _is_plain(self) -> bool:
@@ -228,19 +231,20 @@ def answers_for(
     if asks:
         before = learned_before(workload, scheduler) if learned is None else learned
         learning = Learning(workload, scheduler, arrays, before)
-    beginning = beginning_of(workload, scheduler, cluster, arrays)
+    beginning, begun = beginning_of(workload, scheduler, cluster, arrays), False
     shares = make_shares(workload, scheduler, cluster, arrays, ticks) if counts else None
     times = None if learning is None else learning.policy_run_time
     expressed = make_expressed(workload, scheduler, times, ticks)
     if beginning is not None and not (on_pool and native.begins(arrays, learning)):
         begin_with(arrays, beginning, learning)
         _begin_scores(arrays, shares, expressed)
-        beginning = None
+        beginning, begun = None, True
     return {
         "learning": learning,
         "shares": shares,
         "expressed": expressed,
         "beginning": beginning,
+        "begun": begun,
     }
 
 

@@ -44,8 +44,7 @@ def serves(simulation: Driven) -> bool:
         and not any(sim[name] for name in _LACKS)
         and sim.asks in (state.NOBODY, state.EACH_PASS)
         and _serves_nodes(simulation)
-        and (sim.next == 0 or _moves(simulation))
-        and not sim.asked  # as the kernels do where an extract has begun
+        and not simulation.begun
         and has_formulas(simulation.learning)
     )
 

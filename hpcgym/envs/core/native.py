@@ -115,6 +115,11 @@ class NativeSteps:
         """Note that the batch has other states of some simulations, to be shown before all else."""
         self._ahead[those] = False
 
+    def load_all(self) -> None:
+        """Go on from what stands in the batch, wherever there is an episode."""
+        for e in np.flatnonzero(self._batch.episode_state["jobs"]).tolist():
+            self._load(e)
+
     def store(self, e: int) -> None:
         """Write what simulation ``e`` knows into the batch."""
         if not self._ahead[e]:

@@ -139,9 +139,26 @@ class Simulations:
         self.chosen = np.zeros(number, np.int64)
         self.numbers = np.zeros((number, numbers_of(kind, self.layout, features, limited)))
         self._learns = True if predicts else None
-        self._of_whole = NativeSteps(self.table, self.batch, self._before) if serves(self) else None
-        self._native = self._of_whole
         self._on_threads = OnThreads(kernel.go_on)
+        self._find_native()
+
+    def _find_native(self) -> None:
+        """Let the native engine serve, if it has the rules."""
+        made = NativeSteps(self.whole, self.batch, self._before) if serves(self) else None
+        self._native = self._of_whole = made
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what a copy is made of: all that is known is in the arrays."""
+        for e in range(len(self.chosen)):
+            self.known(e)
+        return self.__dict__ | {"_native": None, "_of_whole": None}
+
+    def __setstate__(self, known: dict[str, Any]) -> None:
+        self.__dict__ = known
+        self._find_native()
+        if self._native is not None:
+            self._native = self._serving(self._native)
+            self._native.load_all()
 
     def seconds(self, times: Any) -> Any:
         """Return times of the simulations' clock in seconds: float64 where it is finer."""
