@@ -38,7 +38,7 @@ struct Block {
   int count = 0;
   bool narrow_known = false;
   // bounds: a removal may leave them too low, but for the least end of running jobs
-  i64 least_width = nothing, least_span = nothing, greatest_span = -nothing;
+  i64 least_width = nothing, least_span = nothing;
   i64 sum_width = 0;
   // bounds of what scores that time changes are made of
   i64 first_submit = 0, last_submit = 0;
@@ -61,11 +61,9 @@ struct Block {
 
   void summarise() {
     least_span = least_width = nothing;
-    greatest_span = -nothing;
     sum_width = 0;
     for (const Entry& e : *this) {
       least_span = std::min(least_span, e.span);
-      greatest_span = std::max(greatest_span, e.span);
       least_width = std::min(least_width, e.width);
       sum_width += e.width;
     }
@@ -76,10 +74,6 @@ struct Block {
     sum_width -= entries[index(i)].width;
     --count;
     std::memmove(begin() + i, begin() + i + 1, sizeof(Entry) * index(count - i));
-  }
-  void set_span(int i, i64 span) {
-    entries[index(i)].span = span;
-    least_span = std::min(least_span, span), greatest_span = std::max(greatest_span, span);
   }
   void summarise_narrow() {
     narrow.fill(nothing);
@@ -181,7 +175,6 @@ class OrderedList {
     block->least_span = std::min(block->least_span, e.span);
     block->least_width = std::min(block->least_width, e.width);
     block->sum_width += e.width;
-    block->greatest_span = std::max(block->greatest_span, e.span);
     return *block;
   }
   // Where a job stands that is listed under this key.
@@ -257,8 +250,6 @@ class OrderedList {
     if (next - 1 > 0) join(next - 2);
     return next - (before - size_in_blocks());
   }
-  // The position of the first block that may have entries with this key or later ones.
-  int position_of(i64 key) const { return size_in_blocks() == 1 ? 0 : last_block_from(key - 1); }
   template <class F>
   void each(F f) const {
     for (int k = 0; k < size_in_blocks(); ++k)

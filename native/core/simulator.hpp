@@ -356,18 +356,18 @@ struct Simulator {
   }
   // Whether jobs that wait, or may come now, are to have new predictions or scores before the pass.
   bool asks_for_renewal() {
-    const Renews renews = rules().renews;
-    const bool news = renews == Renews::each_time || logged() > logged_at_pass;
+    if (rules().renews == Renews::never) return false;
+    const bool news = rules().renews == Renews::each_time || logged() > logged_at_pass;
     const bool waits = (news && !(queue.empty() && arrived == 0)) ||
                        (arrivals && arrivals->may_come(time, log));
-    if (renews == Renews::never || !waits) return false;
+    if (!waits) return false;
     asked = Asked::renewal;
     return true;
   }
+  bool asks_for_order() { return rules().asks && waits_for_order(); }
   // Whether somebody is to put the queue in order before the pass: new jobs wait from then on.
   // Where no job can start its order makes no difference.
-  bool asks_for_order() {
-    if (!rules().asks) return false;
+  bool waits_for_order() {
     for (; arrived > 0; --arrived) wait(next - arrived);
     const bool per_event = rules().passes == Passes::per_event;
     const i64 room = per_event ? free_with_leaving() : free;
@@ -416,23 +416,30 @@ struct Simulator {
   // The job whose end is now; of several the one that started first.
   void end_first() {
     Place found{-1, -1};
+    i64 least = nothing;  // of the others in its block
     std::int32_t first = std::numeric_limits<std::int32_t>::max();
     for (int k = 0; k < running.size_in_blocks(); ++k) {
       const Block& block = running.at(k);
       if (block.least_span != time) continue;
+      i64 other = nothing;
       for (int i = 0; i < block.count; ++i) {
         const Entry& e = block.entries[index(i)];
-        if (e.span != time || of(e.job).number >= first) continue;
-        first = of(e.job).number;
-        found = {k, i};
+        if (e.span != time) {
+          other = std::min(other, e.span);
+        } else if (of(e.job).number < first) {
+          if (found.block == k) other = time;
+          first = of(e.job).number;
+          found = {k, i};
+        } else {
+          other = time;
+        }
       }
+      if (found.block == k) least = other;
     }
-    assert(found.block >= 0);  // the least end of its block is that of a job
     Block& block = running.at(found.block);
     const Entry gone = block.entries[index(found.entry)];
     block.erase(found.entry);
-    block.least_span = nothing;
-    for (const Entry& e : block) block.least_span = std::min(block.least_span, e.span);
+    block.least_span = least;
     if (running.size_in_blocks() > 1) running.tidy(found.block);
     give_back(gone.job, gone.width);
     if (notes_ends) ended.push_back(gone);

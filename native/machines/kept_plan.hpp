@@ -26,7 +26,6 @@ class KeptPlan {
  public:
   explicit KeptPlan(const Model& m)
       : jobs_(m.jobs), kept_(index(m.n_jobs)), noted_(index(m.n_jobs / 64 + 1)) {
-    shortest_.fill(forever);
   }
 
   i64 reserved(i64 j) const { return kept_[index(j)].time; }
@@ -45,8 +44,7 @@ class KeptPlan {
       profile_[step].free += e.width;
       ++profile_[step].uses;
     });
-    by_length_.clear();
-    shortest_.fill(forever);
+    for (Waiting& some : waiting_) some.clear();
   }
   void forget_past(i64 now) {
     for (StepNo s = profile_[profile_.first()].next; profile_.time_of(s) <= now;
@@ -64,9 +62,7 @@ class KeptPlan {
   void all_tried() {}
   // List a job that waits.
   void list(i64 j, i64 length) {
-    by_length_.insert({key_of(width(j), length), forever, width(j), j});
-    i64& shortest = shortest_[index(class_of_hole(width(j)))];
-    shortest = std::min(shortest, length);
+    waiting_[class_of_hole(width(j))].add(j, length);
   }
   // Give a job a reservation at the earliest time; return that. `is_new`: it is not listed yet, and
   // those that are have one.
@@ -101,8 +97,8 @@ class KeptPlan {
     if (kept.time < profile_.now()) {
       lift_missed(j, length);
       reserve_from(j, length, profile_.first());
-      const Place place = by_length_.find(key_of(width(j), length), j);
-      by_length_.at(place.block).set_span(place.entry, forever);
+      Waiting& some = waiting_[class_of_hole(width(j))];
+      some.latest[some.find(j, length)] = forever;
       return true;
     }
     if (kept.loose == 0) return false;
@@ -114,7 +110,7 @@ class KeptPlan {
   }
   // A job whose reservation is now waits no longer; its predicted run is planned.
   void begun(const auto&, i64 j, i64 length) {
-    by_length_.remove(by_length_.find(key_of(width(j), length), j));
+    waiting_[class_of_hole(width(j))].remove(j, length);
   }
 
   // The first job that is noted, from one on and before another, -1 if none is; it is noted no
@@ -143,31 +139,52 @@ class KeptPlan {
     std::int32_t next = -1, before = -1;  // jobs whose reservations begin at the same step
     std::uint8_t loose = 0;               // why it may be earlier now
   };
-  // Classes of widths: 1, 2 and 3, 4 to 7, and so on; the last has all others. A hole is looked for
-  // that the narrowest of a class needs, and widths are mostly powers of two.
-  static constexpr int length_bits = 54;
-  static constexpr i64 any_length = (i64{1} << length_bits) - 1;
+  // The jobs of a class that wait, by length: arrays, since most are passed over for one number.
+  struct Waiting {
+    std::vector<i64> length;         // [s]
+    std::vector<i64> latest;         // [s] the reservation of a job is not later
+    std::vector<std::int32_t> jobs;
+
+    void clear() { length.clear(), latest.clear(), jobs.clear(); }
+    // How many are no longer than that.
+    std::size_t up_to(i64 most) const {
+      return static_cast<std::size_t>(std::upper_bound(length.begin(), length.end(), most) -
+                                      length.begin());
+    }
+    std::size_t find(i64 j, i64 of_length) const {
+      std::size_t k = up_to(of_length - 1);
+      while (jobs[k] != j) ++k;
+      return k;
+    }
+    void add(i64 j, i64 of_length) {
+      const auto k = static_cast<std::ptrdiff_t>(up_to(of_length));
+      length.insert(length.begin() + k, of_length);
+      latest.insert(latest.begin() + k, forever);
+      jobs.insert(jobs.begin() + k, static_cast<std::int32_t>(j));
+    }
+    void remove(i64 j, i64 of_length) {
+      const auto k = static_cast<std::ptrdiff_t>(find(j, of_length));
+      length.erase(length.begin() + k);
+      latest.erase(latest.begin() + k);
+      jobs.erase(jobs.begin() + k);
+    }
+  };
 
   const Job* jobs_;
   Profile profile_;
   std::vector<Kept> kept_;            // by job
   std::vector<std::uint64_t> noted_;  // by 64 jobs: a bit for each
-  // Jobs that wait by class of width, then length. `span`: their reservation is not later. It is
-  // kept there since most jobs are passed over for it.
-  OrderedList by_length_;
-  std::array<i64, width_classes> shortest_;  // [s] no job of a class is shorter
+  // By class of widths: 1, 2 and 3, 4 to 7, and so on; the last has all others. A hole is looked for
+  // that the narrowest of a class needs, and widths are mostly powers of two.
+  std::array<Waiting, width_classes> waiting_;
 
   Kept& of(i64 j) { return kept_[index(j)]; }
   i64 width(i64 j) const { return jobs_[j].processors; }
   void note(i64 j) { noted_[index(j >> 6)] |= std::uint64_t{1} << (j & 63); }
 
-  static int class_of_hole(i64 width) {
-    return std::min(width_classes,
-                    static_cast<int>(std::bit_width(static_cast<std::uint64_t>(width)))) -
-           1;
-  }
-  static i64 key_of(i64 width, i64 length) {
-    return (i64{class_of_hole(width)} << length_bits) + length;
+  static std::size_t class_of_hole(i64 width) {
+    const auto bits = static_cast<std::size_t>(std::bit_width(static_cast<std::uint64_t>(width)));
+    return std::min<std::size_t>(width_classes, bits) - 1;
   }
 
   void reserve_from(i64 j, i64 length, StepNo from) {
@@ -239,16 +256,15 @@ class KeptPlan {
   StepNo step_for_new(i64 width, i64 length) {
     i64 latest = profile_.now();
     StepNo step = profile_.first();
-    const i64 greatest = key_of(width, length);
-    for (int k = 0; k < by_length_.size_in_blocks(); ++k) {
-      Block& block = by_length_.at(k);
-      if (block.greatest_span <= latest) continue;
-      for (Entry& e : block) {
-        if (e.key > greatest) return step;
-        if (e.span <= latest || (e.key & any_length) > length) continue;
-        const Kept& kept = of(e.job);
-        e.span = kept.time;
-        if (kept.time > latest && kept.loose == 0 && e.width <= width)
+    for (std::size_t c = 0; c <= class_of_hole(width); ++c) {
+      Waiting& some = waiting_[c];
+      const std::size_t n = some.up_to(length);
+      for (std::size_t k = 0; k < n; ++k) {
+        if (some.latest[k] <= latest) continue;
+        const i64 j = some.jobs[k];
+        const Kept& kept = of(j);
+        some.latest[k] = kept.time;
+        if (kept.time > latest && kept.loose == 0 && this->width(j) <= width)
           latest = kept.time, step = kept.begins;
       }
     }
@@ -278,21 +294,22 @@ class KeptPlan {
     const bool lone = profile_[begin].next == end;
     StepNo first = begin, after = end;
     // from the widest class on, so that the stretch around a single step only grows
-    for (int c = class_of_hole(most); c >= class_of_hole(least); --c) {
+    for (std::size_t c = class_of_hole(most) + 1; c-- > class_of_hole(least);) {
+      if (waiting_[c].jobs.empty()) continue;
       const i64 narrowest = std::max(i64{1} << c, least);
       const i64 widest = c < width_classes - 1 ? std::min(most, (i64{2} << c) - 1) : most;
       if (lone) {
         first = profile_.stretch_before(first, narrowest);
         after = profile_.stretch_after(after, narrowest);
         offer_hole(c, narrowest, widest, first, after);
-      } else if (shortest_[index(c)] < forever) {
+      } else {
         find_holes(c, narrowest, widest, begin, end, width);
       }
     }
   }
   // Offer each hole that the steps from `begin` to `end` have a part in: free for the narrowest,
   // with a step there that was not free for the widest before.
-  void find_holes(int c, i64 narrowest, i64 widest, StepNo begin, StepNo end, i64 width) {
+  void find_holes(std::size_t c, i64 narrowest, i64 widest, StepNo begin, StepNo end, i64 width) {
     for (StepNo s = begin; s != end;) {
       if (profile_[s].free < narrowest) {
         s = profile_[s].next;
@@ -306,34 +323,25 @@ class KeptPlan {
     }
   }
   // Note the jobs of a class for which a hole, from step to step, is long enough.
-  void offer_hole(int c, i64 narrowest, i64 widest, StepNo first, StepNo after) {
+  void offer_hole(std::size_t c, i64 narrowest, i64 widest, StepNo first, StepNo after) {
     const i64 time = profile_[first].time, end = profile_.time_of(after);
-    if (shortest_[index(c)] > end - time) return;
-    const i64 lowest = i64{c} << length_bits, greatest = lowest + std::min(end - time, any_length);
-    i64 shortest = forever;
-    for (int k = by_length_.position_of(lowest); k < by_length_.size_in_blocks(); ++k) {
-      Block& block = by_length_.at(k);
-      for (Entry& e : block) {
-        if (e.key < lowest) continue;
-        if (shortest == forever && e.key <= lowest + any_length) shortest = e.key - lowest;
-        if (e.key > greatest) {
-          shortest_[index(c)] = shortest;
-          return;
-        }
-        if (e.span <= time) continue;
-        Kept& kept = of(e.job);
-        e.span = kept.time;
-        if (kept.time <= time || e.width < narrowest || e.width > widest) continue;
-        if (!(kept.loose & finds_a_hole)) {
-          kept.loose |= finds_a_hole;
-          note(e.job);
-          kept.hole_time = forever, kept.last_begin = 0;
-        }
-        if (time < kept.hole_time) kept.hole = first, kept.hole_time = time;
-        kept.last_begin = std::max(kept.last_begin, end - (e.key - lowest));
+    Waiting& some = waiting_[c];
+    if (some.length[0] > end - time) return;
+    const std::size_t n = some.up_to(end - time);
+    for (std::size_t k = 0; k < n; ++k) {
+      if (some.latest[k] <= time) continue;
+      const i64 j = some.jobs[k], units = width(j);
+      Kept& kept = of(j);
+      some.latest[k] = kept.time;
+      if (kept.time <= time || units < narrowest || units > widest) continue;
+      if (!(kept.loose & finds_a_hole)) {
+        kept.loose |= finds_a_hole;
+        note(j);
+        kept.hole_time = forever, kept.last_begin = 0;
       }
+      if (time < kept.hole_time) kept.hole = first, kept.hole_time = time;
+      kept.last_begin = std::max(kept.last_begin, end - some.length[k]);
     }
-    shortest_[index(c)] = shortest;
   }
 };
 

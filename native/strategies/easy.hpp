@@ -173,13 +173,14 @@ class Easy {
   void sweep_block(Block& block, Bounds b) {
     i64 least_span = nothing, least_width = nothing;
     for (int i = 0; i < block.count;) {
-      const Entry e = block.entries[index(i)];
-      if (!may_backfill(e, b)) {
-        least_span = std::min(least_span, e.span);
-        least_width = std::min(least_width, e.width);
+      const Entry& entry = block.entries[index(i)];
+      if (!may_backfill(entry, b)) {
+        least_span = std::min(least_span, entry.span);
+        least_width = std::min(least_width, entry.width);
         ++i;
         continue;
       }
+      const Entry e = entry;
       block.erase(i);
       s.queue.leave_by_key(e.job);
       note_backfilled(e.job, e.span);
