@@ -119,8 +119,10 @@ def explain(
 
     Raises
     ------
-    HpcgymError : no job of that number, or something that is no number.
+    HpcgymError : no result, no job of that number, or something that is no number.
     """
+    if not isinstance(result, Result):
+        raise HpcgymError(f"explain takes a result of hpcgym.simulate, not {result!r}")
     job, allowed = check_whole("job", job, 0), time_of(seconds)
     over, half = over_after(allowed), over_after(allowed / 2)
     row = _row(result.workload, job)

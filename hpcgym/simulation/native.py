@@ -249,6 +249,7 @@ def write_progress(schedule: dict[str, NDArray[np.int64]], progress: NDArray[np.
     """Write a schedule of the native engine as the kernels keep it."""
     for name in ("start", "predicted", "promised"):
         progress[name] = schedule[name]
-    progress["marks"] = schedule["corrections"] * state.CORRECTED
-    progress["marks"] += schedule["backfilled"] * state.BACKFILLED
-    progress["marks"] += schedule["number"] * state.STARTED_AS
+    marks = schedule["number"] * state.STARTED_AS
+    marks += schedule["backfilled"] * state.BACKFILLED
+    marks += schedule["corrections"] * state.CORRECTED
+    progress["marks"] = marks

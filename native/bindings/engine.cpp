@@ -40,17 +40,16 @@ using ScoreRows =
 
 // An array that Python owns from now on.
 template <class T>
-Out<T> owned(const std::vector<T>& values) {
-  T* data = new T[values.size()];
-  std::copy(values.begin(), values.end(), data);
-  nb::capsule owner(data, [](void* p) noexcept { delete[] static_cast<T*>(p); });
-  return Out<T>(data, {values.size()}, owner);
+Out<T> owned(std::vector<T> values) {
+  auto* kept = new std::vector<T>(std::move(values));
+  nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+  return Out<T>(kept->data(), {kept->size()}, owner);
 }
 template <class T>
 nb::typed<nb::dict, nb::str, Out<T>> as_arrays(
-    const std::vector<std::pair<const char*, std::vector<T>>>& columns) {
+    std::vector<std::pair<const char*, std::vector<T>>> columns) {
   nb::typed<nb::dict, nb::str, Out<T>> found;
-  for (const auto& [name, values] : columns) found[name] = owned(values);
+  for (auto& [name, values] : columns) found[name] = owned(std::move(values));
   return found;
 }
 

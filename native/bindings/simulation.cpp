@@ -237,16 +237,20 @@ class OneSimulation final : public AnySimulation {
   }
 
   Columns schedule() const override {
-    const std::size_t n = sim_.progress.size();
-    std::vector<i64> start(n), predicted(n), promised(n), corrections(n), backfilled(n), number(n);
-    for (std::size_t j = 0; j < n; ++j) {
-      const Progress& p = sim_.progress[j];
-      start[j] = p.start, predicted[j] = p.predicted, promised[j] = p.promised;
-      corrections[j] = p.corrections, backfilled[j] = p.backfilled, number[j] = p.number;
-    }
-    Columns found{{"start", start},           {"predicted", predicted},
-                  {"promised", promised},     {"corrections", corrections},
-                  {"backfilled", backfilled}, {"number", number}};
+    Columns found;
+    const auto add = [&](const char* name, auto of) {
+      std::vector<i64> column(sim_.progress.size());
+      for (std::size_t j = 0; j < column.size(); ++j) column[j] = of(static_cast<i64>(j));
+      found.emplace_back(name, std::move(column));
+    };
+    add("start", [&](i64 j) { return sim_.of(j).start; });
+    add("predicted", [&](i64 j) { return sim_.of(j).predicted; });
+    add("promised", [&](i64 j) { return sim_.of(j).promised; });
+    add("corrections", [&](i64 j) { return i64{sim_.of(j).corrections}; });
+    add("backfilled", [&](i64 j) { return i64{sim_.of(j).backfilled}; });
+    add("number", [&](i64 j) { return i64{sim_.of(j).number}; });
+    if (sim_.arrivals) add("submit", [&](i64 j) { return sim_.job(j).submit; });
+    if (sim_.stops && sim_.stops->cancels()) add("run", [&](i64 j) { return sim_.job(j).run; });
     if (on_nodes || sim_.stops) {
       std::vector<i64> lost, since, until;
       for (const LostRun& run : sim_.lost)
@@ -254,18 +258,11 @@ class OneSimulation final : public AnySimulation {
       found.insert(found.end(), {{"lost_job", lost}, {"lost_start", since}, {"lost_end", until}});
     }
     if constexpr (on_nodes) {
-      add_cells(found, of_jobs, n, [&](i64 j) {
-        return sim_.progress[index(j)].start < 0 ? std::span<const Cell>{} : sim_.machine.cells(j);
+      add_cells(found, of_jobs, sim_.progress.size(), [&](i64 j) {
+        return sim_.of(j).start < 0 ? std::span<const Cell>{} : sim_.machine.cells(j);
       });
       add_cells(found, of_lost, sim_.lost.size(), [&](i64 i) { return sim_.machine.lost_cells(i); });
     }
-    std::vector<i64> times(n);
-    const auto add = [&](const char* name, i64 Job::* time) {
-      for (std::size_t j = 0; j < n; ++j) times[j] = sim_.job(static_cast<i64>(j)).*time;
-      found.push_back({name, times});
-    };
-    if (sim_.arrivals) add("submit", &Job::submit);
-    if (sim_.stops && sim_.stops->cancels()) add("run", &Job::run);
     return found;
   }
   Columns idle_seconds() override {
@@ -481,9 +478,13 @@ const char* refusal_of_outage(const Model& m, i64 i) {
        "outages: by time, repairs first"},
   });
 }
-const char* refusal_of_job(const Model& m, i64 j) {
+const char* refusal_of_jobs(const Model& m) {
   const Rules& r = m.rules;
-  const Job& job = m.jobs[j];
+  const auto any = [&](bool is_asked, auto is_wrong) {
+    for (i64 j = 0; is_asked && j < m.n_jobs; ++j)
+      if (is_wrong(j, m.jobs[j])) return true;
+    return false;
+  };
   const auto is_good = [](const Score& s) {
     return std::isfinite(s.score) && s.patience != 0 && !std::isnan(s.patience);
   };
@@ -492,20 +493,35 @@ const char* refusal_of_job(const Model& m, i64 j) {
                        r.correction == Correction::incremental ||
                        r.correction == Correction::again;
   return first_of({
-      {!is_between(job.processors, 1, m.capacity), "jobs: from one processor to all"},
-      {m.nodes && job.processors != m.nodes->units(j) * m.nodes->demand(j)[0],
-       "jobs: as many processors as their units have cores"},
-      {!is_between(job.submit, -longest, longest), "jobs: submitted at times below 2^53 s"},
-      {!is_between(job.run, 1, longest) || !is_between(job.requested, 1, longest),
-       "jobs: from 1 s to 2^53 s"},
-      {!m.several && j > 0 && job.submit < m.jobs[j - 1].submit, "jobs: in the order of submission"},
-      {m.users && !is_between(m.users[j], 0, m.n_users - 1), "users: numbers below n_users"},
-      {m.predicted && !is_between(m.predicted[j], least, longest), "predicted: from 1 s to 2^53 s"},
-      {bounded && job.run > job.requested,
+      {any(true, [&](i64, const Job& job) { return !is_between(job.processors, 1, m.capacity); }),
+       "jobs: from one processor to all"},
+      {any(m.nodes, [&](i64 j, const Job& job) {
+         return job.processors != m.nodes->units(j) * m.nodes->demand(j)[0];
+       }), "jobs: as many processors as their units have cores"},
+      {any(true, [](i64, const Job& job) { return !is_between(job.submit, -longest, longest); }),
+       "jobs: submitted at times below 2^53 s"},
+      {any(true, [](i64, const Job& job) {
+         return !is_between(job.run, 1, longest) || !is_between(job.requested, 1, longest);
+       }), "jobs: from 1 s to 2^53 s"},
+      {any(!m.several, [&](i64 j, const Job& job) {
+         return j > 0 && job.submit < m.jobs[j - 1].submit;
+       }), "jobs: in the order of submission"},
+      {any(m.users, [&](i64 j, const Job&) { return !is_between(m.users[j], 0, m.n_users - 1); }),
+       "users: numbers below n_users"},
+      {any(m.predicted, [&](i64 j, const Job&) {
+         return !is_between(m.predicted[j], least, longest);
+       }), "predicted: from 1 s to 2^53 s"},
+      {any(bounded, [](i64, const Job& job) { return job.run > job.requested; }),
        "correction: a job that runs longer than requested would be corrected for ever"},
-      {r.holds && !(m.held[j] >= 0 && m.held[j] < 1e15), "held: numbers from 0 on"},
-      {m.is_scored(0) && !m.features && !is_good(m.scores[j]), "scores: numbers, and a patience"},
-      {m.is_scored(1) && !is_good(m.second_scores[j]), "second_scores: numbers, and a patience"},
+      {any(r.holds && m.held, [&](i64 j, const Job&) {
+         return !(m.held[j] >= 0 && m.held[j] < 1e15);
+       }), "held: numbers from 0 on"},
+      {any(m.is_scored(0) && m.scores && !m.features, [&](i64 j, const Job&) {
+         return !is_good(m.scores[j]);
+       }), "scores: numbers, and a patience"},
+      {any(m.is_scored(1) && m.second_scores, [&](i64 j, const Job&) {
+         return !is_good(m.second_scores[j]);
+       }), "second_scores: numbers, and a patience"},
   });
 }
 
@@ -525,8 +541,7 @@ void set_rule(Rules& rules, const std::string& name, i64 value) {
 const char* refusal(const Model& m) {
   const char* reason = refusal_of_rules(m);
   for (i64 i = 0; i < m.n_outages && !reason; ++i) reason = refusal_of_outage(m, i);
-  for (i64 j = 0; j < m.n_jobs && !reason; ++j) reason = refusal_of_job(m, j);
-  return reason;
+  return reason ? reason : refusal_of_jobs(m);
 }
 
 const char* refusal(const Layout& l, i64 columns_of_needs) {
