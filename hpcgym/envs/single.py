@@ -215,7 +215,7 @@ class SchedulingEnv(gymnasium.Env[Any, Any]):
     @property
     def free(self) -> int:
         """Number of free processors; of nodes of jobs' own, of parts of nodes that jobs share."""
-        return int(self.simulations.known(0).sim["free"][0])
+        return int(self.simulations.now(0).sim["free"])
 
     def queued(self) -> NDArray[np.int64]:
         """Return the rows of the episode's jobs that wait, in order of submission."""
@@ -236,7 +236,7 @@ class SchedulingEnv(gymnasium.Env[Any, Any]):
         that others have suspended.
         """
         jobs = self.simulations.jobs(0)
-        start = self.simulations.known(0).progress[0, : len(jobs)]["start"]
+        start = self.simulations.now(0).progress["start"]
         end = start + jobs["run"]
         runs = (start >= 0) & (end > self.time)
         runs[self.simulations.machines.suspended(0)] = False
@@ -313,8 +313,8 @@ class SchedulingEnv(gymnasium.Env[Any, Any]):
 
     def _view(self, before: float) -> StepView:
         """Return what a reward function sees."""
-        simulations, batch = self.simulations, self.simulations.known(0)
-        now, progress = batch.episode_state[0], batch.progress[0]
+        simulations, batch = self.simulations, self.simulations.batch
+        now, progress = batch.episode_state[0], simulations.now(0).progress
         first, last = now["counts_first"], now["counting"]
         started = batch.new[0, : now["new"]].copy()
         jobs, start = simulations.jobs(0)[started], progress["start"][started]

@@ -30,6 +30,13 @@ struct Owned {
   Told told;
   std::vector<nb::object> rows;
   std::unique_ptr<PoolStepper> stepper;
+  struct Seen {  // of one environment
+    const i64* chosen;
+    const double* numbers;
+    Outputs out;
+  };
+  std::vector<Seen> seen{};
+  std::vector<nb::object> looked_at{};
   Alone alone{};
 
   Environment<Pool>& environment(i64 e) const {
@@ -91,10 +98,12 @@ Table table_of(std::shared_ptr<const Model> model, const Told& told) {
   t.shapes = told.list<i64>("shapes");
   t.reward_weights = told.list<double>("reward_weights", static_cast<i64>(t.shapes.size() * n_terms));
   for (const i64 code : t.codes)
-    if (code < 0 || code >= 10 + t.n_columns) throw nb::value_error("codes: there is no such column");
+    if (code < 0 || code >= static_cast<i64>(Shown::own) + t.n_columns)
+      throw nb::value_error("codes: there is no such column");
   if (t.settings.kind > Kind::weights || (t.settings.kind == Kind::weights && !model->features) ||
       (t.settings.kind == Kind::selection) != (model->rules.primary == Order::selection))
     throw nb::value_error("settings: another order");
+  t.look_at_jobs();
   return t;
 }
 
@@ -143,12 +152,12 @@ std::shared_ptr<Owned> make(std::shared_ptr<Model> model, ByName told, ByName ro
   return owned;
 }
 
-void go_on(Owned& owned, i64 task, i64 first, i64 stop, int threads, Line<const i64> chosen,
-           Grid<const double> numbers, Grid<float> observations, Grid<std::int8_t> masks,
-           Grid<double> rewards, Line<bool> ended, Line<bool> truncated, Grid<i64> told,
-           Grid<double> terms) {
+// Where the actions lie from now on, and what is told of each environment.
+void look_at(Owned& owned, Line<const i64> chosen, Grid<const double> numbers, Grid<float> observations,
+             Grid<std::int8_t> masks, Grid<double> rewards, Line<bool> ended, Line<bool> truncated,
+             Grid<i64> told, Grid<double> terms) {
   const Alone::Inside inside(owned.alone);
-  PoolStepper& stepper = *owned.stepper;
+  const PoolStepper& stepper = *owned.stepper;
   const Table& t = stepper.table();
   const auto n = static_cast<std::size_t>(stepper.size());
   const std::size_t room = index(stepper.room());
@@ -160,15 +169,28 @@ void go_on(Owned& owned, i64 task, i64 first, i64 stop, int threads, Line<const 
                     masks.shape(1) >= room + (t.settings.by_action == 1) && told.shape(1) >= room + 2 &&
                     terms.shape(1) >= n_terms &&
                     (t.settings.kind != Kind::ordering || numbers.shape(1) >= room);
-  if (!whole || !wide || first < 0 || stop > static_cast<i64>(n) || task < 0 || task > 2)
-    throw nb::value_error("outputs: of each environment");
+  if (!whole || !wide) throw nb::value_error("outputs: of each environment");
+  owned.seen.clear();
+  for (std::size_t e = 0; e < n; ++e) {
+    const auto row = [&](const auto& grid) { return grid.data() + e * grid.shape(1); };
+    owned.seen.push_back({chosen.data() + e, row(numbers),
+                          {row(observations), row(masks), row(rewards), ended.data() + e,
+                           truncated.data() + e, row(told), row(terms)}});
+  }
+  const auto keep = [&](const auto&... arrays) { owned.looked_at = {nb::cast(arrays)...}; };
+  keep(chosen, numbers, observations, masks, rewards, ended, truncated, told, terms);
+}
+
+void go_on(Owned& owned, i64 task, i64 first, i64 stop, int threads) {
+  const Alone::Inside inside(owned.alone);
+  PoolStepper& stepper = *owned.stepper;
+  if (first < 0 || stop > static_cast<i64>(owned.seen.size()) || task < 0 || task > 2)
+    throw nb::value_error("go_on: of environments that have been told where to look");
   for (i64 e = first; e < stop; ++e) stepper.at(e).check(static_cast<Task>(task));
   nb::gil_scoped_release released;
   stepper.each(first, stop, threads, [&](i64 e) {
-    const auto row = [&](const auto& grid) { return grid.data() + index(e) * grid.shape(1); };
-    stepper.at(e).go_on(static_cast<Task>(task), chosen.data()[e], row(numbers),
-                        {row(observations), row(masks), row(rewards), ended.data() + e,
-                         truncated.data() + e, row(told), row(terms)});
+    const Owned::Seen& s = owned.seen[index(e)];
+    stepper.at(e).go_on(static_cast<Task>(task), *s.chosen, s.numbers, s.out);
   });
 }
 
@@ -201,10 +223,14 @@ void bind_stepper(nb::module_& m) {
            "`model`: of the jobs of all episodes. `table`, `rows`: arrays by name, as those of "
            "hpcgym.envs.core.arrays. `before`: states with which episodes begin, each with `when`: "
            "[s], how many jobs run or wait then, and whether a pass is due.")
-      .def("go_on", &go_on, "task"_a, "first"_a, "stop"_a, "threads"_a, "chosen"_a, "numbers"_a,
-           "observations"_a, "masks"_a, "rewards"_a, "ended"_a, "truncated"_a, "told"_a, "terms"_a,
+      .def("look_at", &look_at, "chosen"_a, "numbers"_a, "observations"_a, "masks"_a, "rewards"_a,
+           "ended"_a, "truncated"_a, "told"_a, "terms"_a,
+           "Say in which arrays actions stand from now on, and in which to tell what is seen.")
+      .def("go_on", &go_on, "task"_a, "first"_a, "stop"_a, "threads"_a,
            "Step the environments from `first` to `stop`, exclusive, begin their next episodes, or "
            "only show where they are: `task` 0 to 2. All that is told of them is written anew.")
+      .def_prop_ro("nbytes", [](const Owned& owned) { return owned.stepper->bytes(); },
+                   "Memory of the simulations [bytes].")
       .def("state", &state_of, "environment"_a,
            "Return what a simulation knows between two decisions, in the layouts of the kernels.")
       .def("set_state", &set_state, "environment"_a, "state"_a,

@@ -27,6 +27,7 @@ class Environment {
   Row row;
   std::optional<Model> model_;          // of the jobs of the episode
   std::optional<Simulator<M>> sim_;
+  Clock clock_;
 
  public:
   Environment(const Table& t, const Row& r) : table(t), row(r) {}
@@ -39,6 +40,16 @@ class Environment {
   }
   i64 room() const { return row.size_of_window; }
   i64 jobs() const { return now().jobs; }  // of the episode
+  // The memory of its simulation.
+  std::size_t bytes() const {
+    std::size_t total = sizeof *this;
+    if (!sim_) return total;
+    for (const OrderedList* list : {&sim_->running, &sim_->queue.jobs, &sim_->queue.by_key()})
+      total += index(list->size_in_blocks()) * sizeof(Block);
+    const bool ordered = settings().kind != Kind::selection;
+    return total + sim_->progress.size() * (sizeof(Progress) + (ordered ? sizeof(Score) : 0)) +
+           sim_->past.size() * sizeof(i64);
+  }
   // Throw unless it can do this.
   void check(Task task) const {
     const Episode& p = now();
@@ -429,7 +440,7 @@ class Environment {
 
   void show(const Outputs& out) {
     const Episode& p = now();
-    Observer<M>(table, row, *sim_).observe(out.observation);
+    Observer<M>(table, row, *sim_, clock_).observe(out.observation);
     const i64 room = row.size_of_window;
     if (settings().by_action == 1)
       out.mask[room] = p.ended == 0 && sim_->machine.some_idle(sim_->time);
@@ -437,7 +448,7 @@ class Environment {
     std::fill(out.mask + p.visible, out.mask + room, std::int8_t{0});
     out.told[0] = sim_->time;
     out.told[1] = p.visible;
-    std::copy_n(row.window, p.visible, out.told + 2);
+    std::fill(std::copy_n(row.window, p.visible, out.told + 2), out.told + 2 + room, i64{-1});
     std::copy_n(row.terms, n_terms, out.terms);
   }
 };

@@ -15,23 +15,28 @@ class Observer {
   const Table& table;
   const Row& row;
   Simulator<M>& s;
+  Clock& clock;
   const i64 visible, free;  // units, with those of jobs that are predicted to end now
 
  public:
   static constexpr std::size_t queue_at = 10, time_at = 16, jobs_at = 20;
 
-  Observer(const Table& t, const Row& r, Simulator<M>& simulator)
-      : table(t), row(r), s(simulator), visible(r.episode->visible), free(s.free_with_leaving()) {}
+  Observer(const Table& t, const Row& r, Simulator<M>& simulator, Clock& c)
+      : table(t), row(r), s(simulator), clock(c), visible(r.episode->visible),
+        free(s.free_with_leaving()) {}
 
   void observe(float* out) {
     see_machine(out);
     see_queue(out + queue_at);
-    const double day = turn(86'400), week = turn(604'800);
-    out[time_at] = static_cast<float>(std::sin(day)), out[time_at + 1] = static_cast<float>(std::cos(day));
-    out[time_at + 2] = static_cast<float>(std::sin(week)), out[time_at + 3] = static_cast<float>(std::cos(week));
+    if (clock.time != s.time) clock = read_clock();
+    std::copy(clock.shown.begin(), clock.shown.end(), out + time_at);
+    const std::size_t width = table.codes.size();
     float* place = out + jobs_at;
-    for (i64 i = 0; i < visible; ++i)
-      for (const i64 code : table.codes) *place++ = feature(row.window[i], code);
+    for (i64 i = 0; i < visible; ++i, place += width) {
+      const i64 j = row.window[i];
+      std::copy_n(&table.still[index(row.episode->start + j) * width], width, place);
+      for (const std::size_t k : table.moving) place[k] = feature(j, table.codes[k]);
+    }
     float* mask = out + jobs_at + index(row.size_of_window) * table.codes.size();
     std::fill(place, mask, 0.0F);
     std::fill_n(mask, visible, 1.0F);
@@ -39,9 +44,13 @@ class Observer {
   }
 
  private:
-  static constexpr double hour = 3600;  // [s]
   static constexpr std::array<i64, 8> horizons{60, 600, 3600, 14'400, 43'200, 86'400, 259'200, 604'800};
 
+  Clock read_clock() const {
+    const double day = turn(86'400), week = turn(604'800);
+    const auto shown = [](double x) { return static_cast<float>(x); };
+    return {s.time, {shown(std::sin(day)), shown(std::cos(day)), shown(std::sin(week)), shown(std::cos(week))}};
+  }
   bool fits(i64 j) { return s.machine.fits(j, s.needed_by(j), free); }
   double turn(i64 period) const {
     const i64 rest = (s.time + table.settings.clock) % period;
@@ -87,33 +96,18 @@ class Observer {
     out[4] = static_cast<float>(past / (past + hour));
     out[5] = ratio(fitting, std::max(visible, i64{1}));
   }
-  static float squashed(i64 seconds) {
-    const auto t = static_cast<float>(seconds);
-    return t / (t + static_cast<float>(hour));
-  }
+  // One of those that change.
   float feature(i64 j, i64 code) {
-    enum { wait, requested, predicted, width, area, expansion, fit, leaves, policy_time, quota, own };
     const Job& job = s.job(j);
-    const i64 row_of_all = row.episode->start + j;
     const auto machine = static_cast<double>(table.settings.processors);
     const auto waiting = static_cast<float>(s.time - job.submit);
-    const auto asked = static_cast<float>(job.requested);
-    switch (code) {
-      case wait: return squashed(s.time - job.submit);
-      case requested: return squashed(job.requested);
-      case predicted: return squashed(s.of(j).predicted);
-      case policy_time: return squashed(table.ordered_by[row_of_all]);
-      case width: return static_cast<float>(static_cast<double>(job.processors) / machine);
-      case area: {
-        const float a = asked * static_cast<float>(job.processors);
-        return a / (a + static_cast<float>(hour) * static_cast<float>(machine));
-      }
-      case expansion: return waiting / (waiting + asked);
-      case fit: return fits(j);
-      case leaves:
+    switch (static_cast<Shown>(code)) {
+      case Shown::wait: return squashed(s.time - job.submit);
+      case Shown::predicted: return squashed(s.of(j).predicted);
+      case Shown::expansion: return waiting / (waiting + static_cast<float>(job.requested));
+      case Shown::fit: return fits(j);
+      default:  // what it leaves free
         return static_cast<float>(static_cast<double>(std::max(free - job.processors, i64{0})) / machine);
-      case quota: return 1.0F;
-      default: return table.columns[row_of_all * table.n_columns + code - own];
     }
   }
 };

@@ -63,6 +63,20 @@ struct Before {
   State state;       // no job is in the queue yet
 };
 
+// The columns of the window: WINDOW_FEATURES of hpcgym.envs.core.options, and behind them users' own.
+enum class Shown : i64 {
+  wait, requested, predicted, width, area, expansion, fit, leaves, policy_time, quota, own
+};
+inline constexpr double hour = 3600;  // [s]
+inline float squashed(i64 seconds) {
+  const auto t = static_cast<float>(seconds);
+  return t / (t + static_cast<float>(hour));
+}
+struct Clock {  // what is shown of a time
+  i64 time = -forever;
+  std::array<float, 4> shown{};
+};
+
 // What all environments share. The memory is somebody else's.
 struct Table {
   std::shared_ptr<const Model> model;  // of the jobs of all episodes
@@ -75,6 +89,39 @@ struct Table {
   std::vector<double> reward_weights;  // (n_rewards, n_terms)
   std::vector<i64> shapes;             // (n_rewards,) 1: minus the logarithm
   std::vector<Before> before;          // none: all begin with an empty machine
+  std::vector<float> still;            // (n_jobs, n_codes) what columns show, where nothing changes it
+  std::vector<std::size_t> moving;     // the other columns
+
+  // Fill these two in.
+  void look_at_jobs() {
+    const auto changes = [&](i64 code) {
+      const auto shown = static_cast<Shown>(code);
+      return shown == Shown::wait || shown == Shown::expansion || shown == Shown::fit || shown == Shown::leaves ||
+             (shown == Shown::predicted && model->rules.estimate != Estimate::given);
+    };
+    for (std::size_t k = 0; k < codes.size(); ++k)
+      if (changes(codes[k])) moving.push_back(k);
+    for (i64 j = 0; j < model->n_jobs; ++j)
+      for (const i64 code : codes) still.push_back(changes(code) ? 0.0F : of_job(j, code));
+  }
+
+ private:
+  float of_job(i64 j, i64 code) const {
+    const Job& job = model->jobs[j];
+    const auto machine = static_cast<double>(settings.processors);
+    switch (static_cast<Shown>(code)) {
+      case Shown::requested: return squashed(job.requested);
+      case Shown::predicted: return squashed(model->predicted[j]);
+      case Shown::policy_time: return squashed(ordered_by[j]);
+      case Shown::width: return static_cast<float>(static_cast<double>(job.processors) / machine);
+      case Shown::area: {
+        const float a = static_cast<float>(job.requested) * static_cast<float>(job.processors);
+        return a / (a + static_cast<float>(hour) * static_cast<float>(machine));
+      }
+      case Shown::quota: return 1.0F;
+      default: return columns[j * n_columns + code - static_cast<i64>(Shown::own)];
+    }
+  }
 };
 
 // The rows of one environment.
@@ -97,7 +144,7 @@ struct Outputs {
   std::int8_t* mask;
   double* rewards;
   bool *ended, *truncated;
-  i64* told;  // the time, the number of visible jobs, their rows
+  i64* told;  // the time, the number of visible jobs, their rows, -1 behind them
   double* terms;
 };
 

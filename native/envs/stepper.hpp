@@ -19,6 +19,11 @@ class Stepper {
   const Table& table() const { return table_; }
   i64 size() const { return static_cast<i64>(environments_.size()); }
   i64 room() const { return environments_.empty() ? 0 : environments_.front().room(); }
+  std::size_t bytes() const {
+    std::size_t total = 0;
+    for (const auto& each : environments_) total += each.bytes();
+    return total;
+  }
   Environment<M>& at(i64 e) { return environments_[index(e)]; }
 
   // Let f(e) be called for the environments from `first` to `stop`, exclusive.

@@ -168,7 +168,7 @@ class Outputs(NamedTuple):
     rewards: NDArray[np.float64]  # (n, n_rewards)
     ended: NDArray[np.bool_]  # (n,) whether the episode has ended by itself
     truncated: NDArray[np.bool_]  # (n,) whether it has ended by time
-    # what infos say: the time, the number of visible jobs, their rows; then anything
+    # what infos say: the time, the number of visible jobs, their rows, -1 behind them
     told: NDArray[np.int64]  # (n, N_TOLD + window)
     terms: NDArray[np.float64]  # (n, N_TERMS) as `Batch.terms`
 

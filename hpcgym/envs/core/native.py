@@ -17,6 +17,7 @@ from hpcgym.engine.holding import hold_back
 from hpcgym.engine.many.beginnings import Before
 from hpcgym.engine.ordered import BLOCK, NOTHING
 from hpcgym.envs.core import arrays
+from hpcgym.envs.core.told import Now
 from hpcgym.simulation.native import TAKEN
 from hpcgym.simulation.native_nodes import is_on
 
@@ -83,37 +84,36 @@ class NativeSteps:
 
     Parameters
     ----------
-    table, batch : of the simulations. What steps write of episodes is in the batch at once, the
-        rest where :meth:`store` has written it.
+    simulations : whose table it is at present. What steps write of episodes is in the batch at
+        once, the rest where :meth:`store` has written it.
     """
 
-    def __init__(self, table: arrays.Table, batch: arrays.Batch, before: Before | None) -> None:
-        self.table, self._batch = table, batch
-        self._stepper = stepper_of(table, batch, before)
-        self._ahead = np.zeros(len(batch.sim), np.bool_)  # of what stands in the batch
+    def __init__(self, simulations: Simulations) -> None:
+        self.table, self._batch = simulations.table, simulations.batch
+        self._rows = rows_of(self._batch)
+        self._stepper = stepper_of(self.table, self._rows, simulations)
+        self._actions = simulations.chosen, simulations.numbers
+        self._out: arrays.Outputs | None = None
+        self._ahead = np.zeros(len(self._batch.window), np.bool_)  # of what stands in the batch
+        self._all_ahead = False
 
-    def go_on(
-        self,
-        task: int,
-        first: int,
-        stop: int,
-        workers: int,
-        actions: tuple[NDArray[np.int64], NDArray[np.float64]],
-        out: arrays.Outputs,
-    ) -> None:
+    def go_on(self, task: int, first: int, stop: int, workers: int, out: arrays.Outputs) -> None:
         """Do what :func:`hpcgym.envs.kernels.steps.go_on` does."""
+        if out is not self._out:
+            self._stepper.look_at(*self._actions, *out)
+            self._out = out
         if task == arrays.SHOW:
             for e in range(first, stop):
                 if not self._ahead[e]:  # another state has been put there
                     self._load(e)
-        else:
+        elif not self._all_ahead:
             self._ahead[first:stop] = True
-        given: tuple[Any, ...] = (*actions, *out)
-        self._stepper.go_on(task, first, stop, workers, *given)
+            self._all_ahead = bool(self._ahead.all())
+        self._stepper.go_on(task, first, stop, workers)
 
     def take(self, those: slice) -> None:
         """Note that the batch has other states of some simulations, to be shown before all else."""
-        self._ahead[those] = False
+        self._ahead[those] = self._all_ahead = False
 
     def load_all(self) -> None:
         """Go on from what stands in the batch, wherever there is an episode."""
@@ -124,12 +124,9 @@ class NativeSteps:
         """Write what simulation ``e`` knows into the batch."""
         if not self._ahead[e]:
             return
-        self._ahead[e] = False
+        self._ahead[e] = self._all_ahead = False
         batch, table, known = self._batch, self.table, self._stepper.state(e)
-        batch.sim[e] = table.sim[0]
-        for name, value in zip(_NOW, known["now"].tolist(), strict=True):
-            batch.sim[name][e] = value
-        batch.sim["pass_due"][e] = batch.sim["asked"][e] > state.AN_ORDER
+        batch.sim[e] = self._sim(known)
         batch.blocks[e] = table.blocks
         for name, which in _LISTED:
             _fill(batch.blocks[e], batch.entries[e], which, known[name].reshape(-1, 4))
@@ -144,6 +141,27 @@ class NativeSteps:
         if len(table.second_scores):
             start = batch.episode_state["start"][e]
             batch.scores[e, n : 2 * n] = table.second_scores[start : start + n]
+
+    def _sim(self, known: dict[str, Any]) -> Any:
+        sim = self.table.sim[0].copy()
+        for name, value in zip(_NOW, known["now"].tolist(), strict=True):
+            sim[name] = value
+        sim["pass_due"] = sim["asked"] > state.AN_ORDER
+        return sim
+
+    def now(self, e: int) -> Now:
+        """Return what has happened in simulation ``e``, and leave the batch as it is."""
+        batch, n = self._batch, int(self._batch.episode_state["jobs"][e])
+        if not self._ahead[e]:
+            return Now(batch.sim[e], batch.progress[e, :n], batch.idle[e])
+        known = self._stepper.state(e)
+        progress = known["progress"].view(batch.progress.dtype)
+        return Now(self._sim(known), progress, known["idle"].view(batch.idle.dtype))
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of the simulations, and of what steps write of episodes [bytes]."""
+        return self._stepper.nbytes + sum(array.nbytes for array in self._rows.values())
 
     def _load(self, e: int) -> None:
         """Go on from what stands in the batch."""
@@ -218,14 +236,22 @@ def _beginnings(before: Before) -> list[dict[str, Any]]:
     return found
 
 
-def stepper_of(table: arrays.Table, batch: arrays.Batch, before: Before | None = None) -> Stepper:
-    """Return what steps environments, and writes of episodes into these arrays."""
-    told = {name: getattr(table, name) for name in ("codes", "columns", "ordered_by", "watts")}
-    told |= {"settings": table.settings.view(np.int64), "shapes": table.shapes}
-    told["reward_weights"] = table.reward_weights
+def rows_of(batch: arrays.Batch) -> dict[str, NDArray[Any]]:
+    """Return the arrays into which the engine writes of episodes."""
     rows = {name: getattr(batch, name) for name in _ROWS}
     for name in ("counted_j", "begun_j"):
         rows[name] = getattr(batch, name).reshape(-1, 1)
-    rows["episode_state"] = batch.episode_state.view(np.int64).reshape(len(batch.sim), -1)
+    rows["episode_state"] = batch.episode_state.view(np.int64).reshape(len(batch.window), -1)
+    return rows
+
+
+def stepper_of(
+    table: arrays.Table, rows: dict[str, NDArray[Any]], simulations: Simulations
+) -> Stepper:
+    """Return what steps environments."""
+    told = {name: getattr(table, name) for name in ("codes", "columns", "ordered_by", "watts")}
+    told |= {"settings": table.settings.view(np.int64), "shapes": table.shapes}
+    told["reward_weights"] = table.reward_weights
+    before = simulations.before
     begins = [] if before is None else _beginnings(before)
-    return Stepper(model_of(table, batch.history.shape[1:]), told, rows, begins)
+    return Stepper(model_of(table, simulations.batch.history.shape[1:]), told, rows, begins)

@@ -17,7 +17,8 @@ from hpcgym.schedule.within import metrics_within
 
 def state_of(simulations: Simulations, e: int) -> State:
     """Return what the schedule of simulation ``e`` is made of, as it is now."""
-    batch, table = simulations.known(e), simulations.table
+    batch, table = simulations.batch, simulations.table
+    known = simulations.now(e)
     now: Any = batch.episode_state[e].copy()
     start, n = int(now.start), int(now.jobs)
     machines = simulations.machines
@@ -26,11 +27,11 @@ def state_of(simulations: Simulations, e: int) -> State:
         simulations.episode(e) if simulations.hides(e) else None,
         table,
         now,
-        batch.sim[e].copy(),
+        known.sim.copy(),
         batch.totals[e].copy(),
-        batch.progress[e, :n].copy(),
+        known.progress.copy(),
         machines.own_jobs(e, n),
-        batch.idle[e].copy() if table.sim[0].managed else None,
+        known.idle.copy() if table.sim[0].managed else None,
         batch.ordered_by[e, :n].copy() if batch.ordered_by.size else None,
         machines.row(e, start, n),
         machines.stopped(e),

@@ -38,7 +38,7 @@ from hpcgym.envs.core.tables import (
     empty_machine,
     table_of,
 )
-from hpcgym.envs.core.told import episode_of
+from hpcgym.envs.core.told import Now, episode_of
 from hpcgym.envs.core.usage import usage_of
 from hpcgym.envs.kernels import steps as kernel
 from hpcgym.scheduler.estimates.learning import (
@@ -130,7 +130,7 @@ class Simulations:
             self.table.watts[arrays.BUSY] = machines.busy_w
 
         learner = make_learner(scheduler, longest, common.n_users, self.table.classes)
-        self._before = state_before(options, episodes, self.table, first, learner, machines.rows)
+        self.before = state_before(options, episodes, self.table, first, learner, machines.rows)
         self.batch = batch_of(
             options, longest, number, first, self.table, learner, machines.n_booked
         )
@@ -144,8 +144,9 @@ class Simulations:
 
     def _find_native(self) -> None:
         """Let the native engine serve, if it has the rules."""
-        made = NativeSteps(self.whole, self.batch, self._before) if serves(self) else None
-        self._native = self._of_whole = made
+        self._native = NativeSteps(self) if serves(self) else None
+        self._of_whole = self._native if self.table is self.whole else None
+        self._of_kernels = self._native is None  # whether arrays of theirs have been written
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what a copy is made of: all that is known is in the arrays."""
@@ -157,7 +158,7 @@ class Simulations:
         self.__dict__ = known
         self._find_native()
         if self._native is not None:
-            self._native = self._serving(self._native)
+            self._of_kernels = True
             self._native.load_all()
 
     def seconds(self, times: Any) -> Any:
@@ -173,8 +174,10 @@ class Simulations:
     @property
     def nbytes(self) -> int:
         """Memory of the simulations [bytes], without the table that they share."""
-        arrays = (*self.changing, *self.out, self.chosen, self.numbers)
-        return sum(array.nbytes for array in arrays)
+        own = (*self.out, self.chosen, self.numbers)
+        if self._native is not None and not self._of_kernels:
+            return self._native.nbytes + sum(array.nbytes for array in own)
+        return sum(array.nbytes for array in (*self.changing, *own))
 
     @property
     def changing(self) -> tuple[NDArray[Any], ...]:
@@ -191,7 +194,7 @@ class Simulations:
             *(table.kinds, table.last, table.loss, table.chosen, table.predicted, table.ordered_by),
             *(table.looks, table.users, table.classes, table.asked, table.hold, table.keys),
             *(table.second_scores, table.node_watts, table.still_w),
-            *telling(self._before, self.machines.rows),
+            *telling(self.before, self.machines.rows),
             *self.machines.telling,
         )
         if self.usage is not None:
@@ -236,7 +239,7 @@ class Simulations:
         """What the kernel takes that is mostly the same from step to step."""
         fair = None if self.usage is None else self.usage.fair
         return (
-            self.table, self.batch, self._before, *self.machines.parts, self._learns, fair,
+            self.table, self.batch, self.before, *self.machines.parts, self._learns, fair,
             self.chosen, self.numbers,
         )  # fmt: skip
 
@@ -253,26 +256,27 @@ class Simulations:
     def _go_on(self, task: int, first: int, stop: int, workers: int = 1) -> None:
         """Step some simulations, begin their next episodes, or only show where they are."""
         if self._native is not None:
-            self._native = self._serving(self._native)
-            actions = self.chosen, self.numbers
-            self._native.go_on(task, first, stop, workers, actions, self.out)
+            if self._native.table is not self.table:
+                self._native = self._serving()
+            self._native.go_on(task, first, stop, workers, self.out)
         elif task == arrays.STEP:
             self._on_threads(workers, (first, stop, task, self.out), self._kept)
         else:
             with compiling(kernel.go_on):
                 kernel.go_on(0, 1, first, stop, task, self.out, *self._kept)
 
-    def _serving(self, native: NativeSteps) -> NativeSteps:
+    def _serving(self) -> NativeSteps:
         """Return what serves with the present table: a restored snapshot may bring its own."""
-        if native.table is self.table:
-            return native
-        if self._of_whole is None or self.table is not self.whole:
-            return NativeSteps(self.table, self.batch, self._before)
+        if self.table is not self.whole:
+            return NativeSteps(self)
+        if self._of_whole is None:
+            self._of_whole = NativeSteps(self)
         self._of_whole.take(slice(None))
         return self._of_whole
 
     def take(self, e: int) -> None:
         """Note that the arrays have been given another state of simulation ``e``."""
+        self._of_kernels = True
         if self._native is not None:
             self._native.take(slice(e, e + 1))
 
@@ -282,8 +286,16 @@ class Simulations:
         Of others they have where their episodes are, and what the last step has told.
         """
         if self._native is not None:
+            self._of_kernels = True
             self._native.store(e)
         return self.batch
+
+    def now(self, e: int) -> Now:
+        """Return what has happened in simulation ``e``."""
+        if self._native is not None:
+            return self._native.now(e)
+        batch, n = self.batch, self.rows(e)[1]
+        return Now(batch.sim[e], batch.progress[e, :n], batch.idle[e])
 
     def _end_steps(self) -> None:
         """Let simulations whose logs of nodes were full end their steps."""
@@ -321,8 +333,7 @@ class Simulations:
 
     def visible(self, e: int) -> NDArray[np.int64]:
         """Return the rows of the episode that are in the window, -1 behind them; a new array."""
-        rows: NDArray[np.int64] = self.batch.window[e].copy()
-        rows[self.batch.episode_state["visible"][e] :] = -1
+        rows: NDArray[np.int64] = self.out.told[e, arrays.N_TOLD :].copy()
         return rows
 
     def episode(self, e: int) -> Workload:
@@ -356,7 +367,7 @@ class Simulations:
     def queued(self, e: int) -> NDArray[np.int64]:
         """Return the rows of the episode's jobs that wait in simulation ``e``, as they came."""
         came = self.came(e)
-        rows = np.flatnonzero(came & (self.known(e).progress[e, : len(came)]["start"] < 0))
+        rows = np.flatnonzero(came & (self.now(e).progress["start"] < 0))
         if not self.options.scheduler.moves_submissions:  # they came by their rows
             return rows
         return rows[np.argsort(self.machines.came(e, len(came))[rows])]
@@ -366,15 +377,15 @@ class Simulations:
         scheduler = self.options.scheduler
         if scheduler.moves_submissions or scheduler.preemption is not None:
             return len(self.queued(e))
-        sim = self.known(e).sim
-        return int(sim["next"][e] - sim["started"][e])
+        sim = self.now(e).sim
+        return int(sim["next"] - sim["started"])
 
     def came(self, e: int) -> NDArray[np.bool_]:
         """Return which jobs of the episode have been submitted in simulation ``e``, (n_jobs,)."""
         n = self.rows(e)[1]
         if self.options.scheduler.moves_submissions:
             return self.machines.came(e, n) >= 0
-        came: NDArray[np.bool_] = np.arange(n) < self.known(e).sim["next"][e]
+        came: NDArray[np.bool_] = np.arange(n) < self.now(e).sim["next"]
         return came
 
     def jobs(self, e: int) -> NDArray[np.void]:

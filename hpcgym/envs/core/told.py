@@ -20,6 +20,14 @@ def episode_of(name: str, episode_state: Any, begins: bool) -> Episode:
     return Episode(name, start, start + n, beginning=int(episode_state.beginning) if begins else -1)
 
 
+class Now(NamedTuple):
+    """What has happened in a simulation; it is not to be changed."""
+
+    sim: Any  # one SIM
+    progress: NDArray[np.void]  # (n_jobs,)
+    idle: NDArray[np.void]  # groups of idle processors, where these are switched off
+
+
 class State(NamedTuple):
     """What the schedule of a simulation is made of; what steps change is copied."""
 

@@ -268,6 +268,7 @@ def tell(e, batch, out):
     told[1] = episode.visible
     for i in range(episode.visible):
         told[N_TOLD + i] = window[i]
+    told[N_TOLD + episode.visible :] = -1
     for term in range(N_TERMS):
         out.terms[e, term] = batch.terms[e, term]
 
