@@ -115,7 +115,7 @@ class SchedulingEnv(gymnasium.Env[Any, Any]):
         if n_rewards > 1:
             self.reward_space = spaces.Box(-np.inf, np.inf, (n_rewards,), np.float64)
             self.reward_dim = n_rewards
-        self._begun = False
+        self._begun = self._over = False
 
     # -- Gymnasium ---------------------------------------------------------------------------------
 
@@ -149,7 +149,7 @@ class SchedulingEnv(gymnasium.Env[Any, Any]):
         self.simulations.table = self.simulations.whole
         self.simulations.set_next(0, episode)
         self.simulations.reset(np.zeros(1, np.int64))
-        self._begun = True
+        self._begun, self._over = True, False
         return self._observation(), self._info()
 
     def step(self, action: Any) -> tuple[Observation, Any, bool, bool, dict[str, Any]]:
@@ -161,15 +161,18 @@ class SchedulingEnv(gymnasium.Env[Any, Any]):
         ResetNeeded : the episode has ended, or none has begun.
         """
         simulations = self.simulations
-        if not self._begun or simulations.batch.episode_state["ended"][0] == 1:
+        if not self._begun or self._over:
             why = "the episode has ended" if self._begun else "no episode has begun"
             raise gymnasium.error.ResetNeeded(f"{why}: call reset()")
-        before = simulations.seconds(simulations.batch.episode_state["last_time"][0])
+        before = 0.0
+        if self.options.rewards.function is not None:
+            before = simulations.seconds(simulations.batch.episode_state["last_time"][0])
         self._set_action(action)
         simulations.step(0)
-        ended, truncated = bool(simulations.out.ended[0]), bool(simulations.out.truncated[0])
+        ended, truncated = simulations.out.ended.item(0), simulations.out.truncated.item(0)
         info = self._info()
         if ended or truncated:
+            self._over = True
             info |= end_of(simulations, state_of(simulations, 0))
             pay_tails(simulations, np.ones(1, np.bool_))
         return self._observation(), self._reward(before), ended, truncated, info
@@ -210,7 +213,7 @@ class SchedulingEnv(gymnasium.Env[Any, Any]):
     @property
     def time(self) -> Any:
         """The time [s], an int; where jobs share nodes a float."""
-        return self.simulations.seconds(self.simulations.out.told[0, 0]).item()
+        return self.simulations.seconds(self.simulations.out.told.item(0, 0))
 
     @property
     def free(self) -> int:
@@ -286,6 +289,7 @@ class SchedulingEnv(gymnasium.Env[Any, Any]):
         self.np_random.bit_generator.state = snapshot.generator
         self.simulations.show(0)
         self._begun = True
+        self._over = bool(self.simulations.batch.episode_state["ended"][0])
         return self._observation(), self._info()
 
     # -- parts -------------------------------------------------------------------------------------
@@ -308,8 +312,8 @@ class SchedulingEnv(gymnasium.Env[Any, Any]):
     def _reward(self, before: float) -> Any:
         if self.options.rewards.function is not None:
             return read_reward(self.options.rewards.function(self._view(before)))
-        rewards = self.simulations.out.rewards[0]
-        return float(rewards[0]) if len(self.options.rewards.weights) == 1 else rewards.copy()
+        rewards = self.simulations.out.rewards
+        return rewards.item(0) if len(self.options.rewards.weights) == 1 else rewards[0].copy()
 
     def _view(self, before: float) -> StepView:
         """Return what a reward function sees."""

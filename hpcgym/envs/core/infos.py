@@ -24,23 +24,22 @@ _WITH_ACTION_MASKS = (arrays.SELECTION_KIND, arrays.PAIRS_KIND, arrays.PAIR_SCOR
 
 def info_of(simulations: Simulations, e: int) -> dict[str, Any]:
     """Return what is said of simulation ``e`` as it is now; all arrays are new."""
-    batch = simulations.batch
+    out, terms = simulations.out, simulations.machines.terms
     info = {
-        "window": simulations.visible(e),
-        "time": simulations.seconds(simulations.out.told[e, 0]).item(),
-        "reward_terms": dict(
-            zip(simulations.machines.terms, batch.terms[e].tolist(), strict=False)
-        ),
+        "window": out.told[e, arrays.N_TOLD :].copy(),
+        "time": simulations.seconds(out.told.item(e, 0)),
+        "reward_terms": dict(zip(terms, out.terms[e].tolist(), strict=False)),
     }
     listed = simulations.machines.listed(e)
     if listed is not None:
         info["neighbours"] = listed
     if simulations.tells_ends:
+        batch = simulations.batch
         n = int(batch.episode_state["gone"][e])
         # lists: Gymnasium takes arrays for as long in all environments
         info |= {"ended": batch.gone[e, :n].tolist(), "ended_bsld": batch.gone_bsld[e, :n].tolist()}
     if simulations.kind in _WITH_ACTION_MASKS:
-        info["action_mask"] = simulations.out.masks[e].copy()
+        info["action_mask"] = out.masks[e].copy()
     return info
 
 
@@ -320,7 +319,7 @@ class Teller:
 
     def _window(self, step: Step) -> NDArray[np.int64]:
         """Return the rows of visible jobs, -1 behind them; (num_envs, window)."""
-        return _listed(step.told[:, arrays.N_TOLD :], step.told[:, 1])
+        return step.told[:, arrays.N_TOLD :].copy()
 
     def _neighbours(self, step: Step) -> NDArray[np.int64]:
         """Return the rows of neighbours, -1 behind them; (num_envs, M)."""

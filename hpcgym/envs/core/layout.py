@@ -66,6 +66,14 @@ class Layout:
         """
         if self.flat:
             return rows
+        if rows.ndim == 1 and self.power == 0:
+            return {
+                "cluster": rows[:QUEUE_AT],
+                "queue": rows[QUEUE_AT:TIME_AT],
+                "time": rows[TIME_AT:JOBS_AT],
+                "jobs": rows[JOBS_AT : self.mask_at].reshape(self.window, self.width),
+                "mask": masks[: self.window],
+            }
         jobs = rows[..., JOBS_AT : self.mask_at]
         power = {"power": rows[..., self.power_at :]} if self.power else {}
         return {

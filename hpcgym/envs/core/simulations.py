@@ -331,11 +331,6 @@ class Simulations:
         self._go_on(arrays.STEP, 0, n, workers)
         self._end_steps()
 
-    def visible(self, e: int) -> NDArray[np.int64]:
-        """Return the rows of the episode that are in the window, -1 behind them; a new array."""
-        rows: NDArray[np.int64] = self.out.told[e, arrays.N_TOLD :].copy()
-        return rows
-
     def episode(self, e: int) -> Workload:
         """Return the jobs of the present episode of simulation ``e``.
 
