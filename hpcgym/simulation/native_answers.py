@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from hpcgym.engine.answers import nag
 from hpcgym.engine.answers.expressed import Expressed
 from hpcgym.engine.answers.formulas import FORMULAS, is_built_in
-from hpcgym.engine.answers.online import BY_FORMULA, BY_REGRESSION
+from hpcgym.engine.answers.online import BY_FORMULA, BY_REGRESSION, Estimators, Learner
 from hpcgym.engine.answers.shares import Shares
 
 if TYPE_CHECKING:
@@ -24,10 +24,13 @@ BUILT_IN = 3  # formulas that the native engine has: the first of the table
 
 def has_formulas(learning: Learning | None) -> bool:
     """Return whether the native engine has the formulas by which run times are predicted."""
-    if learning is None:
-        return True
+    return learning is None or has_kinds(learning.estimators.kinds)
+
+
+def has_kinds(kinds: NDArray[np.int64]) -> bool:
+    """Return the same of two kinds of estimates."""
     names = list(FORMULAS)
-    places = [int(kind) - BY_FORMULA for kind in learning.estimators.kinds if kind >= BY_FORMULA]
+    places = [int(kind) - BY_FORMULA for kind in kinds if kind >= BY_FORMULA]
     return all(place < BUILT_IN and is_built_in(names[place]) for place in places)
 
 
@@ -37,7 +40,7 @@ def told_of(
     """Return what a model is told of those who answer: arguments of ``Model``."""
     told: dict[str, Any] = {}
     if learning is not None:
-        told["learning"] = _told_of_learning(learning)
+        told["learning"] = told_of_learning(learning.estimators, learning.learner)
     if shares is not None:
         names = "owner rate parent share part kinds weights capacity damping used recent"
         told["accounts"] = {name: getattr(shares, name) for name in names.split()}
@@ -48,13 +51,12 @@ def told_of(
     return told
 
 
-def _told_of_learning(learning: Learning) -> Arrays:
+def told_of_learning(by: Estimators, learner: Learner) -> Arrays:
     """Return how run times are predicted, and what has been learned before."""
-    by, learner = learning.estimators, learning.learner
     names = ("kinds", "last", "looks", "chosen", "classes", "asked", "hold")
     told = {name: getattr(by, name) for name in names}
     for k, name in enumerate(("terms", "second_terms")):
-        told[name] = learner.model[k, :, : _n_terms(learning, k)].ravel()
+        told[name] = learner.model[k, :, : n_terms(by, k)].ravel()
     return told | {
         "loss": by.loss.view(np.int64),
         "weights": learner.weights,
@@ -64,9 +66,8 @@ def _told_of_learning(learning: Learning) -> Arrays:
     }
 
 
-def _n_terms(learning: Learning, which: int) -> int:
+def n_terms(by: Estimators, which: int) -> int:
     """Return how many terms one of the two estimates has, 0 if it is no regression."""
-    by = learning.estimators
     if by.kinds[which] != BY_REGRESSION:
         return 0
     return nag.n_terms(int((by.chosen[which] >= 0).sum()), int(by.loss[which]["degree"]))
@@ -87,7 +88,7 @@ def learned_by(learning: Learning, native: Simulation) -> Arrays:
     """Return what a simulation has learned, under the names of those who learn in the kernels."""
     found, model = native.learned(), np.zeros_like(learning.learner.model)
     for k, name in enumerate(("terms", "second_terms")):
-        n = _n_terms(learning, k)
+        n = n_terms(learning.estimators, k)
         model[k, :, :n] = found[name].reshape(nag.N_ROWS, n)
     return {
         "memory": found["memory"],

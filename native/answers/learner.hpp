@@ -20,10 +20,14 @@ class Learner {
   Histories histories;
   std::array<Regression, 2> regressions;
   std::vector<i64> ordered_by;  // [s] by job, predictions for ordering, where they are learned
+  std::vector<Seen> at_submission;  // by job, features, where somebody looks at them
+  std::size_t n_learned = 0;        // how many of those that have ended it has learned from
+  std::array<Weights, 2> weights;   // of features in the two orders
 
   explicit Learner(const Model& model)
       : histories(model),
         regressions{model.learning->estimators[0], model.learning->estimators[1]},
+        weights(model.learning->weights),
         model_(&model) {
     const Learning& r = rules();
     for (std::size_t k = 0; k < 2; ++k) {
@@ -33,7 +37,7 @@ class Learner {
     if (kind(for_ordering) != Predicts::beforehand) ordered_by.resize(index(model.n_jobs));
     for (const Estimator& e : r.estimators)
       if (e.kind == Predicts::regression || e.kind == Predicts::outside)
-        seen_.resize(index(model.n_jobs));
+        at_submission.resize(index(model.n_jobs));
   }
 
   // Answer what is asked for, and return true, unless a prediction has to come from outside. Scores
@@ -88,17 +92,18 @@ class Learner {
     return found;
   }
   // Features of a job, where somebody looks at them: at its submission, or now.
-  const Seen& seen(i64 j) const { return seen_[index(j)]; }
+  const Seen& seen(i64 j) const { return at_submission[index(j)]; }
   template <class S>
   const Seen& features(const S& s, i64 j) {
     histories.describe(s, j, now_);
     return now_;
   }
+  bool predicts_order() const { return kind(for_ordering) != Predicts::beforehand; }
   // Learn from the jobs that have ended since the last time.
   template <class S>
   void learn(const S& s) {
-    for (; learned_ < s.log.size(); ++learned_) {
-      const i64 j = s.log[learned_], run = s.run_time(j);
+    for (; n_learned < s.log.size(); ++n_learned) {
+      const i64 j = s.log[n_learned], run = s.run_time(j);
       histories.remember(j, run, s.of(j).start + run);
       for (std::size_t k = 0; k < 2; ++k)
         if (kind(k) == Predicts::regression)
@@ -106,13 +111,27 @@ class Learner {
     }
   }
 
+  // Write the scores of a job under the orders that look at predictions, and what it holds back.
+  template <class S>
+  void rank(S& s, Ranked& ranked, i64 j) {
+    const auto requested = static_cast<double>(ordered_by[index(j)]);
+    const JobNumbers numbers{static_cast<double>(model_->jobs[j].since_first), requested,
+                          histories.processors(j)};
+    const std::array<Order, 2> orders{model_->rules.primary, model_->rules.secondary};
+    for (std::size_t half = 0; half < 2; ++half) {
+      if (!rules().looks[half]) continue;
+      ranked[half].at(j) = orders[half] == Order::cubed
+                               ? Score{numbers.processors, numbers.requested}
+                               : mixed_score(weights[half], numbers);
+    }
+    if (!rules().hold.empty()) s.held.at(j) = held_back(j, requested);
+  }
+
  private:
   static constexpr std::size_t for_backfilling = 0, for_ordering = 1;
 
   const Model* model_;
-  std::vector<Seen> seen_;
   Seen now_{};
-  std::size_t learned_ = 0;  // how many of those that have ended
   std::array<double, 2> answers_{};  // [s] for the job in question
 
   const Learning& rules() const { return *model_->learning; }
@@ -120,8 +139,8 @@ class Learner {
 
   template <class S>
   void consider(S& s, i64 j) {
-    if (!seen_.empty()) {
-      Seen& x = s.asked == Asked::prediction ? seen_[index(j)] : now_;
+    if (!at_submission.empty()) {
+      Seen& x = s.asked == Asked::prediction ? at_submission[index(j)] : now_;
       histories.describe(s, j, x);
       answer_from(x, j);
     } else {
@@ -152,21 +171,6 @@ class Learner {
     if (!(std::abs(seconds) < static_cast<double>(requested))) return requested;
     // rounded down, but for what is below a whole second by its rounding alone
     return std::max(static_cast<i64>(std::abs(seconds) + 1e-6), i64{1});
-  }
-  // Write the scores of a job under the orders that look at predictions, and what it holds back.
-  template <class S>
-  void rank(S& s, Ranked& ranked, i64 j) {
-    const auto requested = static_cast<double>(ordered_by[index(j)]);
-    const JobNumbers numbers{static_cast<double>(model_->jobs[j].since_first), requested,
-                          histories.processors(j)};
-    const std::array<Order, 2> orders{model_->rules.primary, model_->rules.secondary};
-    for (std::size_t half = 0; half < 2; ++half) {
-      if (!rules().looks[half]) continue;
-      ranked[half].at(j) = orders[half] == Order::cubed
-                               ? Score{numbers.processors, numbers.requested}
-                               : mixed_score(rules().weights[half], numbers);
-    }
-    if (!rules().hold.empty()) s.held.at(j) = held_back(j, requested);
   }
   // Units that a job holds back before it has waited.
   double held_back(i64 j, double predicted) const {

@@ -6,7 +6,6 @@
 #include <span>
 #include <stdexcept>
 
-#include "../answers/answers.hpp"
 #include "../core/weights.hpp"
 #include "../machines/nodes.hpp"
 #include "../machines/nodes/fresh_plan.hpp"
@@ -14,9 +13,7 @@
 #include "../places/live_jobs.hpp"
 #include "../places/foresight.hpp"
 #include "../places/measures.hpp"
-#include "../strategies/conservative.hpp"
-#include "../strategies/easy.hpp"
-#include "../strategies/planned.hpp"
+#include "../strategies/scheduled.hpp"
 
 namespace hpc {
 namespace {
@@ -38,23 +35,16 @@ constexpr std::array<const char*, 3> of_jobs{"cell_first", "cell_node", "cell_un
 constexpr std::array<const char*, 3> of_lost{"lost_first", "lost_node", "lost_units"};
 
 template <Machine M>
-class OneSimulation final : public AnySimulation {
-  std::shared_ptr<Model> model_;
-  Simulator<M> sim_;
+class OneSimulation final : public AnySimulation, private Scheduled<M> {
   static constexpr bool on_nodes = std::is_same_v<M, Nodes>;
-  Answers answers_;
-  std::optional<Conservative<M>> conservative_;
-  std::optional<Planned<M>> planned_;
+  using Scheduled<M>::sim_, Scheduled<M>::answers_, Scheduled<M>::conservative_, Scheduled<M>::planned_;
+  using Scheduled<M>::next_pass, Scheduled<M>::pass;
+  std::shared_ptr<Model> model_;
   bool asks_ = false;  // somebody outside, what the simulator does
 
  public:
   explicit OneSimulation(std::shared_ptr<Model> model)
-      : model_(std::move(model)), sim_(*model_), answers_(sim_) {
-    if (model_->rules.tested > 0) planned_.emplace(sim_);
-    if (model_->rules.tested == 0 && model_->rules.depth == all_jobs) {
-      conservative_.emplace(sim_);
-      sim_.notes_ends = true;
-    }
+      : Scheduled<M>(*model), model_(std::move(model)) {
     if (model_->features) {  // before they have weights, jobs are served by submission
       auto& scores = sim_.queue.scores[0];
       scores.own(model_->n_jobs);
@@ -315,18 +305,6 @@ class OneSimulation final : public AnySimulation {
   }
 
  private:
-  bool next_pass(i64 until) {
-    const i64 coming = sim_.arrivals ? sim_.arrivals->next() : forever;
-    const i64 over = sim_.due(), other = std::min(over, planned_ ? planned_->due() : forever);
-    const i64 due = std::min(other, coming);
-    const bool answered = sim_.asked == Asked::renewal;  // all but the pass has been done
-    if (sim_.arrivals && !answered) sim_.arrivals->alone = false;
-    if (sim_.advance(std::min(until, due))) return true;
-    if (sim_.asked != Asked::nothing || due > until || due == forever) return false;
-    if (sim_.arrivals) sim_.arrivals->alone = coming < other;
-    if (planned_) planned_->looks.note_woken(std::min(over, coming));
-    return sim_.go_to(due);
-  }
   // Why it cannot begin so; nullptr if it can.
   const char* refusal(const Beginning& b) const {
     if (sim_.next + sim_.started > 0) return "begin: it has begun";
@@ -357,12 +335,6 @@ class OneSimulation final : public AnySimulation {
   const Learner& learner() const {
     if (!answers_.learner) throw std::invalid_argument("nothing is learned");
     return *answers_.learner;
-  }
-  void pass() {
-    if (!sim_.come()) return;
-    if (planned_) return planned_->pass(sim_);
-    if (conservative_) return conservative_->pass(sim_);
-    Easy<M>(sim_).pass();
   }
   void add_plan(Columns& found) const {
     const Planned<M>& p = *planned_;

@@ -55,9 +55,11 @@ nb::ndarray<T, nb::numpy, nb::ndim<1>> owned_array(const std::vector<T>& values)
 
 const char* what_lacks_steps(const Model& m) {
   const Rules& r = m.rules;
-  const bool plain = r.tested == 0 && r.depth != all_jobs && !r.learns && r.renews == Renews::never;
-  if (!plain || m.nodes || m.restricted || m.arrivals.moves || m.accounts || m.outages ||
-      r.correction == Correction::kill || r.correction == Correction::again)
+  const bool plain = r.tested == 0 && r.depth != all_jobs && r.renews != Renews::each_time;
+  const bool asks = m.learning && (r.holds || m.learning->estimators[0].kind == Predicts::outside ||
+                                   m.learning->estimators[1].kind == Predicts::outside);
+  if (!plain || asks || m.nodes || m.restricted || m.arrivals.moves || m.accounts || m.outages ||
+      r.correction == Correction::kill || (r.correction == Correction::again && !m.learning))
     return "environments: no rule of theirs";
   return nullptr;
 }
@@ -65,12 +67,23 @@ const char* what_lacks_steps(const Model& m) {
 // A state of an episode of so many jobs, or of the first of them.
 State read_state(const Table& t, const Told& told, i64 n_jobs) {
   State s;
-  std::copy_n(told.column<i64>("now", 16), 16, s.now.begin());
+  std::copy_n(told.column<i64>("now", 19), 19, s.now.begin());
   s.progress = told.list<i64>("progress");
   s.running = told.list<i64>("running"), s.queue = told.list<i64>("queue");
   s.past = told.list<i64>("past", t.model->n_users * t.model->rules.last);
   s.idle = told.list<i64>("idle", 3 * s.now[11]);
   s.scores = told.list<double>("scores");
+  if (const auto& rules = t.model->learning) {
+    s.log = told.list<i64>("log"), s.ordered_by = told.list<i64>("ordered_by");
+    s.seen = told.list<double>("seen");
+    s.memory = told.list<double>("memory", static_cast<i64>(rules->memory.size()));
+    s.ratios = told.list<double>("ratios", static_cast<i64>(rules->ratios.size()));
+    s.terms = {told.list<double>("terms", static_cast<i64>(rules->terms[0].size())),
+               told.list<double>("second_terms", static_cast<i64>(rules->terms[1].size()))};
+    std::copy_n(told.column<double>("sums", 4), 4, s.sums.begin());
+    s.weights = told.list<double>("weights", 2 * n_features);
+    s.second_scores = told.list<double>("second_scores");
+  }
   const auto known = static_cast<i64>(s.progress.size() / 4);
   const auto scored = static_cast<i64>(s.scores.size() / 2);
   bool fits = s.progress.size() % 4 == 0 && known <= n_jobs && s.now[1] <= n_jobs &&
@@ -79,6 +92,11 @@ State read_state(const Table& t, const Told& told, i64 n_jobs) {
     fits = fits && list->size() % 4 == 0;
     for (std::size_t k = 3; k < list->size(); k += 4) fits = fits && (*list)[k] >= 0 && (*list)[k] < known;
   }
+  const auto n_log = static_cast<i64>(s.log.size()), n_ordered = static_cast<i64>(s.ordered_by.size());
+  fits = fits && n_log <= n_jobs && s.now[17] >= 0 && s.now[17] <= n_log && s.now[18] <= n_log &&
+         std::all_of(s.log.begin(), s.log.end(), [&](i64 j) { return j >= 0 && j < n_jobs; }) &&
+         n_ordered <= n_jobs && static_cast<i64>(s.seen.size()) <= n_jobs * static_cast<i64>(n_seen) &&
+         static_cast<i64>(s.second_scores.size()) <= 2 * n_jobs;
   if (!fits) throw nb::value_error("state: of another episode");
   return s;
 }
@@ -89,6 +107,7 @@ Table table_of(std::shared_ptr<const Model> model, const Told& told) {
   t.model = model;
   std::memcpy(&t.settings, told.column<i64>("settings", sizeof(Settings) / sizeof(i64)), sizeof(Settings));
   t.codes = told.list<i64>("codes");
+  t.formulas = told.list<i64>("formulas");
   const i64 n = model->n_jobs;
   const auto all = static_cast<i64>(told.list<float>("columns").size());
   t.n_columns = n > 0 ? all / n : 0;
@@ -103,6 +122,11 @@ Table table_of(std::shared_ptr<const Model> model, const Told& told) {
   if (t.settings.kind > Kind::weights || (t.settings.kind == Kind::weights && !model->features) ||
       (t.settings.kind == Kind::selection) != (model->rules.primary == Order::selection))
     throw nb::value_error("settings: another order");
+  if (model->features && t.formulas.size() != model->features->waiting.size())
+    throw nb::value_error("formulas: of each feature");
+  for (const i64 formula : t.formulas)
+    if (formula < 0 || (model->learning && formula >= static_cast<i64>(n_features)))
+      throw nb::value_error("formulas: there is no such");
   t.look_at_jobs();
   return t;
 }
@@ -206,6 +230,13 @@ ByName state_of(const Owned& owned, i64 e) {
   found["past"] = owned_array(s.past);
   found["idle"] = owned_array(s.idle);
   found["scores"] = owned_array(s.scores);
+  if (!owned.stepper->table().model->learning) return found;
+  found["second_scores"] = owned_array(s.second_scores);
+  found["log"] = owned_array(s.log), found["ordered_by"] = owned_array(s.ordered_by);
+  found["memory"] = owned_array(s.memory), found["ratios"] = owned_array(s.ratios);
+  found["terms"] = owned_array(s.terms[0]), found["second_terms"] = owned_array(s.terms[1]);
+  found["sums"] = owned_array(std::vector<double>(s.sums.begin(), s.sums.end()));
+  found["seen"] = owned_array(s.seen), found["weights"] = owned_array(s.weights);
   return found;
 }
 void set_state(Owned& owned, i64 e, ByName arrays) {

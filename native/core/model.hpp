@@ -118,6 +118,7 @@ struct Model {
     const auto move = [&](auto&... columns) { ((columns = columns ? columns + first : nullptr), ...); };
     move(some.jobs, some.keys, some.second_keys, some.scores, some.second_scores, some.predicted,
          some.held, some.users);
+    if (some.learning) move(some.learning->classes, some.learning->asked);
     return some;
   }
 };

@@ -4,8 +4,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "../core/simulator.hpp"
-#include "../strategies/easy.hpp"
+#include "../strategies/scheduled.hpp"
 #include "observe.hpp"
 
 namespace hpc {
@@ -26,7 +25,7 @@ class Environment {
   const Table& table;
   Row row;
   std::optional<Model> model_;          // of the jobs of the episode
-  std::optional<Simulator<M>> sim_;
+  std::optional<Scheduled<M>> made_;
   Clock clock_;
 
  public:
@@ -35,27 +34,27 @@ class Environment {
 
   // Of an episode that has begun.
   const Simulator<M>& simulator() const {
-    if (!sim_) throw std::invalid_argument("no episode has begun");
-    return *sim_;
+    if (!made_) throw std::invalid_argument("no episode has begun");
+    return made_->sim_;
   }
   i64 room() const { return row.size_of_window; }
   i64 jobs() const { return now().jobs; }  // of the episode
   // The memory of its simulation.
   std::size_t bytes() const {
     std::size_t total = sizeof *this;
-    if (!sim_) return total;
-    for (const OrderedList* list : {&sim_->running, &sim_->queue.jobs, &sim_->queue.by_key()})
+    if (!made_) return total;
+    for (const OrderedList* list : {&sim().running, &sim().queue.jobs, &sim().queue.by_key()})
       total += index(list->size_in_blocks()) * sizeof(Block);
     const bool ordered = settings().kind != Kind::selection;
-    return total + sim_->progress.size() * (sizeof(Progress) + (ordered ? sizeof(Score) : 0)) +
-           sim_->past.size() * sizeof(i64);
+    return total + sim().progress.size() * (sizeof(Progress) + (ordered ? sizeof(Score) : 0)) +
+           sim().past.size() * sizeof(i64);
   }
   // Throw unless it can do this.
   void check(Task task) const {
     const Episode& p = now();
     const bool begins = task == Task::begin ||
                         (task == Task::step && p.ended == 1 && settings().autoreset == 1);
-    if (!begins && !sim_) throw std::invalid_argument("no episode has begun");
+    if (!begins && !made_) throw std::invalid_argument("no episode has begun");
     const i64 n = table.model->n_jobs;
     if (begins && (p.next_jobs < 1 || p.next_start < 0 || p.next_start + p.next_jobs > n))
       throw std::invalid_argument("the next episode has no such jobs");
@@ -69,7 +68,7 @@ class Environment {
   // Do one action, or begin the next episode, or do nothing; tell where it is then.
   void go_on(Task task, i64 chosen, const double* numbers, const Outputs& out) {
     if (task != Task::show) step(task, chosen, numbers, out);
-    if (sim_) show(out);
+    if (made_) show(out);
   }
 
   // Go on from such a state, in the episode that the row tells of.
@@ -94,8 +93,23 @@ class Environment {
     for (std::size_t k = 0; k < state.idle.size(); k += 3)
       pool.groups.push_back({state.idle[k], state.idle[k + 1], state.idle[k + 2]});
     pool.seconds = {now[12], now[13], now[14], now[15]};
-    for (std::size_t k = 0; k < state.scores.size(); k += 2)
-      s.queue.scores[0].at(static_cast<i64>(k / 2)) = {state.scores[k], state.scores[k + 1]};
+    for (std::size_t half = 0; half < 2; ++half) {
+      const std::vector<double>& scores = half == 0 ? state.scores : state.second_scores;
+      for (std::size_t k = 0; k < scores.size(); k += 2)
+        s.queue.scores[half].at(static_cast<i64>(k / 2)) = {scores[k], scores[k + 1]};
+    }
+    if (!made_->answers_.learner) return;
+    Learner& l = *made_->answers_.learner;
+    s.log = state.log, s.logged_at_pass = now[18];
+    l.n_learned = index(now[17]);
+    l.histories.memory = state.memory, l.histories.ratios = state.ratios;
+    for (std::size_t k = 0; k < 2; ++k) {
+      l.regressions[k].terms = state.terms[k];
+      l.regressions[k].norm = state.sums[2 * k], l.regressions[k].steps = state.sums[2 * k + 1];
+    }
+    std::copy(state.ordered_by.begin(), state.ordered_by.end(), l.ordered_by.begin());
+    for (std::size_t k = 0; k < state.seen.size(); ++k) l.at_submission[k / n_seen][k % n_seen] = state.seen[k];
+    for (std::size_t k = 0; k < state.weights.size(); ++k) l.weights[k / n_features][k % n_features] = state.weights[k];
   }
   State state() const {
     const Simulator<M>& s = simulator();
@@ -110,17 +124,33 @@ class Environment {
     const auto& pool = s.machine.idle();
     for (const auto& g : pool.groups)
       found.idle.insert(found.idle.end(), {g.since, g.off_at, g.width});
-    if (settings().kind != Kind::selection)
+    const auto scores_of = [&](std::size_t half, std::vector<double>& flat) {
       for (i64 j = 0; j < s.model.n_jobs; ++j)
-        found.scores.insert(found.scores.end(),
-                            {s.queue.scores[0][j].score, s.queue.scores[0][j].patience});
+        flat.insert(flat.end(), {s.queue.scores[half][j].score, s.queue.scores[half][j].patience});
+    };
+    if (settings().kind != Kind::selection) scores_of(0, found.scores);
+    found.now[16] = static_cast<i64>(s.log.size()), found.now[18] = s.logged_at_pass;
+    if (const auto& l = made_->answers_.learner) {
+      if (s.model.is_scored(1)) scores_of(1, found.second_scores);
+      found.now[17] = static_cast<i64>(l->n_learned);
+      found.log = s.log, found.ordered_by = l->ordered_by;
+      found.memory = l->histories.memory, found.ratios = l->histories.ratios;
+      for (std::size_t k = 0; k < 2; ++k) {
+        const Regression& r = l->regressions[k];
+        found.terms[k] = r.terms;
+        found.sums[2 * k] = r.norm, found.sums[2 * k + 1] = r.steps;
+        found.weights.insert(found.weights.end(), l->weights[k].begin(), l->weights[k].end());
+      }
+      for (const Seen& x : l->at_submission) found.seen.insert(found.seen.end(), x.begin(), x.end());
+    }
     const auto& spent = pool.seconds;
     const i64 amid = s.rules().passes == Passes::per_event ? 4 : 2;
     const i64 asked = s.is_amid() ? amid : s.asked != Asked::nothing;
-    found.now = {s.time, s.next, s.started, s.free, s.arrived, s.changed, s.head, s.shadow.time,
-                 s.shadow.extra, asked, s.selected,
-                 static_cast<i64>(pool.groups.size()), spent.idle, spent.off, spent.switching_off,
-                 spent.switching_on};
+    const std::array<i64, 16> now{
+        s.time, s.next, s.started, s.free, s.arrived, s.changed, s.head, s.shadow.time,
+        s.shadow.extra, asked, s.selected, static_cast<i64>(pool.groups.size()), spent.idle, spent.off,
+        spent.switching_off, spent.switching_on};
+    std::copy(now.begin(), now.end(), found.now.begin());
     found.running = entries(s.running), found.queue = entries(s.queue.jobs), found.past = s.past;
     return found;
   }
@@ -129,18 +159,20 @@ class Environment {
   // Have the episode that the row tells of, with an empty machine.
   Simulator<M>& begin_empty() {
     const i64 n = now().jobs;
-    sim_.reset();
+    made_.reset();
     model_.emplace(table.model->part(now().start, n));
-    sim_.emplace(*model_);
-    if (table.settings.kind == Kind::selection) return *sim_;
-    auto& scores = sim_->queue.scores[0];
+    made_.emplace(*model_);
+    if (table.settings.kind == Kind::selection) return sim();
+    auto& scores = sim().queue.scores[0];
     scores.own(n);
     // jobs outside the window come after those within, by submission
     const double first = table.settings.kind == Kind::ordering ? -inf : 0.0;
     for (i64 j = 0; j < n; ++j) scores.at(j) = {first, inf};
-    return *sim_;
+    return sim();
   }
   Episode& now() const { return *row.episode; }
+  Simulator<M>& sim() { return made_->sim_; }
+  const Simulator<M>& sim() const { return made_->sim_; }
   const Settings& settings() const { return table.settings; }
 
   void step(Task task, i64 chosen, const double* numbers, const Outputs& out) {
@@ -176,18 +208,18 @@ class Environment {
     p.truncated = p.visible = p.cursor = p.counted = p.fresh = p.ended = 0;
     p.noted = p.unpaid = p.gone = p.controls_hold = p.hides = 0;
     begin_empty();
-    p.begin = sim_->time;
+    p.begin = sim().time;
     if (!table.before.empty()) {
       const Before& before = table.before[index(p.beginning)];
       put(before.state);
       p.begin = std::max(p.begin, before.time);
-      if (before.time >= 0) sim_->line_up(before.time, before.number, before.due);
+      if (before.time >= 0) sim().line_up(before.time, before.number, before.due);
     }
     p.last_time = p.stop = p.begin;
     *row.counted_j = *row.begun_j = 0;
-    const i64 last = sim_->job(p.jobs - 1).submit;
+    const i64 last = sim().job(p.jobs - 1).submit;
     const double full = table.watts[0] * static_cast<double>(settings().processors);
-    const auto decided = static_cast<double>(p.of_slice > 0 ? p.of_slice : p.jobs - sim_->started);
+    const auto decided = static_cast<double>(p.of_slice > 0 ? p.of_slice : p.jobs - sim().started);
     const auto span = static_cast<double>(std::max(last - p.begin, i64{0}) + 1);
     row.norms[bsld] = -1.0 / decided;
     row.norms[waited] = -1.0 / (3600.0 * decided);
@@ -203,25 +235,25 @@ class Environment {
     Episode& p = now();
     const bool weighs = settings().kind == Kind::weights && !begins;
     if (!begins && settings().kind == Kind::selection) {
-      if (chosen == row.size_of_window && sim_->machine.switch_off(sim_->time)) {
+      if (chosen == row.size_of_window && sim().machine.switch_off(sim().time)) {
         p.fresh = 0;
         return;
       }
       // there is no job to select: the first is served
-      sim_->selected = row.window[0 <= chosen && chosen < p.visible ? chosen : 0];
+      sim().selected = row.window[0 <= chosen && chosen < p.visible ? chosen : 0];
     } else if (!begins && settings().kind == Kind::ordering) {
-      for (i64 i = 0; i < p.visible; ++i) sim_->queue.scores[0].at(row.window[i]).score = numbers[i];
-      sim_->queue.forget_bounds();
+      for (i64 i = 0; i < p.visible; ++i) sim().queue.scores[0].at(row.window[i]).score = numbers[i];
+      sim().queue.forget_bounds();
     }
     for (bool goes_on = true; goes_on;) {
       const i64 last = weighs ? next_stop() : forever;
       const i64 stop = std::min(last, p.until);
       if (weighs) weigh(numbers, stop);
       simulate(stop);
-      if (stop == p.until && p.until < forever && sim_->asked == Asked::nothing) {
+      if (stop == p.until && p.until < forever && sim().asked == Asked::nothing) {
         // a reset cannot say that an episode is over: the first step will, whatever it does
         p.truncated = !begins;
-        sim_->time = std::max(sim_->time, p.until);
+        sim().time = std::max(sim().time, p.until);
         goes_on = false;
       } else {
         goes_on = last < forever && !interval_is_over(stop);
@@ -230,26 +262,30 @@ class Environment {
       account();
       if (settings().skips == 1 && !begins && is_forced()) {
         goes_on = true;
-        sim_->selected = row.window[0];
+        sim().selected = row.window[0];
       }
     }
     p.controls_hold = 0;
   }
   void simulate(i64 stop) {
-    while (sim_->advance(stop)) {
-      Easy<M>(*sim_).pass();
-      if (sim_->asked != Asked::nothing) return;
+    while (true) {
+      if (made_->next_pass(stop)) {
+        made_->pass();
+        if (sim().asked != Asked::nothing) return;
+      } else if (sim().asked == Asked::nothing || !made_->answers_.answer(sim())) {
+        return;
+      }
     }
   }
   // Whether there is one job to select, and nothing else that could be done.
   bool is_forced() const {
     if (now().ended == 1 || now().visible != 1) return false;
-    return settings().by_action == 0 || !sim_->machine.some_idle(sim_->time);
+    return settings().by_action == 0 || !sim().machine.some_idle(sim().time);
   }
 
   // -- weights, and how long they hold -----------------------------------------------------------
 
-  bool all_started() const { return sim_->started == now().jobs; }
+  bool all_started() const { return sim().started == now().jobs; }
   // [s] the last second that the next weights hold for.
   i64 next_stop() {
     Episode& p = now();
@@ -257,9 +293,9 @@ class Environment {
     if (settings().interval == Interval::seconds) return p.stop + settings().interval_length - 1;
     if (settings().interval != Interval::submissions) return forever;
     // before so many more jobs have been submitted
-    const i64 behind = sim_->next + settings().interval_length;
+    const i64 behind = sim().next + settings().interval_length;
     p.stop = behind >= p.jobs ? forever
-                              : std::max(sim_->job(sim_->next).submit, sim_->job(behind).submit - 1);
+                              : std::max(sim().job(sim().next).submit, sim().job(behind).submit - 1);
     return p.stop;
   }
   // Whether new weights are to be asked for; else it goes on with the same.
@@ -269,10 +305,10 @@ class Environment {
     if (settings().interval == Interval::submissions) return !all_started();
     p.stop = stop + 1;
     if (all_started()) return false;
-    sim_->time = std::max(sim_->time, stop);  // all events up to this second have been seen
-    if (sim_->next > sim_->started) return true;
+    sim().time = std::max(sim().time, stop);  // all events up to this second have been seen
+    if (sim().next > sim().started) return true;
     // nothing waits: an answer would be of no use, and when one is would tell what comes
-    const i64 length = settings().interval_length, idle = sim_->job(sim_->next).submit - p.stop;
+    const i64 length = settings().interval_length, idle = sim().job(sim().next).submit - p.stop;
     p.stop += std::max(floor_div(idle, length), i64{0}) * length;
     return false;
   }
@@ -281,14 +317,22 @@ class Environment {
     const Features& features = *table.model->features;
     double total = 0;
     for (std::size_t k = 0; k < features.waiting.size(); ++k) total += std::abs(weights[k]);
-    sim_->queue.forget_bounds();
+    sim().queue.forget_bounds();
+    auto& learner = made_->answers_.learner;
+    const bool learns = learner && learner->predicts_order();
+    for (std::size_t k = 0; learns && k < features.waiting.size(); ++k)
+      learner->weights[0][index(table.formulas[k])] =
+          total > 0 ? weights[features.places[k]] / total : 0.0;
     const auto score = [&](i64 j) {
-      sim_->queue.scores[0].at(j) = features.score(now().start + j, weights, total);
+      if (!learns)
+        sim().queue.scores[0].at(j) = features.score(now().start + j, weights, total);
+      else if (j < sim().next)  // that of a job to come will be known when it is submitted
+        learner->rank(sim(), made_->answers_.ranked(sim()), j);
     };
-    sim_->queue.jobs.each([&](const Entry& e) { score(e.job); });
+    sim().queue.jobs.each([&](const Entry& e) { score(e.job); });
     // where asked at each pass, jobs to come are weighed when they are in the queue
     if (settings().interval == Interval::passes) return;
-    for (i64 j = sim_->next - sim_->arrived; j < now().jobs && sim_->job(j).submit <= stop; ++j)
+    for (i64 j = sim().next - sim().arrived; j < now().jobs && sim().job(j).submit <= stop; ++j)
       score(j);
   }
 
@@ -298,7 +342,7 @@ class Environment {
   void account() {
     Episode& p = now();
     look();
-    p.counted = sim_->started;
+    p.counted = sim().started;
     for (i64 i = p.noted; i < p.fresh; ++i) p.open -= p.counts(row.fresh[i]);
     p.ended = p.open == 0 || p.truncated == 1;
     const double seconds = pay_started();
@@ -306,12 +350,12 @@ class Environment {
     row.terms[energy] += joules(seconds);
     p.noted = p.fresh;
   }
-  bool waits(i64 j) const { return sim_->of(j).start < 0; }
+  bool waits(i64 j) const { return sim().of(j).start < 0; }
   void look() {
     Episode& p = now();
     const i64 room = row.size_of_window, head = settings().split == 1 ? (room + 1) / 2 : room;
     i64 found = p.noted, seen = 0;
-    const i64 missing = sim_->started - p.counted + found;
+    const i64 missing = sim().started - p.counted + found;
     for (i64 i = 0; i < p.visible; ++i) {
       const i64 j = row.window[i];
       if (j >= p.cursor) continue;  // of the tail, which is looked up anew
@@ -319,12 +363,12 @@ class Environment {
       else row.fresh[found++] = j;
     }
     for (i64 j = p.cursor; found < missing; ++j)
-      if (!waits(j) && sim_->of(j).number >= p.counted) row.fresh[found++] = j;
-    for (; seen < head && p.cursor < sim_->next; ++p.cursor)
+      if (!waits(j) && sim().of(j).number >= p.counted) row.fresh[found++] = j;
+    for (; seen < head && p.cursor < sim().next; ++p.cursor)
       if (waits(p.cursor)) row.window[seen++] = p.cursor;
     if (head < room) {  // behind them the jobs that came last, in order
       i64 first = room;
-      for (i64 j = sim_->next - 1; j >= p.cursor && first > seen; --j)
+      for (i64 j = sim().next - 1; j >= p.cursor && first > seen; --j)
         if (waits(j)) row.window[--first] = j;
       std::copy(row.window + first, row.window + room, row.window + seen);
       seen += room - first;
@@ -337,8 +381,8 @@ class Environment {
     Episode& p = now();
     double processor_seconds = 0;
     for (i64 i = p.noted; i < p.fresh; ++i) {
-      const i64 j = row.fresh[i], begun = sim_->of(j).start;
-      const Job& job = sim_->job(j);
+      const i64 j = row.fresh[i], begun = sim().of(j).start;
+      const Job& job = sim().job(j);
       i64 seconds = job.run;
       if (begun < p.begin) {  // it ran then, and counts for the machine alone, and from then on
         seconds -= p.begin - begun;
@@ -364,10 +408,10 @@ class Environment {
     const Episode& p = now();
     if (settings().paid == Paid::at_end) pay_ended();
     if (p.truncated == 1)  // who still waits is paid as if it started now
-      for (i64 j = p.counts_first; j < std::min(p.counting, sim_->next); ++j)
+      for (i64 j = p.counts_first; j < std::min(p.counting, sim().next); ++j)
         if (waits(j)) {
-          pay(sim_->job(j), sim_->time);
-          pay_max_wait(sim_->time - sim_->job(j).submit);
+          pay(sim().job(j), sim().time);
+          pay_max_wait(sim().time - sim().job(j).submit);
         }
     if (settings().paid == Paid::while_waiting && p.resets == 0) pay_waiting();
   }
@@ -376,9 +420,9 @@ class Environment {
     if (p.noted == 0) p.gone = 0;
     i64 kept = 0;
     for (i64 i = 0; i < p.unpaid; ++i) {
-      const i64 j = row.unpaid[i], begun = sim_->of(j).start;
-      const Job& job = sim_->job(j);
-      if (p.ended == 1 || begun + job.run <= sim_->time) {
+      const i64 j = row.unpaid[i], begun = sim().of(j).start;
+      const Job& job = sim().job(j);
+      if (p.ended == 1 || begun + job.run <= sim().time) {
         pay(job, begun);
         row.gone[p.gone] = j;
         row.gone_bsld[p.gone++] = bsld_of(job, begun);
@@ -392,10 +436,10 @@ class Environment {
   void pay_waiting() {
     double slowdowns = 0, wait = 0;
     if (now().ended == 0)
-      sim_->queue.jobs.each([&](const Entry& e) {
+      sim().queue.jobs.each([&](const Entry& e) {
         if (!now().counts(e.job)) return;
-        slowdowns += bsld_of(sim_->job(e.job), sim_->time);
-        wait += static_cast<double>(sim_->time - sim_->job(e.job).submit);
+        slowdowns += bsld_of(sim().job(e.job), sim().time);
+        wait += static_cast<double>(sim().time - sim().job(e.job).submit);
       });
     row.terms[bsld] += slowdowns - row.owed[bsld];
     row.terms[waited] += wait - row.owed[waited];
@@ -404,14 +448,14 @@ class Environment {
   // Of the jobs that started, and of processors without a job meanwhile.
   double joules(double processor_seconds) {
     Episode& p = now();
-    const double passed = static_cast<double>(sim_->time - p.last_time);
-    p.last_time = sim_->time;
+    const double passed = static_cast<double>(sim().time - p.last_time);
+    p.last_time = sim().time;
     const auto& [busy_w, idle_w, off_w, switching_off_w, switching_on_w] = table.watts;
     if (!table.model->rules.managed) {
       const double idle = passed * static_cast<double>(settings().processors) - processor_seconds;
       return idle * idle_w + processor_seconds * busy_w;
     }
-    const auto& spent = sim_->machine.idle_seconds(sim_->time);
+    const auto& spent = sim().machine.idle_seconds(sim().time);
     double total = static_cast<double>(spent.idle) * idle_w + static_cast<double>(spent.off) * off_w;
     total += static_cast<double>(spent.switching_off) * switching_off_w;
     total += static_cast<double>(spent.switching_on) * switching_on_w;
@@ -440,13 +484,13 @@ class Environment {
 
   void show(const Outputs& out) {
     const Episode& p = now();
-    Observer<M>(table, row, *sim_, clock_).observe(out.observation);
+    Observer<M>(table, row, *made_, clock_).observe(out.observation);
     const i64 room = row.size_of_window;
     if (settings().by_action == 1)
-      out.mask[room] = p.ended == 0 && sim_->machine.some_idle(sim_->time);
+      out.mask[room] = p.ended == 0 && sim().machine.some_idle(sim().time);
     std::fill_n(out.mask, p.visible, std::int8_t{1});
     std::fill(out.mask + p.visible, out.mask + room, std::int8_t{0});
-    out.told[0] = sim_->time;
+    out.told[0] = sim().time;
     out.told[1] = p.visible;
     std::fill(std::copy_n(row.window, p.visible, out.told + 2), out.told + 2 + room, i64{-1});
     std::copy_n(row.terms, n_terms, out.terms);

@@ -5,7 +5,7 @@
 #pragma once
 #include <numbers>
 
-#include "../core/simulator.hpp"
+#include "../strategies/scheduled.hpp"
 #include "records.hpp"
 
 namespace hpc {
@@ -15,14 +15,15 @@ class Observer {
   const Table& table;
   const Row& row;
   Simulator<M>& s;
+  const Answers& answers;
   Clock& clock;
   const i64 visible, free;  // units, with those of jobs that are predicted to end now
 
  public:
   static constexpr std::size_t queue_at = 10, time_at = 16, jobs_at = 20;
 
-  Observer(const Table& t, const Row& r, Simulator<M>& simulator, Clock& c)
-      : table(t), row(r), s(simulator), clock(c), visible(r.episode->visible),
+  Observer(const Table& t, const Row& r, Scheduled<M>& scheduled, Clock& c)
+      : table(t), row(r), s(scheduled.sim_), answers(scheduled.answers_), clock(c), visible(r.episode->visible),
         free(s.free_with_leaving()) {}
 
   void observe(float* out) {
@@ -104,6 +105,9 @@ class Observer {
     switch (static_cast<Shown>(code)) {
       case Shown::wait: return squashed(s.time - job.submit);
       case Shown::predicted: return squashed(s.of(j).predicted);
+      case Shown::policy_time:
+        return squashed(answers.learner->predicts_order() ? answers.learner->ordered_by[index(j)]
+                                                          : table.ordered_by[row.episode->start + j]);
       case Shown::expansion: return waiting / (waiting + static_cast<float>(job.requested));
       case Shown::fit: return fits(j);
       default:  // what it leaves free

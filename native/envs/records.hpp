@@ -50,11 +50,18 @@ struct Settings {  // laid out as SETTINGS of the same
 // What a simulation knows between two decisions, as the kernels of hpcgym.engine keep it: records
 // one behind the other, of the jobs that have something to tell.
 struct State {
-  std::array<i64, 16> now;  // time, next, started, free, arrived, changed, head, shadow, extra,
+  std::array<i64, 19> now{};  // time, next, started, free, arrived, changed, head, shadow, extra,
                             // asked (1; above if a pass is due), selected, groups of idle
-                            // processors, what these have done
+                            // processors, what these have done; of jobs that have ended how many,
+                            // how many have been learned from, how many had at the last pass
   std::vector<i64> progress, running, queue, past, idle;
   std::vector<double> scores;  // of the primary order, where they order; or none
+  // where run times are learned: see Learner
+  std::vector<double> second_scores;
+  std::vector<i64> log, ordered_by;
+  std::vector<double> memory, ratios, seen, weights;
+  std::array<std::vector<double>, 2> terms;
+  std::array<double, 4> sums{};
 };
 // With which an episode may begin: its jobs before `number` run or wait then.
 struct Before {
@@ -81,6 +88,7 @@ struct Clock {  // what is shown of a time
 struct Table {
   std::shared_ptr<const Model> model;  // of the jobs of all episodes
   Settings settings;
+  std::vector<i64> formulas;   // which of the table of features those are that are weighed
   std::vector<i64> codes;      // which feature each column of the window is
   const float* columns;        // (n_jobs, n_columns) users' own
   i64 n_columns;
@@ -97,7 +105,8 @@ struct Table {
     const auto changes = [&](i64 code) {
       const auto shown = static_cast<Shown>(code);
       return shown == Shown::wait || shown == Shown::expansion || shown == Shown::fit || shown == Shown::leaves ||
-             (shown == Shown::predicted && model->rules.estimate != Estimate::given);
+             (shown == Shown::predicted && (model->rules.estimate != Estimate::given || model->learning)) ||
+             (shown == Shown::policy_time && model->learning);
     };
     for (std::size_t k = 0; k < codes.size(); ++k)
       if (changes(codes[k])) moving.push_back(k);

@@ -36,6 +36,17 @@ EPISODES = st.fixed_dictionaries(
         "window": st.sampled_from([1, 3, 6, "split:5"]),
     }
 )
+#: Run times that are learned.
+LEARNED = st.fixed_dictionaries(
+    {
+        "estimate": st.sampled_from(
+            ["requested", "ave2", "ave3", "user-ratio", "typical-ratio", "e-loss"]
+        ),
+        "policy_estimate": st.sampled_from(["requested", "ave2", "typical-ratio", "e-loss"]),
+        "correction": st.sampled_from(["requested", "incremental"]),
+        "backfill_order": st.sampled_from(["fcfs", "sjbf", "saf", "lexp", "wfp3"]),
+    }
+)
 #: What lies around episodes.
 HONEST = (
     {"start": "warm", "paid": "end", "estimate": "ave2", "correction": "incremental"},
@@ -78,7 +89,10 @@ def test_an_episode_is_the_same(
     data: st.DataObject, workload: Workload, name: str, seed: int
 ) -> None:
     options = whole(workload, **options_of(data, name))
-    if options["passes"] == "per-timestamp" and data.draw(st.booleans()):
+    if data.draw(st.integers(0, 2)) == 0:
+        options |= data.draw(LEARNED) | {"hold": None}
+        options["features"] = ("wait", "predicted", "policy_time", "fits")
+    elif options["passes"] == "per-timestamp" and data.draw(st.booleans()):
         options |= {"cluster": data.draw(clusters(workload.processors)), "hold": None}
         options["shutdown_action"] = name == "JobSelection"
         if name != "JobSelection":
@@ -129,6 +143,7 @@ def test_many_at_once_are_the_same(
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_it_is_the_native_engine_that_serves(name: str) -> None:
-    env = SINGLE[name](jobs=20)
+@pytest.mark.parametrize("rules", [{}, {"estimate": "e-loss", "policy_estimate": "typical-ratio"}])
+def test_it_is_the_native_engine_that_serves(name: str, rules: dict[str, Any]) -> None:
+    env = SINGLE[name](jobs=20, **rules)
     assert serves(env.simulations)

@@ -13,12 +13,15 @@ import numpy as np
 
 from hpcgym._engine import Features, Model, Stepper
 from hpcgym.engine import state
+from hpcgym.engine.answers import nag
+from hpcgym.engine.answers.online import FROM_OUTSIDE, Estimators, Learner
 from hpcgym.engine.holding import hold_back
 from hpcgym.engine.many.beginnings import Before
 from hpcgym.engine.ordered import BLOCK, NOTHING
 from hpcgym.envs.core import arrays
-from hpcgym.envs.core.told import Now
+from hpcgym.envs.core.told import Now, now_of
 from hpcgym.simulation.native import TAKEN
+from hpcgym.simulation.native_answers import has_kinds, n_terms, told_of_learning
 from hpcgym.simulation.native_nodes import is_on
 
 if TYPE_CHECKING:
@@ -35,6 +38,7 @@ _ROWS = (
 _NOW = (
     *("time", "next", "started", "free", "arrived", "changed", "head", "shadow", "extra", "asked"),
     *("selected", "groups", "idle_s", "off_s", "switching_off_s", "switching_on_s"),
+    *("ended", "learned", "ended_at_pass"),
 )
 _LISTED = (("running", int(state.RUNNING)), ("queue", int(state.QUEUE)))
 
@@ -42,7 +46,14 @@ _LISTED = (("running", int(state.RUNNING)), ("queue", int(state.QUEUE)))
 def serves(simulations: Simulations) -> bool:
     """Return whether the native engine has the rules of an environment, on pools alone."""
     sim, parts = simulations.table.sim[0], simulations.machines.parts
-    lacks = (sim.tested, sim.learns, sim.renews, sim.logs, sim.depth == state.UNLIMITED)
+    kinds = simulations.table.kinds
+    lacks = (
+        sim.tested,
+        sim.depth == state.UNLIMITED,
+        sim.renews == state.EACH_TIME,
+        sim.learns and (sim.holds or simulations.episodes.beginnings),
+        FROM_OUTSIDE in kinds,
+    )
     return (
         is_on()
         and parts.pool is not None
@@ -50,11 +61,15 @@ def serves(simulations: Simulations) -> bool:
         and simulations.usage is None
         and not (sim.managed and simulations.episodes.beginnings)
         and not any(lacks)
+        and has_kinds(kinds)
     )
 
 
-def model_of(table: arrays.Table, history: tuple[int, int]) -> Model:
-    """Return what the engine is told of all jobs; ``history``: users, and their jobs."""
+def model_of(table: arrays.Table, history: tuple[int, int], learner: Learner) -> Model:
+    """Return what the engine is told of all jobs; ``history``: users, and their jobs.
+
+    ``learner`` has learned nothing yet.
+    """
     sim, kind, n = table.sim[0], table.settings[0]["kind"], len(table.jobs)
     rules = {name: int(sim[name]) for name in TAKEN}
     rules |= {"keeps": int(sim.keeps), "asks": int(sim.asks == state.EACH_PASS)}
@@ -71,6 +86,9 @@ def model_of(table: arrays.Table, history: tuple[int, int]) -> Model:
     if sim.estimate == state.AVERAGE:
         more |= {"users": table.users, "n_users": history[0]}
         rules["last"] = history[1]
+    if sim.learns:
+        more |= {"users": table.users, "n_users": len(learner.memory)}
+        more["learning"] = told_of_learning(_estimators_of(table), learner)
     if sim.holds:
         line = np.zeros(n, state.LINE)
         hold_back(table.jobs, table.ordered_by, table.hold, line)
@@ -90,6 +108,7 @@ class NativeSteps:
 
     def __init__(self, simulations: Simulations) -> None:
         self.table, self._batch = simulations.table, simulations.batch
+        self._estimators = _estimators_of(self.table)
         self._rows = rows_of(self._batch)
         self._stepper = stepper_of(self.table, self._rows, simulations)
         self._actions = simulations.chosen, simulations.numbers
@@ -141,6 +160,38 @@ class NativeSteps:
         if len(table.second_scores):
             start = batch.episode_state["start"][e]
             batch.scores[e, n : 2 * n] = table.second_scores[start : start + n]
+        if table.sim[0].learns:
+            self._store_learned(e, n, known)
+
+    def _store_learned(self, e: int, n: int, known: dict[str, Any]) -> None:
+        batch = self._batch
+        batch.sim["answered"][e] = batch.sim["next"][e]
+        batch.ended[e, : len(known["log"])] = known["log"]
+        for name in ("memory", "ratios", "seen", "ordered_by", "weights"):
+            kept, values = getattr(batch, name)[e], known[name]
+            kept.reshape(-1)[: len(values)] = values
+        batch.model_sums[e] = known["sums"].reshape(2, 2)
+        for k, name in enumerate(("terms", "second_terms")):
+            terms = n_terms(self._estimators, k)
+            batch.model[e, k, :, :terms] = known[name].reshape(nag.N_ROWS, terms)
+        if len(known["second_scores"]):
+            scores = batch.scores[e].view(np.float64).reshape(-1, 2)
+            scores[n : 2 * n] = known["second_scores"].reshape(n, 2)
+
+    def _learned(self, e: int, n: int) -> dict[str, Any]:
+        batch, scored = self._batch, len(self.table.second_scores) > 0
+        found = {
+            name: getattr(batch, name)[e].reshape(-1) for name in ("memory", "ratios", "weights")
+        }
+        for k, name in enumerate(("terms", "second_terms")):
+            found[name] = batch.model[e, k, :, : n_terms(self._estimators, k)].ravel()
+        return found | {
+            "log": batch.ended[e, : batch.sim["ended"][e]],
+            "seen": batch.seen[e, :n].reshape(-1),
+            "ordered_by": batch.ordered_by[e, :n],
+            "sums": batch.model_sums[e].reshape(-1),
+            "second_scores": batch.scores[e, n : 2 * n if scored else n].view(np.float64),
+        }
 
     def _sim(self, known: dict[str, Any]) -> Any:
         sim = self.table.sim[0].copy()
@@ -151,12 +202,14 @@ class NativeSteps:
 
     def now(self, e: int) -> Now:
         """Return what has happened in simulation ``e``, and leave the batch as it is."""
-        batch, n = self._batch, int(self._batch.episode_state["jobs"][e])
+        batch = self._batch
         if not self._ahead[e]:
-            return Now(batch.sim[e], batch.progress[e, :n], batch.idle[e])
+            return now_of(batch, e)
         known = self._stepper.state(e)
         progress = known["progress"].view(batch.progress.dtype)
-        return Now(self._sim(known), progress, known["idle"].view(batch.idle.dtype))
+        idle = known["idle"].view(batch.idle.dtype)
+        ordered_by = known["ordered_by"] if batch.ordered_by.size else None
+        return Now(self._sim(known), progress, idle, ordered_by)
 
     @property
     def nbytes(self) -> int:
@@ -178,9 +231,14 @@ class NativeSteps:
                 "idle": np.ascontiguousarray(_whole(batch.idle[e])[: sim.groups]),
                 "scores": batch.scores[e, : 0 if selects else n].view(np.float64),
                 **listed,
+                **(self._learned(e, n) if sim.learns else {}),
             },
         )
         self._ahead[e] = True
+
+
+def _estimators_of(table: arrays.Table) -> Estimators:
+    return Estimators(*(getattr(table, name) for name in Estimators._fields))
 
 
 def _whole(records: NDArray[np.void]) -> NDArray[np.int64]:
@@ -251,7 +309,8 @@ def stepper_of(
     """Return what steps environments."""
     told = {name: getattr(table, name) for name in ("codes", "columns", "ordered_by", "watts")}
     told |= {"settings": table.settings.view(np.int64), "shapes": table.shapes}
-    told["reward_weights"] = table.reward_weights
+    told |= {"reward_weights": table.reward_weights, "formulas": table.formulas}
     before = simulations.before
     begins = [] if before is None else _beginnings(before)
-    return Stepper(model_of(table, simulations.batch.history.shape[1:]), told, rows, begins)
+    model = model_of(table, simulations.batch.history.shape[1:], simulations.learner)
+    return Stepper(model, told, rows, begins)

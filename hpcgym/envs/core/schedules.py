@@ -32,7 +32,7 @@ def state_of(simulations: Simulations, e: int) -> State:
         known.progress.copy(),
         machines.own_jobs(e, n),
         known.idle.copy() if table.sim[0].managed else None,
-        batch.ordered_by[e, :n].copy() if batch.ordered_by.size else None,
+        None if known.ordered_by is None else known.ordered_by.copy(),
         machines.row(e, start, n),
         machines.stopped(e),
         machines.limits_now(e),

@@ -38,7 +38,7 @@ from hpcgym.envs.core.tables import (
     empty_machine,
     table_of,
 )
-from hpcgym.envs.core.told import Now, episode_of
+from hpcgym.envs.core.told import Now, episode_of, now_of
 from hpcgym.envs.core.usage import usage_of
 from hpcgym.envs.kernels import steps as kernel
 from hpcgym.scheduler.estimates.learning import (
@@ -130,6 +130,7 @@ class Simulations:
             self.table.watts[arrays.BUSY] = machines.busy_w
 
         learner = make_learner(scheduler, longest, common.n_users, self.table.classes)
+        self.learner = learner
         self.before = state_before(options, episodes, self.table, first, learner, machines.rows)
         self.batch = batch_of(
             options, longest, number, first, self.table, learner, machines.n_booked
@@ -294,8 +295,7 @@ class Simulations:
         """Return what has happened in simulation ``e``."""
         if self._native is not None:
             return self._native.now(e)
-        batch, n = self.batch, self.rows(e)[1]
-        return Now(batch.sim[e], batch.progress[e, :n], batch.idle[e])
+        return now_of(self.batch, e)
 
     def _end_steps(self) -> None:
         """Let simulations whose logs of nodes were full end their steps."""

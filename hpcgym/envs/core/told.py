@@ -26,6 +26,14 @@ class Now(NamedTuple):
     sim: Any  # one SIM
     progress: NDArray[np.void]  # (n_jobs,)
     idle: NDArray[np.void]  # groups of idle processors, where these are switched off
+    ordered_by: NDArray[np.int64] | None  # (n_jobs,) [s], where it is learned
+
+
+def now_of(batch: arrays.Batch, e: int) -> Now:
+    """Return what the arrays say of simulation ``e``."""
+    n = int(batch.episode_state["jobs"][e])
+    ordered_by = batch.ordered_by[e, :n] if batch.ordered_by.size else None
+    return Now(batch.sim[e], batch.progress[e, :n], batch.idle[e], ordered_by)
 
 
 class State(NamedTuple):

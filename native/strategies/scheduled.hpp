@@ -1,0 +1,52 @@
+// A simulation with the strategy that its rules name, and with those who answer inside.
+#pragma once
+#include <algorithm>
+#include <optional>
+
+#include "../answers/answers.hpp"
+#include "conservative.hpp"
+#include "easy.hpp"
+#include "planned.hpp"
+
+namespace hpc {
+
+// A copy goes on alone, of the same model.
+template <Machine M>
+struct Scheduled {
+  Simulator<M> sim_;
+  Answers answers_;
+  std::optional<Conservative<M>> conservative_;
+  std::optional<Planned<M>> planned_;
+
+  explicit Scheduled(const Model& model) : sim_(model), answers_(sim_) {
+    if (model.rules.tested > 0) {
+      planned_.emplace(sim_);
+    } else if (model.rules.depth == all_jobs) {
+      conservative_.emplace(sim_);
+      sim_.notes_ends = true;
+    }
+  }
+
+  // Go to the next pass, at `until` [s] or before; return whether there is one. Else something is
+  // asked for, or nothing happens up to then.
+  bool next_pass(i64 until) {
+    const i64 coming = sim_.arrivals ? sim_.arrivals->next() : forever;
+    const i64 over = sim_.due(), other = std::min(over, planned_ ? planned_->due() : forever);
+    const i64 due = std::min(other, coming);
+    const bool answered = sim_.asked == Asked::renewal;  // all but the pass has been done
+    if (sim_.arrivals && !answered) sim_.arrivals->alone = false;
+    if (sim_.advance(std::min(until, due))) return true;
+    if (sim_.asked != Asked::nothing || due > until || due == forever) return false;
+    if (sim_.arrivals) sim_.arrivals->alone = coming < other;
+    if (planned_) planned_->looks.note_woken(std::min(over, coming));
+    return sim_.go_to(due);
+  }
+  void pass() {
+    if (!sim_.come()) return;
+    if (planned_) return planned_->pass(sim_);
+    if (conservative_) return conservative_->pass(sim_);
+    Easy<M>(sim_).pass();
+  }
+};
+
+}  // namespace hpc
