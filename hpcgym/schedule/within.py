@@ -88,7 +88,12 @@ def result_within(result: Result, first: int, stop: int, end: int | None) -> Res
 
 
 def _interval(result: Result, first: int, stop: int, end: int | None) -> tuple[int, int]:
-    """Return when the jobs that count begin to come, and when all is over [s]."""
+    """Return when the jobs that count begin to come, and when all is over [s].
+
+    Where none counts, as may be of those that are known of an episode, that is when it begins.
+    """
+    if first >= stop:
+        return result.begin, result.begin
     begin = max(int(result.workload.submit_time[first]), result.begin)
     return begin, max(over_at(result.start, first, stop, end), begin)
 

@@ -164,7 +164,9 @@ def hidden(snapshot: Snapshot) -> Snapshot:
     # to the last start of what is known to count
     rows.episode_state["until"] = state.FOREVER
     counting = rows.episode_state["counting"] = min(int(rows.episode_state["counting"]), known)
-    first_counting = int(rows.episode_state["counts_first"])
+    # none counts where all that do are still to come
+    first_counting = min(int(rows.episode_state["counts_first"]), counting)
+    rows.episode_state["counts_first"] = first_counting
     rows.episode_state["open"] = int(np.count_nonzero(waiting[first_counting:counting]))
     rows.sim["changed"] = 1
     for scores in (rows.scores, Shares(*accounts).base) if accounts else (rows.scores,):
