@@ -213,6 +213,9 @@ class Environment {
       const Before& before = table.before[index(p.beginning)];
       put(before.state);
       p.begin = std::max(p.begin, before.time);
+      auto& learner = made_->answers_.learner;
+      for (i64 j = 0; learner && learner->predicts_order() && j < before.number; ++j)
+        learner->rank(sim(), made_->answers_.ranked(sim()), j);
       if (before.time >= 0) sim().line_up(before.time, before.number, before.due);
     }
     p.last_time = p.stop = p.begin;

@@ -51,6 +51,8 @@ LEARNED = st.fixed_dictionaries(
 HONEST = (
     {"start": "warm", "paid": "end", "estimate": "ave2", "correction": "incremental"},
     {"start": "saf", "paid": "waiting", "warmup": "1h", "arrivals": "continue", "horizon": "1d"},
+    {"start": "warm", "estimate": "e-loss", "policy_estimate": "ave2", "backfill_order": "sjbf"},
+    {"start": "saf", "estimate": "ave3", "policy_estimate": "e-loss", "backfill_order": "saf"},
 )
 LOADED = load_workload("lublin:jobs=2000,processors=64,seed=3,load=1.2")
 LIMIT = {"max_episode_steps": 40}
@@ -120,7 +122,9 @@ def test_an_episode_is_the_same(
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("more", [{}, *HONEST], ids=["alone", "warm", "continued"])
+@pytest.mark.parametrize(
+    "more", [{}, *HONEST], ids=["alone", "warm", "continued", "learned", "regression"]
+)
 def test_many_at_once_are_the_same(
     monkeypatch: pytest.MonkeyPatch, name: str, more: dict[str, Any]
 ) -> None:

@@ -51,7 +51,7 @@ def serves(simulations: Simulations) -> bool:
         sim.tested,
         sim.depth == state.UNLIMITED,
         sim.renews == state.EACH_TIME,
-        sim.learns and (sim.holds or simulations.episodes.beginnings),
+        sim.learns and sim.holds,
         FROM_OUTSIDE in kinds,
     )
     return (
@@ -275,9 +275,9 @@ def _fill(
         blocks["least_span"][block], blocks["least_width"][block] = least[1], least[2]
 
 
-def _beginnings(before: Before) -> list[dict[str, Any]]:
+def _beginnings(before: Before, table: arrays.Table, learner: Learner) -> list[dict[str, Any]]:
     """Return the states with which episodes begin, as the engine takes them."""
-    found = []
+    found, by = [], _estimators_of(table)
     for s, (sim, number) in enumerate(zip(before.sim, before.number.tolist(), strict=True)):
         blocks, entries = before.blocks[s], before.entries[s]
         one = {
@@ -290,6 +290,19 @@ def _beginnings(before: Before) -> list[dict[str, Any]]:
             "idle": np.zeros(0, np.int64),
             "scores": np.zeros(0),
         }
+        if table.sim[0].learns:
+            for name in ("memory", "ratios"):
+                one[name] = getattr(before, name)[s].reshape(-1)
+            for k, name in enumerate(("terms", "second_terms")):
+                one[name] = before.model[s, k, :, : n_terms(by, k)].ravel()
+            one |= {
+                "log": np.zeros(0, np.int64),  # all that ended before has been learned from
+                "seen": before.seen[s, :number].reshape(-1),
+                "ordered_by": before.ordered_by[s, :number],
+                "sums": before.model_sums[s].reshape(-1),
+                "weights": learner.weights.reshape(-1),
+                "second_scores": np.zeros(0),
+            }
         found.append(one)
     return found
 
@@ -311,6 +324,6 @@ def stepper_of(
     told |= {"settings": table.settings.view(np.int64), "shapes": table.shapes}
     told |= {"reward_weights": table.reward_weights, "formulas": table.formulas}
     before = simulations.before
-    begins = [] if before is None else _beginnings(before)
+    begins = [] if before is None else _beginnings(before, table, simulations.learner)
     model = model_of(table, simulations.batch.history.shape[1:], simulations.learner)
     return Stepper(model, told, rows, begins)
