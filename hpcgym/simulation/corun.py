@@ -71,7 +71,7 @@ def simulate_coscheduled(
         Simulation(CORUN, arrays, machine, **answers).drive()
     else:
         learning.tell(arrays, machine)
-        learn = partial(learning.learn, arrays, machine)
+        learn = partial(learning.learn, arrays, machine) if learning.learns else None
         Simulation(CORUN, arrays, machine, after_pass=learn, **answers).drive()
     ended = arrays.jobs, arrays.progress, machine
     return shared_result(workload, scheduler, cluster, speedups, *ended, ticks, learning)

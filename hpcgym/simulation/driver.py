@@ -13,6 +13,7 @@ from hpcgym.engine.answers.expressed import Expressed, express_all
 from hpcgym.engine.answers.formulas import chain
 from hpcgym.engine.answers.shares import Shares, counting
 from hpcgym.engine.machines.kinds import (
+    CORUN,
     FAILING,
     NODES,
     NODES_RESTRICTED,
@@ -68,6 +69,7 @@ class Simulation:
     late : whose answers come later than the passes at which it is asked, or None.
     after_pass : is called after each pass, or None.
     lengthen : returns the machine with a longer log; None if it has none.
+    ticks : of its clock in a second.
     beginning : how it begins if that is with jobs that run or wait, and it has not begun; or None.
     begun : whether the kernels have it from its beginning on, be there jobs then or not.
     """
@@ -82,6 +84,7 @@ class Simulation:
     late: LateDispatcher | None = None
     after_pass: Callable[[], None] | None = None
     lengthen: Callable[[Any], Any] | None = None
+    ticks: int = 1
     beginning: Beginning | None = None
     begun: bool = False
 
@@ -133,9 +136,9 @@ class Simulation:
 
     @property
     def _is_plain(self) -> bool:
-        """Whether it is one of a pool or of nodes, and no dispatcher starts its jobs."""
+        """Whether it is one of a pool, or of nodes without limits, and no dispatcher starts jobs."""
         dispatched = self.late is not None or not isinstance(self.dispatch, Scoring | None)
-        kinds = (POOL, POOL_RESTRICTED, POOL_PREEMPTING, NODES, NODES_RESTRICTED, FAILING)
+        kinds = (POOL, POOL_RESTRICTED, POOL_PREEMPTING, NODES, NODES_RESTRICTED, FAILING, CORUN)
         return self.kind in kinds and self.after_pass is None and not dispatched
 
     @property
@@ -243,6 +246,7 @@ def answers_for(
         "learning": learning,
         "shares": shares,
         "expressed": expressed,
+        "ticks": ticks,
         "beginning": beginning,
         "begun": begun,
     }

@@ -12,10 +12,12 @@ import numpy as np
 
 from hpcgym._engine import Features, Model, Simulation
 from hpcgym.engine import state
+from hpcgym.engine.machines.corun.state import CorunNodes
 from hpcgym.engine.machines.nodes.failures import FailingNodes
 from hpcgym.engine.passes.preempting import Preempting
 from hpcgym.engine.passes.restricted import Restricted
 from hpcgym.simulation.native_answers import has_formulas, take_learned, told_of
+from hpcgym.simulation.native_corun import take_corun, told_of_corun
 from hpcgym.simulation.native_nodes import is_on, take_nodes, told_of_nodes, window_nodes
 from hpcgym.simulation.scoring import Scoring
 
@@ -124,10 +126,10 @@ def model_of(simulation: Driven, features: Features | None = None) -> Model:
     if isinstance(simulation.machine, Preempting):
         more["preemption"] = _preemption(simulation.machine)
     more |= told_of(simulation.learning, simulation.shares, simulation.expressed)
-    more |= told_of_nodes(simulation.machine)
+    more |= told_of_nodes(simulation.machine) | told_of_corun(simulation.machine)
     # an empty machine: all is free, be it processors, or parts of nodes that jobs share
     jobs = arrays.jobs.view(np.int64).reshape(n, len(state.JOBS.names or ()))
-    return Model(jobs, int(sim.free), rules, **more)
+    return Model(jobs, int(sim.free), rules, ticks=simulation.ticks, **more)
 
 
 def _restrictions(machine: Restricted) -> dict[str, Any]:
@@ -207,6 +209,8 @@ def simulate_natively(simulation: Driven, until: int) -> None:
     if simulation.learning is not None:
         take_learned(simulation.learning, native)
     write_back(native, simulation.arrays)
+    if isinstance(simulation.machine, CorunNodes):
+        take_corun(simulation.machine, native)
     simulation.machine = take_nodes(simulation.machine, native)
 
 

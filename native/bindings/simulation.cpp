@@ -1,5 +1,7 @@
 #include "simulation.hpp"
 
+#include "corun.hpp"
+
 #include <array>
 #include <initializer_list>
 #include <optional>
@@ -7,6 +9,7 @@
 #include <stdexcept>
 
 #include "../core/weights.hpp"
+#include "../machines/corun.hpp"
 #include "../machines/nodes.hpp"
 #include "../machines/nodes/fresh_plan.hpp"
 #include "../machines/pool.hpp"
@@ -53,7 +56,7 @@ class OneSimulation final : public AnySimulation, private Scheduled<M> {
   }
 
   void begin(const Beginning& beginning) override {
-    if constexpr (on_nodes) {
+    if constexpr (on_nodes || !plans) {
       throw std::invalid_argument("begin: jobs on nodes do not say which they have");
     } else {
       if (const char* reason = refusal(beginning)) throw std::invalid_argument(reason);
@@ -182,6 +185,7 @@ class OneSimulation final : public AnySimulation, private Scheduled<M> {
         }
       if (model_->rules.holds) found[2].second.push_back(sim_.held[j]);
     }
+    if constexpr (Shareable<M>) tell_numbers(found, sim_.machine);
     if (!answers_.shares) return found;
     const Shares& s = *answers_.shares;
     const auto both = [](std::array<std::vector<double>, 2> rows) {
@@ -194,7 +198,8 @@ class OneSimulation final : public AnySimulation, private Scheduled<M> {
   }
   std::pair<std::shared_ptr<AnySimulation>, std::vector<i64>> branch(
       std::span<const i64> run_times) const override {
-    if constexpr (on_nodes) throw std::invalid_argument("branch: nodes go to no other simulation");
+    if constexpr (on_nodes || !plans)
+      throw std::invalid_argument("branch: nodes go to no other simulation");
     if (model_->restricted) throw std::invalid_argument("branch: quotas count all jobs");
     if (!run_times.empty() && static_cast<i64>(run_times.size()) != model_->n_jobs)
       throw std::invalid_argument("branch: a run time of each job");
@@ -209,18 +214,9 @@ class OneSimulation final : public AnySimulation, private Scheduled<M> {
     return {found, made->rows};
   }
   void look_ahead(Foresight& foresight) override {
-    if (on_nodes || foresight.n_jobs() != model_->n_jobs)
+    if (on_nodes || !plans || foresight.n_jobs() != model_->n_jobs)
       throw std::invalid_argument("look_ahead: of these jobs, on a pool");
-    const Alone::Inside alone(foresight);
-    auto& scores = sim_.queue.scores[0];
-    scores.own(model_->n_jobs);
-    for (i64 j = 0; j < model_->n_jobs; ++j) scores.at(j) = foresight.score(0, j);
-    while (run(forever, forever), asked() == Asked::order) {
-      const i64 best = foresight.choose(sim_);
-      sim_.queue.jobs.each([&](const Entry& e) { scores.at(e.job) = foresight.score(best, e.job); });
-      sim_.queue.forget_bounds();
-      answered();
-    }
+    if constexpr (!on_nodes && plans) look_ahead_on_pool(foresight);
   }
   double measure(Metric metric, double tau) const override {
     return hpc::measure(metric, sim_, tau);
@@ -253,6 +249,7 @@ class OneSimulation final : public AnySimulation, private Scheduled<M> {
       });
       add_cells(found, of_lost, sim_.lost.size(), [&](i64 i) { return sim_.machine.lost_cells(i); });
     }
+    if constexpr (Shareable<M>) tell(found, sim_.machine);
     return found;
   }
   Columns idle_seconds() override {
@@ -272,12 +269,8 @@ class OneSimulation final : public AnySimulation, private Scheduled<M> {
     found.push_back({"shadow", {s.shadow.time, s.shadow.extra}});
     found.push_back({"running", entries(s.running)});
     found.push_back({"queue", entries(s.queue.jobs)});
-    if (conservative_) {
-      std::vector<i64> reserved;
-      for (i64 j = 0; j < s.model.n_jobs; ++j) reserved.push_back(conservative_->plan.reserved(j));
-      found.push_back({"reserved", reserved});
-    }
-    if (planned_) add_plan(found);
+    if constexpr (plans) add_plan(found);
+    if constexpr (Shareable<M>) tell_facts(found, s.machine);
     if constexpr (on_nodes) {
       found.push_back({"free", s.machine.free()});
       found.push_back({"later", s.machine.later()});
@@ -305,6 +298,18 @@ class OneSimulation final : public AnySimulation, private Scheduled<M> {
   }
 
  private:
+  void look_ahead_on_pool(Foresight& foresight) {
+    const Alone::Inside alone(foresight);
+    auto& scores = sim_.queue.scores[0];
+    scores.own(model_->n_jobs);
+    for (i64 j = 0; j < model_->n_jobs; ++j) scores.at(j) = foresight.score(0, j);
+    while (run(forever, forever), asked() == Asked::order) {
+      const i64 best = foresight.choose(sim_);
+      sim_.queue.jobs.each([&](const Entry& e) { scores.at(e.job) = foresight.score(best, e.job); });
+      sim_.queue.forget_bounds();
+      answered();
+    }
+  }
   // Why it cannot begin so; nullptr if it can.
   const char* refusal(const Beginning& b) const {
     if (sim_.next + sim_.started > 0) return "begin: it has begun";
@@ -337,6 +342,12 @@ class OneSimulation final : public AnySimulation, private Scheduled<M> {
     return *answers_.learner;
   }
   void add_plan(Columns& found) const {
+    if (conservative_) {
+      std::vector<i64> reserved;
+      for (i64 j = 0; j < model_->n_jobs; ++j) reserved.push_back(conservative_->plan.reserved(j));
+      found.push_back({"reserved", reserved});
+    }
+    if (!planned_) return;
     const Planned<M>& p = *planned_;
     found.push_back({"plan", {p.n_reserved, p.last_reserved, p.beyond}});
     found.push_back({"looks", {p.looks.due, p.looks.all_due, p.looks.next, p.looks.waited,
@@ -439,6 +450,14 @@ const char* refusal_of_rules(const Model& m) {
       {m.nodes && m.nodes->n_rows < m.n_jobs + (m.outages ? m.nodes->n_nodes : 0),
        "nodes: each job needs some, and each node that fails"},
       {m.outages && !m.nodes, "outages: of nodes"},
+      {m.sharing && (m.nodes || m.several || m.features || m.restricted || m.arrivals.moves ||
+                     m.stops.n_groups() > 0 || r.passes == Passes::per_event || r.depth > 1 ||
+                     r.tested > 0 || r.primary == Order::selection || r.strict || r.holds ||
+                     r.managed || r.asks || r.estimate != Estimate::given || m.learning),
+       "sharing: no rule of theirs"},
+      {m.sharing && m.capacity != m.sharing->n_nodes * m.sharing->parts,
+       "sharing: the machine has the parts of its nodes"},
+      {!is_between(m.ticks, 1, 1'000'000'000), "ticks: 1 to a thousand million in a second"},
   });
 }
 const char* refusal_of_outage(const Model& m, i64 i) {
@@ -461,6 +480,7 @@ const char* refusal_of_jobs(const Model& m) {
     return std::isfinite(s.score) && s.patience != 0 && !std::isnan(s.patience);
   };
   const i64 least = r.learns ? 0 : 1;  // before there is a prediction
+  const i64 longest = m.ticks > 1 ? forever / 2 : hpc::longest;  // all jobs one after the other
   const bool bounded = r.correction == Correction::to_requested ||
                        r.correction == Correction::incremental ||
                        r.correction == Correction::again;
@@ -470,9 +490,15 @@ const char* refusal_of_jobs(const Model& m) {
       {any(m.nodes, [&](i64 j, const Job& job) {
          return job.processors != m.nodes->units(j) * m.nodes->demand(j)[0];
        }), "jobs: as many processors as their units have cores"},
-      {any(true, [](i64, const Job& job) { return !is_between(job.submit, -longest, longest); }),
+      {any(m.sharing != nullptr, [&](i64 j, const Job& job) {
+         return job.processors != m.sharing->nodes[j] * m.sharing->parts_of(j);
+       }), "jobs: as many processors as they have parts of nodes"},
+      {any(m.sharing && m.predicted, [&](i64 j, const Job& job) {
+         return m.predicted[j] < job.run;
+       }), "sharing: jobs that are predicted to end later"},
+      {any(true, [=](i64, const Job& job) { return !is_between(job.submit, -longest, longest); }),
        "jobs: submitted at times below 2^53 s"},
-      {any(true, [](i64, const Job& job) {
+      {any(true, [=](i64, const Job& job) {
          return !is_between(job.run, 1, longest) || !is_between(job.requested, 1, longest);
        }), "jobs: from 1 s to 2^53 s"},
       {any(!m.several, [&](i64 j, const Job& job) {
@@ -550,6 +576,7 @@ Columns assign(const Model& m, std::span<const i64> start, std::span<const i64> 
 std::shared_ptr<AnySimulation> make_simulation(std::shared_ptr<Model> model) {
   if (model->several) throw std::invalid_argument("several: one episode is simulated alone");
   if (model->nodes) return std::make_shared<OneSimulation<Nodes>>(std::move(model));
+  if (model->sharing) return std::make_shared<OneSimulation<Corun>>(std::move(model));
   return std::make_shared<OneSimulation<Pool>>(std::move(model));
 }
 

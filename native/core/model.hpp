@@ -73,7 +73,8 @@ struct Outage {
   bool is_repair() const { return until < 0; }
 };
 
-struct Layout;  // machines/nodes/layout.hpp
+struct Layout;   // machines/nodes/layout.hpp
+struct Sharing;  // machines/corun/sharing.hpp
 
 // The memory is somebody else's, and lives as long as the model.
 struct Model {
@@ -82,6 +83,8 @@ struct Model {
   bool several = false;  // jobs of several episodes, each in the order of submission
   i64 capacity = 0;  // units of the machine
   const Layout* nodes = nullptr;  // nullptr: a pool of processors
+  std::shared_ptr<const Sharing> sharing;  // or jobs share nodes, of whose parts they take some
+  i64 ticks = 1;  // of its clock in a second, where not all times are whole seconds
   Rules rules;
   // by job, and where an order wants them: keys ascend; of scores the highest comes first
   const i64* keys = nullptr;

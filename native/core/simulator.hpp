@@ -161,6 +161,10 @@ struct Simulator {
     assert(free >= 0 || rules().passes == Passes::per_event);
     if (quotas) quotas->begun(j);
     running.insert({span.expected, span.end, width, j});
+    if constexpr (requires { machine.begun(j, time, running); }) {
+      machine.begun(j, time, running);
+      changed = true;
+    }
   }
 
   // A run that ends before it is over; its job waits again.

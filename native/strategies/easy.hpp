@@ -19,6 +19,7 @@ namespace hpc {
 
 template <Machine M>
 class Easy {
+ protected:
   Simulator<M>& s;
   i64 leaving = 0;  // units of jobs that are predicted to end now: passes at single events see any
 
@@ -47,7 +48,7 @@ class Easy {
     if (!s.queue.empty()) serve_queue();
   }
 
- private:
+ protected:
   i64 room() const { return s.free + leaving; }
   bool selects() const { return s.rules().primary == Order::selection; }
   i64 needs(i64 j) const { return s.needed_by(j); }

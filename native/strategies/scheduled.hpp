@@ -2,11 +2,13 @@
 #pragma once
 #include <algorithm>
 #include <optional>
+#include <type_traits>
 
 #include "../answers/answers.hpp"
 #include "conservative.hpp"
 #include "easy.hpp"
 #include "planned.hpp"
+#include "shared_pass.hpp"
 
 namespace hpc {
 
@@ -15,15 +17,20 @@ template <Machine M>
 struct Scheduled {
   Simulator<M> sim_;
   Answers answers_;
-  std::optional<Conservative<M>> conservative_;
-  std::optional<Planned<M>> planned_;
+  // Several jobs have reservations only where the machine has a plan.
+  static constexpr bool plans = requires { typename M::KeptPlan; };
+  struct NoPlan {};
+  std::optional<std::conditional_t<plans, Conservative<M>, NoPlan>> conservative_;
+  std::optional<std::conditional_t<plans, Planned<M>, NoPlan>> planned_;
 
   explicit Scheduled(const Model& model) : sim_(model), answers_(sim_) {
-    if (model.rules.tested > 0) {
-      planned_.emplace(sim_);
-    } else if (model.rules.depth == all_jobs) {
-      conservative_.emplace(sim_);
-      sim_.notes_ends = true;
+    if constexpr (plans) {
+      if (model.rules.tested > 0) {
+        planned_.emplace(sim_);
+      } else if (model.rules.depth == all_jobs) {
+        conservative_.emplace(sim_);
+        sim_.notes_ends = true;
+      }
     }
   }
 
@@ -31,21 +38,28 @@ struct Scheduled {
   // asked for, or nothing happens up to then.
   bool next_pass(i64 until) {
     const i64 coming = sim_.arrivals ? sim_.arrivals->next() : forever;
-    const i64 over = sim_.due(), other = std::min(over, planned_ ? planned_->due() : forever);
+    const i64 over = sim_.due();
+    i64 other = over;
+    if constexpr (plans)
+      if (planned_) other = std::min(over, planned_->due());
     const i64 due = std::min(other, coming);
     const bool answered = sim_.asked == Asked::renewal;  // all but the pass has been done
     if (sim_.arrivals && !answered) sim_.arrivals->alone = false;
     if (sim_.advance(std::min(until, due))) return true;
     if (sim_.asked != Asked::nothing || due > until || due == forever) return false;
     if (sim_.arrivals) sim_.arrivals->alone = coming < other;
-    if (planned_) planned_->looks.note_woken(std::min(over, coming));
+    if constexpr (plans)
+      if (planned_) planned_->looks.note_woken(std::min(over, coming));
     return sim_.go_to(due);
   }
   void pass() {
     if (!sim_.come()) return;
-    if (planned_) return planned_->pass(sim_);
-    if (conservative_) return conservative_->pass(sim_);
-    Easy<M>(sim_).pass();
+    if constexpr (plans) {
+      if (planned_) return planned_->pass(sim_);
+      if (conservative_) return conservative_->pass(sim_);
+    }
+    if constexpr (Shareable<M>) SharedPass<M>(sim_).pass();
+    else Easy<M>(sim_).pass();
   }
 };
 

@@ -1,0 +1,45 @@
+"""What the native engine is told of machines on which jobs share nodes, and what it tells."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hpcgym.engine.machines.corun.state import CorunNodes
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from hpcgym._engine import Simulation
+
+
+def told_of_corun(machine: Any) -> dict[str, Any]:
+    """Return what a model is told of a machine if jobs share its nodes, all of which are idle."""
+    if not isinstance(machine, CorunNodes):
+        return {}
+    own: Any = machine.scalars[0]
+    of_machine = [*machine.who.shape, own.partners, own.fills, own.selective, own.logs_spells]
+    told = {
+        "machine": np.array(of_machine, np.int64),
+        **{name: np.ascontiguousarray(machine.tasks[name]) for name in ("nodes", "placement", "code")},
+        **{name: getattr(machine, name) for name in ("speedup", "alone", "weights")},
+        **belief_in(machine),
+        "bandwidth": np.zeros(1),
+    }
+    if machine.io is not None:
+        told["bandwidth"] = machine.io.bandwidth
+        told |= {"io_share": machine.io.share, "io_demand": machine.io.demand}
+    return {"sharing": told}
+
+
+def belief_in(machine: CorunNodes) -> dict[str, NDArray[Any]]:
+    """Return what the scheduler takes for the speedups, by the names of those arrays."""
+    names = ("believed", "believed_alone", "rank", "good", "partner", "greatest")
+    return {name: getattr(machine, name) for name in names}
+
+
+def take_corun(machine: CorunNodes, native: Simulation) -> None:
+    """Write when jobs have ended, and which nodes they have had."""
+    schedule = native.schedule()
+    machine.tasks["end"], machine.cells[...] = schedule["end"], schedule["cell_node"]

@@ -1,0 +1,95 @@
+#include "corun.hpp"
+
+#include "told.hpp"
+
+namespace hpc {
+namespace {
+
+void expect(bool true_, const char* reason) {
+  if (!true_) throw nanobind::value_error(reason);
+}
+template <class T>
+bool all_between(const T* values, std::size_t n, T least, T most) {
+  return std::all_of(values, values + n, [=](T v) { return v >= least && v <= most; });
+}
+
+Belief belief_of(const Told& told, i64 n) {
+  Belief found{told.list<double>("believed", n * n), told.list<double>("believed_alone", n),
+               told.list<i64>("rank", n * (n + 1)), told.list<i64>("good", n * n),
+               told.list<i64>("partner", n * n), *told.column<double>("greatest", 1)};
+  expect(all_between(found.rank.data(), found.rank.size(), i64{0}, n), "rank: from 0 to all codes");
+  return found;
+}
+
+}  // namespace
+
+std::shared_ptr<const Sharing> sharing_of(const Told& told, i64 n_jobs) {
+  auto found = std::make_shared<Sharing>();
+  Sharing& s = *found;
+  const i64* machine = told.column<i64>("machine", 6);
+  s.n_nodes = machine[0], s.parts = machine[1];
+  expect(s.n_nodes > 0 && s.parts > 0 && machine[2] >= 0 && machine[2] <= 2, "machine: no such");
+  s.partners = static_cast<Partners>(machine[2]);
+  s.fills = machine[3] != 0, s.selective = machine[4] != 0, s.logs_spells = machine[5] != 0;
+  const double* weights = told.column<double>("weights", 3);
+  std::copy(weights, weights + 3, s.weights.begin());
+  s.alone = told.list<double>("alone");
+  s.n_codes = static_cast<i64>(s.alone.size());
+  s.speedup = told.list<double>("speedup", s.n_codes * s.n_codes);
+  s.belief = belief_of(told, s.n_codes);
+  for (const auto* rates : {&s.alone, &s.speedup, &s.belief.alone, &s.belief.pairs})
+    expect(all_between(rates->data(), rates->size(), 1e-9, 1e9), "speedups: above 0");
+  s.nodes = told.column<i64>("nodes", n_jobs);
+  s.placement = told.column<i64>("placement", n_jobs);
+  s.code = told.column<i64>("code", n_jobs);
+  expect(all_between(s.nodes, index(n_jobs), i64{1}, s.n_nodes), "nodes: of the machine");
+  expect(all_between(s.placement, index(n_jobs), i64{0}, i64{2}), "placement: no such");
+  expect(all_between(s.code, index(n_jobs), i64{0}, s.n_codes - 1), "code: no such");
+  if (const double bandwidth = *told.column<double>("bandwidth", 1); bandwidth > 0) {
+    s.files = {bandwidth, told.list<double>("io_share", s.n_codes),
+               told.column<i64>("io_demand", n_jobs)};
+    expect(all_between(s.files->share.data(), s.files->share.size(), 0.0, 1.0), "io_share: of 1");
+  }
+  return found;
+}
+
+void tell(Columns& found, const Corun& m) {
+  std::vector<i64> end, node, job, beside, begin, until;
+  for (i64 j = 0; j < m.n_jobs(); ++j) {
+    end.push_back(m.task(j).end);
+    node.insert(node.end(), m.cells(j).begin(), m.cells(j).end());
+  }
+  for (const Spell& s : m.spells())
+    job.push_back(s.job), beside.push_back(s.beside), begin.push_back(s.begin), until.push_back(s.end);
+  found.insert(found.end(), {{"end", end}, {"cell_node", node}, {"spell_job", job},
+                             {"spell_beside", beside}, {"spell_begin", begin}, {"spell_end", until}});
+}
+void tell_facts(Columns& found, const Corun& m) {
+  std::vector<i64> tasks, who;
+  for (i64 j = 0; j < m.n_jobs(); ++j) {
+    const Task& t = m.task(j);
+    tasks.insert(tasks.end(), {t.since, t.end, t.predicted_end, t.neighbours, t.limit, t.begun});
+  }
+  for (i64 node = 0; node < m.told().n_nodes; ++node) {
+    const auto jobs = m.on(node);
+    who.insert(who.end(), jobs.begin(), jobs.end());
+    who.resize(who.size() + index(m.told().parts) - jobs.size(), Corun::nobody);
+  }
+  found.insert(found.end(), {{"tasks", tasks}, {"who", who}, {"free", m.free()},
+                             {"friends", m.friends()}, {"later", m.later()},
+                             {"counts", m.counts()}, {"slack", {m.slack()}},
+                             {"delays", {m.delays()}},
+                             {"asked", {m.files() ? m.files()->asked() : 0}}});
+}
+void tell_numbers(Numbers& found, const Corun& m) {
+  std::vector<double> tasks, spells;
+  for (i64 j = 0; j < m.n_jobs(); ++j) {
+    const Task& t = m.task(j);
+    tasks.insert(tasks.end(), {t.left, t.rate, t.least, t.beside});
+  }
+  for (const Spell& s : m.spells()) spells.push_back(s.rate);
+  const double congestion = m.files() ? m.files()->congestion() : 1.0;
+  found.insert(found.end(), {{"tasks", tasks}, {"spells", spells}, {"congestion", {congestion}}});
+}
+
+}  // namespace hpc

@@ -1,0 +1,150 @@
+// Who is on which node, where jobs share nodes.
+#pragma once
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "../../core/model.hpp"
+#include "sharing.hpp"
+
+namespace hpc {
+
+// A set of nodes, a bit for each, of which it is known how many there are: so nodes with nothing free
+// are passed over.
+class CountedNodes {
+ public:
+  explicit CountedNodes(i64 n_nodes) : words_(index(n_nodes / 64 + 1)) {}
+
+  i64 count() const { return count_; }
+  bool has(i64 node) const { return (words_[index(node >> 6)] & bit(node)) != 0; }
+  // A node that is, or is not, in the set.
+  void add(i64 node) { words_[index(node >> 6)] |= bit(node), ++count_; }
+  void remove(i64 node) { words_[index(node >> 6)] &= ~bit(node), --count_; }
+  // The first from this node on, or one that there is not.
+  i64 next(i64 node) const {
+    std::size_t place = index(node >> 6);
+    const std::uint64_t word = words_[place] >> (node & 63);
+    if (word != 0) return node + std::countr_zero(word);
+    for (++place; place < words_.size(); ++place)
+      if (words_[place] != 0) return static_cast<i64>(place * 64) + std::countr_zero(words_[place]);
+    return static_cast<i64>(place * 64);
+  }
+
+ private:
+  std::vector<std::uint64_t> words_;
+  i64 count_ = 0;
+
+  static std::uint64_t bit(i64 node) { return std::uint64_t{1} << (node & 63); }
+};
+
+struct Task {  // of a job that has started, as it runs or has run
+  double left = 0;  // [ticks] of work at `since`
+  double rate = 0;
+  double beside = 0;      // its rate if there was no congestion of files
+  double least = 0;       // the rate that `predicted_end` is of
+  i64 since = 0, end = 0;
+  i64 predicted_end = 0;  // no departure of others makes it later
+  i64 more = 0;           // [ticks] of predicted work that it does not have
+  i64 neighbours = 0;     // of each of its nodes, added up
+  i64 limit = -1;         // the code beside it that limits its rate, -1 if none does
+  i64 begun = 0;          // when it began to do so
+  i64 stamp = 0;          // of the last set of jobs in which it is
+  i64 first = 0;          // of its cells
+};
+
+class SharedPlaces {
+ public:
+  static constexpr i64 nobody = -1;  // instead of a job
+
+  explicit SharedPlaces(const Model& model)
+      : model_(&model),
+        told_(model.sharing.get()),
+        tasks_(index(model.n_jobs)),
+        who_(index(told_->n_nodes * told_->parts), nobody),
+        present_(index(told_->n_nodes)),
+        free_(index(told_->n_nodes), told_->parts),
+        idle_(told_->n_nodes),
+        open_(told_->n_nodes) {
+    i64 n_cells = 0;
+    for (i64 j = 0; j < model.n_jobs; ++j) {
+      tasks_[index(j)].first = n_cells;
+      n_cells += told_->nodes[j];
+    }
+    cells_.resize(index(n_cells));
+    for (i64 node = 0; node < told_->n_nodes; ++node) idle_.add(node);
+  }
+
+  i64 n_jobs() const { return model_->n_jobs; }
+  const Sharing& told() const { return *told_; }
+  const Task& task(i64 j) const { return tasks_[index(j)]; }
+  // The nodes that a job has, or has had; before it starts, those that were looked at for it.
+  std::span<const std::int32_t> cells(i64 j) const {
+    return {&cells_[index(task(j).first)], index(told_->nodes[j])};
+  }
+  // The jobs on a node, in the order in which they came.
+  std::span<const i64> on(i64 node) const {
+    return {&who_[index(node * told_->parts)], index(present_[index(node)])};
+  }
+  const std::vector<i64>& free() const { return free_; }  // (N,) parts
+
+ protected:
+  const Model* model_;
+  const Sharing* told_;
+  std::vector<Task> tasks_;           // by job
+  std::vector<std::int32_t> cells_;   // nodes of all jobs, one job after the other
+  std::vector<i64> who_;              // (N, K) jobs on a node; `nobody` behind them
+  std::vector<i64> present_, free_;   // (N,) jobs, parts
+  CountedNodes idle_, open_;               // without a job; with one, and a part free
+  i64 version_ = 1;                   // up whenever something is taken or given back
+
+  Task& task(i64 j) { return tasks_[index(j)]; }
+  i64 code(i64 j) const { return told_->code[j]; }
+  std::size_t pair(i64 code, i64 beside) const { return index(code * told_->n_codes + beside); }
+
+  // Let a job have the nodes of its cells.
+  void take(i64 j) {
+    Task& mine = task(j);
+    mine.neighbours = 0;
+    for (const i64 node : cells(j)) {
+      const std::span<const i64> others = on(node);
+      for (const i64 other : others) ++task(other).neighbours;
+      mine.neighbours += static_cast<i64>(others.size());
+      who_[index(node * told_->parts) + others.size()] = j;
+      ++present_[index(node)];
+      free_[index(node)] -= told_->parts_of(j);
+      const bool has_room = free_[index(node)] > 0;
+      if (others.empty()) {
+        idle_.remove(node);
+        if (has_room) open_.add(node);
+      } else if (!has_room) {
+        open_.remove(node);
+      }
+    }
+    ++version_;
+  }
+  // Free the nodes of a job that has ended; they remain on record.
+  void give_back(i64 j) {
+    for (const i64 node : cells(j)) {
+      const std::span<const i64> present = on(node);
+      i64* place = &who_[index(node * told_->parts)];
+      i64* const end = place + present.size();
+      for (const i64 other : present)
+        if (other != j) --task(other).neighbours;
+      *std::remove(place, end, j) = nobody;
+      --present_[index(node)];
+      const bool was_full = free_[index(node)] == 0;
+      free_[index(node)] += told_->parts_of(j);
+      if (present_[index(node)] == 0) {
+        idle_.add(node);
+        if (!was_full) open_.remove(node);
+      } else if (was_full) {
+        open_.add(node);
+      }
+    }
+    ++version_;
+  }
+};
+
+}  // namespace hpc

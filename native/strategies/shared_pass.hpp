@@ -1,0 +1,84 @@
+// A pass with no reservation or one where jobs share nodes, and ends move with who starts.
+//
+// The rules are those of strategies/easy.hpp, but each pass in which something may have changed is
+// a full one: whoever starts moves the ends of others, and with them the shadow time. Where all
+// fills, what fits behind the head starts, without a reservation.
+#pragma once
+#include "easy.hpp"
+
+namespace hpc {
+
+// A machine on which jobs share nodes.
+template <class M>
+concept Shareable = Machine<M> && requires(M m, OrderedList& running, i64 i) {
+  m.settle(i, running);    // now: a pass begins
+  m.begun(i, i, running);  // a job, which is listed, now: others go on at other rates
+};
+
+template <Shareable M>
+class SharedPass : Easy<M> {
+  using Easy<M>::s;
+
+ public:
+  using Easy<M>::Easy;
+
+  void pass() {
+    s.machine.settle(s.time, s.running);
+    const i64 arrived = std::exchange(s.arrived, 0);
+    for (i64 j = s.next - arrived; j < s.next; ++j) s.wait(j);
+    if (s.queue.empty()) return;
+    if (!is_settled(arrived)) return serve_queue();
+    // all others were refused at the last pass
+    if (looks_behind()) start_behind(s.next - 1);
+  }
+
+ private:
+  bool looks_behind() const { return s.rules().depth > 0 || s.machine.fills(); }
+  // Whether only a new job, which comes behind the head, has to be looked at. More than one would
+  // stand in the order of back-filling. Who would delay a neighbour too long now may not when there
+  // is less left of it.
+  bool is_settled(i64 arrived) const {
+    const Rules& r = s.rules();
+    if (s.head < 0 || s.changed || arrived != 1 || s.queue.is_scored()) return false;
+    if (s.machine.delays() || s.machine.weighs() || r.threshold >= 0) return false;
+    return r.primary != Order::keyed || !s.queue.comes_before(s.next - 1, s.head);
+  }
+  // Start heads while they may start, then jobs behind the first head that may not.
+  void serve_queue() {
+    i64 head = -1;
+    for (; !s.queue.empty(); head = -1) {
+      head = s.machine.weighs() ? best_of(-1) : this->first();
+      if (!s.machine.fits(head, s.machine.width(head), s.free)) break;
+      s.queue.leave(head, s.of(head).predicted);
+      s.start(head);
+    }
+    s.head = head;
+    // a job that starts behind the head may let another take other nodes: it is set again then
+    s.changed = false;
+    if (head < 0 || !looks_behind()) return;
+    if (!s.machine.fills()) find_shadow();
+    if (s.machine.fills() && s.machine.weighs()) fill_by_weights();
+    else s.rules().secondary >= Order::scored ? this->sweep_scored() : this->sweep();
+  }
+  i64 best_of(i64 room) const {
+    return s.machine.best_of(s.queue.jobs, s.next - s.started, room, s.head);
+  }
+  void find_shadow() {
+    s.machine.find_shadow(s.head, 0, s.running, s.shadow);
+    if (!s.machine.weighs()) s.promise(s.head, s.shadow.time);
+  }
+  // Start a job before the head if it may.
+  void start_behind(i64 j) {
+    if (!s.machine.passes(j, true, s.shadow)) return;
+    s.queue.leave(j, s.of(j).predicted);
+    this->note_backfilled(j, s.of(j).predicted);
+    s.start(j);
+  }
+  // Start the best of the jobs that find room, again and again: jobs like those that are refused are
+  // passed over from then on.
+  void fill_by_weights() {
+    for (i64 j; !s.queue.empty() && (j = best_of(s.free)) >= 0;) start_behind(j);
+  }
+};
+
+}  // namespace hpc
