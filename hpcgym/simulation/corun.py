@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -71,8 +70,8 @@ def simulate_coscheduled(
         Simulation(CORUN, arrays, machine, **answers).drive()
     else:
         learning.tell(arrays, machine)
-        learn = partial(learning.learn, arrays, machine) if learning.learns else None
-        Simulation(CORUN, arrays, machine, after_pass=learn, **answers).drive()
+        pairs = learning if learning.learns else None
+        Simulation(CORUN, arrays, machine, pairs=pairs, **answers).drive()
     ended = arrays.jobs, arrays.progress, machine
     return shared_result(workload, scheduler, cluster, speedups, *ended, ticks, learning)
 

@@ -11,10 +11,12 @@ from hpcgym.engine import state
 from hpcgym.engine.machines.corun import state as engine
 from hpcgym.engine.machines.corun.state import CorunNodes
 from hpcgym.errors import HpcgymError
+from hpcgym.simulation.native_corun import belief_in
 from hpcgym.speedups.heatmap import Heatmap
 from hpcgym.speedups.learned import LearnedSpeedups
 
 if TYPE_CHECKING:
+    from hpcgym._engine import Simulation
     from hpcgym.scheduler.rules import Scheduler
 
 #: The part of its run that a job must have spent beside one code for its end to tell of the pair.
@@ -74,21 +76,54 @@ class PairLearning:
         """Learn from the jobs that have ended since the last time."""
         if not self.learns or arrays.sim.ended == self._ended:
             return
-        for spell in machine.spells[self._told : machine.scalars[0].n_spells]:
-            of_job = self._beside.setdefault(int(spell["job"]), {})
-            beside = int(spell["beside"])
-            of_job[beside] = of_job.get(beside, 0) + int(spell["end"] - spell["begin"])
+        spells = machine.spells[self._told : machine.scalars[0].n_spells]
+        self._note(*(spells[name].tolist() for name in ("job", "beside", "begin", "end")))
         self._told = int(machine.scalars[0].n_spells)
-        learned = False
         # the jobs that ended at this pass; their last spells are noted then
         released = int(machine.scalars[0].released)
-        for job in arrays.ended[self._ended : released].tolist():
-            learned |= self._learn_from(job, arrays, machine)
+        ended = arrays.ended[self._ended : released].tolist()
+        starts = arrays.progress["start"][ended].tolist()
         self._ended = released
-        if learned:
+        if self._learn_from_all(ended, starts, int(arrays.sim.time), arrays, machine):
             self.tell(arrays, machine)
 
-    def _learn_from(self, job: int, arrays: state.Prepared, machine: CorunNodes) -> bool:
+    def learn_natively(
+        self, arrays: state.Prepared, machine: CorunNodes, native: Simulation
+    ) -> None:
+        """Do the same after a pass of the native engine."""
+        ended = native.ended(self._ended).tolist()
+        if not ended:
+            return
+        spells = native.spells(self._told)
+        self._told += len(spells["job"])
+        self._ended += len(ended)
+        self._note(*(spells[name].tolist() for name in ("job", "beside", "begin", "end")))
+        starts = [native.start(job) for job in ended]
+        if self._learn_from_all(ended, starts, native.time, arrays, machine):
+            self.tell(arrays, machine)  # it knows by itself who waits
+            native.believe(belief_in(machine))
+
+    def _note(self, *spells: list[int]) -> None:
+        """Note who has run how long beside whom: jobs, codes, begins and ends of spells."""
+        for job, beside, begin, end in zip(*spells, strict=True):
+            of_job = self._beside.setdefault(job, {})
+            of_job[beside] = of_job.get(beside, 0) + end - begin
+
+    def _learn_from_all(
+        self,
+        ended: list[int],
+        starts: list[int],
+        now: int,
+        arrays: state.Prepared,
+        machine: CorunNodes,
+    ) -> bool:
+        """Learn from jobs that have ended now; return whether one told anything."""
+        learned = False
+        for job, start in zip(ended, starts, strict=True):
+            learned |= self._learn_from(job, now - start, arrays, machine)
+        return learned
+
+    def _learn_from(self, job: int, took: int, arrays: state.Prepared, machine: CorunNodes) -> bool:
         """Learn from the end of a job; return whether it told anything."""
         spells = self._beside.pop(job, {})
         total = sum(spells.values())
@@ -97,7 +132,7 @@ class PairLearning:
         beside = max(spells, key=lambda code: (spells[code], -code))
         if beside < 0 or spells[beside] < ENOUGH * total:
             return False
-        task = machine.tasks[job]
-        rate = float(arrays.jobs["run"][job]) / float(task["end"] - arrays.progress["start"][job])
-        self.pairs.learn(self._codes[int(task["code"])], self._codes[beside], rate)
+        rate = float(arrays.jobs["run"][job]) / float(took)
+        code = int(machine.tasks["code"][job])
+        self.pairs.learn(self._codes[code], self._codes[beside], rate)
         return True

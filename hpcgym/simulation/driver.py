@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from hpcgym.compilation import compiling
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from hpcgym.scheduler.dispatchers.late import LateDispatcher
     from hpcgym.scheduler.estimates.learning import Learned
     from hpcgym.scheduler.rules import Scheduler
+    from hpcgym.simulation.corun_learning import PairLearning
     from hpcgym.workload.model import Workload
 
 
@@ -68,6 +70,7 @@ class Simulation:
     dispatch : starts jobs in a pass, or None.
     late : whose answers come later than the passes at which it is asked, or None.
     after_pass : is called after each pass, or None.
+    pairs : learns from jobs that share nodes, or None.
     lengthen : returns the machine with a longer log; None if it has none.
     ticks : of its clock in a second.
     beginning : how it begins if that is with jobs that run or wait, and it has not begun; or None.
@@ -83,6 +86,7 @@ class Simulation:
     dispatch: Callable[[state.Prepared, Any], None] | None = None
     late: LateDispatcher | None = None
     after_pass: Callable[[], None] | None = None
+    pairs: PairLearning | None = None
     lengthen: Callable[[Any], Any] | None = None
     ticks: int = 1
     beginning: Beginning | None = None
@@ -109,6 +113,8 @@ class Simulation:
             run = answering(run, self.kind.told, chain())
             parts = (None, None) if learning is None else (learning.estimators, learning.learner)
             answers = (*parts, self.shares, self.expressed)
+        if self.pairs is not None:
+            self.after_pass = partial(self.pairs.learn, self.arrays, self.machine)
         most = state.ALL_PASSES if self.after_pass is None else 1
         with compiling(run):
             while True:
@@ -136,7 +142,7 @@ class Simulation:
 
     @property
     def _is_plain(self) -> bool:
-        """Whether it is one of a pool, or of nodes without limits, and no dispatcher starts jobs."""
+        """Whether it is one of a pool, or of nodes without limits, and no dispatcher is there."""
         dispatched = self.late is not None or not isinstance(self.dispatch, Scoring | None)
         kinds = (POOL, POOL_RESTRICTED, POOL_PREEMPTING, NODES, NODES_RESTRICTED, FAILING, CORUN)
         return self.kind in kinds and self.after_pass is None and not dispatched

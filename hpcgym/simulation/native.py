@@ -202,10 +202,16 @@ def simulation_of(simulation: Driven, features: Features | None = None) -> Simul
 def simulate_natively(simulation: Driven, until: int) -> None:
     """Simulate up to ``until``, and leave of jobs in the arrays what the kernels would."""
     native = simulation_of(simulation)
-    native.run(until)
-    while native.asked:
-        answer(simulation, native)
-        native.run(until)
+    pairs = simulation.pairs
+    most = state.ALL_PASSES if pairs is None else 1
+    while True:
+        passes = native.run(until, most)
+        if native.asked:
+            answer(simulation, native)
+        elif pairs is not None and passes:
+            pairs.learn_natively(simulation.arrays, simulation.machine, native)
+        else:
+            break
     if simulation.learning is not None:
         take_learned(simulation.learning, native)
     write_back(native, simulation.arrays)

@@ -22,7 +22,10 @@ def told_of_corun(machine: Any) -> dict[str, Any]:
     of_machine = [*machine.who.shape, own.partners, own.fills, own.selective, own.logs_spells]
     told = {
         "machine": np.array(of_machine, np.int64),
-        **{name: np.ascontiguousarray(machine.tasks[name]) for name in ("nodes", "placement", "code")},
+        **{
+            name: np.ascontiguousarray(machine.tasks[name])
+            for name in ("nodes", "placement", "code")
+        },
         **{name: getattr(machine, name) for name in ("speedup", "alone", "weights")},
         **belief_in(machine),
         "bandwidth": np.zeros(1),

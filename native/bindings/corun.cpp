@@ -12,16 +12,22 @@ template <class T>
 bool all_between(const T* values, std::size_t n, T least, T most) {
   return std::all_of(values, values + n, [=](T v) { return v >= least && v <= most; });
 }
-
-Belief belief_of(const Told& told, i64 n) {
-  Belief found{told.list<double>("believed", n * n), told.list<double>("believed_alone", n),
-               told.list<i64>("rank", n * (n + 1)), told.list<i64>("good", n * n),
-               told.list<i64>("partner", n * n), *told.column<double>("greatest", 1)};
-  expect(all_between(found.rank.data(), found.rank.size(), i64{0}, n), "rank: from 0 to all codes");
-  return found;
+bool are_rates(const std::vector<double>& values) {
+  return std::all_of(values.begin(), values.end(), [](double v) { return v > 0 && v < inf; });
 }
 
 }  // namespace
+
+Belief belief_of(const Told& told) {
+  const auto n = static_cast<i64>(told.list<double>("believed_alone").size());
+  Belief found{told.list<double>("believed", n * n), told.list<double>("believed_alone"),
+               told.list<i64>("rank", n * (n + 1)), told.list<i64>("good", n * n),
+               told.list<i64>("partner", n * n), *told.column<double>("greatest", 1)};
+  expect(all_between(found.rank.data(), found.rank.size(), i64{0}, n), "rank: from 0 to all codes");
+  for (const auto* rates : {&found.alone, &found.pairs})
+    expect(are_rates(*rates), "believed: rates above 0");
+  return found;
+}
 
 std::shared_ptr<const Sharing> sharing_of(const Told& told, i64 n_jobs) {
   auto found = std::make_shared<Sharing>();
@@ -36,9 +42,9 @@ std::shared_ptr<const Sharing> sharing_of(const Told& told, i64 n_jobs) {
   s.alone = told.list<double>("alone");
   s.n_codes = static_cast<i64>(s.alone.size());
   s.speedup = told.list<double>("speedup", s.n_codes * s.n_codes);
-  s.belief = belief_of(told, s.n_codes);
-  for (const auto* rates : {&s.alone, &s.speedup, &s.belief.alone, &s.belief.pairs})
-    expect(all_between(rates->data(), rates->size(), 1e-9, 1e9), "speedups: above 0");
+  s.belief = belief_of(told);
+  expect(s.belief.alone.size() == s.alone.size(), "believed: of each code");
+  expect(are_rates(s.alone) && are_rates(s.speedup), "speedup, alone: rates above 0");
   s.nodes = told.column<i64>("nodes", n_jobs);
   s.placement = told.column<i64>("placement", n_jobs);
   s.code = told.column<i64>("code", n_jobs);
@@ -54,15 +60,21 @@ std::shared_ptr<const Sharing> sharing_of(const Told& told, i64 n_jobs) {
 }
 
 void tell(Columns& found, const Corun& m) {
-  std::vector<i64> end, node, job, beside, begin, until;
+  std::vector<i64> end, node;
   for (i64 j = 0; j < m.n_jobs(); ++j) {
     end.push_back(m.task(j).end);
     node.insert(node.end(), m.cells(j).begin(), m.cells(j).end());
   }
-  for (const Spell& s : m.spells())
-    job.push_back(s.job), beside.push_back(s.beside), begin.push_back(s.begin), until.push_back(s.end);
-  found.insert(found.end(), {{"end", end}, {"cell_node", node}, {"spell_job", job},
-                             {"spell_beside", beside}, {"spell_begin", begin}, {"spell_end", until}});
+  found.insert(found.end(), {{"end", end}, {"cell_node", node}});
+}
+Columns spells_of(const Corun& m, i64 since) {
+  const auto n = static_cast<i64>(m.spells().size());
+  std::vector<i64> job, beside, begin, end;
+  for (i64 i = std::clamp(since, i64{0}, n); i < n; ++i) {
+    const Spell& s = m.spells()[index(i)];
+    job.push_back(s.job), beside.push_back(s.beside), begin.push_back(s.begin), end.push_back(s.end);
+  }
+  return {{"job", job}, {"beside", beside}, {"begin", begin}, {"end", end}};
 }
 void tell_facts(Columns& found, const Corun& m) {
   std::vector<i64> tasks, who;

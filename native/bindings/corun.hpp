@@ -8,10 +8,12 @@
 namespace hpc {
 
 class Told;
+Belief belief_of(const Told& told);
 std::shared_ptr<const Sharing> sharing_of(const Told& told, i64 n_jobs);
 
-// What became of jobs: ends, nodes, how fast they ran beside whom.
+// What became of jobs: ends, and nodes; from one place on the spells in which they ran at one rate.
 void tell(Columns& found, const Corun& machine);
+Columns spells_of(const Corun& machine, i64 since);
 // What is known between two passes, for tests.
 void tell_facts(Columns& found, const Corun& machine);
 void tell_numbers(Numbers& found, const Corun& machine);

@@ -389,6 +389,12 @@ NB_MODULE(_engine, m) {
       .def("look_ahead", alone(&AnySimulation::look_ahead), "foresight"_a,
            nb::call_guard<nb::gil_scoped_release>(),
            "Simulate to the end, and let look-ahead order the queue at each pass.")
+      .def("believe", alone(+[](AnySimulation& s, const ByName& arrays) {
+             s.believe(belief_of(Told(arrays)));
+           }), "belief"_a, "Where jobs share nodes: let jobs start by another belief of speedups.")
+      .def("spells", alone(+[](const AnySimulation& s, i64 since) { return as_arrays(s.spells(since)); }),
+           "since"_a = 0, "Return in which spells jobs ran at one rate, from one place on, by the "
+           "clock: job, beside, which is the code that limited it or -1, begin, end.")
       .def("copy", alone(&AnySimulation::copy), "Return one that goes on alone.")
       .def("schedule", alone(+[](const AnySimulation& s) { return as_arrays(s.schedule()); }),
            "Return what became of each job, (n_jobs,) int64 each: start [s], -1 before; predicted "

@@ -218,6 +218,14 @@ class OneSimulation final : public AnySimulation, private Scheduled<M> {
       throw std::invalid_argument("look_ahead: of these jobs, on a pool");
     if constexpr (!on_nodes && plans) look_ahead_on_pool(foresight);
   }
+  void believe(const Belief& belief) override {
+    if constexpr (Shareable<M>) sim_.machine.believe(belief), sim_.changed = true;
+    else throw std::invalid_argument("believe: jobs share no nodes");
+  }
+  Columns spells(i64 since) const override {
+    if constexpr (Shareable<M>) return spells_of(sim_.machine, since);
+    throw std::invalid_argument("spells: jobs share no nodes");
+  }
   double measure(Metric metric, double tau) const override {
     return hpc::measure(metric, sim_, tau);
   }

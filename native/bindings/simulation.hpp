@@ -17,6 +17,7 @@ using Columns = std::vector<std::pair<const char*, std::vector<i64>>>;
 using Numbers = std::vector<std::pair<const char*, std::vector<double>>>;
 
 enum class Metric : i64;
+struct Belief;
 class Foresight;
 
 class AnySimulation : public Alone {
@@ -56,6 +57,10 @@ class AnySimulation : public Alone {
       std::span<const i64> run_times) const = 0;
   // Simulate to the end, and let look-ahead order the queue at each pass.
   virtual void look_ahead(Foresight& foresight) = 0;
+  // Where jobs share nodes: let jobs start by another belief of speedups; the spells, from one place
+  // on, in which jobs ran at one rate.
+  virtual void believe(const Belief& belief) = 0;
+  virtual Columns spells(i64 since) const = 0;
   // Of a simulation that has ended.
   virtual double measure(Metric metric, double tau) const = 0;
 };

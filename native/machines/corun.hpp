@@ -6,6 +6,7 @@
 // that time itself, it takes nodes that the head can spare.
 #pragma once
 #include <array>
+#include <stdexcept>
 #include <vector>
 
 #include "corun/places.hpp"
@@ -132,6 +133,8 @@ class Corun : public SharedRates {
   }
   // Jobs are to start by another belief from now on.
   void believe(const Belief& belief) {
+    if (belief.alone.size() != belief_.alone.size())
+      throw std::invalid_argument("believe: of each code");
     belief_ = belief;
     std::fill(friends_.begin(), friends_.end(), 0);
     for (i64 c = 0; c < told_->n_codes; ++c) {

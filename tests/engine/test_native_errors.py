@@ -189,6 +189,60 @@ def test_what_nodes_are_refused_for(reason: str, more: dict[str, Any]) -> None:
         Layout(**({"allocation": 0} | given | more))
 
 
+def sharing(**more: Any) -> dict[str, Any]:
+    """Four nodes of two parts, of which the jobs have one each, or both."""
+    ones = np.ones((2, 2))
+    return {
+        "machine": np.array([4, 2, 0, 0, 0, 0]),
+        "weights": np.zeros(3),
+        "speedup": ones,
+        "alone": ones[0],
+        "believed": ones,
+        "believed_alone": ones[0],
+        "rank": np.zeros((2, 3), np.int64),
+        "good": np.zeros((2, 2), np.int64),
+        "partner": np.zeros((2, 2), np.int64),
+        "greatest": np.ones(1),
+        "bandwidth": np.zeros(1),
+        "nodes": np.array([4, 4, 2]),
+        "placement": np.array([2, 1, 2]),
+        "code": np.array([0, 1, 1]),
+    } | more
+
+
+@pytest.mark.parametrize(
+    ("reason", "more"),
+    [
+        ("machine", {"machine": np.array([0, 2, 0, 0, 0, 0])}),
+        ("machine", {"machine": np.array([4, 2, 3, 0, 0, 0])}),
+        ("sharing", {"machine": np.array([2, 2, 0, 0, 0, 0])}),
+        ("jobs", {"nodes": np.array([4, 4, 1])}),
+        ("placement", {"placement": np.array([2, 3, 2])}),
+        ("code", {"code": np.array([0, 2, 1])}),
+        ("speedup", {"speedup": np.array([[1.0, 0.0], [1.0, 1.0]])}),
+        ("believed", {"believed": np.array([[1.0, np.nan], [1.0, 1.0]])}),
+        ("rank", {"rank": np.full((2, 3), 3)}),
+        ("good", {"good": np.zeros((2, 3), np.int64)}),
+    ],
+)
+def test_what_jobs_that_share_nodes_are_refused_for(reason: str, more: dict[str, Any]) -> None:
+    assert Simulation(model(sharing=sharing())).run() > 0
+    with pytest.raises(ValueError, match=rf"^{reason}\b"):
+        model(sharing=sharing(**more))
+
+
+def test_rules_that_shared_nodes_do_not_have() -> None:
+    for rules in ({"depth": 2}, {"passes": 1}, {"strict": 1}, {"primary": 3}):
+        with pytest.raises(ValueError, match="^sharing: no rule of theirs"):
+            model(rules, sharing=sharing())
+    with pytest.raises(ValueError, match="^sharing: jobs that are predicted to end later"):
+        model(predicted=changed(PREDICTED, 5), sharing=sharing())
+    with pytest.raises(ValueError, match="^believe: jobs share no nodes"):
+        Simulation(model()).believe(sharing())
+    with pytest.raises(ValueError, match="^spells: jobs share no nodes"):
+        Simulation(model()).spells()
+
+
 def many_jobs(n: int) -> Model:
     """Jobs that take some tenths of a second."""
     jobs = np.zeros((n, 5), np.int64)

@@ -1,4 +1,4 @@
-"""The native engine where jobs share nodes, and the kernels, are in the same state after each pass."""
+"""Where jobs share nodes both engines are in the same state after each pass."""
 
 from __future__ import annotations
 
@@ -15,12 +15,15 @@ from test_against_slow_simulator import as_workload, cluster_of, heatmap_of, one
 from test_against_slow_simulator import scheduler_of as scheduler_for
 from twins import assert_same_answers, assert_twins, same
 
+import hpcgym
 from hpcgym._engine import Simulation
 from hpcgym.engine.machines.corun.state import CorunNodes
 from hpcgym.reference.shared_nodes import Job, Machine, Rules, Speedups
 from hpcgym.scheduler.policies import FairShare
 from hpcgym.simulation import corun, driver
 from hpcgym.simulation.native import serves, simulation_of
+from hpcgym.speedups import Heatmap
+from hpcgym.workload.model import Workload
 
 TASKS = ("since", "end", "predicted_end", "neighbours", "limit", "begun")
 REAL = ("left", "rate", "least")
@@ -47,8 +50,9 @@ def assert_same_sharing(simulation: driver.Simulation, native: Simulation) -> No
         assert facts["slack"].tolist() == [own.slack]
         assert facts["delays"].tolist() == [own.delays]
     spells = machine.spells[: own.n_spells]
+    told = native.spells()
     for name in ("job", "beside", "begin", "end"):
-        assert facts[f"spell_{name}"].tolist() == spells[name].tolist(), name
+        assert told[name].tolist() == spells[name].tolist(), name
     assert same(numbers["spells"], spells["rate"])
     if machine.io is not None:
         counts = machine.io.counts[0]
@@ -72,9 +76,10 @@ def made(case: Case, **rules: Any) -> driver.Simulation:
     if "fair_share" in rules:
         workload = workload.with_columns(user_id=np.arange(len(workload)) % 3)
     scheduler = scheduler_for(case).but(**rules)
-    with pytest.MonkeyPatch.context() as patch, pytest.raises(Made) as found:
+    with pytest.MonkeyPatch.context() as patch:
         patch.setattr(driver.Simulation, "drive", leave)
-        corun.simulate_coscheduled(workload, scheduler, cluster, heatmap_of(case))
+        with pytest.raises(Made) as found:
+            corun.simulate_coscheduled(workload, scheduler, cluster, heatmap_of(case))
     simulation: driver.Simulation = found.value.args[0]
     return simulation
 
@@ -84,13 +89,20 @@ def assert_same_after_each_pass(case: Case, pieces: int, **rules: Any) -> None:
     simulation, other = made(case, **rules), made(case, **rules)
     assert serves(other)
     native, passes = simulation_of(other), 0
+    learning, simulation.pairs = simulation.pairs, None
 
     def compare() -> None:
         nonlocal native, passes
         passes += 1
-        if passes % pieces:
+        if learning is not None and other.pairs is not None:
+            learning.learn(simulation.arrays, simulation.machine)
+            assert native.run(passes=1) == 1
+            other.pairs.learn_natively(other.arrays, other.machine, native)
+            assert other.pairs.pairs.matrix().tolist() == learning.pairs.matrix().tolist()
+        elif passes % pieces:
             return
-        assert native.run(passes=pieces) == pieces
+        else:
+            assert native.run(passes=pieces) == pieces
         native = native.copy()
         assert_twins(simulation.arrays, native)
         assert_same_answers(simulation, native)
@@ -116,9 +128,21 @@ def test_each_pass_where_jobs_share_files(data: st.DataObject, case: Case) -> No
 
 
 @settings(max_examples=100)
+@given(st.sampled_from([None, 0.9, 1.0]), cases(knows=True))
+def test_each_pass_where_speedups_are_learned(above: float | None, case: Case) -> None:
+    case = one_that_both_take(case)
+    assert_same_after_each_pass(case, 1, pair_estimate="learned", pairs_above=above)
+
+
+@settings(max_examples=100)
 @given(st.data(), cases(order="fcfs"))
 def test_each_pass_where_usage_or_waiting_orders(data: st.DataObject, case: Case) -> None:
-    policies: list[Any] = [{"fairshare": 1.0, "wait": 1e-30}, "fairshare", "wfp3", "(wait / requested) ** 3 * processors"]
+    policies: list[Any] = [
+        {"fairshare": 1.0, "wait": 1e-30},
+        "fairshare",
+        "wfp3",
+        "(wait / requested) ** 3 * processors",
+    ]
     rules: dict[str, Any] = {"policy": data.draw(st.sampled_from(policies))}
     half_life = data.draw(st.sampled_from([5, 100, math.inf]))
     if rules["policy"] in policies[:2]:
@@ -150,3 +174,31 @@ def test_more_nodes_than_a_word_has_bits_and_more_jobs_than_a_block(seed: int) -
     true = Speedups(pairs, [max(one) for one in pairs])
     machine = Machine(nodes, 1, 3)
     assert_same_after_each_pass(Case(tuple(sorted(jobs)), machine, rules, true, None, 10**9), 5)
+
+
+@pytest.mark.parametrize(
+    ("backfill", "allocation"), [("conservative", "compact"), ("easy", "part:2")]
+)
+def test_years_in_ticks(backfill: str, allocation: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Times of which a pool of whole seconds would not hear."""
+    start, jobs = 3 * 10**8, [(10, 20, 3), (40, 40, 12), (7, 9, 5), (30, 30, 4)]
+    columns = {
+        "submit_time": [start + k for k in range(4)],
+        "run_time": [run for run, _, _ in jobs],
+        "requested_time": [requested for _, requested, _ in jobs],
+        "requested_processors": [width for _, _, width in jobs],
+        "executable": [1, 2, 1, 2],
+    }
+    workload = Workload.from_columns(columns, processors=16, header={"Code": ["1 a", "2 b"]})
+    found = []
+    for engine in ("native", "numba"):
+        monkeypatch.setenv("HPCGYM_ENGINE", engine)
+        scheduler = hpcgym.Scheduler(backfill=backfill, allocation=allocation)
+        speedups = Heatmap(("a", "b"), np.array([[1.0, 0.9], [1.2, 0.7]]))
+        cluster = hpcgym.cluster.find_cluster("4x1x4")
+        found.append(hpcgym.simulate(workload, scheduler, cluster=cluster, speedups=speedups))
+        assert found[-1].coschedule is not None
+    one, other = (result.coschedule for result in found)
+    assert one.start_ticks[0] == start * 10**9
+    assert one.end_ticks.tolist() == other.end_ticks.tolist()
+    assert one.promised_ticks.tolist() == other.promised_ticks.tolist()
