@@ -215,8 +215,9 @@ def sharing(**more: Any) -> dict[str, Any]:
     [
         ("machine", {"machine": np.array([0, 2, 0, 0, 0, 0])}),
         ("machine", {"machine": np.array([4, 2, 3, 0, 0, 0])}),
-        ("sharing", {"machine": np.array([2, 2, 0, 0, 0, 0])}),
+        ("sharing", {"machine": np.array([5, 2, 0, 0, 0, 0])}),
         ("jobs", {"nodes": np.array([4, 4, 1])}),
+        ("nodes", {"nodes": np.array([5, 4, 2])}),
         ("placement", {"placement": np.array([2, 3, 2])}),
         ("code", {"code": np.array([0, 2, 1])}),
         ("speedup", {"speedup": np.array([[1.0, 0.0], [1.0, 1.0]])}),
@@ -233,13 +234,13 @@ def test_what_jobs_that_share_nodes_are_refused_for(reason: str, more: dict[str,
 
 def test_rules_that_shared_nodes_do_not_have() -> None:
     for rules in ({"depth": 2}, {"passes": 1}, {"strict": 1}, {"primary": 3}):
-        with pytest.raises(ValueError, match="^sharing: no rule of theirs"):
+        with pytest.raises(ValueError, match=r"^sharing: no rule of theirs"):
             model(rules, sharing=sharing())
-    with pytest.raises(ValueError, match="^sharing: jobs that are predicted to end later"):
+    with pytest.raises(ValueError, match=r"^sharing: jobs that are predicted to end later"):
         model(predicted=changed(PREDICTED, 5), sharing=sharing())
-    with pytest.raises(ValueError, match="^believe: jobs share no nodes"):
+    with pytest.raises(ValueError, match=r"^believe: jobs share no nodes"):
         Simulation(model()).believe(sharing())
-    with pytest.raises(ValueError, match="^spells: jobs share no nodes"):
+    with pytest.raises(ValueError, match=r"^spells: jobs share no nodes"):
         Simulation(model()).spells()
 
 
