@@ -41,7 +41,7 @@ template <Machine M>
 class OneSimulation final : public AnySimulation, private Scheduled<M> {
   static constexpr bool on_nodes = std::is_same_v<M, Nodes>;
   using Scheduled<M>::sim_, Scheduled<M>::answers_, Scheduled<M>::conservative_, Scheduled<M>::planned_;
-  using Scheduled<M>::next_pass, Scheduled<M>::pass;
+  using Scheduled<M>::next_pass, Scheduled<M>::pass, Scheduled<M>::plans;
   std::shared_ptr<Model> model_;
   bool asks_ = false;  // somebody outside, what the simulator does
 
