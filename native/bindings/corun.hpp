@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "../machines/corun.hpp"
-#include "simulation.hpp"
+#include "../places/simulation.hpp"
 
 namespace hpc {
 

@@ -17,8 +17,8 @@
 #include "../places/foresight.hpp"
 #include "../places/many.hpp"
 #include "../places/measures.hpp"
+#include "../places/simulation.hpp"
 #include "corun.hpp"
-#include "simulation.hpp"
 #include "stepper.hpp"
 #include "told.hpp"
 

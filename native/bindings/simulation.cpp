@@ -1,4 +1,4 @@
-#include "simulation.hpp"
+#include "../places/simulation.hpp"
 
 #include "corun.hpp"
 

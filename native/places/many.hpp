@@ -8,7 +8,7 @@
 
 #include "../base/alone.hpp"
 #include "../base/threads.hpp"
-#include "../bindings/simulation.hpp"
+#include "simulation.hpp"
 
 namespace hpc {
 
