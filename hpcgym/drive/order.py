@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.cluster.pool import Cluster
+from hpcgym.engine import state
 from hpcgym.engine.answers.expressed import express_all
 from hpcgym.errors import HpcgymError
-from hpcgym.explanation.watching import places, queued
 from hpcgym.scheduler.policies.index import refuse_usage
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.driver import new_simulation
@@ -71,5 +71,24 @@ def order_of(jobs: Workload, rules: Scheduler, now: int) -> NDArray[np.int64]:
             getattr(arrays, name) for name in ("jobs", "scores", "sim", "blocks", "entries")
         )
         express_all(*looked_at, simulation.expressed, simulation.shares)
-    rows = queued(arrays, np.arange(len(behind)))
-    return rows[np.argsort(places(arrays, rows), kind="stable")] - 1
+    rows = np.arange(int(arrays.sim.next))
+    rows = rows[arrays.progress["start"][rows] < 0]
+    return rows[np.lexsort(_place_keys(arrays, rows)[::-1])] - 1
+
+
+def _place_keys(arrays: state.Prepared, rows: NDArray[np.int64]) -> list[NDArray[np.float64]]:
+    """Return what queued jobs are ordered by, the most important first; less is earlier."""
+    sim, jobs = arrays.sim, arrays.jobs
+    waiting = (sim.time - jobs["submit"][rows]).astype(np.float64)
+    keys: list[NDArray[np.float64]] = []
+    if sim.threshold >= 0:
+        starved = waiting > sim.threshold
+        keys += [np.where(starved, 0.0, 1.0), np.where(starved, rows, 0.0)]
+    if sim.primary == state.KEYED:
+        keys.append(np.unique(arrays.keys[rows], return_inverse=True)[1].astype(np.float64))
+    elif sim.primary >= state.SCORED:
+        scores = arrays.scores[rows]
+        x = waiting / scores["patience"]
+        cubed = sim.primary == state.CUBED
+        keys.append(-(scores["score"] * x**3 if cubed else scores["score"] + x))
+    return [*keys, rows.astype(np.float64)]

@@ -10,25 +10,16 @@ from numpy.typing import NDArray
 
 from hpcgym.errors import HpcgymError, check_choice
 from hpcgym.explanation.reasons import REASONS, needs_of_nodes, reasons_at
-from hpcgym.explanation.watching import (
-    exceeding,
-    moment_of,
-    queued,
-    said_before,
-    unseen,
-    why_not_watched,
-)
+from hpcgym.explanation.watching import Watched, said_before, why_not_watched
 from hpcgym.naming import NAMED, ONCE_CALLED, counted
 from hpcgym.progress import silence
 from hpcgym.schedule.result import Result
-from hpcgym.simulation.continued import again
 from hpcgym.workload.names import called, names_of
 from hpcgym.workload.slicing import WEEK_S
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from hpcgym.simulation.driver import Simulation
     from hpcgym.workload.model import Workload
 
 #: What jobs may be grouped by -> the column of the workload that holds it.
@@ -73,52 +64,26 @@ def waits(result: Result, progress: Callable[[int, int], None] = silence) -> pd.
         raise HpcgymError(f"why all jobs waited cannot be worked out {why}")
     seconds = np.zeros((len(result.start), len(REASONS)), np.int64)
     with said_before():
-        simulation, _ = again(result)
-    watched = _Watched(result, simulation, seconds, progress)
-    simulation.after_pass = watched.note
-    simulation.drive(int(result.start.max(initial=0)))
+        watched = Watched(result)
+    submit, needs = result.workload.submit_time, needs_of_nodes(result)
+    processors = list(REASONS).index("processors")
+    queue, codes = np.empty(0, np.int64), np.empty(0, np.int8)
+    came = time = 0
+    for passes, at in enumerate(watched.each_pass(int(result.start.max(initial=0)))):
+        seconds[queue, codes] += at.time - time
+        coming = np.arange(came, watched.come)
+        # passes at single events: there is none for a job that does not fit as it comes
+        seconds[coming, processors] += at.time - submit[coming]
+        time, came = at.time, watched.come
+        before = np.concatenate((queue, coming))
+        queue = watched.queued(before)
+        unseen = np.isin(queue, watched.unseen(before))
+        barred = np.any(watched.exceeding(queue), axis=1)
+        codes = reasons_at(result, queue, at, unseen, barred, needs)
+        if passes % _EVERY == 0:
+            progress(came, len(seconds))
     jobs = pd.Index(result.workload.job_number, name="job_number")
     return pd.DataFrame(seconds, index=jobs, columns=list(REASONS))
-
-
-class _Watched:
-    """The queue after the last pass, and what each job in it waits for."""
-
-    def __init__(
-        self,
-        result: Result,
-        simulation: Simulation,
-        seconds: NDArray[np.int64],
-        progress: Callable[[int, int], None],
-    ) -> None:
-        self.result, self.seconds, self.progress = result, seconds, progress
-        self.simulation, self.arrays = simulation, simulation.arrays
-        self.needs = needs_of_nodes(result)
-        self.queue = np.empty(0, np.int64)
-        self.codes = np.empty(0, np.int8)
-        self.came, self.time, self.passes = 0, 0, 0
-
-    def note(self) -> None:
-        """Count what jobs have waited for since the last pass, and look at the queue again."""
-        at = moment_of(self.arrays)
-        self.seconds[self.queue, self.codes] += at.time - self.time
-        coming = np.arange(self.came, int(self.arrays.sim.next))
-        # passes at single events: there is none for a job that does not fit as it comes
-        submitted = self.result.workload.submit_time[coming]
-        self.seconds[coming, list(REASONS).index("processors")] += at.time - submitted
-        self.time, self.came = at.time, self.came + len(coming)
-        self.queue = queued(self.arrays, np.concatenate((self.queue, coming)))
-        barred = np.any(exceeding(self.simulation, self.queue), axis=1)
-        self.codes = reasons_at(self.result, self.queue, at, self._unseen(), barred, self.needs)
-        self.passes += 1
-        if self.passes % _EVERY == 0:
-            self.progress(self.came, len(self.seconds))
-
-    def _unseen(self) -> NDArray[np.bool_]:
-        """Return which jobs in the queue the pass does not look at; none but for Slurm."""
-        now = np.flatnonzero(self.arrays.progress["start"] == self.time)
-        looked = np.union1d(self.queue, now)
-        return np.isin(self.queue, unseen(self.result, self.simulation, looked))
 
 
 def waits_by(result: Result, waited: pd.DataFrame, by: str) -> pd.DataFrame:

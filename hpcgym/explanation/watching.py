@@ -15,12 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.engine import state
-from hpcgym.engine.passes.restricted import Restricted
 from hpcgym.errors import HpcgymWarning
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.quotas import Quota
 from hpcgym.simulation.continued import again
-from hpcgym.simulation.driver import Simulation
+from hpcgym.simulation.native import go_on, simulation_of
+
+Rows = NDArray[np.int64]  # rows of jobs, (k,)
 
 
 class Moment(NamedTuple):
@@ -96,133 +97,113 @@ def said_before() -> Iterator[None]:
         yield
 
 
+class Watched:
+    """The simulation of a schedule, made again, and what stands at the end of each pass.
+
+    Parameters
+    ----------
+    result : of :func:`hpcgym.simulate`, for which :func:`why_not_watched` says nothing.
+    """
+
+    def __init__(self, result: Result) -> None:
+        self.result = result
+        self._driven, _ = again(result)
+        self._native = simulation_of(self._driven)
+        self.come = 0  #: jobs that have been submitted
+
+    def go_on(self, until: int) -> None:
+        """Simulate up to a time [s], and look at no pass."""
+        go_on(self._driven, self._native, until)
+
+    def each_pass(self, until: int) -> Iterator[Moment]:
+        """Yield what stands at the end of each pass up to a time [s]."""
+        while go_on(self._driven, self._native, until, 1):
+            yield self._moment()
+
+    def queued(self, rows: Rows, *, with_filled: bool = False) -> Rows:
+        """Return those of some rows that are in the queue.
+
+        ``with_filled``: those that have just been back-filled count as well.
+        """
+        rows = rows[rows < self.come]
+        known = self._native.progress(rows)
+        waits = known["start"] < 0
+        if with_filled:
+            waits |= (known["start"] == self._native.time) & (known["backfilled"] > 0)
+        return rows[waits]
+
+    def before(self, job: int, rows: Rows) -> int:
+        """Return how many queued jobs come before one; 0 if it is not in the queue."""
+        mine = np.flatnonzero(self._native.in_order(rows) == job)
+        return int(mine[0]) if len(mine) else 0
+
+    def exceeding(self, rows: Rows) -> NDArray[np.bool_]:
+        """Return which quotas each of some jobs would exceed if it started now, (k, K) bool."""
+        shape = len(rows), len(self.result.scheduler.quotas)
+        return self._native.exceeded(rows).reshape(shape) > 0
+
+    def unseen(self, rows: Rows) -> Rows:
+        """Return which queued jobs a pass of Slurm's that back-fills does not look at.
+
+        ``rows``: of all jobs that were queued as the pass began, and perhaps of others.
+        """
+        slurm = self.result.scheduler.slurm
+        if slurm is None:
+            return np.zeros(0, np.int64)
+        rows = self._native.in_order(self.queued(rows, with_filled=True))
+        if slurm.bf_max_job_user == 0:
+            return rows[slurm.bf_max_job_test :]
+        barred = self.exceeding(rows).any(axis=1) & (self._native.progress(rows)["start"] < 0)
+        users = self.result.workload.user_id[rows].tolist()
+        of_user, seen = dict.fromkeys(users, 0), list[int]()
+        for place, user in enumerate(users):
+            if of_user[user] < slurm.bf_max_job_user and len(seen) < slurm.bf_max_job_test:
+                seen.append(place)
+                of_user[user] += not barred[place]
+        return np.delete(rows, seen)
+
+    def _moment(self) -> Moment:
+        """Return what stands now, at the end of a pass."""
+        known, rules = self._native.moment(), self._driven.arrays.sim
+        time, self.come, _, free, _, _, head = known["now"].tolist()
+        shadow, extra = known["shadow"].tolist()
+        # under quotas there is one reservation, or none, and yet a plan; Slurm's have no first
+        several = rules.depth > 1 or rules.every > 0
+        if rules.depth == state.UNLIMITED or (rules.tested > 0 and several):
+            head = -1
+        # a head that has started since is not cleared
+        stands = head >= 0 and self._native.start(head) < 0
+        promised = stands and rules.depth > 0
+        looked = rules.every == 0 or known["looks"][2] == time + rules.every
+        return Moment(
+            time,
+            head if stands else -1,
+            shadow if promised else -1,
+            extra if promised else 0,
+            max(free, 0),
+            bool(looked),
+        )
+
+
 def watch(result: Result, job: int, going_on: Callable[[], None] = lambda: None) -> list[Pass]:
     """Return what stood at the end of each pass from the job's submission up to its start.
 
     ``job``: its row. The last pass is the one at which it starts. ``going_on`` is called after
     each; what it raises ends this.
     """
-    simulation, _ = again(result)
-    arrays = simulation.arrays
+    watched = Watched(result)
     submit, start = int(result.workload.submit_time[job]), int(result.start[job])
-    simulation.drive(submit - 1)
+    watched.go_on(submit - 1)
     waited = np.flatnonzero((result.workload.submit_time <= start) & (result.start >= submit))
     passes: list[Pass] = []
     known = result.scheduler.quotas
-
-    def note() -> None:
+    for at in watched.each_pass(start):
         ahead, before = (
-            _place_of(job, arrays, queued(arrays, waited, with_filled=filled))
+            watched.before(job, watched.queued(waited, with_filled=filled))
             for filled in (False, True)
         )
-        exceeded = exceeding(simulation, queued(arrays, np.array([job])))
+        exceeded = watched.exceeding(watched.queued(np.array([job])))
         quotas = tuple(known[place] for place in np.flatnonzero(exceeded.any(axis=0)))
-        missed = job in unseen(result, simulation, waited)
-        passes.append(Pass(moment_of(arrays), ahead, before, missed, quotas))
+        passes.append(Pass(at, ahead, before, job in watched.unseen(waited), quotas))
         going_on()
-
-    simulation.after_pass = note
-    simulation.drive(start)
     return passes
-
-
-def moment_of(arrays: state.Prepared) -> Moment:
-    """Return what stands now, at the end of a pass."""
-    sim = arrays.sim
-    # under quotas there is one reservation, or none, and yet a plan; Slurm's have no first of all
-    several = sim.depth > 1 or sim.every > 0
-    plans = sim.depth == state.UNLIMITED or (sim.tested > 0 and several)
-    head = -1 if plans else int(sim.head)
-    # a head that has started since is not cleared
-    stands = head >= 0 and int(arrays.progress[head].start) < 0
-    promised = stands and sim.depth > 0
-    return Moment(
-        int(sim.time),
-        head if stands else -1,
-        int(sim.shadow) if promised else -1,
-        int(sim.extra) if promised else 0,
-        int(sim.free) if sim.free >= 0 else 0,
-        bool(sim.every == 0 or sim.look == sim.time + sim.every),
-    )
-
-
-def exceeding(simulation: Simulation, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Return which quotas each of some jobs would exceed if it started now, (k, K) bool."""
-    if not isinstance(simulation.machine, Restricted):
-        return np.zeros((len(rows), 0), np.bool_)
-    kept = simulation.machine.quotas
-    count = kept.counts[rows]
-    row, quota = np.nonzero(count >= 0)
-    jobs, processors = kept.left[count[row, quota]].T
-    found = np.zeros(count.shape, np.bool_)
-    found[row, quota] = (jobs < 1) | (processors < kept.processors[rows[row]])
-    return found
-
-
-def queued(
-    arrays: state.Prepared, rows: NDArray[np.int64], *, with_filled: bool = False
-) -> NDArray[np.int64]:
-    """Return those of some rows that are in the queue, int64.
-
-    ``with_filled``: those that have just been back-filled count as well.
-    """
-    rows = rows[rows < int(arrays.sim.next)]
-    start = arrays.progress["start"][rows]
-    waits = start < 0
-    if with_filled:
-        filled = arrays.progress["marks"][rows] // state.BACKFILLED % 2 == 1
-        waits |= (start == arrays.sim.time) & filled
-    return rows[waits]
-
-
-def unseen(result: Result, simulation: Simulation, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return which queued jobs a pass of Slurm's that back-fills does not look at, int64.
-
-    ``rows``: of all jobs that were queued as the pass began, and perhaps of others.
-    """
-    slurm, arrays = result.scheduler.slurm, simulation.arrays
-    if slurm is None:
-        return np.zeros(0, np.int64)
-    rows = queued(arrays, rows, with_filled=True)
-    rows = rows[np.argsort(places(arrays, rows))]
-    if slurm.bf_max_job_user == 0:
-        return rows[slurm.bf_max_job_test :]
-    barred = exceeding(simulation, rows).any(axis=1) & (arrays.progress["start"][rows] < 0)
-    users = result.workload.user_id[rows].tolist()
-    of_user, seen = dict.fromkeys(users, 0), list[int]()
-    for place, user in enumerate(users):
-        if of_user[user] < slurm.bf_max_job_user and len(seen) < slurm.bf_max_job_test:
-            seen.append(place)
-            of_user[user] += not barred[place]
-    return np.delete(rows, seen)
-
-
-def places(arrays: state.Prepared, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return how many of some queued jobs come before each of them in primary order, int64."""
-    found = np.empty(len(rows), np.int64)
-    found[np.lexsort(_place_keys(arrays, rows)[::-1])] = np.arange(len(rows))
-    return found
-
-
-def _place_of(job: int, arrays: state.Prepared, rows: NDArray[np.int64]) -> int:
-    """Return how many queued jobs come before one; 0 if it is not in the queue."""
-    mine = np.flatnonzero(rows == job)
-    return int(places(arrays, rows)[mine[0]]) if len(mine) else 0
-
-
-def _place_keys(arrays: state.Prepared, rows: NDArray[np.int64]) -> list[NDArray[np.float64]]:
-    """Return what queued jobs are ordered by, the most important first; less is earlier."""
-    sim, jobs = arrays.sim, arrays.jobs
-    waiting = (sim.time - jobs["submit"][rows]).astype(np.float64)
-    keys: list[NDArray[np.float64]] = []
-    if sim.threshold >= 0:
-        starved = waiting > sim.threshold
-        keys += [np.where(starved, 0.0, 1.0), np.where(starved, rows, 0.0)]
-    if sim.primary == state.KEYED:
-        keys.append(np.unique(arrays.keys[rows], return_inverse=True)[1].astype(np.float64))
-    elif sim.primary >= state.SCORED:
-        scores = arrays.scores[rows]
-        x = waiting / scores["patience"]
-        cubed = sim.primary == state.CUBED
-        keys.append(-(scores["score"] * x**3 if cubed else scores["score"] + x))
-    return [*keys, rows.astype(np.float64)]

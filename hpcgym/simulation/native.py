@@ -203,21 +203,31 @@ def simulate_natively(simulation: Driven, until: int) -> None:
     """Simulate up to ``until``, and leave of jobs in the arrays what the kernels would."""
     native = simulation_of(simulation)
     pairs = simulation.pairs
-    most = state.ALL_PASSES if pairs is None else 1
-    while True:
-        passes = native.run(until, most)
-        if native.asked:
-            answer(simulation, native)
-        elif pairs is not None and passes:
+    if pairs is None:
+        go_on(simulation, native, until)
+    else:
+        while go_on(simulation, native, until, 1):
             pairs.learn_natively(simulation.arrays, simulation.machine, native)
-        else:
-            break
     if simulation.learning is not None:
         take_learned(simulation.learning, native)
     write_back(native, simulation.arrays)
     if isinstance(simulation.machine, CorunNodes):
         take_corun(simulation.machine, native)
     simulation.machine = take_nodes(simulation.machine, native)
+
+
+def go_on(
+    simulation: Driven,
+    native: Simulation,
+    until: int = state.FOREVER,
+    passes: int = state.ALL_PASSES,
+) -> int:
+    """Simulate up to ``until``, or so many passes, and answer meanwhile; return the passes done."""
+    done = native.run(until, passes)
+    while native.asked:
+        answer(simulation, native)
+        done += native.run(until, passes - done)
+    return done
 
 
 def write_back(native: Simulation, arrays: state.Prepared) -> None:

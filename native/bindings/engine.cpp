@@ -54,6 +54,9 @@ nb::typed<nb::dict, nb::str, Out<T>> as_arrays(
   return found;
 }
 
+std::vector<i64> listed(const In<i64>& rows) {
+  return {rows.data(), rows.data() + rows.shape(0)};
+}
 template <class Rows, class Values>
 std::size_t as_many(const Rows& rows, const Values& values) {
   if (rows.shape(0) != values.shape(0)) throw nb::value_error("one value for each row");
@@ -375,6 +378,18 @@ NB_MODULE(_engine, m) {
       .def("start", alone(&AnySimulation::start), "job"_a, "Return when a job started [s], -1: not yet.")
       .def("features", alone(&AnySimulation::features), "job"_a, "now"_a = false,
            "Return the features of a job, as it was submitted or now.")
+      .def("moment", alone(+[](const AnySimulation& s) { return as_arrays(s.moment()); }),
+           "Return what stands at the end of a pass. now: time, jobs that have come, and started, free, "
+           "arrived, changed, head; shadow: [s], extra; looks: due, all_due, next, waited, had_planned.")
+      .def("progress", alone(+[](const AnySimulation& s, In<i64> rows) {
+             return as_arrays(s.progress(listed(rows)));
+           }), "rows"_a, "Return the starts of jobs [s], -1, and whether they were back-filled.")
+      .def("in_order", alone(+[](const AnySimulation& s, In<i64> rows) {
+             return owned(s.in_order(listed(rows)));
+           }), "rows"_a, "Return jobs in primary order, as it is now, be they queued or not.")
+      .def("exceeded", alone(+[](const AnySimulation& s, In<i64> rows) {
+             return owned(s.exceeded(listed(rows)));
+           }), "rows"_a, "Return which quotas each job would exceed if it started now, one by one.")
       .def("learned", alone(+[](AnySimulation& s) { return as_arrays(s.learned()); }),
            "Return what has been learned of the jobs that have ended.")
       .def("numbers", alone(+[](const AnySimulation& s) { return as_arrays(s.numbers()); }),

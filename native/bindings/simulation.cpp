@@ -270,14 +270,46 @@ class OneSimulation final : public AnySimulation, private Scheduled<M> {
     }
     return {};
   }
+  Columns moment() const override {
+    const auto& s = sim_;
+    Columns found{{"now", {s.time, s.next, s.started, s.free, s.arrived, s.changed, s.head}},
+                  {"shadow", {s.shadow.time, s.shadow.extra}}};
+    if constexpr (plans)
+      if (planned_) {
+        const Planned<M>& p = *planned_;
+        const Looks& l = p.looks;
+        found.push_back({"plan", {p.n_reserved, p.last_reserved, p.beyond}});
+        found.push_back({"looks", {l.due, l.all_due, l.next, l.waited, l.had_planned}});
+      }
+    return found;
+  }
+  Columns progress(const std::vector<i64>& jobs) const override {
+    std::vector<i64> start, backfilled;
+    for (const i64 j : jobs) {
+      start.push_back(sim_.of(checked(j)).start);
+      backfilled.push_back(sim_.of(j).backfilled);
+    }
+    return {{"start", start}, {"backfilled", backfilled}};
+  }
+  std::vector<i64> in_order(std::vector<i64> jobs) const override {
+    for (const i64 j : jobs) checked(j);
+    sort_in_order(*model_, sim_.queue, sim_.time, jobs);
+    return jobs;
+  }
+  std::vector<i64> exceeded(const std::vector<i64>& jobs) const override {
+    std::vector<i64> found;
+    for (const i64 j : jobs)
+      for (i64 k = 0; sim_.quotas && k < sim_.quotas->size(); ++k)
+        found.push_back(sim_.quotas->bars(checked(j), k));
+    return found;
+  }
   Columns facts() const override {
     Columns found = schedule();
     const auto& s = sim_;
-    found.push_back({"now", {s.time, s.next, s.started, s.free, s.arrived, s.changed, s.head}});
-    found.push_back({"shadow", {s.shadow.time, s.shadow.extra}});
+    for (auto& column : moment()) found.push_back(std::move(column));
     found.push_back({"running", entries(s.running)});
     found.push_back({"queue", entries(s.queue.jobs)});
-    if constexpr (plans) add_plan(found);
+    if constexpr (plans) add_reserved(found);
     if constexpr (Shareable<M>) tell_facts(found, s.machine);
     if constexpr (on_nodes) {
       found.push_back({"free", s.machine.free()});
@@ -349,17 +381,11 @@ class OneSimulation final : public AnySimulation, private Scheduled<M> {
     if (!answers_.learner) throw std::invalid_argument("nothing is learned");
     return *answers_.learner;
   }
-  void add_plan(Columns& found) const {
-    if (conservative_) {
-      std::vector<i64> reserved;
-      for (i64 j = 0; j < model_->n_jobs; ++j) reserved.push_back(conservative_->plan.reserved(j));
-      found.push_back({"reserved", reserved});
-    }
-    if (!planned_) return;
-    const Planned<M>& p = *planned_;
-    found.push_back({"plan", {p.n_reserved, p.last_reserved, p.beyond}});
-    found.push_back({"looks", {p.looks.due, p.looks.all_due, p.looks.next, p.looks.waited,
-                               p.looks.had_planned}});
+  void add_reserved(Columns& found) const {
+    if (!conservative_) return;
+    std::vector<i64> reserved;
+    for (i64 j = 0; j < model_->n_jobs; ++j) reserved.push_back(conservative_->plan.reserved(j));
+    found.push_back({"reserved", reserved});
   }
   static std::vector<i64> entries(const OrderedList& list) {
     std::vector<i64> flat;

@@ -1,5 +1,6 @@
 // The queue in the order in which it is served, written into one array.
 #pragma once
+#include <tuple>
 #include <vector>
 
 #include "queue.hpp"
@@ -48,6 +49,20 @@ inline void line_up(const Model& model, const Queue& queue, i64 now, i64 most,
       line.push_back({e.job, score});
     }
   if (sorts) sort_by_score(line.begin() + starved, line.end());
+}
+
+// Put some jobs in primary order, be they queued or not.
+inline void sort_in_order(const Model& model, const Queue& queue, i64 now, std::vector<i64>& jobs) {
+  const Rules& rules = model.rules;
+  const auto place = [&](i64 j) {  // what comes first is less
+    const i64 waiting = now - queue.known[j].submit;
+    const bool starves = rules.threshold >= 0 && waiting > rules.threshold;
+    const bool keyed = rules.primary == Order::keyed && !starves;
+    const bool scored = queue.is_scored() && !starves;
+    return std::tuple(!starves, keyed ? queue.keys[0][j] : 0,
+                      scored ? -score_now(rules.primary, queue.scores[0][j], waiting) : 0.0, j);
+  };
+  std::sort(jobs.begin(), jobs.end(), [&](i64 a, i64 b) { return place(a) < place(b); });
 }
 
 }  // namespace hpc

@@ -26,14 +26,18 @@ class Quotas {
   std::vector<Bound> left;  // by count
 
   bool are_any() const { return rules_->n > 0; }
-  // Whether a job would exceed one now.
+  i64 size() const { return rules_->n; }
+  // Whether a job would exceed one of them now.
+  bool bars(i64 j, i64 quota) const {
+    const i64 count = rules_->counts[j * rules_->n + quota];
+    if (count < 0) return false;
+    const Bound& bound = left[index(count)];
+    return bound.jobs < 1 || bound.processors < rules_->processors[j];
+  }
+  // Whether it would exceed any.
   bool bar(i64 j) const {
-    for (i64 k = 0; k < rules_->n; ++k) {
-      const i64 count = rules_->counts[j * rules_->n + k];
-      if (count < 0) continue;
-      const Bound& bound = left[index(count)];
-      if (bound.jobs < 1 || bound.processors < rules_->processors[j]) return true;
-    }
+    for (i64 k = 0; k < rules_->n; ++k)
+      if (bars(j, k)) return true;
     return false;
   }
   void begun(i64 j) { note(j, -1); }

@@ -49,6 +49,12 @@ class AnySimulation : public Alone {
   virtual i64 run_time(i64 j) const = 0;
   virtual i64 start(i64 j) const = 0;
   virtual std::vector<double> features(i64 j, bool now) = 0;
+  // For whoever looks on: what stands at the end of a pass; of some jobs, be they queued or not, what
+  // has become of them, their primary order, and which quotas each would exceed, (n_jobs, n_quotas).
+  virtual Columns moment() const = 0;
+  virtual Columns progress(const std::vector<i64>& jobs) const = 0;
+  virtual std::vector<i64> in_order(std::vector<i64> jobs) const = 0;
+  virtual std::vector<i64> exceeded(const std::vector<i64>& jobs) const = 0;
   // What has been learned of all jobs that have ended; and, for tests, other real numbers.
   virtual Numbers learned() = 0;
   virtual Numbers numbers() const = 0;
