@@ -13,7 +13,7 @@ from hpcgym.engine import state
 from hpcgym.engine.answers import online
 from hpcgym.engine.machines.nodes.placement import Nodes
 from hpcgym.engine.ordered import BLOCK
-from hpcgym.engine.passes.preempting import Preempting
+from hpcgym.engine.passes.preempting import CANCEL, Preempting
 from hpcgym.scheduler.dispatchers.view import cells_of
 from hpcgym.simulation import driver
 from hpcgym.simulation.driver import new_simulation
@@ -102,6 +102,11 @@ def assert_same_stops(machine: Preempting, facts: Any) -> None:
     for name in ("job", "start", "end"):
         assert facts[f"lost_{name}"].tolist() == lost[name].tolist(), name
     names = ["job", "width", "ran", "left", "predicted"]
+    if nodes_in(machine) is not None and own.mode != CANCEL:
+        assert facts["lost_first"][:-1].tolist() == lost["first"].tolist()
+        for name in ("node", "units"):
+            cells = machine.cells[name][: own.cells]
+            assert facts[f"lost_{name}"].tolist() == cells.tolist()
     suspended = machine.suspended[names][: own.count].tolist()
     assert facts["suspended"].tolist() == [number for one in suspended for number in one]
 

@@ -17,6 +17,7 @@ from hpcgym.engine.machines.kinds import (
     CORUN,
     FAILING,
     NODES,
+    NODES_PREEMPTING,
     NODES_RESTRICTED,
     POOL,
     POOL_PREEMPTING,
@@ -144,8 +145,9 @@ class Simulation:
     def _is_plain(self) -> bool:
         """Whether it is one of a pool, or of nodes without limits, and no dispatcher is there."""
         dispatched = self.late is not None or not isinstance(self.dispatch, Scoring | None)
-        kinds = (POOL, POOL_RESTRICTED, POOL_PREEMPTING, NODES, NODES_RESTRICTED, FAILING, CORUN)
-        return self.kind in kinds and self.after_pass is None and not dispatched
+        kinds = (POOL, POOL_RESTRICTED, POOL_PREEMPTING, NODES, NODES_RESTRICTED, NODES_PREEMPTING)
+        others = (FAILING, CORUN)
+        return self.kind in (*kinds, *others) and self.after_pass is None and not dispatched
 
     @property
     def for_result(self) -> dict[str, Any]:

@@ -32,7 +32,8 @@ def nodes_in(machine: Any) -> Nodes | None:
     """Return the nodes of a machine as its kind takes it, None of a pool."""
     if isinstance(machine, FailingNodes):
         return machine.nodes
-    nodes = machine.machine if isinstance(machine, Restricted) else machine
+    own = machine.machine if isinstance(machine, Preempting) else machine
+    nodes = own.machine if isinstance(own, Restricted) else own
     return nodes if isinstance(nodes, Nodes) else None
 
 
@@ -67,14 +68,11 @@ def layout_of(nodes: Nodes) -> Layout:
 
 def take_nodes(machine: Any, native: Simulation) -> Any:
     """Write which nodes jobs have had; return the machine, which may have logs of other lengths."""
-    if isinstance(machine, Preempting):
-        return _with_lost(machine, native.schedule())
-    nodes = nodes_in(machine)
-    if nodes is None:
-        return machine
-    schedule = native.schedule()
-    write_cells(nodes, _cells_in(schedule))
-    return _with_lost(machine, schedule) if isinstance(machine, FailingNodes) else machine
+    nodes, schedule = nodes_in(machine), native.schedule()
+    if nodes is not None:
+        write_cells(nodes, _cells_in(schedule))
+    loses = isinstance(machine, FailingNodes | Preempting)
+    return _with_lost(machine, schedule) if loses else machine
 
 
 def assign_natively(

@@ -22,6 +22,7 @@ namespace hpc {
 namespace {
 
 constexpr i64 longest = i64{1} << 53;  // [s] that is told
+static_assert(Stoppable<Pool> && Stoppable<Nodes>);
 
 // Add the cells of so many jobs or runs, one behind the other, and where those of each begin.
 template <class F>
@@ -476,8 +477,8 @@ const char* refusal_of_rules(const Model& m) {
       {m.nodes && (r.managed || r.passes == Passes::per_event ||
                    ((r.tested > 0 || r.depth == all_jobs) && m.outages)),
        "nodes: no rule of theirs"},
-      {m.stops.n_groups() > 0 && (m.nodes || !m.restricted || r.tested == 0 || r.managed ||
-                                  r.asks || m.learning),
+      {m.stops.n_groups() > 0 &&
+           (!m.restricted || r.tested == 0 || r.managed || r.asks || m.learning),
        "preemption: no rule of theirs"},
       {m.outages && (r.asks || r.learns || r.renews != Renews::never || learns),
        "outages: nobody answers"},

@@ -30,7 +30,7 @@ template <class M>
 concept Stoppable = requires(M m, const M& c, i64 i) {
   m.give_all(i, i);                                 // what a running job has; its sign
   m.lend(i, i);                                     // what it gives up when it is suspended
-  { c.has_room(i, i) } -> std::same_as<bool>;       // for a job, in so many free units
+  { m.has_room(i, i) } -> std::same_as<bool>;       // for a job, in so many free units
   { c.goes_on(i, i) } -> std::same_as<bool>;        // a suspended job, where it ran
   { c.meets(i, i) } -> std::same_as<bool>;          // whether jobs can be in each other's way
 };
@@ -86,7 +86,7 @@ class Stops {
       for (Suspended& own : suspended)
         if (level_of(own.job) == level) {
           own.end = expected_end(s, own);
-          plan.gives_back(own.job, own.width, own.end);
+          plan.gives_back(s.machine, own.job, own.width, own.end);
         }
   }
 

@@ -41,7 +41,7 @@ class FreshPlan {
   }
 
   // Give back what a suspended job has, from its expected end on.
-  void gives_back(i64, i64 width, i64 end) {
+  void gives_back(const auto&, i64, i64 width, i64 end) {
     for (std::size_t k = step_at(end, 0); k < steps_.size(); ++k) steps_[k].free += width;
   }
 

@@ -3,6 +3,7 @@
 // The head's reservation is no set of nodes, but the promise that its units will find room at the
 // shadow time: a job that runs on past that time takes of each node only what the head can spare.
 #pragma once
+#include <algorithm>
 #include <bit>
 #include <span>
 #include <utility>
@@ -66,6 +67,30 @@ class Nodes {
   }
   // The cells remain on record.
   void give(i64, i64 j, i64) { move(cells(j), layout_->demand(j), 1); }
+  // Where jobs stop others: of what a suspended job has, it gives up the cores alone. Less than
+  // nothing may be free on a node then, and cores are not alike.
+  void give_all(i64 j, i64 sign) { move(cells(j), layout_->demand(j), sign); }
+  void lend(i64 j, i64 sign) {
+    ++version_;
+    const i64 cores = sign * layout_->demand(j)[0];
+    for (const Cell& c : cells(j)) {
+      *room(free_, c.node) += c.units * cores;
+      n_free_ += c.units * cores;
+      note_open(c.node);
+    }
+    filling_.note_changed(free_.data(), cells(j));
+  }
+  bool has_room(i64 j, i64 room) { return width(j) <= room && has_room(j); }
+  bool goes_on(i64 j, i64) const {
+    const auto fits = [&](const Cell& c) {
+      return *room(free_, c.node) >= c.units * layout_->demand(j)[0];
+    };
+    return std::ranges::all_of(cells(j), fits);
+  }
+  bool meets(i64 j, i64 other) const {
+    return std::ranges::any_of(cells(other), [&](const Cell& c) { return is_on(j, c.node); });
+  }
+
   void find_shadow(i64 j, i64 missing, const OrderedList& running, Shadow& shadow) {
     guarded_ = j;
     ++shadows_;

@@ -56,9 +56,12 @@ class Planned {
   }
   // Whether a job fits beside what runs, and the windows while it does; its place is chosen then.
   bool fits_now(Simulator<M>& s, i64 j) {
-    if (!s.closes()) return s.machine.fits(j, s.machine.width(j), s.free);
+    if (!s.closes()) return s.machine.finds_place(j, s.free);
     begin_plan(s);
-    return plan_.place_now(s.machine, j, s.of(j).predicted, s.free, false);
+    const i64 predicted = s.of(j).predicted;
+    if (!plan_.place_now(s.machine, j, predicted, s.free, true)) return false;
+    plan_.begun(s.machine, j, predicted);
+    return true;
   }
 
  private:

@@ -15,6 +15,8 @@ from drawing import given, settings
 from drawing import strategies as st
 from failure_strategies import Failure, failing_cases, failures_for, table_of
 from node_strategies import ALLOCATIONS, node_cases, node_schedulers, partitioned_cases
+from preemption_strategies import CLOSE, crowded, preemptions
+from quota_strategies import with_queues
 from strategies import SLURM, cases
 from test_nodes_against_oracle import crowd
 from twins import assert_same_after_each_pass as assert_same_of_any
@@ -159,6 +161,38 @@ def test_each_pass_under_restrictions(data: st.DataObject, case: Case, queues: l
     if "windows" in which:
         _, texts = test_windows.windows_on(data, cluster, workload)
         rules["maintenance"] = "; ".join(texts)
+    scheduler = scheduler_of("easy", rules)
+    pieces = data.draw(st.sampled_from([1, 3]))
+    assert assert_same_of_any(workload, scheduler, cluster, pieces)
+
+
+@settings(max_examples=300)
+@given(
+    st.data(),
+    st.one_of(node_cases(), partitioned_cases()),
+    st.lists(st.integers(1, 4), min_size=2, max_size=6),
+)
+@pytest.mark.filterwarnings("ignore:.*its jobs are in none of the machine's partitions")
+@pytest.mark.filterwarnings("ignore:.*EASY's reservation is of nodes by name")
+@pytest.mark.filterwarnings("ignore:.*no job may stop another", "ignore:.*there is no job of")
+@pytest.mark.filterwarnings("ignore:.*no job f", "ignore:.*no window is between")
+def test_each_pass_in_which_jobs_stop_others(
+    data: st.DataObject, case: Case, queues: list[int]
+) -> None:
+    """On partitions, too; beside quotas, windows, and jobs that follow others."""
+    cluster, workload = case[0], crowded(with_queues(case[1], queues), data.draw(CLOSE))
+    rules = drawn_rules(data, quota_strategies.fitted(case[2]))
+    rules["preemption"], slow = data.draw(preemptions(workload))
+    if data.draw(st.booleans()):
+        rules["quota"] = data.draw(quota_strategies.quotas(workload))[0]
+    which = data.draw(st.sampled_from(["nothing", "windows", "dependencies"]))
+    if which == "windows" and slow[2] != "suspend":
+        rules = test_windows.fitted(rules, workload)
+        _, texts = test_windows.windows_on(data, cluster, workload)
+        rules["maintenance"] = "; ".join(texts)
+    elif which == "dependencies" and slow[2] != "cancel":
+        rules = submission_strategies.fitted(rules)
+        workload, rules["dependencies"], _ = data.draw(submission_strategies.chains(workload))
     scheduler = scheduler_of("easy", rules)
     pieces = data.draw(st.sampled_from([1, 3]))
     assert assert_same_of_any(workload, scheduler, cluster, pieces)

@@ -37,6 +37,14 @@ class FreshNodePlan : private NodePlan {
     foresee(std::max(window.begin, now_), holder, -1);
     foresee(window.end, holder, 1);
   }
+  // Give back all that a suspended job has, at its expected end.
+  void gives_back(const Nodes& m, i64 j, i64, i64 end) {
+    if (table_) return table_->note(end, j);
+    const auto has = m.cells(j);
+    cells_[index(j)].assign(has.begin(), has.end());
+    may_be_overdrawn_ = true;
+    foresee(end, j, 1);
+  }
   // Give a job a place at the earliest time; return that. None if it is later than `last`; beyond
   // `latest` any later time will do.
   i64 reserve(Nodes& m, i64 j, i64 length, i64 last, i64 latest) {

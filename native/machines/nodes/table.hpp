@@ -71,6 +71,15 @@ class NodeTable {
     periods_.assign(1, {-forever, all, all});
     running.each([&](const Entry& e) { note(e.key, e.job); });
   }
+  // A job gives back then what it has.
+  void note(i64 time, i64 j) {
+    auto at = plan_.end();
+    while (at != plan_.begin() &&
+           ((at - 1)->time > time || ((at - 1)->time == time && (at - 1)->job > j)))
+      --at;
+    plan_.insert(at, {time, j});
+    lists_leaving_ = false;
+  }
   void close(const Window& window, std::span<const Cell> cells) {
     shut(&Period::by_windows, std::max(window.begin, now_), window.end, cells);
   }
@@ -144,14 +153,6 @@ class NodeTable {
   std::vector<std::optional<NodeSet>> usable_;  // by kind: that hold a unit when they are empty
   std::vector<i64> later_;  // (N, R) what is free once some have ended
 
-  void note(i64 time, i64 j) {
-    auto at = plan_.end();
-    while (at != plan_.begin() &&
-           ((at - 1)->time > time || ((at - 1)->time == time && (at - 1)->job > j)))
-      --at;
-    plan_.insert(at, {time, j});
-    lists_leaving_ = false;
-  }
   void list_leaving(const Nodes& m) {
     if (std::exchange(lists_leaving_, true)) return;
     leaving_.resize(std::max(leaving_.size(), plan_.size()), none_);
