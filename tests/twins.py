@@ -20,7 +20,7 @@ from hpcgym.simulation.driver import new_simulation
 from hpcgym.simulation.native import answer, restricted_of, serves, simulation_of, write_progress
 from hpcgym.simulation.native_answers import learned_by
 from hpcgym.simulation.native_nodes import nodes_in
-from hpcgym.simulation.nodes import needs_on, nodes_for
+from hpcgym.simulation.nodes import asked, needs_on, nodes_for
 from hpcgym.simulation.run import idle_processor_seconds
 from hpcgym.simulation.scoring import scored_by
 from hpcgym.workload.model import Workload
@@ -147,10 +147,12 @@ def same(one: Any, other: Any) -> bool:
 def made(workload: Workload, scheduler: Any, cluster: Cluster) -> driver.Simulation:
     """Return a simulation before its first event, and who says the order if a function does."""
     nodes = None
-    if cluster.groups:
+    if cluster.groups or scheduler.dispatcher is not None:
         nodes = nodes_for(workload, needs_on(workload, cluster), cluster, scheduler)
     simulation = new_simulation(workload, scheduler, cluster, nodes)
     simulation.dispatch = scored_by(scheduler.policy, workload, cluster, nodes)
+    if scheduler.dispatcher is not None:
+        _, simulation.dispatch = asked(scheduler.dispatcher, workload, cluster)
     return simulation
 
 

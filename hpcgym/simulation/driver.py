@@ -27,6 +27,7 @@ from hpcgym.engine.machines.kinds import (
 from hpcgym.engine.passes.preempting import Preempting
 from hpcgym.engine.passes.requeueing import lengthened
 from hpcgym.errors import HpcgymError
+from hpcgym.scheduler.dispatchers.asking import Kernels
 from hpcgym.scheduler.estimates.by_name import learns
 from hpcgym.scheduler.estimates.learning import asks_for_predictions
 from hpcgym.simulation import native
@@ -36,7 +37,6 @@ from hpcgym.simulation.predictions import Learning
 from hpcgym.simulation.preempting import StoppedRuns, for_result, preempting
 from hpcgym.simulation.prepare import prepare
 from hpcgym.simulation.restricted import check_restricted, profile_for, restricted
-from hpcgym.simulation.scoring import Scoring
 from hpcgym.simulation.warm_start import (
     Beginning,
     begin_on_nodes,
@@ -128,7 +128,7 @@ class Simulation:
                 elif self.after_pass is not None and passes:
                     self.after_pass()
                 elif self.late is not None and stop == self.late.due < state.FOREVER:
-                    self.late.arrive(self.arrays, self.machine)
+                    self.late.arrive(Kernels(self.arrays, self.machine))
                 else:
                     break
         if learning is not None:
@@ -143,11 +143,9 @@ class Simulation:
 
     @property
     def _is_plain(self) -> bool:
-        """Whether it is one of a pool, or of nodes without limits, and no dispatcher is there."""
-        dispatched = self.late is not None or not isinstance(self.dispatch, Scoring | None)
+        """Whether it is one of a pool, or of nodes without limits, and nobody looks at each pass."""
         kinds = (POOL, POOL_RESTRICTED, POOL_PREEMPTING, NODES, NODES_RESTRICTED, NODES_PREEMPTING)
-        others = (FAILING, CORUN)
-        return self.kind in (*kinds, *others) and self.after_pass is None and not dispatched
+        return self.kind in (*kinds, FAILING, CORUN) and self.after_pass is None
 
     @property
     def for_result(self) -> dict[str, Any]:

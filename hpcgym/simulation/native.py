@@ -18,8 +18,9 @@ from hpcgym.engine.passes.preempting import Preempting
 from hpcgym.engine.passes.restricted import Restricted
 from hpcgym.simulation.native_answers import has_formulas, take_learned, told_of
 from hpcgym.simulation.native_corun import take_corun, told_of_corun
-from hpcgym.simulation.native_nodes import is_on, take_nodes, told_of_nodes, window_nodes
+from hpcgym.simulation.native_nodes import is_on, nodes_in, take_nodes, told_of_nodes, window_nodes
 from hpcgym.simulation.scoring import Scoring
+from hpcgym.simulation.starting import Native, Starting
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -44,7 +45,7 @@ def serves(simulation: Driven) -> bool:
     return (
         is_on()
         and not any(sim[name] for name in _LACKS)
-        and sim.asks in (state.NOBODY, state.EACH_PASS)
+        and sim.asks != state.EACH_JOB
         and _serves_nodes(simulation)
         and not simulation.begun
         and has_formulas(simulation.learning)
@@ -66,10 +67,13 @@ def restricted_of(machine: Any) -> Restricted | None:
 def _serves_nodes(simulation: Driven) -> bool:
     """Return the same of its machine, if that has nodes.
 
-    Where nodes fail nobody answers, and no few have reservations.
+    Where nodes fail nobody answers, and no few have reservations. A pool of which a dispatcher
+    starts the jobs is one node; idle processors of it are not switched off.
     """
     answers = (simulation.learning, simulation.shares, simulation.expressed, simulation.dispatch)
     fails = isinstance(simulation.machine, FailingNodes)
+    if simulation.arrays.sim.managed and nodes_in(simulation.machine) is not None:
+        return False
     return not (fails and (any(answers) or simulation.arrays.sim.tested > 0))
 
 
@@ -97,6 +101,8 @@ def model_of(simulation: Driven, features: Features | None = None) -> Model:
     arrays = simulation.arrays
     n, sim = len(arrays.jobs), arrays.sim
     rules = {name: int(sim[name]) for name in TAKEN}
+    rules["asks"] = int(sim.asks == state.EACH_PASS)
+    rules["starts"] = int(sim.asks == state.EACH_START)
     more: dict[str, Any] = {}
     if state.KEYED in (sim.primary, sim.secondary):
         more |= {"keys": arrays.keys[:n], "second_keys": arrays.keys[n:]}
@@ -201,13 +207,19 @@ def simulation_of(simulation: Driven, features: Features | None = None) -> Simul
 
 def simulate_natively(simulation: Driven, until: int) -> None:
     """Simulate up to ``until``, and leave of jobs in the arrays what the kernels would."""
-    native = simulation_of(simulation)
-    pairs = simulation.pairs
-    if pairs is None:
-        go_on(simulation, native, until)
-    else:
-        while go_on(simulation, native, until, 1):
+    native, late, pairs = simulation_of(simulation), simulation.late, simulation.pairs
+    most = state.ALL_PASSES if pairs is None else 1
+    while True:
+        stop = until if late is None else min(until, late.due)
+        passes = native.run(stop, most)
+        if native.asked:
+            answer(simulation, native)
+        elif pairs is not None and passes:
             pairs.learn_natively(simulation.arrays, simulation.machine, native)
+        elif late is not None and stop == late.due < state.FOREVER:
+            late.arrive(Native(native, simulation.arrays.jobs, simulation.machine))
+        else:
+            break
     if simulation.learning is not None:
         take_learned(simulation.learning, native)
     write_back(native, simulation.arrays)
@@ -256,9 +268,9 @@ def write_back(native: Simulation, arrays: state.Prepared) -> None:
 
 
 def answer(simulation: Driven, native: Simulation) -> None:
-    """Answer what is asked for in Python: by a policy that is a function, or by predictors."""
-    if native.asked == "order":
-        assert isinstance(simulation.dispatch, Scoring)
+    """Answer what is asked for in Python: by policies, dispatchers or predictors."""
+    if native.asked in ("order", "starts"):
+        assert isinstance(simulation.dispatch, Scoring | Starting)
         simulation.dispatch.answer(simulation.arrays.jobs, simulation.machine, native)
     else:
         assert simulation.learning is not None

@@ -18,11 +18,11 @@ from hpcgym.engine import state
 from hpcgym.engine.machines.nodes.placement import Nodes
 from hpcgym.engine.orders.scores import take_scores
 from hpcgym.errors import HpcgymError
-from hpcgym.scheduler.dispatchers.asking import Facts, Present, begin, view_at, view_of
+from hpcgym.scheduler.dispatchers.asking import Facts, begin, view_of
 from hpcgym.scheduler.dispatchers.view import PassView
 from hpcgym.scheduler.rule_values import plain
-from hpcgym.simulation.native_nodes import take_view
 from hpcgym.simulation.nodes import facts_of, pool_as_node
+from hpcgym.simulation.starting import Native
 from hpcgym.workload.model import Workload
 
 if TYPE_CHECKING:
@@ -71,19 +71,11 @@ class Scoring:
 
     def answer(self, jobs: NDArray[np.void], machine: Any, native: Simulation) -> None:
         """Do so of a simulation of the native engine."""
-        told = native.view()
         if self.pool is not None:
             self.pool.set_free(np.array([[native.free]]))
+            view = Native(native, jobs, self.pool).view_told(native.view(), self.facts)
         else:
-            take_view(machine, told)
-        order = np.argsort(told["queued"])
-        queued, duration = told["queued"][order], told["duration"][order]
-        running = told["running"], told["running_start"], told["running_end"]
-        view = view_at(
-            Present(native.time, jobs, queued, duration, *running),
-            machine if self.pool is None else self.pool,
-            self.facts,
-        )
+            view = Native(native, jobs, machine).view(self.facts)
         native.order(view.job, _asked(self.policy, view))
 
 

@@ -45,7 +45,7 @@ class Answers {
   // Answer, and return true, unless an order or a prediction has to come from outside.
   template <class S>
   bool answer(S& s) {
-    if (s.asked == Asked::order) return false;
+    if (s.asked == Asked::order || s.asked == Asked::starts) return false;
     if (learner && !learner->answer(s, ranked(s))) return false;
     follow(s);
     return true;

@@ -63,7 +63,8 @@ std::size_t as_many(const Rows& rows, const Values& values) {
   return rows.shape(0);
 }
 const char* name_of(Asked asked) {
-  constexpr std::array<const char*, 6> names{"", "order", "job", "prediction", "correction", "renewal"};
+  constexpr std::array<const char*, 7> names{
+      "", "order", "job", "prediction", "correction", "renewal", "starts"};
   return names[static_cast<std::size_t>(asked)];
 }
 
@@ -354,7 +355,8 @@ NB_MODULE(_engine, m) {
            "Simulate up to `until` [s], inclusive, or so many passes, or to what is asked for; return "
            "the passes done.")
       .def_prop_ro("asked", alone(+[](const AnySimulation& s) { return name_of(s.asked()); }),
-           "What it waits for: order, job, prediction, correction or renewal; an empty text: nothing.")
+           "What it waits for: order, job, prediction, correction, renewal or starts; an empty text: "
+           "nothing.")
       .def_prop_ro("job", alone(&AnySimulation::about), "The job that a prediction or correction is for.")
       .def("predict", alone(&AnySimulation::predict), "backfilling"_a, "ordering"_a = nb::none(),
            "Say how long the job in question runs [s], by the two estimates.")
@@ -365,11 +367,22 @@ NB_MODULE(_engine, m) {
              s.order(rows.data(), scores.data(), as_many(rows, scores));
            }), "rows"_a, "scores"_a, "Give jobs that wait the scores of this pass.")
       .def("select", alone(&AnySimulation::select), "job"_a, "Say which of the jobs that wait is served next.")
+      .def("launch", alone(+[](AnySimulation& s, In<i64> rows, In<i64> first, In<i64> node,
+                               In<i64> units) {
+             if (first.shape(0) != rows.shape(0) + 1) throw nb::value_error("first: of each row");
+             return s.launch({rows.data(), rows.shape(0)}, {first.data(), first.shape(0)},
+                             {node.data(), as_many(node, units)}, units.data());
+           }), "rows"_a, "first"_a, "node"_a, "units"_a,
+           "Start jobs that wait, one after the other, up to the first that does not fit; return how "
+           "many started. Each gets the nodes of its cells, ascending; one that has none those that "
+           "the allocation chooses.")
+      .def("pass_time", alone(&AnySimulation::pass_time), "time"_a,
+           "Let time pass, to one before the next event; to start jobs then.")
       .def("view", alone(+[](const AnySimulation& s) { return as_arrays(s.view()); }),
            "Return the rows of the jobs that are queued, and their predicted run times; of those that "
            "run, their starts and predicted ends [s]. On nodes free, (N * R,); those of each that runs, "
            "as of a schedule; drawn, a random state and the order of the nodes; asked, of all that "
-           "wait.")
+           "wait. coming: how many jobs have not been submitted.")
       .def("ended", alone(+[](const AnySimulation& s, i64 since) { return owned(s.ended(since)); }),
            "since"_a = 0, "Return the jobs in the order of their ends, from one place on.")
       .def("concerned", alone(+[](const AnySimulation& s) { return owned(s.concerned()); }),

@@ -133,6 +133,37 @@ class OneSimulation final : public AnySimulation, private Scheduled<M> {
     sim_.selected = j;
     answered();
   }
+  i64 launch(std::span<const i64> jobs, std::span<const i64> first, std::span<const i64> node,
+             const i64* units) override {
+    expect_starts();
+    i64 started = 0;
+    if constexpr (on_nodes)
+      for (std::size_t k = 0; k < jobs.size(); ++k, ++started) {
+        const i64 j = checked(jobs[k]);
+        if (j >= sim_.next || sim_.of(j).start >= 0)
+          throw std::invalid_argument("launch: a job that waits");
+        if (first[k] < 0 || first[k] > first[k + 1] || index(first[k + 1]) > node.size())
+          throw std::invalid_argument("launch: first ascends");
+        std::vector<Cell> cells;
+        for (std::size_t c = index(first[k]); c < index(first[k + 1]); ++c)
+          cells.push_back({static_cast<std::int32_t>(node[c]), static_cast<std::int32_t>(units[c])});
+        if (cells.empty() ? !sim_.machine.has_room(j, sim_.free) ||
+                                !sim_.machine.finds_place(j, sim_.free)
+                          : !sim_.machine.takes_place(j, checked(j, std::move(cells))))
+          break;
+        sim_.queue.leave(j, sim_.of(j).predicted);
+        sim_.start(j);
+        sim_.changed = true;
+      }
+    if (asks_) answered();
+    return started;
+  }
+  void pass_time(i64 time) override {
+    expect_starts();
+    if (asks_ || time < sim_.time || time >= sim_.next_event_time())
+      throw std::invalid_argument("pass_time: before the next event");
+    sim_.time = time;
+  }
   Columns view() const override {
     std::vector<i64> queued, duration, running, start, end;
     sim_.queue.jobs.each([&](const Entry& e) {
@@ -142,7 +173,8 @@ class OneSimulation final : public AnySimulation, private Scheduled<M> {
       running.push_back(e.job), start.push_back(sim_.of(e.job).start), end.push_back(e.key);
     });
     Columns found{{"queued", queued}, {"duration", duration}, {"running", running},
-                  {"running_start", start}, {"running_end", end}};
+                  {"running_start", start}, {"running_end", end},
+                  {"coming", {model_->n_jobs - sim_.next}}};
     if constexpr (on_nodes) {
       const Filling& filling = sim_.machine.filling();
       std::vector<i64> drawn{filling.random_state()};
@@ -370,6 +402,10 @@ class OneSimulation final : public AnySimulation, private Scheduled<M> {
   void expect(Asked what) const {
     if (asked() != what) throw std::invalid_argument("that is not asked for");
   }
+  void expect_starts() const {
+    if (!model_->rules.starts || (asks_ && sim_.asked != Asked::starts))
+      throw std::invalid_argument("nobody asks who starts");
+  }
   void answered() {
     asks_ = false;
     answers_.follow(sim_);
@@ -377,6 +413,17 @@ class OneSimulation final : public AnySimulation, private Scheduled<M> {
   i64 checked(i64 j) const {
     if (j < 0 || j >= model_->n_jobs) throw std::out_of_range("no such job");
     return j;
+  }
+  // The nodes of a job, which somebody outside has chosen.
+  std::vector<Cell> checked(i64 j, std::vector<Cell> cells) const {
+    i64 last = -1, units = 0;
+    for (const Cell& c : cells) {
+      if (c.node <= last || c.node >= model_->nodes->n_nodes || c.units < 1)
+        throw std::invalid_argument("launch: nodes, ascending, with units");
+      last = c.node, units += c.units;
+    }
+    if (units != model_->nodes->units(j)) throw std::invalid_argument("launch: all units of a job");
+    return cells;
   }
   const Learner& learner() const {
     if (!answers_.learner) throw std::invalid_argument("nothing is learned");
@@ -433,6 +480,7 @@ constexpr Field fields[] = {
     field<&Rules::keeps>("keeps", 0, 1),
     field<&Rules::holds>("holds", 0, 1),
     field<&Rules::asks>("asks", 0, 1),
+    field<&Rules::starts>("starts", 0, 1),
     field<&Rules::learns>("learns", 0, 1),
     field<&Rules::renews>("renews", 0, 2),
     field<&Rules::logs>("logs", 0, 1),
@@ -462,6 +510,9 @@ const char* refusal_of_rules(const Model& m) {
       {m.is_scored(0) && !m.scores && !m.features, "scores: the order of the queue needs them"},
       {m.is_scored(1) && !m.second_scores, "second_scores: back-filling needs them"},
       {r.asks && !m.is_scored(0), "asks: an order from outside is by scores"},
+      {r.starts && (!m.nodes || r.asks || m.restricted || m.outages || r.tested > 0 ||
+                    r.depth == all_jobs),
+       "starts: on nodes, where nothing else says who starts"},
       {m.n_users < 0, "n_users: 0 or more"},
       {r.estimate == Estimate::average && (!m.users || r.last < 1),
        "users: averages of their last jobs need them"},

@@ -26,10 +26,10 @@ enum class Correction : std::uint8_t { none, to_requested, incremental, doubling
 // When jobs that wait are to have new scores or predictions before a pass.
 enum class Renews : std::uint8_t { never, after_ends, each_time };
 // What a simulation waits for: an order of the queue before a pass, or, within one, the job that is
-// served next; a prediction for the job that is
-// submitted next, or a new one for a job that has run as long as predicted; new ones, or new scores,
-// for the jobs that wait.
-enum class Asked : std::uint8_t { nothing, order, job, prediction, correction, renewal };
+// served next; a prediction for the job that is submitted next, or a new one for a job that has run
+// as long as predicted; new ones, or new scores, for the jobs that wait; which jobs start in place
+// of a pass.
+enum class Asked : std::uint8_t { nothing, order, job, prediction, correction, renewal, starts };
 
 struct Job {  // [s]; laid out as JOBS of hpcgym.engine.state
   i64 submit, run, requested, processors, since_first;
@@ -60,6 +60,7 @@ struct Rules {
   // questions
   bool keeps = false;   // a selected job that does not fit stays selected until it starts
   bool asks = false;    // for an order, before each pass in which a job may start
+  bool starts = false;  // for who starts, in place of each pass in which a job may: no pass starts any
   bool learns = false;  // for a prediction, before each submission
   Renews renews = Renews::never;
   bool logs = false;    // it notes who has ended

@@ -266,7 +266,7 @@ struct Simulator {
   bool next_event(i64 stop) {
     Asked answered = std::exchange(asked, Asked::nothing);
     bool amid = std::exchange(amid_, false);
-    if (answered == Asked::order || answered == Asked::job) return true;
+    if (answered == Asked::order || answered == Asked::job || answered == Asked::starts) return true;
     if (answered == Asked::renewal || (amid && rules().passes == Passes::per_event)) {
       logged_at_pass = logged();
       return !asks_for_order();
@@ -284,6 +284,11 @@ struct Simulator {
       }
       answered = Asked::nothing;
     }
+  }
+  // [s] of the next submission, end or expiry.
+  i64 next_event_time() const {
+    const i64 at = next < model.n_jobs ? std::min(next_end(), job(next).submit) : next_end();
+    return rules().correction != Correction::none ? std::min(at, next_expected_end()) : at;
   }
   // Go to a later time at which nothing happens; return whether a pass follows at once.
   bool go_to(i64 at) {
@@ -319,9 +324,7 @@ struct Simulator {
     const Rules& r = rules();
     const bool per_event = r.passes == Passes::per_event;
     const bool expires = r.correction != Correction::none;
-    const i64 end = next_end();
-    i64 at = next < model.n_jobs ? std::min(end, job(next).submit) : end;
-    if (expires) at = std::min(at, next_expected_end());
+    const i64 end = next_end(), at = next_event_time();
     if (at > stop || at == forever) return false;
     time = at;
     if (expires && next_expected_end() == at && !expire(is_corrected)) return false;
@@ -368,21 +371,21 @@ struct Simulator {
     asked = Asked::renewal;
     return true;
   }
-  bool asks_for_order() { return rules().asks && waits_for_order(); }
-  // Whether somebody is to put the queue in order before the pass: new jobs wait from then on.
-  // Where no job can start its order makes no difference.
+  bool asks_for_order() { return (rules().asks || rules().starts) && waits_for_order(); }
+  // Whether somebody is to put the queue in order before the pass, or to say who starts in its
+  // place: new jobs wait from then on. Where no job can start that makes no difference.
   bool waits_for_order() {
     for (; arrived > 0; --arrived) wait(next - arrived);
     const bool per_event = rules().passes == Passes::per_event;
     const i64 room = per_event ? free_with_leaving() : free;
     if (queue.empty()) return false;
-    changed = true;
+    if (rules().asks) changed = true;
     if (queue.none_fits(room)) return false;
     bool some_fits = false;
     queue.jobs.each([&](const Entry& e) {
       some_fits = some_fits || (!bars(e.job) && machine.fits(e.job, needed_by(e.job), room));
     });
-    if (some_fits) asked = Asked::order;
+    if (some_fits) asked = rules().asks ? Asked::order : Asked::starts;
     return some_fits;
   }
 

@@ -166,6 +166,17 @@ class Nodes {
     filling_.note_all_changed(all.data());
     return place(all, j, false);
   }
+  // Let a job have these nodes if there is room for it; return whether there is. Orders are drawn
+  // for those whose nodes are said, too: else later passes would see the same.
+  bool takes_place(i64 j, std::vector<Cell> cells) {
+    const auto holds = [&](const Cell& c) {
+      return layout_->held(room(free_, c.node), layout_->demand(j), c.units) == c.units;
+    };
+    if (!std::ranges::all_of(cells, holds)) return false;
+    if (layout_->allocation == Allocation::random) filling_.shuffle();
+    choose(j, cells);
+    return true;
+  }
   std::span<const Cell> chosen() const { return chosen_; }
   // These are the nodes of a job that begins now.
   void choose(i64 j, const std::vector<Cell>& cells) { chosen_ = cells, chosen_for_ = j; }

@@ -53,7 +53,7 @@ struct Scheduled {
     return sim_.go_to(due);
   }
   void pass() {
-    if (!sim_.come()) return;
+    if (sim_.rules().starts || !sim_.come()) return;
     if constexpr (plans) {
       if (planned_) return planned_->pass(sim_);
       if (conservative_) return conservative_->pass(sim_);

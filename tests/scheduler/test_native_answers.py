@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 import share_strategies
 import submission_strategies
 from drawing import given, settings
 from drawing import strategies as st
 from extract_strategies import parts_of, recorded, usable
-from node_strategies import node_cases
+from node_strategies import node_cases, partitioned_cases
 from online import ELOSS, FORMULAS, REGRESSIONS
 from online import cases as learning_cases
 from predictors import Crooked
@@ -211,3 +212,53 @@ def test_queues_of_many_blocks(estimate: Any) -> None:
     rules = {"estimate": estimate, "policy_estimate": estimate, "backfill_order": "sjbf"}
     rules |= {"correction": "predicted-again", "policy": "saf", "backfill": "easy"}
     assert_same(workload, rules, 7)
+
+
+def scattering(seed: int) -> Any:
+    """Return a dispatcher that starts some jobs, on nodes of its own choice or on others."""
+
+    def scatter(view: PassView) -> Any:
+        random = np.random.default_rng([seed, view.time, len(view.job)])
+        some = random.permutation(len(view.job))
+        if len(view.running_job):  # it may wait for an end
+            some = some[: random.integers(len(some) + 1)]
+        if random.integers(2):
+            return view.in_order(some)
+        starts, free = [], view.free.copy()
+        for place in some:
+            left, nodes = free.copy(), list[int]()
+            for node in random.permutation(len(free)):
+                while len(nodes) < view.units[place] and (left[node] >= view.per_unit[place]).all():
+                    left[node] -= view.per_unit[place]
+                    nodes.append(node)
+            if len(nodes) == view.units[place]:
+                starts.append((place, nodes))
+                free = left
+        return starts
+
+    return scatter
+
+
+@settings(max_examples=300)
+@given(st.data(), st.one_of(node_cases(), partitioned_cases()), st.integers(0, 10**6))
+@pytest.mark.filterwarnings("ignore:.*its jobs are in none of the machine's partitions")
+def test_each_pass_in_which_a_dispatcher_starts_jobs(
+    data: st.DataObject, case: tuple[Cluster, Workload, dict[str, Any]], seed: int
+) -> None:
+    """On nodes, and on pools; run times may be learned."""
+    cluster, workload, rules = case
+    if data.draw(st.booleans()):
+        workload, pool_rules = data.draw(cases())
+        cluster, rules = (
+            Cluster(workload.processors),
+            rules | pool_rules | {"allocation": "first-fit"},
+        )
+    elif data.draw(st.integers(0, 4)) == 0:
+        rules["allocation"] = "random:7"
+    rules = {name: rules[name] for name in ("estimate", "correction", "allocation")}
+    if data.draw(st.booleans()):
+        rules["estimate"] = data.draw(st.sampled_from(["ave2", "ave3", *REGRESSIONS]))
+    names = st.sampled_from(["fcfs-list", "prb", "sdprb"])
+    dispatcher = data.draw(st.one_of(st.just(scattering(seed)), names))
+    scheduler = scheduler_of(dispatcher, rules)
+    assert assert_same_after_each_pass(workload, scheduler, cluster, data.draw(PIECES))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -154,9 +154,62 @@ def begin(dispatcher: Any) -> None:
         told()
 
 
-def dispatch(
-    dispatcher: Callable[[PassView], Iterable[Any]], arrays: Prepared, nodes: Nodes, facts: Facts
-) -> None:
+class Asking(Protocol):
+    """A simulation on nodes that asks a dispatcher what starts, on either engine."""
+
+    @property
+    def time(self) -> int:
+        """Present time [s]."""
+
+    @property
+    def coming(self) -> int:
+        """How many jobs have not been submitted."""
+
+    def pass_time(self, time: int) -> None:
+        """Let it be that time [s], up to which all has happened."""
+
+    def view(self, facts: Facts) -> PassView:
+        """Return what a dispatcher may know."""
+
+    def start(self, starts: list[tuple[int, Start]]) -> int:
+        """Start jobs of these rows up to the first that does not fit; return how many started."""
+
+
+class Kernels(NamedTuple):
+    """One of the compiled kernels, as :class:`Asking` says."""
+
+    arrays: Prepared
+    nodes: Nodes
+
+    @property
+    def time(self) -> int:  # noqa: D102
+        return int(self.arrays.sim.time)
+
+    @property
+    def coming(self) -> int:  # noqa: D102
+        return len(self.arrays.jobs) - int(self.arrays.sim.next)
+
+    def pass_time(self, time: int) -> None:  # noqa: D102
+        self.arrays.sim.time = time
+
+    def view(self, facts: Facts) -> PassView:  # noqa: D102
+        return view_of(self.arrays, self.nodes, facts)
+
+    def start(self, starts: list[tuple[int, Start]]) -> int:  # noqa: D102
+        a = self.arrays
+        for number, (job, start) in enumerate(starts):
+            placed = start.nodes is not None
+            if start.nodes is not None:
+                _write_cells(self.nodes, job, start.nodes)
+            if not node_easy.start_chosen(
+                a.jobs, a.keys, a.sim, a.progress, a.blocks, a.entries, a.idle, self.nodes, job,
+                placed,
+            ):  # fmt: skip
+                return number
+        return len(starts)
+
+
+def dispatch(dispatcher: Callable[[PassView], Iterable[Any]], asking: Asking, facts: Facts) -> None:
     """Ask a dispatcher what starts at this pass, and start it.
 
     Raises
@@ -164,43 +217,24 @@ def dispatch(
     DispatchError : what :func:`ask` raises; a start that does not fit; or nothing that starts,
         though nothing runs and nothing is to come.
     """
-    view = view_of(arrays, nodes, facts)
-    start_now(dispatcher, view, ask(dispatcher, view, facts.job_number), arrays, nodes, facts)
+    view = asking.view(facts)
+    start_now(dispatcher, view, ask(dispatcher, view, facts.job_number), asking, facts)
 
 
 def start_now(
-    dispatcher: Any,
-    view: PassView,
-    starts: list[Start],
-    arrays: Prepared,
-    nodes: Nodes,
-    facts: Facts,
+    dispatcher: Any, view: PassView, starts: list[Start], asking: Asking, facts: Facts
 ) -> None:
     """Start at once what a dispatcher has answered; errors are those of :func:`dispatch`."""
-    fitted = start_all(arrays, nodes, [(int(view.job[one.place]), one) for one in starts])
+    fitted = asking.start([(int(view.job[one.place]), one) for one in starts])
     if fitted < len(starts):
         refuse_start(dispatcher, view, starts[fitted], facts.job_number)
     if not starts:
-        check_goes_on(dispatcher, view, arrays, facts)
+        check_goes_on(dispatcher, view, asking.coming, facts)
 
 
-def start_all(arrays: Prepared, nodes: Nodes, starts: list[tuple[int, Start]]) -> int:
-    """Start jobs of these rows up to the first that does not fit; return how many started."""
-    a = arrays
-    for number, (job, start) in enumerate(starts):
-        placed = start.nodes is not None
-        if start.nodes is not None:
-            _write_cells(nodes, job, start.nodes)
-        if not node_easy.start_chosen(
-            a.jobs, a.keys, a.sim, a.progress, a.blocks, a.entries, a.idle, nodes, job, placed
-        ):
-            return number
-    return len(starts)
-
-
-def check_goes_on(dispatcher: Any, view: PassView, arrays: Prepared, facts: Facts) -> None:
-    """Raise a DispatchError where nothing has started, nothing runs and nothing is to come."""
-    if not len(view.running_job) and arrays.sim.next == len(arrays.jobs):
+def check_goes_on(dispatcher: Any, view: PassView, coming: int, facts: Facts) -> None:
+    """Raise a DispatchError where nothing has started, nothing runs and nothing is ``coming``."""
+    if not len(view.running_job) and not coming:
         first = _called(view, 0, facts.job_number)
         others = len(view.job) - 1
         who = f"{first} and {counted(others, 'other')}" if others else first

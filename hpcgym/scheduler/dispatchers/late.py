@@ -14,19 +14,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.engine.machines.nodes.placement import Nodes
-from hpcgym.engine.state import FOREVER, Prepared
+from hpcgym.engine.state import FOREVER
 from hpcgym.errors import is_number
 from hpcgym.scheduler.dispatchers.asking import (
+    Asking,
     Facts,
     Start,
     ask,
     check_goes_on,
     refuse,
     refuse_start,
-    start_all,
     start_now,
-    view_of,
 )
 from hpcgym.scheduler.dispatchers.calls import Dispatching
 from hpcgym.scheduler.dispatchers.view import PassView
@@ -65,7 +63,7 @@ class LateDispatcher:
         """All calls up to now."""
         return Dispatching(np.array(self._time, int), np.array(self._seconds, int), self._call)
 
-    def at_pass(self, arrays: Prepared, nodes: Nodes) -> None:
+    def at_pass(self, asking: Asking) -> None:
         """Answer a pass at which a queued job fits.
 
         Raises
@@ -73,13 +71,13 @@ class LateDispatcher:
         DispatchError : as :func:`hpcgym.scheduler.dispatchers.asking.dispatch`.
         """
         if self.due == FOREVER:
-            self._ask(view_of(arrays, nodes, self._facts), arrays, nodes)
+            self._ask(asking.view(self._facts), asking)
             return
         self._passed = True
-        if int(arrays.sim.time) == self.due:
-            self.arrive(arrays, nodes)
+        if asking.time == self.due:
+            self.arrive(asking)
 
-    def arrive(self, arrays: Prepared, nodes: Nodes) -> None:
+    def arrive(self, asking: Asking) -> None:
         """Start what has been decided, now that it is ``due``; ask anew if a pass has come since.
 
         All that happens until then has happened, and that time included.
@@ -88,18 +86,19 @@ class LateDispatcher:
         ------
         DispatchError : as :func:`at_pass`.
         """
-        arrays.sim.time = self.due
+        if asking.time < self.due:
+            asking.pass_time(self.due)
         passed, self._passed, self.due = self._passed, False, FOREVER
         # jobs have only ended meanwhile, so that the nodes which were free then are free still
-        fitted = start_all(arrays, nodes, self._decided)
+        fitted = asking.start(self._decided)
         assert fitted == len(self._decided), "a start that was decided does not fit any more"
         if not passed:
             return
-        view = view_of(arrays, nodes, self._facts)
+        view = asking.view(self._facts)
         if view.fits().any():
-            self._ask(view, arrays, nodes)
+            self._ask(view, asking)
 
-    def _ask(self, view: PassView, arrays: Prepared, nodes: Nodes) -> None:
+    def _ask(self, view: PassView, asking: Asking) -> None:
         """Ask what starts, and start it or, if that takes time, keep it until it is due."""
         begun = perf_counter()
         starts = ask(self.dispatcher, view, self._facts.job_number)
@@ -108,13 +107,13 @@ class LateDispatcher:
         self._time.append(view.time)
         self._seconds.append(took)
         if took == 0:
-            start_now(self.dispatcher, view, starts, arrays, nodes, self._facts)
+            start_now(self.dispatcher, view, starts, asking, self._facts)
             return
         self.due = view.time + took
         starts = on_nodes(self.dispatcher, view, starts, self._facts.job_number)
         self._decided = [(int(view.job[start.place]), start) for start in starts]
         if not starts:
-            check_goes_on(self.dispatcher, view, arrays, self._facts)
+            check_goes_on(self.dispatcher, view, asking.coming, self._facts)
 
     def _seconds_of(self, view: PassView, measured: float) -> int:
         """Return how long a call takes, in whole seconds, rounded up."""

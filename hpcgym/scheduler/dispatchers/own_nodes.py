@@ -63,7 +63,7 @@ def propose(
     for start in starts[started:]:
         held_back[view.job[start.place]] += 1
     if not started and changes == FOREVER:
-        check_goes_on(dispatcher, view, arrays, facts)
+        check_goes_on(dispatcher, view, len(arrays.jobs) - int(arrays.sim.next), facts)
 
 
 def _view_of(
