@@ -204,10 +204,15 @@ def new_simulation(
     if scheduler.restricts:
         check_restricted(workload, scheduler, arrays.sim, nodes is not None)
         arrays = arrays._replace(profile=profile_for(scheduler, arrays.profile))
+    # a random order is drawn, and reservations on nodes are made, by the kernels
+    by_kernels = scheduler.depth is None or scheduler.allocation.startswith("random")
+    leaves = nodes is None or not by_kernels
     answers = answers_for(
-        workload, scheduler, cluster, arrays, asks, counts, learned, on_pool=nodes is None
+        workload, scheduler, cluster, arrays, asks, counts, learned, leaves=leaves
     )
     if nodes is not None:
+        if answers["beginning"] is not None:
+            check_running(arrays, answers["beginning"])
         begin_on_nodes(workload, scheduler, cluster, arrays, nodes)
     kind: Kind = POOL if nodes is None else NODES
     machine: Any = () if nodes is None else nodes
@@ -228,13 +233,13 @@ def answers_for(
     counts: bool,
     learned: Learned | None = None,
     ticks: int = 1,
-    on_pool: bool = False,
+    leaves: bool = False,
 ) -> dict[str, Any]:
     """Return what answers in a simulation, as :class:`Simulation` takes it.
 
     That of an extract begins with its state then, and what has been learned from its past, unless
     ``learned`` is given. ``asks``: it asks for predictions; ``counts``: usage is counted in it;
-    ``ticks``: of its clock in a second; ``on_pool``: what has not begun may be left so.
+    ``ticks``: of its clock in a second; ``leaves``: what has not begun may be left so.
     """
     learning = None
     if asks:
@@ -244,7 +249,7 @@ def answers_for(
     shares = make_shares(workload, scheduler, cluster, arrays, ticks) if counts else None
     times = None if learning is None else learning.policy_run_time
     expressed = make_expressed(workload, scheduler, times, ticks)
-    if beginning is not None and not (on_pool and native.begins(arrays, learning)):
+    if beginning is not None and not (leaves and native.begins(arrays, learning)):
         begin_with(arrays, beginning, learning)
         _begin_scores(arrays, shares, expressed)
         beginning, begun = None, True

@@ -16,6 +16,7 @@ from hpcgym.engine.machines.corun.state import CorunNodes
 from hpcgym.engine.machines.nodes.failures import FailingNodes
 from hpcgym.engine.passes.preempting import Preempting
 from hpcgym.engine.passes.restricted import Restricted
+from hpcgym.scheduler.dispatchers.view import cells_of
 from hpcgym.simulation.native_answers import has_formulas, take_learned, told_of
 from hpcgym.simulation.native_corun import take_corun, told_of_corun
 from hpcgym.simulation.native_nodes import is_on, nodes_in, take_nodes, told_of_nodes, window_nodes
@@ -193,6 +194,9 @@ def simulation_of(simulation: Driven, features: Features | None = None) -> Simul
         more["reserved"] = ongoing.reserved
     if ongoing is not None and ongoing.looks is not None and not beginning.due:
         more["looks"] = np.array(ongoing.looks)
+    nodes = nodes_in(simulation.machine)
+    if nodes is not None:
+        more |= dict(zip(("first", "node", "units"), cells_of(nodes, running), strict=True))
     native.begin(
         time=beginning.time,
         due=beginning.due,

@@ -214,7 +214,9 @@ std::span<const i64> span_of(const std::optional<In<i64>>& array) {
 
 void begin(AnySimulation& s, i64 time, bool due, In<i64> running, In<i64> start, In<i64> predicted,
            In<i64> promised, const std::optional<In<i64>>& history,
-           const std::optional<In<i64>>& reserved, const std::optional<In<i64>>& looks) {
+           const std::optional<In<i64>>& reserved, const std::optional<In<i64>>& looks,
+           const std::optional<In<i64>>& first, const std::optional<In<i64>>& node,
+           const std::optional<In<i64>>& units) {
   const std::size_t number = predicted.shape(0);
   if (promised.shape(0) != number || start.shape(0) != running.shape(0))
     throw nb::value_error("begin: one promise for each prediction, one start for each that runs");
@@ -225,7 +227,8 @@ void begin(AnySimulation& s, i64 time, bool due, In<i64> running, In<i64> start,
     throw nb::value_error("begin: one reservation for each job before");
   if (looks && looks->shape(0) != 5) throw nb::value_error("begin: looks of five numbers");
   s.begin({time, static_cast<i64>(predicted.shape(0)), due, span_of(running), span_of(start),
-           span_of(predicted), span_of(promised), span_of(history), span_of(reserved), span_of(looks)});
+           span_of(predicted), span_of(promised), span_of(history), span_of(reserved), span_of(first),
+           span_of(node), span_of(units), span_of(looks)});
 }
 
 // A function, or a method, as one that is inside its simulation alone.
@@ -344,12 +347,14 @@ NB_MODULE(_engine, m) {
       .def(nb::new_(&make_simulation), "model"_a)
       .def("begin", alone(&begin), nb::kw_only(), "time"_a, "due"_a, "running"_a, "start"_a, "predicted"_a,
            "promised"_a, "history"_a = nb::none(), "reserved"_a = nb::none(),
-           "looks"_a = nb::none(),
+           "looks"_a = nb::none(), "first"_a = nb::none(), "node"_a = nb::none(),
+           "units"_a = nb::none(),
            "Begin with jobs that run and jobs that wait, just before `time` [s]: the first ones, as "
            "many as `predicted` [s] and `promised` [s], -1, tell of. `running`: in the order of "
            "their starts, `start` [s]. `due`: a pass is then. `history`: (n_users * last,) run "
            "times of users' last jobs [s], -1. `reserved`: [s] of jobs that wait, where each has a "
-           "reservation. `looks`: where passes come by the clock, as the kernels keep it.")
+           "reservation. `looks`: where passes come by the clock, as the kernels keep it. `first`, "
+           "`node`, `units`: on nodes the cells of each that runs.")
       .def("run", alone(&AnySimulation::run), "until"_a = forever, "passes"_a = forever,
            nb::call_guard<nb::gil_scoped_release>(),
            "Simulate up to `until` [s], inclusive, or so many passes, or to what is asked for; return "

@@ -24,6 +24,8 @@ namespace {
 constexpr i64 longest = i64{1} << 53;  // [s] that is told
 static_assert(Stoppable<Pool> && Stoppable<Nodes>);
 
+bool is_between(i64 value, i64 least, i64 most) { return value >= least && value <= most; }
+
 // Add the cells of so many jobs or runs, one behind the other, and where those of each begin.
 template <class F>
 void add_cells(Columns& found, std::array<const char*, 3> names, std::size_t n, F cells_of) {
@@ -57,8 +59,8 @@ class OneSimulation final : public AnySimulation, private Scheduled<M> {
   }
 
   void begin(const Beginning& beginning) override {
-    if constexpr (on_nodes || !plans) {
-      throw std::invalid_argument("begin: jobs on nodes do not say which they have");
+    if constexpr (!plans) {
+      throw std::invalid_argument("begin: jobs that share nodes do not say with whom");
     } else {
       if (const char* reason = refusal(beginning)) throw std::invalid_argument(reason);
       sim_.begin(beginning, [&] {
@@ -66,11 +68,12 @@ class OneSimulation final : public AnySimulation, private Scheduled<M> {
           throw std::invalid_argument("begin: predictors outside are not asked");
       });
       answers_.begin(sim_);
-      if (conservative_ && !beginning.reserved.empty())
-        conservative_->begin(sim_, beginning.reserved);
+      if constexpr (!on_nodes)
+        if (conservative_ && !beginning.reserved.empty())
+          conservative_->begin(sim_, beginning.reserved);
       const auto& looks = beginning.looks;
       if (planned_ && !looks.empty())
-        planned_->looks = {looks[0], looks[4], looks[1], looks[2] != 0};
+        planned_->looks = {looks[0], looks[4], looks[1], looks[2] != 0, looks[3] != 0};
     }
   }
   void weigh(std::span<const double> weights, double total) override {
@@ -397,7 +400,32 @@ class OneSimulation final : public AnySimulation, private Scheduled<M> {
       runs[index(j)] = true;
       taken += model_->jobs[j].processors;
     }
-    return taken > model_->capacity ? "begin: more runs than there is room for" : nullptr;
+    if (taken > model_->capacity) return "begin: more runs than there is room for";
+    if constexpr (on_nodes) return refusal_of_cells(b);
+    return nullptr;
+  }
+  const char* refusal_of_cells(const Beginning& b) const {
+    const Layout& l = *model_->nodes;
+    if (!b.reserved.empty()) return "begin: no reservations of nodes";
+    if (b.first.size() != b.running.size() + 1 || b.node.size() != b.units.size() ||
+        b.first.front() != 0 || b.first.back() != static_cast<i64>(b.node.size()) ||
+        !std::is_sorted(b.first.begin(), b.first.end()))
+      return "begin: cells of each that runs";
+    std::vector<i64> free = sim_.machine.free();
+    for (std::size_t k = 0; k < b.running.size(); ++k) {
+      const i64 j = b.running[k];
+      i64 units = 0;
+      for (std::size_t c = index(b.first[k]); c < index(b.first[k + 1]); ++c) {
+        if (!is_between(b.node[c], 0, l.n_nodes - 1) || !is_between(b.units[c], 1, l.units(j)))
+          return "begin: nodes that there are, and units";
+        units += b.units[c];
+        for (i64 r = 0; r < l.n_resources; ++r)
+          free[index(b.node[c] * l.n_resources + r)] -= b.units[c] * l.demand(j)[r];
+      }
+      if (units != l.units(j)) return "begin: all units of each that runs";
+    }
+    const bool fits = std::ranges::all_of(free, [](i64 left) { return left >= 0; });
+    return fits ? nullptr : "begin: more runs than nodes have room for";
   }
   void expect(Asked what) const {
     if (asked() != what) throw std::invalid_argument("that is not asked for");
@@ -497,7 +525,6 @@ const char* first_of(std::initializer_list<Fault> faults) {
     if (fault.is_there) return fault.reason;
   return nullptr;
 }
-bool is_between(i64 value, i64 least, i64 most) { return value >= least && value <= most; }
 
 const char* refusal_of_rules(const Model& m) {
   const Rules& r = m.rules;

@@ -203,6 +203,11 @@ struct Simulator {
     if (model.learning) predict_first(b, answer);
     for (std::size_t k = 0; k < b.running.size(); ++k) {
       time = b.start[k];
+      machine.waits(b.running[k]);
+      if constexpr (requires { machine.choose(i64{0}, b.node, b.units); }) {
+        const std::size_t first = index(b.first[k]), n = index(b.first[k + 1]) - first;
+        machine.choose(b.running[k], b.node.subspan(first, n), b.units.subspan(first, n));
+      }
       start(b.running[k]);
     }
     if (quotas) quotas.emplace(model.quotas);  // these count from the beginning

@@ -180,6 +180,12 @@ class Nodes {
   std::span<const Cell> chosen() const { return chosen_; }
   // These are the nodes of a job that begins now.
   void choose(i64 j, const std::vector<Cell>& cells) { chosen_ = cells, chosen_for_ = j; }
+  void choose(i64 j, std::span<const i64> node, std::span<const i64> units) {
+    chosen_.clear();
+    for (std::size_t c = 0; c < node.size(); ++c)
+      chosen_.push_back({static_cast<std::int32_t>(node[c]), static_cast<std::int32_t>(units[c])});
+    chosen_for_ = j;
+  }
 
   // The nodes that a job has, or has had.
   std::span<const Cell> cells(i64 j) const { return cells(held_[index(j)]); }

@@ -48,6 +48,7 @@ def changed(values: np.ndarray, value: float, column: int | None = None) -> np.n
         *(("managed", -1), ("timeout", -1), ("off_time", -1), ("on_time", -1), ("tested", -1)),
         *(("tested_of_user", -1), ("window", -1), ("every", -1), ("at_events", -1)),
         *(("all_every", -1), ("resolution", -1), ("linear", -1), ("holds", 2), ("asks", 2)),
+        ("starts", 2),
         *(("keeps", 2), ("learns", 2), ("logs", 2), ("erode", -1), ("depth", 2**62 + 1)),
     ],
 )
@@ -67,6 +68,7 @@ def test_each_rule_has_a_range(name: str, value: int) -> None:
         ("scores", {"primary": 4}, {}),
         ("second_scores", {"secondary": 5}, {}),
         ("asks", {"asks": 1}, {}),
+        ("starts", {"starts": 1}, {}),
         ("n_users", {}, {"n_users": -1}),
         ("users", {"estimate": 1, "last": 2}, {}),
         ("users", {"estimate": 1}, {"users": USERS, "n_users": 1}),
@@ -242,6 +244,52 @@ def test_rules_that_shared_nodes_do_not_have() -> None:
         Simulation(model()).believe(sharing())
     with pytest.raises(ValueError, match=r"^spells: jobs share no nodes"):
         Simulation(model()).spells()
+
+
+def on_nodes(**rules: int) -> Simulation:
+    """The jobs on eight nodes of a core each, before any has come."""
+    needs = np.column_stack([JOBS[:, 3], np.ones(N, np.int64)])
+    nodes = Layout(needs, np.ones((CAPACITY, 1), np.int64), 0)
+    return Simulation(model(rules, nodes=nodes))
+
+
+def ints(*values: int) -> np.ndarray:
+    """An array of whole numbers."""
+    return np.array(values, np.int64)
+
+
+def test_what_a_launch_is_refused_for() -> None:
+    simulation = on_nodes()
+    with pytest.raises(ValueError, match="nobody asks who starts"):
+        simulation.launch(ints(), ints(0), ints(), ints())
+    simulation = on_nodes(starts=1)
+    simulation.run()
+    assert simulation.asked == "starts"
+    wide = int(JOBS[0, 3])
+    with pytest.raises(ValueError, match="pass_time: before the next event"):
+        simulation.pass_time(simulation.time)
+    for row, first, node, units in (
+        (N - 1, ints(0, 0), ints(), ints()),  # it has not come
+        (0, ints(0, 1), ints(), ints()),
+        (0, ints(0, 1), ints(CAPACITY), ints(wide)),
+        (0, ints(0, 2), ints(1, 0), ints(1, 1)),
+        (0, ints(0, 1), ints(0), ints(wide + 1)),
+    ):
+        with pytest.raises(ValueError, match=r"^launch: "):
+            simulation.launch(ints(row), first, node, units)
+    assert simulation.launch(ints(0), ints(0, wide), np.arange(wide), np.ones(wide, np.int64)) == 1
+
+
+def test_cells_of_jobs_that_run_at_the_beginning() -> None:
+    wide = int(JOBS[0, 3])
+    for first, node, units in (
+        (ints(0), ints(), ints()),
+        (ints(0, 1), ints(CAPACITY), ints(wide)),
+        (ints(0, 1), ints(0), ints(1)),
+        (ints(0, wide), np.zeros(wide, np.int64), np.ones(wide, np.int64)),
+    ):
+        with pytest.raises(ValueError, match=r"^begin: "):
+            on_nodes().begin(**beginning(), first=first, node=node, units=units)
 
 
 def many_jobs(n: int) -> Model:

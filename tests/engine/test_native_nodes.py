@@ -13,6 +13,7 @@ import test_submitted
 import test_windows
 from drawing import given, settings
 from drawing import strategies as st
+from extract_strategies import parts_of, recorded, usable
 from failure_strategies import Failure, failing_cases, failures_for, table_of
 from node_strategies import ALLOCATIONS, node_cases, node_schedulers, partitioned_cases
 from preemption_strategies import CLOSE, crowded, preemptions
@@ -27,6 +28,8 @@ from hpcgym.cluster import Cluster, NodeGroup
 from hpcgym.engine import state
 from hpcgym.engine.machines.nodes.failures import FailingNodes
 from hpcgym.engine.passes.requeueing import lengthened
+from hpcgym.errors import WorkloadError
+from hpcgym.simulation.continued import continued
 from hpcgym.simulation.driver import new_simulation
 from hpcgym.simulation.failing import failing
 from hpcgym.simulation.native import serves, simulation_of
@@ -196,6 +199,38 @@ def test_each_pass_in_which_jobs_stop_others(
     scheduler = scheduler_of("easy", rules)
     pieces = data.draw(st.sampled_from([1, 3]))
     assert assert_same_of_any(workload, scheduler, cluster, pieces)
+
+
+@settings(max_examples=300)
+@given(st.data(), node_cases())
+def test_each_pass_of_an_extract(data: st.DataObject, case: Case) -> None:
+    """Of a log, which does not say the nodes, or of a simulation that goes on."""
+    cluster, workload, rules = case
+    rules = usable(drawn_rules(data, rules))
+    part: Workload | None
+    if data.draw(st.booleans()):
+        if rules["correction"] == "kill":  # other jobs would have run then
+            rules["correction"] = "requested"
+        part, rules, _, _ = parts_of(data, recorded(data, workload), rules)
+        if data.draw(st.booleans()):  # run times are learned, or not
+            rules["estimate"] = "regression:over=absolute,under=squared,weight=small,eta=1,l2=0"
+    else:
+        if not isinstance(rules["estimate"], str):
+            rules["estimate"] = "clairvoyant"
+        long = simulate(workload, cluster=cluster, **rules)
+        near = {time + more for time in (*long.start, *long.end) for more in (0, 1)}
+        begin = int(data.draw(st.sampled_from(sorted(near))))
+        part = continued(long, begin) if (long.end >= begin).any() else None
+    if part is None:
+        return
+    scheduler = scheduler_of("easy", rules)
+    by_kernels = scheduler.depth is None or scheduler.allocation.startswith("random")
+    try:
+        same = assert_same_of_any(part, scheduler, cluster, data.draw(st.sampled_from([1, 3])))
+    except WorkloadError as error:
+        assert "finds no room on the nodes" in str(error)  # noqa: PT017
+    else:
+        assert same != by_kernels
 
 
 @settings(max_examples=300)
