@@ -143,7 +143,7 @@ class Simulation:
 
     @property
     def _is_plain(self) -> bool:
-        """Whether it is one of a pool, or of nodes without limits, and nobody looks at each pass."""
+        """Whether it is of a machine without limits, and nobody looks at each pass."""
         kinds = (POOL, POOL_RESTRICTED, POOL_PREEMPTING, NODES, NODES_RESTRICTED, NODES_PREEMPTING)
         return self.kind in (*kinds, FAILING, CORUN) and self.after_pass is None
 
