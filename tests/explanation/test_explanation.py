@@ -167,7 +167,7 @@ def test_wrong_jobs() -> None:
     result = hpcgym.simulate(workload, "easy")
     with pytest.raises(HpcgymError, match="has no job 7; its jobs are 1 to 4"):
         hpcgym.explain(result, 7)
-    with pytest.raises(HpcgymError, match="takes a result of hpcgym.simulate, not None"):
+    with pytest.raises(HpcgymError, match=r"takes a result of hpcgym\.simulate, not None"):
         hpcgym.explain(None, 3)  # type: ignore[arg-type]
     with pytest.raises(HpcgymError, match="job must be a whole number of at least 0, not '2'"):
         hpcgym.explain(result, "2")  # type: ignore[arg-type]
