@@ -622,7 +622,11 @@ const char* refusal_of_jobs(const Model& m) {
       {any(m.predicted, [&](i64 j, const Job&) {
          return !is_between(m.predicted[j], least, longest);
        }), "predicted: from 1 s to 2^53 s"},
-      {any(bounded, [](i64, const Job& job) { return job.run > job.requested; }),
+      {any(bounded, [&](i64 j, const Job& job) {
+         // one that is given for long enough never expires
+         const bool given = r.estimate == Estimate::given && !r.learns && m.predicted[j] >= job.run;
+         return job.run > job.requested && !given;
+       }),
        "correction: a job that runs longer than requested would be corrected for ever"},
       {any(r.holds && m.held, [&](i64 j, const Job&) {
          return !(m.held[j] >= 0 && m.held[j] < 1e15);
