@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
+from drawing import assume
+from limit_strategies import Case
 
 from hpcgym._engine import Simulation
 from hpcgym.cluster.pool import Cluster
 from hpcgym.engine import state
 from hpcgym.engine.answers import online
+from hpcgym.engine.machines.limited.state import LimitedNodes
 from hpcgym.engine.machines.nodes.placement import Nodes
 from hpcgym.engine.ordered import BLOCK
 from hpcgym.engine.passes.preempting import CANCEL, Preempting
+from hpcgym.errors import HpcgymError
 from hpcgym.scheduler.dispatchers.view import cells_of
+from hpcgym.scheduler.limits import Limit, check_limits
 from hpcgym.simulation import driver
 from hpcgym.simulation.driver import new_simulation
+from hpcgym.simulation.limited import limited_simulation
 from hpcgym.simulation.native import answer, restricted_of, serves, simulation_of, write_progress
 from hpcgym.simulation.native_answers import learned_by
 from hpcgym.simulation.native_nodes import nodes_in
 from hpcgym.simulation.nodes import asked, needs_on, nodes_for
-from hpcgym.simulation.run import idle_processor_seconds
+from hpcgym.simulation.run import idle_processor_seconds, scheduler_of
 from hpcgym.simulation.scoring import scored_by
 from hpcgym.workload.model import Workload
 
@@ -44,6 +51,8 @@ def assert_twins(arrays: state.Prepared, native: Simulation, machine: Any = ()) 
         names, facts["now"] = names[:5], facts["now"][:5]
         waits = (progress["start"] < 0) & (np.arange(len(progress)) < sim.next)
         assert (facts["reserved"] == arrays.line["reserved"])[waits].all()
+    if isinstance(machine, LimitedNodes):  # each pass is a full one
+        names, facts["now"] = (*names[:5], "head"), np.delete(facts["now"], 5)
     assert facts["now"].tolist() == [int(sim[name]) for name in names]
     if sim.tested:
         assert facts["plan"].tolist() == [
@@ -55,13 +64,15 @@ def assert_twins(arrays: state.Prepared, native: Simulation, machine: Any = ()) 
     elif sim.head >= 0 and sim.depth == 1:
         # units that are free at the shadow time, but that none may have who ends after it
         extra = 0 if sim.strict else sim.extra
-        # where jobs share nodes it is known of each node
-        known = 1 if "who" in facts else 2
+        # where jobs share nodes it is known of each node; under limits power counts too
+        known = 1 if "who" in facts or isinstance(machine, LimitedNodes) else 2
         assert facts["shadow"].tolist()[:known] == [sim.shadow, extra][:known]
+    if isinstance(machine, LimitedNodes):
+        assert_same_limits(arrays, machine, facts)
     restricted = restricted_of(machine)
     if restricted is not None and len(restricted.quotas.left):
         assert facts["left"].tolist() == restricted.quotas.left.ravel().tolist()
-    for name in {"submit", "run"} & set(facts):
+    for name in {"submit", "run", "requested"} & set(facts):
         of_all = facts[name]
         if name == "run" and sim.correction == state.KILL:
             known = np.arange(len(of_all)) < sim.next
@@ -73,6 +84,49 @@ def assert_twins(arrays: state.Prepared, native: Simulation, machine: Any = ()) 
     assert (progress == arrays.progress).all()
     assert facts["running"].tolist() == entries_of(arrays, state.RUNNING)
     assert facts["queue"].tolist() == entries_of(arrays, state.QUEUE)
+
+
+#: What both know of caps and budgets, beside what they are told.
+CAP = (
+    *("known", "idle_mw", "floor_mw", "work_mw", "outside", "inside", "plan_work_mw"),
+    *("plan_held", "plan_inside", "inside_now"),
+)
+BUDGET = (
+    *("spent", "saved", "looked", "reserved", "n_reserving", "in_use", "ahead", "at_start_mw"),
+    *("head_mj", "left_mj", "rest_mw", "base_mw", "plan_start_mw", "plan_mj", "plan_spent"),
+)
+POWERS = (
+    *("charged", "drawn", "saved_mw", "counted_to", "free_on", "free_off", "free_rising"),
+    *("next_switched", "next_ready", "used", "to_wake"),
+)
+LEFT = ("spare_nodes", "spare_mw", "spare_limit_mw", "left_mw", "block_from", "block_to")
+
+
+def assert_same_limits(arrays: state.Prepared, machine: LimitedNodes, facts: Any) -> None:
+    """Compare what both know of nodes that are switched, and of limits."""
+    own: Any = machine.scalars[0]
+    for name in ("state", "since", "until", "job", "boots"):
+        assert facts[f"node_{name}"].tolist() == machine.nodes[name].tolist(), name
+    for name, count in (("switching", own.n_switching), ("waiting", own.n_waiting)):
+        assert facts[name].tolist() == getattr(machine, name)[:count].tolist(), name
+    for name in ("node", "state", "begin", "end"):
+        assert facts[f"log_{name}"].tolist() == machine.log[name][: own.logged].tolist(), name
+    for name, records, fields in (
+        ("caps", machine.caps, CAP),
+        ("budgets", machine.budgets, BUDGET),
+    ):
+        rows = facts[name].reshape(-1, len(fields))
+        for column, field in zip(rows.T, fields, strict=True):
+            assert column.tolist() == records[field].tolist(), (name, field)
+    assert dict(zip(POWERS, facts["powers"], strict=True)) == {name: own[name] for name in POWERS}
+    assert dict(zip(LEFT, facts["left"], strict=True)) == {name: own[name] for name in LEFT}
+    assert facts["kills"].tolist() == [own.kills]
+    begun = np.flatnonzero(arrays.progress["start"] >= 0)
+    assert facts["level"].tolist() == machine.tasks["level"].tolist()
+    assert facts["predicted_at_highest"].tolist() == machine.tasks["predicted"].tolist()
+    for job in begun:
+        cells = slice(*machine.first[job : job + 2])
+        assert facts["cell_node"][cells].tolist() == machine.cells[cells].tolist()
 
 
 def assert_same_nodes(arrays: state.Prepared, nodes: Nodes, native: Simulation) -> None:
@@ -157,7 +211,7 @@ def made(workload: Workload, scheduler: Any, cluster: Cluster) -> driver.Simulat
 
 
 def assert_same_after_each_pass(
-    workload: Workload, scheduler: Any, cluster: Cluster, pieces: int = 1
+    workload: Workload, scheduler: Any, cluster: Cluster, pieces: int = 1, make: Any = made
 ) -> bool:
     """Simulate with both; return whether the native engine has the rules.
 
@@ -165,7 +219,7 @@ def assert_same_after_each_pass(
     """
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("HPCGYM_ENGINE", raising=False)  # extracts are left to whoever begins them
-        simulation, other = (made(workload, scheduler, cluster) for _ in range(2))
+        simulation, other = (make(workload, scheduler, cluster) for _ in range(2))
     if not serves(other):
         return False
     native, passes = simulation_of(other), 0
@@ -200,3 +254,22 @@ def assert_same_after_each_pass(
         state_of = {name: int(value[0]) for name, value in native.idle_seconds().items()}
         assert state_of == idle_processor_seconds(simulation.arrays.sim, simulation.arrays.idle)
     return True
+
+
+def assert_same_under_limits(case: Case, pieces: int = 1) -> bool:
+    """The same of a case under limits that can be simulated."""
+    scheduler = scheduler_of("easy", case.rules)
+    make = partial(made_under, check_limits(case.limits))
+    try:
+        make(case.workload, scheduler, case.cluster)
+    except HpcgymError as error:
+        assume("can never start" not in str(error) and "all nodes off" not in str(error))
+        raise
+    return assert_same_after_each_pass(case.workload, scheduler, case.cluster, pieces, make)
+
+
+def made_under(
+    limits: tuple[Limit, ...], workload: Workload, scheduler: Any, cluster: Cluster
+) -> driver.Simulation:
+    """Return a simulation under limits before its first event."""
+    return limited_simulation(workload, scheduler, cluster, limits)

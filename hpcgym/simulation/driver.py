@@ -16,6 +16,7 @@ from hpcgym.engine.answers.shares import Shares, counting
 from hpcgym.engine.machines.kinds import (
     CORUN,
     FAILING,
+    LIMITED,
     NODES,
     NODES_PREEMPTING,
     NODES_RESTRICTED,
@@ -143,9 +144,10 @@ class Simulation:
 
     @property
     def _is_plain(self) -> bool:
-        """Whether it is of a machine without limits, and nobody looks at each pass."""
+        """Whether nobody looks at each pass."""
         kinds = (POOL, POOL_RESTRICTED, POOL_PREEMPTING, NODES, NODES_RESTRICTED, NODES_PREEMPTING)
-        return self.kind in (*kinds, FAILING, CORUN) and self.after_pass is None
+        others = (FAILING, CORUN, LIMITED)
+        return self.kind in (*kinds, *others) and self.after_pass is None
 
     @property
     def for_result(self) -> dict[str, Any]:

@@ -69,23 +69,11 @@ def simulate_powered(
     found = check_limits(() if given is None else given)
     check_for_limits(scheduler, given is not None)
     check_extract(workload, "whole nodes")
-    power = node_power(cluster, needed=bool(found) or cluster.shutdown_after_s is not None)
-    asks, counts = asks_for_answers(scheduler, learned)
-    awake = replace(cluster, shutdown_after_s=None)
-    arrays = prepare(workload, scheduler, awake, asks, logs_ends=True, shares=counts)
     needs = needs_on(workload, cluster)
-    a_node = units_a_node(needs, cluster)
-    widths = -(-needs[:, 0] // a_node)
     if given is None:
         warn_of_own_nodes(needs, cluster, scheduler, "; limits=[] says that this is meant")
-    arrays.jobs["processors"] = widths
-    arrays.sim.free = cluster.nodes
-    machine = machine_for(workload, scheduler, cluster, power, widths, found)
-    if machine.changing is not None:
-        check_countable(arrays.progress["predicted"], "estimate: for a job it predicts")
-    answers = answers_for(workload, scheduler, cluster, arrays, asks, counts, learned)
-    simulation = Simulation(LIMITED, arrays, machine, lengthen=_longer, **answers)
-    dispatcher = scheduler.dispatcher
+    simulation = limited_simulation(workload, scheduler, cluster, found, learned)
+    arrays, dispatcher = simulation.arrays, scheduler.dispatcher
     if dispatcher is not None:
         held_back = np.zeros(len(workload), np.int64)
         ask = partial(propose, capacity=cluster.capacity, held_back=held_back)
@@ -94,7 +82,31 @@ def simulate_powered(
     if (arrays.progress["start"] < 0).any():
         raise HpcgymError("limits: the simulator found no start for a job: an error of its own")
     result = replace(_result(workload, scheduler, cluster, simulation), dispatcher=dispatcher)
+    a_node = units_a_node(needs, cluster)
     return with_machine(result, simulation.machine, needs[:, 0], a_node, found)
+
+
+def limited_simulation(
+    workload: Workload,
+    scheduler: Scheduler,
+    cluster: Cluster,
+    limits: tuple[Limit, ...],
+    learned: Learned | None = None,
+) -> Simulation:
+    """Return a simulation under limits before its first event; see :func:`simulate_powered`."""
+    power = node_power(cluster, needed=bool(limits) or cluster.shutdown_after_s is not None)
+    asks, counts = asks_for_answers(scheduler, learned)
+    awake = replace(cluster, shutdown_after_s=None)
+    arrays = prepare(workload, scheduler, awake, asks, logs_ends=True, shares=counts)
+    needs = needs_on(workload, cluster)
+    widths = -(-needs[:, 0] // units_a_node(needs, cluster))
+    arrays.jobs["processors"] = widths
+    arrays.sim.free = cluster.nodes
+    machine = machine_for(workload, scheduler, cluster, power, widths, limits)
+    if machine.changing is not None:
+        check_countable(arrays.progress["predicted"], "estimate: for a job it predicts")
+    answers = answers_for(workload, scheduler, cluster, arrays, asks, counts, learned)
+    return Simulation(LIMITED, arrays, machine, lengthen=_longer, **answers)
 
 
 def _longer(machine: LimitedNodes) -> LimitedNodes:

@@ -13,12 +13,14 @@ import numpy as np
 from hpcgym._engine import Features, Model, Simulation
 from hpcgym.engine import state
 from hpcgym.engine.machines.corun.state import CorunNodes
+from hpcgym.engine.machines.limited.state import LimitedNodes
 from hpcgym.engine.machines.nodes.failures import FailingNodes
 from hpcgym.engine.passes.preempting import Preempting
 from hpcgym.engine.passes.restricted import Restricted
 from hpcgym.scheduler.dispatchers.view import cells_of
 from hpcgym.simulation.native_answers import has_formulas, take_learned, told_of
 from hpcgym.simulation.native_corun import take_corun, told_of_corun
+from hpcgym.simulation.native_limited import serves_limited, take_limited, told_of_limited
 from hpcgym.simulation.native_nodes import is_on, nodes_in, take_nodes, told_of_nodes, window_nodes
 from hpcgym.simulation.scoring import Scoring
 from hpcgym.simulation.starting import Native, Starting
@@ -72,6 +74,9 @@ def _serves_nodes(simulation: Driven) -> bool:
     starts the jobs is one node; idle processors of it are not switched off.
     """
     answers = (simulation.learning, simulation.shares, simulation.expressed, simulation.dispatch)
+    if isinstance(simulation.machine, LimitedNodes):
+        scored = isinstance(simulation.dispatch, Scoring | None) and simulation.late is None
+        return scored and serves_limited(simulation.machine, simulation.arrays.sim)
     fails = isinstance(simulation.machine, FailingNodes)
     if simulation.arrays.sim.managed and nodes_in(simulation.machine) is not None:
         return False
@@ -134,6 +139,8 @@ def model_of(simulation: Driven, features: Features | None = None) -> Model:
         more["preemption"] = _preemption(simulation.machine)
     more |= told_of(simulation.learning, simulation.shares, simulation.expressed)
     more |= told_of_nodes(simulation.machine) | told_of_corun(simulation.machine)
+    if isinstance(simulation.machine, LimitedNodes):
+        more["limited"] = told_of_limited(simulation.machine)
     # an empty machine: all is free, be it processors, or parts of nodes that jobs share
     jobs = arrays.jobs.view(np.int64).reshape(n, len(state.JOBS.names or ()))
     return Model(jobs, int(sim.free), rules, ticks=simulation.ticks, **more)
@@ -229,7 +236,10 @@ def simulate_natively(simulation: Driven, until: int) -> None:
     write_back(native, simulation.arrays)
     if isinstance(simulation.machine, CorunNodes):
         take_corun(simulation.machine, native)
-    simulation.machine = take_nodes(simulation.machine, native)
+    if isinstance(simulation.machine, LimitedNodes):
+        simulation.machine = take_limited(simulation.machine, native)
+    else:
+        simulation.machine = take_nodes(simulation.machine, native)
 
 
 def go_on(
@@ -255,8 +265,8 @@ def write_back(native: Simulation, arrays: state.Prepared) -> None:
     sim.next = sim.started = len(arrays.jobs)
     if "submit" in schedule:
         arrays.jobs["submit"] = schedule["submit"]
-    if "run" in schedule:  # of jobs that were cancelled
-        arrays.jobs["run"] = schedule["run"]
+    for name in {"run", "requested"} & set(schedule):  # of jobs cancelled, or slowed down
+        arrays.jobs[name] = schedule[name]
     if sim.logs:
         ended = native.ended()
         sim.ended = len(ended)

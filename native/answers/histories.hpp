@@ -24,11 +24,11 @@ class Histories {
     const Learning& rules = *model_->learning;
     return static_cast<double>(rules.asked ? rules.asked[j] : model_->jobs[j].processors);
   }
-  // Add a job that has ended.
-  void remember(i64 j, i64 run_time, i64 end) {
+  // Add a job that has ended. It may have run slower than was asked for, up to a later time.
+  void remember(i64 j, i64 run_time, i64 requested_time, i64 end) {
     double* user = row_of(j);
     const auto run = static_cast<double>(run_time);
-    const auto requested = static_cast<double>(model_->jobs[j].requested);
+    const auto requested = static_cast<double>(requested_time);
     user[number] += 1;
     user[total_run] += run;
     user[total_processors] += processors(j);
@@ -46,9 +46,9 @@ class Histories {
     }
   }
   // [s] What a formula predicts.
-  double predict(const Estimator& by, i64 j) {
+  double predict(const Estimator& by, i64 j, i64 requested_time) {
     const double* user = row_of(j);
-    const auto requested = static_cast<double>(model_->jobs[j].requested);
+    const auto requested = static_cast<double>(requested_time);
     if (by.kind == Predicts::typical_ratio) return requested * typical_ratio(j);
     if (by.kind == Predicts::user_ratio)
       return user[number] > 0 ? requested * (user[total_ratio] / user[number]) : requested;
@@ -61,7 +61,7 @@ class Histories {
   template <class S>
   void describe(const S& s, i64 j, Seen& x) {
     const double *user = row_of(j), n = user[number];
-    x[0] = static_cast<double>(model_->jobs[j].requested);
+    x[0] = static_cast<double>(s.job(j).requested);
     for (std::size_t k = 0; k < 3; ++k) x[1 + k] = user[last + k];
     x[4] = (x[1] + x[2]) / std::max(std::min(n, 2.0), 1.0);
     x[5] = (x[1] + x[2] + x[3]) / std::max(std::min(n, 3.0), 1.0);

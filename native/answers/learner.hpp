@@ -59,7 +59,7 @@ class Learner {
   // Give the simulation the predictions for the job in question.
   template <class S>
   void give(S& s, Ranked& ranked) {
-    const i64 j = s.about, requested = model_->jobs[j].requested;
+    const i64 j = s.about, requested = s.job(j).requested;
     if (s.asked == Asked::correction) {
       s.renewed = cut(answers_[for_backfilling], requested);
       return;
@@ -73,7 +73,7 @@ class Learner {
   // Put a job that waits where its new prediction [s] says; the queue forgets its bounds then.
   template <class S>
   void renew(S& s, Ranked& ranked, i64 j, double seconds) {
-    const i64 renewed = cut(seconds, model_->jobs[j].requested);
+    const i64 renewed = cut(seconds, s.job(j).requested);
     if (std::exchange(ordered_by[index(j)], renewed) != renewed) rank(s, ranked, j);
   }
   // The jobs that wait whose users' jobs have ended since the last pass.
@@ -104,7 +104,7 @@ class Learner {
   void learn(const S& s) {
     for (; n_learned < s.log.size(); ++n_learned) {
       const i64 j = s.log[n_learned], run = s.run_time(j);
-      histories.remember(j, run, s.of(j).start + run);
+      histories.remember(j, run, s.job(j).requested, s.of(j).start + run);
       for (std::size_t k = 0; k < 2; ++k)
         if (kind(k) == Predicts::regression)
           regressions[k].learn(seen(j), static_cast<double>(run), histories.processors(j));
@@ -142,17 +142,17 @@ class Learner {
     if (!at_submission.empty()) {
       Seen& x = s.asked == Asked::prediction ? at_submission[index(j)] : now_;
       histories.describe(s, j, x);
-      answer_from(x, j);
+      answer_from(x, j, s.job(j).requested);
     } else {
-      answer_from(now_, j);
+      answer_from(now_, j, s.job(j).requested);
     }
   }
-  void answer_from(const Seen& x, i64 j) {
+  void answer_from(const Seen& x, i64 j, i64 requested) {
     for (std::size_t k = 0; k < 2; ++k) {
       if (kind(k) == Predicts::regression)
         answers_[k] = regressions[k].predict(x);
       else if (kind(k) > Predicts::regression)
-        answers_[k] = histories.predict(rules().estimators[k], j);
+        answers_[k] = histories.predict(rules().estimators[k], j, requested);
     }
   }
   template <class S>

@@ -19,6 +19,7 @@
 #include "../places/measures.hpp"
 #include "../places/simulation.hpp"
 #include "corun.hpp"
+#include "limited.hpp"
 #include "stepper.hpp"
 #include "told.hpp"
 
@@ -162,7 +163,7 @@ std::shared_ptr<Model> make_model(
     const std::optional<ByName>& arrivals, const std::optional<ByName>& preemption,
     std::shared_ptr<Features> features, std::shared_ptr<Layout> nodes,
     std::optional<OutageRows> outages, const std::optional<ByName>& sharing, i64 ticks,
-    bool several) {
+    const std::optional<ByName>& limited, bool several) {
   auto owned = std::make_shared<Owned>();
   owned->jobs = jobs, owned->keys = keys, owned->second_keys = second_keys;
   owned->scores = scores, owned->second_scores = second_scores;
@@ -200,6 +201,7 @@ std::shared_ptr<Model> make_model(
   if (preemption) let_stop(m, told(*preemption));
   if (sharing) m.sharing = sharing_of(told(*sharing), m.n_jobs);
   m.ticks = ticks;
+  if (limited) m.limited = limited_of(told(*limited), m.n_jobs);
   if (expressions.size() > 2) throw nb::value_error("expressions: of two orders");
   for (std::size_t half = 0; half < expressions.size(); ++half)
     m.expressions[half] = expression_of(told(expressions[half]), m.n_jobs);
@@ -326,7 +328,8 @@ NB_MODULE(_engine, m) {
            "accounts"_a = nb::none(), "expressions"_a = std::vector<ByName>{},
            "restrictions"_a = nb::none(), "arrivals"_a = nb::none(),
            "preemption"_a = nb::none(), "features"_a = nb::none(), "nodes"_a = nb::none(),
-           "outages"_a = nb::none(), "sharing"_a = nb::none(), "ticks"_a = 1, "several"_a = false)
+           "outages"_a = nb::none(), "sharing"_a = nb::none(), "ticks"_a = 1,
+           "limited"_a = nb::none(), "several"_a = false)
       .def_prop_ro("n_jobs", [](const Model& model) { return model.n_jobs; });
 
   m.def(

@@ -1,6 +1,7 @@
 #include "../places/simulation.hpp"
 
 #include "corun.hpp"
+#include "limited.hpp"
 
 #include <array>
 #include <initializer_list>
@@ -10,6 +11,7 @@
 
 #include "../core/weights.hpp"
 #include "../machines/corun.hpp"
+#include "../machines/limited.hpp"
 #include "../machines/nodes.hpp"
 #include "../machines/nodes/fresh_plan.hpp"
 #include "../machines/pool.hpp"
@@ -43,6 +45,7 @@ constexpr std::array<const char*, 3> of_lost{"lost_first", "lost_node", "lost_un
 template <Machine M>
 class OneSimulation final : public AnySimulation, private Scheduled<M> {
   static constexpr bool on_nodes = std::is_same_v<M, Nodes>;
+  static constexpr bool is_limited = std::is_same_v<M, Limited>;
   using Scheduled<M>::sim_, Scheduled<M>::answers_, Scheduled<M>::conservative_, Scheduled<M>::planned_;
   using Scheduled<M>::next_pass, Scheduled<M>::pass, Scheduled<M>::plans;
   std::shared_ptr<Model> model_;
@@ -280,7 +283,9 @@ class OneSimulation final : public AnySimulation, private Scheduled<M> {
     add("backfilled", [&](i64 j) { return i64{sim_.of(j).backfilled}; });
     add("number", [&](i64 j) { return i64{sim_.of(j).number}; });
     if (sim_.arrivals) add("submit", [&](i64 j) { return sim_.job(j).submit; });
-    if (sim_.stops && sim_.stops->cancels()) add("run", [&](i64 j) { return sim_.job(j).run; });
+    if (sim_.has_levels || (sim_.stops && sim_.stops->cancels()))
+      add("run", [&](i64 j) { return sim_.job(j).run; });
+    if (sim_.has_levels) add("requested", [&](i64 j) { return sim_.job(j).requested; });
     if (on_nodes || sim_.stops) {
       std::vector<i64> lost, since, until;
       for (const LostRun& run : sim_.lost)
@@ -294,6 +299,7 @@ class OneSimulation final : public AnySimulation, private Scheduled<M> {
       add_cells(found, of_lost, sim_.lost.size(), [&](i64 i) { return sim_.machine.lost_cells(i); });
     }
     if constexpr (Shareable<M>) tell(found, sim_.machine);
+    if constexpr (is_limited) tell(found, sim_.machine);
     return found;
   }
   Columns idle_seconds() override {
@@ -347,6 +353,7 @@ class OneSimulation final : public AnySimulation, private Scheduled<M> {
     found.push_back({"queue", entries(s.queue.jobs)});
     if constexpr (plans) add_reserved(found);
     if constexpr (Shareable<M>) tell_facts(found, s.machine);
+    if constexpr (is_limited) tell_facts(found, s.machine);
     if constexpr (on_nodes) {
       found.push_back({"free", s.machine.free()});
       found.push_back({"later", s.machine.later()});
@@ -571,6 +578,11 @@ const char* refusal_of_rules(const Model& m) {
       {m.sharing && m.capacity != m.sharing->n_nodes * m.sharing->parts,
        "sharing: the machine has the parts of its nodes"},
       {!is_between(m.ticks, 1, 1'000'000'000), "ticks: 1 to a thousand million in a second"},
+      {m.limited && (m.nodes || m.several || m.features || m.restricted || m.arrivals.moves ||
+                     m.stops.n_groups() > 0 || r.passes == Passes::per_event || r.depth > 1 ||
+                     r.tested > 0 || r.primary == Order::selection || r.strict || r.holds ||
+                     r.managed || r.asks),
+       "limited: no rule of theirs"},
   });
 }
 const char* refusal_of_outage(const Model& m, i64 i) {
@@ -655,6 +667,7 @@ void set_rule(Rules& rules, const std::string& name, i64 value) {
 
 const char* refusal(const Model& m) {
   const char* reason = refusal_of_rules(m);
+  if (m.limited && !reason) reason = refusal(*m.limited, m);
   for (i64 i = 0; i < m.n_outages && !reason; ++i) reason = refusal_of_outage(m, i);
   return reason ? reason : refusal_of_jobs(m);
 }
@@ -694,6 +707,7 @@ std::shared_ptr<AnySimulation> make_simulation(std::shared_ptr<Model> model) {
   if (model->several) throw std::invalid_argument("several: one episode is simulated alone");
   if (model->nodes) return std::make_shared<OneSimulation<Nodes>>(std::move(model));
   if (model->sharing) return std::make_shared<OneSimulation<Corun>>(std::move(model));
+  if (model->limited) return std::make_shared<OneSimulation<Limited>>(std::move(model));
   return std::make_shared<OneSimulation<Pool>>(std::move(model));
 }
 

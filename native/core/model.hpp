@@ -74,8 +74,9 @@ struct Outage {
   bool is_repair() const { return until < 0; }
 };
 
-struct Layout;   // machines/nodes/layout.hpp
-struct Sharing;  // machines/corun/sharing.hpp
+struct Layout;         // machines/nodes/layout.hpp
+struct Sharing;        // machines/corun/sharing.hpp
+struct LimitedLayout;  // machines/limited/layout.hpp
 
 // The memory is somebody else's, and lives as long as the model.
 struct Model {
@@ -86,6 +87,7 @@ struct Model {
   const Layout* nodes = nullptr;  // nullptr: a pool of processors
   std::shared_ptr<const Sharing> sharing;  // or jobs share nodes, of whose parts they take some
   i64 ticks = 1;  // of its clock in a second, where not all times are whole seconds
+  std::shared_ptr<const LimitedLayout> limited;  // whose whole nodes are given to jobs, if any
   Rules rules;
   // by job, and where an order wants them: keys ascend; of scores the highest comes first
   const i64* keys = nullptr;

@@ -64,6 +64,9 @@ struct Simulator {
   std::vector<LostRun> lost;  // in the order of their ends
   std::vector<i64> past;  // (n_users, last) run times of each user's last jobs, -1 before any
 
+  // Jobs are as long as they are at the level at which they start.
+  static constexpr bool has_levels = requires(const M& m, i64 i) { m.at_its_level(i, i); };
+
   explicit Simulator(const Model& m)
       : model(m),
         machine(m, m.n_jobs > 0 ? m.jobs[0].submit : 0),
@@ -79,7 +82,7 @@ struct Simulator {
     if (m.quotas.n > 0) quotas.emplace(m.quotas);
     if (!m.windows.empty()) windows.emplace(m.windows);
     if (m.stops.n_groups() > 0) stops.emplace(m.stops);
-    if (stops && stops->cancels()) queue.known.own(m.n_jobs);
+    if ((stops && stops->cancels()) || has_levels) queue.known.own(m.n_jobs);
     if (!m.arrivals.moves) return;
     next = m.n_jobs;  // for the loop of events they have all been submitted
     arrivals.emplace(m.arrivals, queue.known, m.n_jobs);
@@ -146,11 +149,18 @@ struct Simulator {
 
   void wait(i64 j) {  // a job that has arrived
     machine.waits(j);
+    if constexpr (has_levels) machine.note_predicted(j, of(j).predicted);
     queue.enter(j, of(j).predicted);
   }
   void start(i64 j) {  // a job that is not, or no longer, in the queue
     Progress& p = of(j);
     const Span span = machine.begin(j, time, p.predicted, run_time(j));
+    if constexpr (has_levels) {
+      Job& own = queue.known.at(j);
+      own.run = machine.at_its_level(j, run_time(j));
+      own.requested = machine.at_its_level(j, own.requested);
+      p.predicted = machine.at_its_level(j, p.predicted);
+    }
     // one that starts late ends later than was planned, and so may the head start
     if (span.start != time) changed = true;
     p.start = span.start;
@@ -167,6 +177,14 @@ struct Simulator {
     }
   }
 
+  // A run that is over now, as its job is killed.
+  void kill(Place at) {
+    Block& block = running.at(at.block);
+    Entry& gone = block.entries[index(at.entry)];
+    queue.known.at(gone.job).run = time - of(gone.job).start;
+    gone.span = block.least_span = time;
+    end_first();
+  }
   // A run that ends before it is over; its job waits again.
   void stop(Place at) {
     const Entry e = running.take_off(at);
@@ -265,6 +283,7 @@ struct Simulator {
   bool advance(i64 stop) {
     if constexpr (requires(i64 node) { machine.hold_node(node); })
       if (outages) return outages->next_pass(*this, stop);
+    if constexpr (requires { machine.next_pass(*this, stop); }) return machine.next_pass(*this, stop);
     return next_event(stop);
   }
   // The same, of one that follows an event.

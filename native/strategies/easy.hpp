@@ -114,7 +114,9 @@ class Easy {
   }
   // Whether no job can start, so that the order makes no difference: it may be another next time.
   bool is_over() {
-    if (s.rules().primary < Order::selection || s.rules().keeps || !none_can_start()) return false;
+    // under limits it is quicker to serve the queue than to try each job at each level
+    if (s.rules().primary < Order::selection || (s.has_levels && !selects())) return false;
+    if (s.rules().keeps || !none_can_start()) return false;
     s.changed = true;
     return true;
   }

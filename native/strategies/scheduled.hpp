@@ -58,8 +58,11 @@ struct Scheduled {
       if (planned_) return planned_->pass(sim_);
       if (conservative_) return conservative_->pass(sim_);
     }
+    // where limits come and go, they do what they have to before anybody starts
+    if constexpr (Simulator<M>::has_levels) sim_.machine.begin_pass(sim_);
     if constexpr (Shareable<M>) SharedPass<M>(sim_).pass();
     else Easy<M>(sim_).pass();
+    if constexpr (Simulator<M>::has_levels) sim_.machine.end_pass();
   }
 };
 

@@ -292,6 +292,66 @@ def test_cells_of_jobs_that_run_at_the_beginning() -> None:
             on_nodes().begin(**beginning(), first=first, node=node, units=units)
 
 
+def limited(**more: Any) -> dict[str, Any]:
+    """A machine of eight nodes under a cap and a budget, but for what is given."""
+    powers = ("idle_mw", "rest_mw", "off_mw", "shutdown_mw", "boot_mw", "rise_mw")
+    given = dict.fromkeys(powers, 5) | {"n_nodes": CAPACITY, "off_time": 1, "on_time": 1}
+    given |= {"timeout": 60, "lowest": 0, "highest": 1, "rule": 0, "contiguous": 0, "limited": 1}
+    given |= {"busy_mw": [7, 9], "drawn_mw": [7, 9], "slowdown": [2_000_000, 1_000_000]}
+    given |= {"kind": [0] * N, "measured_mw": [], "size": [2, 4], "component_mw": [1, 1]}
+    given |= {"caps": [0, 90, -1, 70, 0, 2], "budgets": [0, 90, 9000, 100, 30, 0, 0, 1]}
+    return {
+        name: np.atleast_1d(np.array(value, np.int64)) for name, value in (given | more).items()
+    }
+
+
+@pytest.mark.parametrize(
+    ("reason", "more"),
+    [
+        *(("n_nodes", {"n_nodes": 9}), ("kind", {"kind": [0, 1, 0]}), ("kind", {"kind": [0]})),
+        *(
+            ("busy_mw", {"busy_mw": [9]}),
+            ("busy_mw", {"busy_mw": []}),
+            ("mw", {"busy_mw": [7, -1]}),
+        ),
+        *(("mw", {"idle_mw": -1}), ("mw", {"rise_mw": 2**62}), ("mw", {"component_mw": [1, -1]})),
+        *(("lowest", {"lowest": -1}), ("lowest", {"lowest": 2}), ("lowest", {"highest": 2})),
+        *(("off_time", {"off_time": -1}), ("off_time", {"on_time": -1}), ("rule", {"rule": 4})),
+        *(
+            ("off_time", {"timeout": -1}),
+            ("slowdown", {"slowdown": [0, 1]}),
+            ("rule", {"rule": -1}),
+        ),
+        *(
+            ("measured_mw", {"measured_mw": [7]}),
+            ("size", {"size": [2]}),
+            ("size", {"size": [2, 3]}),
+        ),
+        *(("size", {"size": [0, 4]}), ("caps", {"caps": [9, 9, -1, 70, 0, 2]})),
+        *(("caps", {"caps": [0, 90, -1, -1, 0, 2]}), ("caps", {"caps": [0, 90, -1, 70, 0, 9]})),
+        *(("caps", {"caps": [0, 90, -1]}), ("budgets", {"budgets": [0, 90, 900]})),
+        ("budgets", {"budgets": [9, 9, 900, 10, 30, 0, 0, 1]}),
+        ("budgets", {"budgets": [0, 90, -1, 10, 30, 0, 0, 1]}),
+        ("budgets", {"budgets": [0, 90, 900, 10, 0, 0, 0, 1]}),
+        ("idle_mw", {"idle_mw": [5, 5]}),
+    ],
+)
+def test_what_a_machine_under_limits_is_refused_for(reason: str, more: dict[str, Any]) -> None:
+    simulation = Simulation(model(limited=limited()))
+    simulation.run()
+    assert simulation.schedule()["start"].tolist() == [0, 91, 5]
+    with pytest.raises(ValueError, match=f"^{reason}"):
+        model(limited=limited(**more))
+
+
+@pytest.mark.parametrize(
+    "rules", [{"passes": 1}, {"depth": 2}, {"tested": 5}, {"strict": 1}, {"managed": 1}]
+)
+def test_rules_that_no_machine_under_limits_has(rules: dict[str, int]) -> None:
+    with pytest.raises(ValueError, match=r"^limited: no rule of theirs"):
+        model(rules, limited=limited())
+
+
 def many_jobs(n: int) -> Model:
     """Jobs that take some tenths of a second."""
     jobs = np.zeros((n, 5), np.int64)

@@ -12,6 +12,7 @@ import submission_strategies
 from drawing import given, settings
 from drawing import strategies as st
 from extract_strategies import parts_of, recorded, usable
+from limit_strategies import limited
 from node_strategies import node_cases, partitioned_cases
 from online import ELOSS, FORMULAS, REGRESSIONS
 from online import cases as learning_cases
@@ -20,7 +21,7 @@ from preemption_strategies import CLOSE, crowded, preemptions
 from quota_strategies import fitted, quotas, with_queues
 from slow_expressions import general
 from strategies import DEPTHS, cases, holds
-from twins import assert_same_after_each_pass
+from twins import assert_same_after_each_pass, assert_same_under_limits
 
 from hpcgym import load_workload
 from hpcgym.cluster.pool import Cluster
@@ -204,6 +205,27 @@ def test_on_nodes(data: st.DataObject, case: tuple[Cluster, Workload, dict[str, 
         rules |= data.draw(estimates())
     scheduler = scheduler_of("easy", share_strategies.heeded(rules))
     assert assert_same_after_each_pass(workload, scheduler, cluster, data.draw(PIECES))
+
+
+@settings(max_examples=200)
+@given(st.data())
+@pytest.mark.filterwarnings("ignore:.*none of those that it names has a job")
+def test_under_limits(data: st.DataObject) -> None:
+    """Passes come without events there, and jobs that have run slower have taken longer."""
+    case = data.draw(limited())
+    answers = data.draw(st.sampled_from(["usage", "expressions", "estimates"]))
+    if answers == "usage":
+        fair, slow = data.draw(share_strategies.accounts(case.workload))
+        watts = share_strategies.watts_of(case.workload)
+        orders = data.draw(st.sampled_from([ORDERS, ORDERS[:1], ORDERS[1:]]))
+        case.rules |= {name: data.draw(share_strategies.order(slow, watts))[0] for name in orders}
+        case.rules["fair_share"] = fair
+    if answers == "expressions":
+        case.rules[data.draw(st.sampled_from(ORDERS))] = data.draw(general())
+    if answers == "estimates" or data.draw(st.booleans()):
+        case.rules |= data.draw(estimates())
+    case.rules = share_strategies.heeded(case.rules)
+    assert assert_same_under_limits(case, data.draw(PIECES))
 
 
 @pytest.mark.parametrize("estimate", [*FORMULAS, ELOSS])

@@ -1,0 +1,62 @@
+"""What the native engine is told of machines under limits, and what it tells of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hpcgym.engine import state
+from hpcgym.engine.machines.limited.state import LOG, LimitedNodes
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from hpcgym._engine import Simulation
+
+_CONSTANTS = (
+    *("idle_mw", "rest_mw", "off_mw", "shutdown_mw", "boot_mw", "rise_mw", "off_time", "on_time"),
+    *("timeout", "lowest", "highest", "rule", "contiguous", "limited"),
+)
+_CAP = ("start", "end", "announced", "mw", "kills", "off")
+_BUDGET = ("start", "end", "mj", "mean_mw", "period", "shuts", "as_idle", "binds")
+
+
+def serves_limited(machine: LimitedNodes, sim: Any) -> bool:
+    """Return whether the native engine has such a machine under these rules."""
+    own: Any = machine.scalars[0]
+    plain = machine.changing is None and not own.controlled
+    return plain and sim.asks == state.NOBODY and sim.passes == state.PER_TIMESTAMP
+
+
+def told_of_limited(machine: LimitedNodes) -> dict[str, NDArray[np.int64]]:
+    """Return what a model is told of a machine that is empty as yet."""
+    own: Any = machine.scalars[0]
+    names = ("busy_mw", "drawn_mw", "slowdown", "kind", "measured_mw", "size", "component_mw")
+    return {
+        **{name: np.array([own[name]]) for name in _CONSTANTS},
+        **{name: np.ascontiguousarray(getattr(machine, name)) for name in names},
+        "n_nodes": np.array([len(machine.nodes)]),
+        "caps": _rows(machine.caps, _CAP),
+        "budgets": _rows(machine.budgets, _BUDGET),
+    }
+
+
+def _rows(records: NDArray[np.void], names: tuple[str, ...]) -> NDArray[np.int64]:
+    """Return fields of records, one record behind the other."""
+    return np.column_stack([records[name] for name in names]).ravel()
+
+
+def take_limited(machine: LimitedNodes, native: Simulation) -> LimitedNodes:
+    """Write what has become of nodes and jobs; return the machine, with its log."""
+    schedule, own = native.schedule(), machine.scalars[0]
+    machine.tasks["level"] = schedule["level"]
+    machine.tasks["predicted"] = schedule["predicted_at_highest"]
+    machine.cells[...] = schedule["cell_node"]
+    for name in ("state", "since"):
+        machine.nodes[name] = schedule[f"node_{name}"]
+    log = np.zeros(len(schedule["log_node"]), LOG)
+    for name in LOG.names or ():
+        log[name] = schedule[f"log_{name}"]
+    own.logged, own.kills = len(log), schedule["kills"][0]
+    return machine._replace(log=log)

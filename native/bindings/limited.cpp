@@ -1,0 +1,130 @@
+#include "../machines/limited.hpp"
+
+#include "limited.hpp"
+#include "told.hpp"
+
+namespace hpc {
+namespace {
+
+constexpr i64 most_mw = i64{1} << 61;
+constexpr i64 longest = i64{1} << 53;  // [s] that is told
+
+bool are_from_zero(const std::vector<i64>& values) {
+  return std::all_of(values.begin(), values.end(),
+                     [](i64 each) { return each >= 0 && each <= most_mw; });
+}
+bool is_good(const PowerCap& cap, i64 n_nodes) {
+  return cap.start >= 0 && cap.start < cap.end && cap.end <= forever && cap.announced >= -1 &&
+         cap.mw >= 0 && cap.mw <= most_mw && cap.off >= 0 && cap.off <= n_nodes;
+}
+bool is_good(const EnergyBudget& b) {
+  return b.start >= 0 && b.start < b.end && b.end <= longest && b.mj >= 0 && b.mj <= most_mw &&
+         b.mean_mw >= 0 && b.mean_mw <= most_mw && b.period >= 1;
+}
+
+}  // namespace
+
+std::shared_ptr<const LimitedLayout> limited_of(const Told& told, i64 n_jobs) {
+  auto l = std::make_shared<LimitedLayout>();
+  const auto one = [&](const char* name) { return *told.column<i64>(name, 1); };
+  l->n_nodes = one("n_nodes");
+  l->idle_mw = one("idle_mw"), l->off_mw = one("off_mw"), l->rest_mw = one("rest_mw");
+  l->shutdown_mw = one("shutdown_mw"), l->boot_mw = one("boot_mw"), l->rise_mw = one("rise_mw");
+  l->off_time = one("off_time"), l->on_time = one("on_time"), l->timeout = one("timeout");
+  l->lowest = one("lowest"), l->highest = one("highest");
+  l->use = static_cast<BudgetUse>(one("rule"));
+  l->contiguous = one("contiguous") != 0, l->limited = one("limited") != 0;
+  l->busy_mw = told.list<i64>("busy_mw"), l->drawn_mw = told.list<i64>("drawn_mw");
+  l->slowdown = told.list<i64>("slowdown");
+  l->kind = told.column<i64>("kind", n_jobs);
+  if (!told.list<i64>("measured_mw").empty())
+    l->measured_mw = told.column<i64>("measured_mw", n_jobs * l->n_levels());
+  l->size = told.list<i64>("size"), l->component_mw = told.list<i64>("component_mw");
+  const std::vector<i64> caps = told.list<i64>("caps"), budgets = told.list<i64>("budgets");
+  if (caps.size() % 6 != 0) throw nanobind::value_error("caps: of six numbers each");
+  if (budgets.size() % 8 != 0) throw nanobind::value_error("budgets: of eight numbers each");
+  for (const i64* c = caps.data(); c < caps.data() + caps.size(); c += 6)
+    l->caps.push_back({c[0], c[1], c[2], c[3], c[4] != 0, c[5]});
+  for (const i64* b = budgets.data(); b < budgets.data() + budgets.size(); b += 8)
+    l->budgets.push_back({b[0], b[1], b[2], b[3], b[4], b[5] != 0, b[6] != 0, b[7] != 0});
+  return l;
+}
+
+const char* refusal(const LimitedLayout& l, const Model& m) {
+  const i64 n = l.n_levels();
+  if (l.n_nodes < 1 || m.capacity != l.n_nodes) return "n_nodes: as many as the capacity";
+  if (n < 1 || static_cast<i64>(l.slowdown.size()) % n != 0 || static_cast<i64>(l.drawn_mw.size()) != n) return "busy_mw, drawn_mw, slowdown: of each level";
+  if (l.lowest < 0 || l.lowest > l.highest || l.highest >= n) return "lowest, highest: levels";
+  if (!are_from_zero(l.busy_mw) || !are_from_zero(l.drawn_mw) || !are_from_zero(l.component_mw) ||
+      !are_from_zero({l.idle_mw, l.off_mw, l.rest_mw, l.shutdown_mw, l.boot_mw, l.rise_mw}))
+    return "mw: powers from 0 on";
+  if (l.off_time < 0 || l.off_time > longest || l.on_time < 0 || l.on_time > longest ||
+      l.timeout < 0 || l.timeout > forever)
+    return "off_time, on_time, timeout: times from 0 on";
+  if (l.use < BudgetUse::suffices || l.use > BudgetUse::energy_bud) return "rule: there is no such";
+  const auto kinds = static_cast<i64>(l.slowdown.size()) / n;
+  for (const i64 each : l.slowdown)
+    if (each < 1 || each > i64{1} << 40) return "slowdown: millionths above 0";
+  for (i64 j = 0; j < m.n_jobs; ++j)
+    if (l.kind[j] < 0 || l.kind[j] >= kinds) return "kind: of each job, among the slowdowns";
+  if (l.component_mw.size() != l.size.size())
+    return "size, component_mw: of each level above nodes";
+  for (std::size_t k = 0; k < l.size.size(); ++k) {
+    const i64 below = k > 0 ? l.size[k - 1] : 1;
+    if (l.size[k] < 1 || l.size[k] % below != 0) return "size: multiples of that below";
+  }
+  for (const PowerCap& cap : l.caps)
+    if (!is_good(cap, l.n_nodes)) return "caps: limits of power, between times";
+  for (const EnergyBudget& budget : l.budgets)
+    if (!is_good(budget)) return "budgets: limits of energy, between times";
+  return nullptr;
+}
+
+void tell(Columns& found, const Limited& machine) {
+  std::vector<i64> level, at_highest, first{0}, node;
+  for (std::size_t j = 0; j < machine.tasks.size(); ++j) {
+    level.push_back(machine.tasks[j].level);
+    at_highest.push_back(machine.tasks[j].predicted);
+    // those of a job that waits are the ones that were chosen last
+    const auto cells = machine.cells(static_cast<i64>(j));
+    node.insert(node.end(), cells.begin(), cells.end());
+  }
+  std::array<std::vector<i64>, 4> log;
+  for (const NodeInterval& each : machine.log) {
+    log[0].push_back(each.node), log[1].push_back(each.state);
+    log[2].push_back(each.begin), log[3].push_back(each.end);
+  }
+  std::vector<i64> state, since;
+  for (const LimitedNode& each : machine.nodes)
+    state.push_back(static_cast<i64>(each.state)), since.push_back(each.since);
+  found.insert(found.end(),
+               {{"level", level}, {"predicted_at_highest", at_highest}, {"cell_node", node},
+                {"log_node", log[0]}, {"log_state", log[1]}, {"log_begin", log[2]},
+                {"log_end", log[3]}, {"node_state", state}, {"node_since", since},
+                {"kills", {machine.kills}}});
+}
+
+void tell_facts(Columns& found, const Limited& machine) {
+  const Limited& m = machine;
+  std::vector<i64> until, job, boots, caps, budgets;
+  for (const LimitedNode& each : m.nodes)
+    until.push_back(each.until), job.push_back(each.job), boots.push_back(each.boots);
+  for (const Cap& c : m.caps)
+    caps.insert(caps.end(), {c.known, c.idle_mw, c.floor_mw, c.work_mw, c.outside, c.inside,
+                             c.plan_work_mw, c.plan_held, c.plan_inside, c.inside_now});
+  for (const Budget& b : m.budgets) {
+    budgets.insert(budgets.end(),
+                   {b.spent, b.saved, b.looked, b.reserved, static_cast<i64>(b.reserving.size()),
+                    b.in_use, b.ahead, b.at_start_mw, b.head_mj, b.left_mj, b.rest_mw, b.base_mw,
+                    b.plan_start_mw, b.plan_mj, b.plan_spent});
+  }
+  const std::vector<i64> powers{m.charged,   m.drawn,       m.saved_mw,      m.now,
+                                m.free_on,   m.free_off,    m.free_rising,   m.next_switched,
+                                m.next_ready, m.used_mj,      m.to_wake};
+  found.insert(found.end(),
+               {{"node_until", until}, {"node_job", job}, {"node_boots", boots},
+                {"switching", m.switching}, {"waiting", m.waiting}, {"caps", caps},
+                {"budgets", budgets}, {"powers", powers}, {"left", m.left_by_head()}});
+}
+
+}  // namespace hpc

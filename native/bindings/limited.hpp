@@ -1,0 +1,19 @@
+// What Python tells of a machine under limits, and what it is told of one.
+#pragma once
+#include "../places/simulation.hpp"
+
+namespace hpc {
+
+class Told;
+class Limited;
+
+std::shared_ptr<const LimitedLayout> limited_of(const Told& told, i64 n_jobs);
+// Why nothing can be simulated so; nullptr if it can.
+const char* refusal(const LimitedLayout& layout, const Model& model);
+// Of each job its level, its nodes, and what was predicted at the highest level; of nodes their
+// states, now and before.
+void tell(Columns& found, const Limited& machine);
+// What else is known between two passes, for tests.
+void tell_facts(Columns& found, const Limited& machine);
+
+}  // namespace hpc

@@ -1,0 +1,160 @@
+// A machine under limits of power and energy: whole nodes are given to jobs, which run at the
+// highest level that limits allow, and nodes are switched off and on.
+//
+// It is made in layers, each of which knows those before it: the state, nodes, budgets, caps,
+// starts, reservations (limited/*.hpp). Things happen on it by themselves: limits begin and end,
+// meters are looked at, nodes have been switched. So it says when there are passes (`next_pass`),
+// and does what limits do before each (`begin_pass`). As a node that has been switched, or a limit
+// that is over, may let anybody start, all passes are full ones.
+//
+// Levels stay as they are while a job runs. Sums are of whole numbers, so that their order makes no
+// difference; a debug build counts both powers anew after each pass.
+#pragma once
+#include "limited/reservations.hpp"
+#include "machine.hpp"
+
+namespace hpc {
+
+class Limited : public ReservingNodes {
+ public:
+  static constexpr bool alike = false;
+
+  Limited(const Model& model, i64 begin)
+      : ReservingNodes(model, *model.limited, begin), predicted_(index(model.n_jobs)) {}
+
+  const LimitedLayout& layout() const { return *layout_; }
+  bool fits(i64 j, i64 needed, i64 room) { return needed <= room && find_level(j, false, 0); }
+  bool finds_place(i64 j, i64 room) { return fits(j, width(j), room); }
+  void waits(i64) {}
+  void note_predicted(i64 j, i64 seconds) { predicted_[index(j)] = seconds; }  // of one that waits
+  // On the nodes, and at the level, that have been found for it just now.
+  Span begin(i64 j, i64, i64 predicted, i64 run) {
+    start(j, predicted, run);
+    const LimitedTask& own = task(j);
+    return {own.ready, own.ready + at_its_level(j, predicted), own.end};
+  }
+  // How long a job that has started takes, of its time at the highest level [s].
+  i64 at_its_level(i64 j, i64 seconds) const { return slowed(j, task(j).level, seconds); }
+  void give(i64, i64 j, i64) { gone_.push_back(j); }
+  void note_lost(i64) {}
+  void find_shadow(i64 j, i64, const OrderedList& running, Shadow& shadow) {
+    plan_for(j, running);
+    shadow = {left_.shadow, 0};
+  }
+  Bounds bounds(i64, i64 room, const Shadow&) const {
+    return {widest(room), layout_->contiguous ? n_nodes() : left_.nodes, left_.shadow - now};
+  }
+  bool passes(i64 j, bool, Shadow&) { return find_level(j, true, predicted_[index(j)]); }
+  bool looks_at_who_waits() const { return true; }
+  Used used(i64 j) const {
+    const i64 full = drawn_mw(j, layout_->highest), own = task(j).drawn_mw;
+    return {task(j).end, full > 0 ? static_cast<double>(own) / static_cast<double>(full) : 1.0};
+  }
+
+  // What the head leaves at the shadow time: nodes, below caps, below a mean power, charged for a
+  // node there [mW], the row of its nodes; for tests.
+  std::vector<i64> left_by_head() const {
+    return {left_.nodes, left_.mw, left_.limit_mw, left_.node_mw, left_.block_from, left_.block_to};
+  }
+
+  // Go to the next pass of a simulation: after an event, or where limits or nodes need one.
+  template <class S>
+  bool next_pass(S& s, i64 stop) {
+    while (true) {
+      const i64 own = next_own();
+      const bool by_event = s.next_event(std::min(stop, own));
+      if (!by_event) {
+        const bool over = s.next == s.model.n_jobs && s.queue.empty() && s.running.empty();
+        if (s.asked != Asked::nothing || own > stop || own == forever || over) return false;
+        s.time = own;
+        if (layout_->limited && s.rules().renews != Renews::never && s.next > s.started) {
+          s.asked = Asked::renewal;  // orders of the queue may have changed without an event
+          return false;
+        }
+      }
+      count_to(s.time);
+      end_switching();
+      begin_waiting();
+      release_gone();
+      wake_late();
+      if (by_event || layout_->limited) return true;
+      switch_off_idle();
+    }
+  }
+  // What limits do now, before anybody starts.
+  template <class S>
+  void begin_pass(S& s) {
+    announce();
+    switch_for_caps();
+    kill_for_caps(s);
+    look();
+    if (!s.queue.empty() || s.arrived > 0) weigh();
+    s.changed = true;
+  }
+  void end_pass() {
+    switch_off_idle();
+    assert(charged == recounted(true) && drawn == recounted(false));
+  }
+
+ private:
+  std::vector<i64> predicted_;  // [s] by job that waits
+  std::vector<i64> gone_;       // jobs that have ended, and not given their nodes back yet
+
+  // Free the nodes of the jobs that have ended since the last pass.
+  void release_gone() {
+    for (const i64 j : gone_) {
+      release(j);
+      forecast(j, -1);
+      give_back(j);
+    }
+    gone_.clear();
+  }
+  // Kill the jobs that started last until the caps that kill, and begin now, hold.
+  template <class S>
+  void kill_for_caps(S& s) {
+    for (const Cap& cap : caps) {
+      if (!cap.kills || !cap.known || now != std::max(cap.start, cap.announced)) continue;
+      while (charged > cap.mw && now < cap.end) {
+        const Place last = last_started(s);
+        if (last.block < 0) break;
+        task(s.running.at(last.block).entries[index(last.entry)].job).end = now;
+        s.kill(last);
+        ++kills;
+        release_gone();
+        switch_for_caps();
+      }
+    }
+  }
+  // Where the job stands that began last, and before now.
+  template <class S>
+  Place last_started(const S& s) const {
+    Place found{-1, -1};
+    std::int32_t last = -1;
+    for (int k = 0; k < s.running.size_in_blocks(); ++k) {
+      const Block& block = s.running.at(k);
+      for (int i = 0; i < block.count; ++i) {
+        const Progress& p = s.of(block.entries[index(i)].job);
+        if (p.start < now && p.number > last) last = p.number, found = {k, i};
+      }
+    }
+    return found;
+  }
+  // The charged power, or the true one, by what nodes and jobs do.
+  i64 recounted(bool is_charged) const {
+    i64 power = components_mw_ - saved_mw;
+    for (const LimitedNode& node : nodes) {
+      const bool works = node.job >= 0 && task(node.job).ready <= now;
+      if (is_charged ? node.job < 0 : !works)
+        power += is_charged ? charged_for(node.state) : drawn_by(node.state);
+    }
+    for (const i64 j : holders) {
+      const bool works = task(j).ready <= now;
+      if (is_charged) power += works ? task(j).work_mw : task(j).wait_mw;
+      else if (works) power += task(j).drawn_mw;
+    }
+    return power;
+  }
+};
+static_assert(Machine<Limited>);
+
+}  // namespace hpc

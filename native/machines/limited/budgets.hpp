@@ -1,0 +1,183 @@
+// Accounts of energy budgets: what was drawn, saved and reserved, and what is still to come.
+#pragma once
+#include "nodes.hpp"
+
+namespace hpc {
+
+class BudgetedNodes : public PoweredNodes {
+ protected:
+  using PoweredNodes::PoweredNodes;
+
+  // Count what has been drawn up to a time [s], since when nothing has changed.
+  void count_to(i64 time) {
+    for (Budget& budget : budgets) {
+      const i64 seconds = std::min(time, budget.end) - std::max(now, budget.start);
+      if (seconds > 0) budget.spent += drawn * seconds;
+    }
+    used_mj += drawn * std::max(time - std::max(now, begin_), i64{0});
+    now = time;
+  }
+  // Look at the meter where it is time: what has been saved, what is still reserved.
+  void look() {
+    for (Budget& b : budgets) {
+      if (now < b.start || now > b.end) continue;
+      if (now != b.end && (now - b.start) % b.period != 0) continue;
+      b.saved = b.mean_mw * (now - b.start) - b.spent;
+      b.looked = now;
+      b.reserved = 0;
+      for (const auto& excess : b.reserving) b.reserved += reserved_for(b, excess);
+    }
+  }
+  // [s] when the meter is looked at next after a time in the period of a budget, or when that ends.
+  static i64 next_look(const Budget& b, i64 time) {
+    return std::min(time + b.period - (time - b.start) % b.period, b.end);
+  }
+  // What is reserved, as of the last look, for a job that runs above the mean power [mJ].
+  i64 reserved_for(const Budget& b, const Budget::Excess& excess) const {
+    const LimitedTask& own = task(excess.job);
+    const i64 left = std::min(own.until, b.end) - std::max(b.looked, own.passed);
+    return (excess.mw - b.mean_mw) * std::max(left, i64{0});
+  }
+  // Reserve what a job that starts now will draw above the mean power.
+  void reserve(Budget& b, i64 j, i64 with_mw) {
+    b.reserving.push_back({j, with_mw});
+    b.reserved += reserved_for(b, b.reserving.back());
+  }
+  // Give back what is still reserved for a job that has ended.
+  void give_back(i64 j) {
+    for (Budget& b : budgets)
+      for (auto& excess : b.reserving) {
+        if (excess.job != j) continue;
+        b.reserved -= reserved_for(b, excess);
+        excess = b.reserving.back();
+        b.reserving.pop_back();
+        break;
+      }
+  }
+
+  // --- What is to come --------------------------------------------------------------------------
+
+  // Reckon what will be charged up to the end of each budget if nothing else starts.
+  void weigh() {
+    for (Budget& b : budgets) {
+      if (b.end <= now) continue;
+      const i64 begin = std::max(now, b.start);
+      b.in_use = b.start <= now;
+      weigh_free(b, begin);
+      for (const i64 j : holders) weigh_job(b, begin, j);
+    }
+  }
+  // Begin with the nodes that are free, and what stands above them.
+  void weigh_free(Budget& b, i64 begin) {
+    const i64 components = above_mw(b), off_mw = off_for(b);
+    b.ahead = free_on * idle_mj(b, begin) + (free_off * off_mw + components) * (b.end - begin);
+    b.at_start_mw = free_on * layout_->rest_mw + free_off * off_mw + components;
+    for (const i64 node : switching) {
+      if (node_at(node).job >= 0) continue;
+      b.ahead += free_mj(b, begin, node);
+      b.at_start_mw += node_at(node).state == NodeState::switching_off ? off_mw : layout_->rest_mw;
+    }
+  }
+  // What a budget reckons for a node that is off [mW]; the meter sees what it draws.
+  i64 off_for(const Budget& b) const { return b.as_idle ? layout_->rest_mw : layout_->off_mw; }
+  // What a budget reckons for what stands above nodes, as they are now [mW].
+  i64 above_mw(const Budget& b) const { return components_mw_ - (b.as_idle ? 0 : saved_mw); }
+  // What a node is charged that is free from `begin` [s] to the end of a budget [mJ]. Where the
+  // budget says so it is switched off at once.
+  i64 idle_mj(const Budget& b, i64 begin) const {
+    const i64 seconds = std::max(b.end - begin, i64{0});
+    if (!b.shuts) return layout_->rest_mw * seconds;
+    const i64 ends = std::min(seconds, layout_->off_time);
+    return layout_->rest_mw * ends + off_for(b) * (seconds - ends);
+  }
+  // The same of a free node, as it is now.
+  i64 free_mj(const Budget& b, i64 begin, i64 node) const {
+    const LimitedNode& own = node_at(node);
+    if (own.state == NodeState::on) return idle_mj(b, begin);
+    if (own.state == NodeState::off) return off_for(b) * (b.end - begin);
+    const i64 done = std::min(std::max(own.until, begin), b.end);
+    if (own.state == NodeState::switching_off)
+      return layout_->rest_mw * (done - begin) + off_for(b) * (b.end - done);
+    return layout_->rise_mw * (done - begin) + idle_mj(b, done);
+  }
+  // Add a job that has its nodes.
+  void weigh_job(Budget& b, i64 begin, i64 j) {
+    const LimitedTask& own = task(j);
+    b.ahead += job_mj(b, begin, j);
+    if (own.until <= b.start) {
+      b.at_start_mw += width(j) * layout_->rest_mw;
+    } else {
+      b.in_use = true;
+      b.at_start_mw += own.ready > b.start ? own.wait_mw : own.work_mw;
+    }
+  }
+  // What a job, and then its nodes, are charged from `begin` [s] to the end of a budget [mJ].
+  i64 job_mj(const Budget& b, i64 begin, i64 j) const {
+    const LimitedTask& own = task(j);
+    const i64 ready = std::min(std::max(own.ready, begin), b.end);
+    const i64 until = std::min(std::max(own.until, begin), b.end);
+    return own.wait_mw * (ready - begin) + own.work_mw * std::max(until - ready, i64{0}) +
+           width(j) * idle_mj(b, std::max(own.until, begin));
+  }
+  // After a pass: switch off the nodes that have been idle long enough.
+  void switch_off_idle() {
+    for (const Budget& b : budgets)
+      if (b.shuts && b.start <= now && now < b.end) return switch_off_free(n_nodes(), forever);
+    if (layout_->timeout < forever) switch_off_free(n_nodes(), now - layout_->timeout);
+  }
+
+  // --- Free nodes that are switched on again ----------------------------------------------------
+
+  // Switch on the free ones of these nodes that budgets suffice for.
+  void wake_free(i64 first, i64 end) {
+    weigh();
+    for (i64 node = first; node < end; ++node) {
+      const LimitedNode& own = node_at(node);
+      // of one that is still being switched off see `wake_late`
+      if (own.job < 0 && (own.state != NodeState::off || count_woken(node))) wake(node);
+    }
+  }
+  // Switch on the free nodes that were to be, and had to be off first.
+  void wake_late() {
+    if (!to_wake) return;
+    to_wake = false;
+    const bool near = cap_near();  // a cap may have been announced since
+    weigh();
+    for (i64 node = 0; node < n_nodes(); ++node) {
+      LimitedNode& own = node_at(node);
+      if (!own.boots || own.state != NodeState::off) continue;
+      own.boots = false;
+      if (!near && count_woken(node)) switch_on(node);
+    }
+  }
+  // Whether all budgets in use suffice for a free node to be switched on; it is counted then. Jobs
+  // that may run into the period of a budget were started as if the node stayed off.
+  bool count_woken(i64 node) {
+    for (const Budget& b : budgets)
+      if (b.binds && b.in_use && b.end > now && b.spent + b.ahead + woken_mj(b, node) > b.mj)
+        return false;
+    for (Budget& b : budgets)
+      if (b.end > now) b.ahead += woken_mj(b, node);
+    return true;
+  }
+  // What it adds up to the end of a budget if a free node is switched on now [mJ].
+  i64 woken_mj(const Budget& b, i64 node) const {
+    const i64 begin = std::max(now, b.start);
+    const i64 ready = std::min(std::max(now + layout_->on_time, begin), b.end);
+    const i64 stays = off_for(b) - (b.as_idle ? 0 : woken_mw(node, -1));
+    return layout_->rise_mw * (ready - begin) + idle_mj(b, ready) - stays * (b.end - begin);
+  }
+  // The power of what stands above a node and is off, but not above the node `other`, -1: none.
+  i64 woken_mw(i64 node, i64 other) const {
+    i64 woken = 0;
+    for (std::size_t k = 0; k < awake_.size(); ++k) {
+      const i64 size = layout_->size[k];
+      if (awake_[k][index(node / size)] > 0) break;
+      if (other >= 0 && other / size == node / size) continue;
+      woken += layout_->component_mw[k] + (k > 0 ? 0 : off_beside(node));
+    }
+    return woken;
+  }
+};
+
+}  // namespace hpc

@@ -1,0 +1,58 @@
+// What a machine under limits of power and energy is told: its nodes, and the limits.
+//
+// Power is in whole milliwatts and energy in whole millijoules: what limits look at is rounded up,
+// limits are rounded down. So sums are exact, and nothing depends on their order.
+#pragma once
+#include <vector>
+
+#include "../../base/numbers.hpp"
+
+namespace hpc {
+
+struct PowerCap {
+  i64 start, end;  // [s]
+  i64 announced;   // [s] from when on it is reckoned with
+  i64 mw;
+  bool kills;  // jobs, until it holds at its start
+  i64 off;     // nodes 0 up to this one, exclusive, are off throughout
+};
+
+struct EnergyBudget {
+  i64 start, end;  // [s]
+  i64 mj, mean_mw;
+  i64 period;    // [s] between two looks at the meter
+  bool shuts;    // idle nodes are switched off meanwhile
+  bool as_idle;  // nodes that are off are reckoned as free ones that are on
+  bool binds;    // unless no load can exceed it
+};
+
+// What back-filled jobs must leave of a budget; `suffices`: only what it is sure to suffice for.
+enum class BudgetUse : i64 { suffices, powercap, reduce_pc, energy_bud };
+
+struct LimitedLayout {
+  i64 n_nodes = 0;
+  i64 idle_mw, off_mw, shutdown_mw, boot_mw;  // of a node
+  i64 rest_mw;  // charged for one that is on and free
+  i64 rise_mw;  // charged for a free one that is being switched on
+  i64 off_time, on_time;  // [s] that it takes to switch off, and on
+  i64 timeout;            // [s] of idleness, after which nodes are switched off; forever: never
+  i64 lowest, highest;    // levels at which jobs run
+  BudgetUse use;
+  bool contiguous;  // the nodes of a job stand in a row
+  bool limited;     // there is a limit: a pass follows whatever changes power
+  // by level
+  std::vector<i64> busy_mw;   // charged for a node of a job
+  std::vector<i64> drawn_mw;  // its true power
+  std::vector<i64> slowdown;  // (kinds, levels) [millionths]
+  const i64* kind = nullptr;         // by job, of slowdown
+  const i64* measured_mw = nullptr;  // (jobs, levels) of whole jobs, -1 unknown; nullptr: of none
+  // components above nodes, from the lowest on
+  std::vector<i64> size;  // nodes below one
+  std::vector<i64> component_mw;
+  std::vector<PowerCap> caps;
+  std::vector<EnergyBudget> budgets;
+
+  i64 n_levels() const { return static_cast<i64>(busy_mw.size()); }
+};
+
+}  // namespace hpc

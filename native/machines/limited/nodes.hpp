@@ -1,0 +1,260 @@
+// Nodes that are switched off and on, and given whole to jobs: their states and their power.
+#pragma once
+#include "state.hpp"
+
+namespace hpc {
+
+class PoweredNodes : public LimitedState {
+ protected:
+  using LimitedState::LimitedState;
+
+  // --- The state of a node ----------------------------------------------------------------------
+
+  // What a free node in a state counts as [mW].
+  i64 charged_for(NodeState state) const {
+    if (state == NodeState::off) return layout_->off_mw;
+    return state == NodeState::switching_on ? layout_->rise_mw : layout_->rest_mw;
+  }
+  // What a node in a state draws without running a job [mW].
+  i64 drawn_by(NodeState state) const {
+    if (state == NodeState::on) return layout_->idle_mw;
+    if (state == NodeState::off) return layout_->off_mw;
+    return state == NodeState::switching_on ? layout_->boot_mw : layout_->shutdown_mw;
+  }
+  // A node that runs no job is in another state from now on.
+  void set_state(i64 node, NodeState state, i64 until) {
+    LimitedNode& own = node_at(node);
+    const NodeState was = own.state;
+    if (own.job < 0) {
+      charged += charged_for(state) - charged_for(was);
+      count_free(node, was, -1);
+      count_free(node, state, 1);
+    }
+    drawn += drawn_by(state) - drawn_by(was);
+    if (was != NodeState::on && now > own.since)
+      log.push_back({node, static_cast<i64>(was), own.since, now});
+    own.since = now;
+    own.until = until;
+    if (was == NodeState::off) {
+      count_dark(node, -1);
+    } else if (was != NodeState::on) {
+      node_at(switching.back()).place = own.place;
+      switching[index(own.place)] = switching.back();
+      switching.pop_back();
+    }
+    own.state = state;
+    if (state == NodeState::off) {
+      count_dark(node, 1);
+    } else if (state != NodeState::on) {
+      own.place = static_cast<i64>(switching.size());
+      switching.push_back(node);
+      next_switched = std::min(next_switched, until);
+    }
+  }
+  // A node in this state is free, or no longer where `sign` is -1.
+  void count_free(i64 node, NodeState state, i64 sign) {
+    if (state == NodeState::off) free_off += sign;
+    if (state == NodeState::switching_on) free_rising += sign;
+    if (state != NodeState::on) return;
+    free_on += sign;
+    on_.set(node, sign > 0);
+  }
+  // A node is off, or no longer where `sign` is -1: count it in all that stands above it.
+  void count_dark(i64 node, i64 sign) {
+    for (std::size_t k = 0; k < awake_.size(); ++k) {
+      i64& awake = awake_[k][index(node / layout_->size[k])];
+      awake -= sign;
+      if (awake > (sign > 0 ? 0 : 1)) return;
+      const i64 saved = sign * (layout_->component_mw[k] + (k > 0 ? 0 : off_beside(node)));
+      saved_mw += saved, charged -= saved, drawn -= saved;
+    }
+  }
+  // What is saved of nodes that are off when the component above this one is off [mW].
+  i64 off_beside(i64 node) const {
+    const i64 size = layout_->size[0], begin = node / size * size;
+    return (std::min(begin + size, n_nodes()) - begin) * layout_->off_mw;
+  }
+  void switch_off(i64 node) {  // that is free and on
+    if (layout_->off_time == 0) set_state(node, NodeState::off, forever);
+    else set_state(node, NodeState::switching_off, now + layout_->off_time);
+  }
+  void switch_on(i64 node) {  // that is off
+    if (layout_->on_time == 0) set_state(node, NodeState::on, forever);
+    else set_state(node, NodeState::switching_on, now + layout_->on_time);
+  }
+  // A node that is off, or on the way there, is switched on as soon as can be.
+  void wake(i64 node) {
+    if (node_at(node).state == NodeState::switching_off) node_at(node).boots = true;
+    else if (node_at(node).state == NodeState::off) switch_on(node);
+  }
+  // Whether a cap holds, or begins before nodes that are switched on now are on.
+  bool cap_near() const {
+    const i64 soon = now + std::max(layout_->on_time, i64{1});
+    return std::any_of(caps.begin(), caps.end(), [&](const Cap& cap) {
+      return cap.known && cap.start - layout_->off_time < soon && cap.end > now;
+    });
+  }
+  // Nodes whose switching is done by now are off or on.
+  void end_switching() {
+    if (next_switched > now) return;
+    // from the end, for the last takes the place of one that goes
+    for (auto i = static_cast<i64>(switching.size()) - 1; i >= 0; --i) {
+      const i64 node = switching[index(i)];
+      LimitedNode& own = node_at(node);
+      if (own.until > now) continue;
+      if (own.state == NodeState::switching_on) {
+        set_state(node, NodeState::on, forever);
+        continue;
+      }
+      set_state(node, NodeState::off, forever);
+      if (!own.boots) continue;
+      if (own.job < 0) {
+        to_wake = true;
+      } else {
+        own.boots = false;
+        switch_on(node);
+      }
+    }
+    next_switched = forever;
+    for (const i64 node : switching) next_switched = std::min(next_switched, node_at(node).until);
+  }
+  // Switch off free nodes below number `end` that have been idle since then [s].
+  void switch_off_free(i64 end, i64 idle_since) {
+    for (i64 node = on_.next(0); node < end; node = on_.next(node + 1))
+      if (node_at(node).since <= idle_since) switch_off(node);
+  }
+  // [s] when the next free node has been idle for so long that it is switched off.
+  i64 next_timeout() const {
+    i64 first = forever;
+    if (layout_->timeout >= forever || free_on == 0) return first;
+    for (i64 node = on_.next(0); node < n_nodes(); node = on_.next(node + 1))
+      first = std::min(first, node_at(node).since + layout_->timeout);
+    return first;
+  }
+
+  // --- The nodes of a job -----------------------------------------------------------------------
+
+  // Choose free nodes for a job from number `lowest` on: the lowest that are on, and only if these
+  // are too few the lowest of the others as well. Return whether there are enough.
+  bool pick(i64 j, i64 lowest, bool& all_on) {
+    std::int32_t *const first = cell_of(j), *const end = first + width(j), *at = first;
+    for (i64 node = on_.next(lowest); at < end && node < n_nodes(); node = on_.next(node + 1))
+      *at++ = static_cast<std::int32_t>(node);
+    all_on = at == end;
+    if (all_on) return true;
+    i64 others = end - at;
+    at = first;
+    for (i64 node = free_.next(lowest); at < end && node < n_nodes(); node = free_.next(node + 1)) {
+      const bool is_on = node_at(node).state == NodeState::on;
+      if (!is_on && others == 0) continue;
+      *at++ = static_cast<std::int32_t>(node);
+      others -= !is_on;
+    }
+    return at == end;
+  }
+  // The same in a row outside a block: the lowest that are on; if there are none, that are free.
+  bool pick_row(i64 j, i64 lowest, i64 block_from, i64 block_to, bool& all_on) {
+    i64 begin = on_.row(lowest, width(j), block_from, block_to);
+    all_on = begin >= 0;
+    if (begin < 0) begin = free_.row(lowest, width(j), block_from, block_to);
+    if (begin < 0) return false;
+    for (i64 i = 0; i < width(j); ++i) cell_of(j)[i] = static_cast<std::int32_t>(begin + i);
+    return true;
+  }
+  // How many of the nodes of a job have a number below this one.
+  i64 count_below(i64 j, i64 number) const {
+    const auto own = cells(j);
+    return std::lower_bound(own.begin(), own.end(), number) - own.begin();
+  }
+  // [s] when all the nodes that were chosen for a job can be on.
+  i64 ready_time(i64 j) const {
+    i64 ready = now;
+    for (const i64 node : cells(j)) {
+      const LimitedNode& own = node_at(node);
+      if (own.state == NodeState::switching_on) {
+        ready = std::max(ready, own.until);
+      } else if (own.state != NodeState::on) {
+        const i64 since = own.state == NodeState::switching_off ? own.until : now;
+        ready = std::max(ready, since + layout_->on_time);
+      }
+    }
+    return ready;
+  }
+  // Give a job the nodes that were chosen for it.
+  void take(i64 j) {
+    const LimitedTask& own = task(j);
+    for (const i64 node : cells(j)) {
+      charged -= charged_for(node_at(node).state);
+      count_free(node, node_at(node).state, -1);
+      free_.set(node, false);
+      node_at(node).job = j;
+      wake(node);
+    }
+    holders.push_back(j);
+    if (own.ready > now) {
+      charged += own.wait_mw;
+      waiting.push_back(j);
+      next_ready = std::min(next_ready, own.ready);
+    } else {
+      charged += own.work_mw;
+      drawn += own.drawn_mw - width(j) * layout_->idle_mw;
+    }
+  }
+  // Jobs begin whose nodes are all on now.
+  void begin_waiting() {
+    if (next_ready > now) return;
+    next_ready = forever;
+    for (std::size_t i = 0; i < waiting.size();) {
+      const LimitedTask& own = task(waiting[i]);
+      if (own.ready > now) {
+        next_ready = std::min(next_ready, own.ready);
+        ++i;
+        continue;
+      }
+      charged += own.work_mw - own.wait_mw;
+      drawn += own.drawn_mw - width(waiting[i]) * layout_->idle_mw;
+      waiting[i] = waiting.back();
+      waiting.pop_back();
+    }
+  }
+  // Free the nodes of a job that has run; they remain on record.
+  void release(i64 j) {
+    charged += width(j) * layout_->rest_mw - task(j).work_mw;
+    drawn += width(j) * layout_->idle_mw - task(j).drawn_mw;
+    for (const i64 node : cells(j)) {
+      node_at(node).job = -1;
+      node_at(node).since = now;
+      free_.set(node, true);
+      count_free(node, NodeState::on, 1);
+    }
+    holders.erase(std::find(holders.begin(), holders.end(), j));
+  }
+
+  // --- At a level -------------------------------------------------------------------------------
+
+  // How long a job takes at a level, of its time at the highest, rounded up [s].
+  i64 slowed(i64 j, i64 level, i64 seconds) const {
+    constexpr i64 million = 1'000'000;
+    const i64 millionths = layout_->slowdown[index(layout_->kind[j] * layout_->n_levels() + level)];
+    // in two parts, so that no product overflows
+    return seconds / million * millionths - floor_div(-(seconds % million) * millionths, million);
+  }
+  // What it is charged while it runs [mW].
+  i64 work_mw(i64 j, i64 level) const {
+    return std::max(width(j) * layout_->busy_mw[index(level)], measured_mw(j, level));
+  }
+  // What it is charged while it waits for its nodes [mW].
+  i64 wait_mw(i64 j, i64 level) const {
+    return std::max(width(j) * layout_->rise_mw, work_mw(j, level));
+  }
+  // What it draws while it runs [mW].
+  i64 drawn_mw(i64 j, i64 level) const {
+    const i64 measured = measured_mw(j, level);
+    return measured >= 0 ? measured : width(j) * layout_->drawn_mw[index(level)];
+  }
+  i64 measured_mw(i64 j, i64 level) const {  // -1 unknown
+    return layout_->measured_mw ? layout_->measured_mw[j * layout_->n_levels() + level] : -1;
+  }
+};
+
+}  // namespace hpc

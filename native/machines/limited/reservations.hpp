@@ -1,0 +1,231 @@
+// The head's reservation under limits: when it can start by predicted ends, and what it leaves.
+//
+// The shadow time is the earliest of now, predicted ends, ends of caps and budgets, and times at
+// which the meter of a budget is looked at, at which the head finds nodes and power. The plan takes
+// the machine to go on as it is: running jobs up to their predicted ends, and no starts. Under
+// caps, nodes that no cap has off are on; under budgets those that are off now stay off. All are
+// ready at once.
+#pragma once
+#include <utility>
+
+#include "../../base/ordered.hpp"
+#include "starts.hpp"
+
+namespace hpc {
+
+class ReservingNodes : public StartingNodes {
+ protected:
+  using StartingNodes::StartingNodes;
+
+  // Find the shadow time of the head, and what it leaves of nodes, power and energy then.
+  void plan_for(i64 head, const OrderedList& running) {
+    Plan p{now, 0, 0, count_off()};
+    begin_plan(p, running);
+    for (std::size_t i = 0;;) {
+      if (n_nodes() - p.held >= width(head) && (p.level = planned_level(p, head)) >= 0) break;
+      const i64 later = next_planned(i < leaving_.size() ? leaving_[i].first : forever, p.time);
+      if (later == forever) {  // the machine is empty, and still switches nodes: no job passes by
+        left_.shadow = now;
+        left_.nodes = left_.mw = -1;
+        left_.block_from = 0, left_.block_to = n_nodes();
+        return;
+      }
+      pass_over(p, later);
+      p.time = later;
+      for (; i < leaving_.size() && leaving_[i].first <= p.time; ++i) {
+        const i64 j = leaving_[i].second;
+        p.total -= task(j).work_mw;
+        p.held -= width(j);
+        leave(j);
+      }
+    }
+    left_.shadow = p.time;
+    note_left(p, head);
+  }
+
+ private:
+  struct Plan {
+    i64 time;   // [s] looked at
+    i64 total;  // [mW] charged for the jobs that run then
+    i64 held;   // their nodes
+    i64 off;    // free nodes that are off, or will be
+    i64 level = -1;  // of the head
+  };
+  struct Room {
+    i64 spare;  // nodes that the head leaves, negative if it lacks some
+    i64 row;    // the first of its nodes, if they stand in a row
+  };
+  std::vector<std::pair<i64, i64>> leaving_;  // predicted ends [s], and whose they are
+
+  i64 count_off() const {
+    i64 off = free_off;
+    for (const i64 node : switching) {
+      const LimitedNode& own = node_at(node);
+      off += own.job < 0 && own.state == NodeState::switching_off && !own.boots;
+    }
+    return off;
+  }
+  // Sum up what runs now, and what will still run when limits begin.
+  void begin_plan(Plan& p, const OrderedList& running) {
+    for (Cap& cap : caps) cap.plan_work_mw = cap.plan_held = cap.plan_inside = cap.inside_now = 0;
+    for (Budget& b : budgets) begin_budget(b, p.off);
+    if (layout_->contiguous) later_ = free_;
+    leaving_.clear();
+    running.each([&](const Entry& e) {
+      task(e.job).expected = e.key;
+      leaving_.push_back({e.key, e.job});
+      p.total += task(e.job).work_mw;
+      p.held += width(e.job);
+      for (Cap& cap : caps) plan_cap(cap, e.job);
+      for (Budget& b : budgets) plan_budget(b, e.job);
+    });
+  }
+  // Add a running job to what a cap will find.
+  void plan_cap(Cap& cap, i64 j) const {
+    if (!cap.known || cap.end <= now) return;
+    const i64 inside = count_below(j, cap.off);
+    cap.inside_now += inside;
+    if (task(j).expected <= cap.start) return;
+    cap.plan_work_mw += task(j).work_mw;
+    cap.plan_held += width(j);
+    cap.plan_inside += inside;
+  }
+  // Begin with the machine without jobs.
+  void begin_budget(Budget& b, i64 off) const {
+    const i64 off_mw = off_for(b);
+    b.rest_mw = b.shuts ? off_mw : layout_->rest_mw;
+    b.base_mw = off * off_mw + (n_nodes() - off) * b.rest_mw + above_mw(b);
+    b.plan_start_mw = b.base_mw;
+    b.plan_spent = b.spent;
+    b.plan_mj = b.spent + b.base_mw * std::max(b.end - std::max(now, b.start), i64{0});
+  }
+  // Add a running job to what a budget will find.
+  void plan_budget(Budget& b, i64 j) const {
+    const LimitedTask& own = task(j);
+    const i64 more = own.work_mw - width(j) * b.rest_mw, begin = std::max(now, b.start);
+    b.plan_mj += more * std::max(std::min(own.expected, b.end) - begin, i64{0});
+    if (own.expected > b.start) b.plan_start_mw += more;
+  }
+  // [s] the next time to be looked at; `leaves`: when the next job does.
+  i64 next_planned(i64 leaves, i64 time) const {
+    i64 later = leaves;
+    for (const Cap& cap : caps)
+      if (cap.known) later = std::min(later, after(cap.end, time));
+    for (const Budget& b : budgets) {
+      later = std::min({later, after(b.start, time), after(b.end, time)});
+      if (b.start <= time && time < b.end && layout_->use > BudgetUse::powercap)
+        later = std::min(later, next_look(b, time));
+    }
+    return later;
+  }
+  // Count what is drawn from the time looked at to another.
+  void pass_over(const Plan& p, i64 later) {
+    for (Budget& b : budgets) {
+      const i64 seconds = std::min(later, b.end) - std::max(p.time, b.start);
+      if (seconds > 0) b.plan_spent += (b.base_mw + p.total - p.held * b.rest_mw) * seconds;
+    }
+  }
+  // A job has left its nodes.
+  void leave(i64 j) {
+    for (Cap& cap : caps)
+      if (cap.known && cap.off > 0) cap.inside_now -= count_below(j, cap.off);
+    if (layout_->contiguous)
+      for (const i64 node : cells(j)) later_.set(node, true);
+  }
+  // The highest level at which the head can start at the time looked at, -1 if none.
+  i64 planned_level(Plan p, i64 head) const {
+    for (p.level = layout_->highest; p.level >= layout_->lowest; --p.level) {
+      const i64 until = ends(p, head);
+      if (room_for(p, head, until).spare >= 0 && spare_below_caps(p, head, until) >= 0 &&
+          plan_allows(p, head, until))
+        return p.level;
+    }
+    return -1;
+  }
+  i64 ends(const Plan& p, i64 head) const {  // [s] by its requested time
+    return p.time + slowed(head, p.level, model_->jobs[head].requested);
+  }
+  Room room_for(const Plan& p, i64 head, i64 until) const {
+    i64 lowest = 0, inside = 0;
+    for (const Cap& cap : caps) {
+      if (!cap.known || cap.off <= lowest) continue;
+      if (p.time < cap.end && until > cap.start - layout_->off_time)
+        lowest = cap.off, inside = cap.inside_now;
+    }
+    const i64 spare = n_nodes() - lowest - (p.held - inside) - width(head);
+    if (spare < 0 || !layout_->contiguous) return {spare, 0};
+    const i64 row = later_.row(lowest, width(head), 0, 0);
+    return row >= 0 ? Room{spare, row} : Room{-1, 0};
+  }
+  // How much power the head leaves below all caps, negative if one is exceeded [mW].
+  i64 spare_below_caps(const Plan& p, i64 head, i64 until) const {
+    i64 spare = plenty;
+    const i64 more = work_mw(head, p.level) - width(head) * layout_->rest_mw;
+    for (const Cap& cap : caps) {
+      if (!cap.known || cap.end <= p.time || cap.start >= until) continue;
+      i64 work = p.total, held = p.held, inside = cap.inside_now;
+      if (cap.start > p.time)
+        work = cap.plan_work_mw, held = cap.plan_held, inside = cap.plan_inside;
+      const i64 power = cap.idle_mw + work - (held - inside) * layout_->rest_mw -
+                        inside * layout_->off_mw;
+      spare = std::min(spare, cap.mw - power - more);
+    }
+    return spare;
+  }
+  // Whether the budgets that the head runs into suffice for it.
+  bool plan_allows(const Plan& p, i64 head, i64 until) const {
+    for (const Budget& b : budgets) {
+      if (!b.binds || b.end <= p.time || b.start >= until) continue;
+      const i64 seconds = std::min(until, b.end) - std::max(p.time, b.start);
+      const i64 more = planned_more(p, b, head);
+      if (b.plan_mj + more * seconds > b.mj) return false;
+      if (layout_->use == BudgetUse::suffices) continue;
+      const i64 power = planned_mw(p, b) + more;
+      if (power <= b.mean_mw) continue;
+      if (layout_->use == BudgetUse::powercap || p.time < b.start) return false;
+      if ((power - b.mean_mw) * seconds > left_at(b, p.time)) return false;
+    }
+    return true;
+  }
+  // The power without the head, at the time looked at or when the budget begins [mW].
+  static i64 planned_mw(const Plan& p, const Budget& b) {
+    return p.time < b.start ? b.plan_start_mw : b.base_mw + p.total - p.held * b.rest_mw;
+  }
+  // By how much the head raises the power, on nodes that are on first [mW].
+  i64 planned_more(const Plan& p, const Budget& b, i64 head) const {
+    const i64 on = std::min(width(head), n_nodes() - p.off - p.held);
+    return work_mw(head, p.level) - on * b.rest_mw - (width(head) - on) * off_for(b);
+  }
+  // What will have been saved, and not reserved for jobs that run then [mJ].
+  i64 left_at(const Budget& b, i64 time) const {
+    i64 left = b.mean_mw * (time - b.start) - b.plan_spent;
+    for (const auto& [j, mw] : b.reserving)
+      if (task(j).expected > time)
+        left -= (mw - b.mean_mw) * std::max(std::min(task(j).until, b.end) - time, i64{0});
+    return left;
+  }
+  // Note what the head leaves at the shadow time.
+  void note_left(const Plan& p, i64 head) {
+    const i64 until = ends(p, head);
+    const Room room = room_for(p, head, until);
+    left_.nodes = room.spare;
+    left_.block_from = room.row, left_.block_to = room.row + width(head);
+    left_.mw = spare_below_caps(p, head, until);
+    left_.limit_mw = plenty, left_.node_mw = layout_->rest_mw;
+    for (Budget& b : budgets) {
+      b.head_mj = 0;
+      if (!b.binds || b.end <= now) continue;
+      if (b.start < until && b.end > p.time) {
+        const i64 more = planned_more(p, b, head);
+        const i64 seconds = std::min(until, b.end) - std::max(p.time, b.start);
+        const i64 excess = planned_mw(p, b) + more - b.mean_mw;
+        if (layout_->use == BudgetUse::suffices) b.head_mj = more * seconds;
+        else if (excess > 0) b.head_mj = excess * seconds;
+        else if (-excess < left_.limit_mw) left_.limit_mw = -excess, left_.node_mw = b.rest_mw;
+      }
+      if (b.start <= now) b.left_mj = left_at(b, std::min(p.time, b.end)) - b.head_mj;
+    }
+  }
+};
+
+}  // namespace hpc

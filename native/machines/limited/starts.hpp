@@ -1,0 +1,251 @@
+// Whether a job may start now under all limits, and at which level; and its start.
+//
+// A job starts at the highest level at which limits allow it (Glesser 2016, algorithm 3): at which
+// the charged power with it is within all caps in force, and the forecasts with it within all
+// announced caps that it may run into, by its requested time. Under budgets see `budgets_allow`.
+#pragma once
+#include "caps.hpp"
+
+namespace hpc {
+
+class StartingNodes : public CappedNodes {
+ protected:
+  using CappedNodes::CappedNodes;
+
+  static constexpr i64 plenty = i64{1} << 61;  // [mW] more than there can be
+
+  struct Tried {  // of the job that was tried last
+    bool backfills = false;  // it would start before the head, which has a reservation
+    i64 level = -1;
+    i64 predicted = 0;      // [s] at the highest level, where it back-fills
+    i64 ready = 0;          // [s] when the last of its nodes is on
+    bool all_on = false;    // they all are
+    i64 picked_mw = 0;      // charged for its nodes as they are
+    i64 picked_off = 0;     // how many of them are off, or on the way there
+    i64 picked_dark = 0;    // how many of them are off
+    i64 woken_mw = 0;       // of components that are switched on with them
+  };
+  struct Left {  // by the head at the shadow time
+    i64 shadow = -1;    // [s]
+    i64 nodes = 0;
+    i64 mw = 0;         // below caps
+    i64 limit_mw = 0;   // below the mean power of a budget
+    i64 node_mw = 0;    // charged there for a node that a job has left
+    i64 block_from = 0, block_to = 0;  // its nodes, if they stand in a row
+  };
+  Tried tried_;
+  Left left_;
+
+  // Find the highest level at which a job may start now, choose its nodes; return whether it may.
+  bool find_level(i64 j, bool backfills, i64 predicted) {
+    tried_.backfills = backfills, tried_.predicted = predicted;
+    for (tried_.level = layout_->highest; tried_.level >= layout_->lowest; --tried_.level)
+      if (may_start(j)) return true;
+    return false;
+  }
+  bool may_start(i64 j) {
+    const i64 requested = slowed(j, tried_.level, model_->jobs[j].requested);
+    // first as if all its nodes were on: others would only draw more, and be ready later, but for
+    // those that are just being switched on and count as more than idle
+    tried_.ready = now;
+    tried_.picked_mw = width(j) * layout_->rest_mw;
+    tried_.picked_off = tried_.picked_dark = tried_.woken_mw = 0;
+    if (tried_.backfills && !leaves_room(j)) return false;
+    const bool sure = free_rising == 0;
+    if (sure && !limits_allow(j, now + requested)) return false;
+    if (!choose(j, requested, 0, 0)) return false;
+    if (tried_.backfills && (layout_->contiguous || tried_.ready > now)) {
+      if (!leaves_room(j)) return false;
+      const i64 predicted = slowed(j, tried_.level, tried_.predicted);
+      if (layout_->contiguous && tried_.ready + predicted > left_.shadow &&
+          !choose(j, requested, left_.block_from, left_.block_to))
+        return false;
+    }
+    if (!tried_.all_on) weigh_picked(j);
+    else if (sure) return true;
+    return limits_allow(j, tried_.ready + requested);
+  }
+  // Choose nodes for a job outside a block; return whether it can have enough of them.
+  bool choose(i64 j, i64 requested, i64 block_from, i64 block_to) {
+    for (i64 lowest = nodes_off(now, now + requested);;) {
+      const bool found = layout_->contiguous
+                             ? pick_row(j, lowest, block_from, block_to, tried_.all_on)
+                             : pick(j, lowest, tried_.all_on);
+      if (!found) return false;
+      tried_.ready = now;
+      if (tried_.all_on) return true;
+      tried_.ready = ready_time(j);
+      // one that waits for its nodes ends later, and may run into another cap
+      const i64 again = nodes_off(now, tried_.ready + requested);
+      if (again <= lowest) return true;
+      lowest = again;
+    }
+  }
+  // Whether a job leaves the head its nodes and its power, at the shadow time. Whether it leaves it
+  // its row, if nodes stand in a row, is looked at where they are chosen.
+  bool leaves_room(i64 j) const {
+    if (tried_.ready + slowed(j, tried_.level, tried_.predicted) <= left_.shadow) return true;
+    if (width(j) > left_.nodes && !layout_->contiguous) return false;
+    const i64 work = work_mw(j, tried_.level);
+    if (work - width(j) * left_.node_mw > left_.limit_mw) return false;
+    return work - width(j) * layout_->rest_mw <= left_.mw;
+  }
+  // Whether all limits that a job may run into up to a time [s] allow it on the chosen nodes.
+  bool limits_allow(i64 j, i64 until) const {
+    return caps_allow(j, until) && budgets_allow(j, until);
+  }
+  // No job may start now on more nodes, of so many that are free, by the limits in force.
+  i64 widest(i64 most) const {
+    const i64 each = layout_->busy_mw[index(layout_->lowest)] - layout_->rest_mw;
+    if (free_rising > 0 || each <= 0) return most;
+    for (const Cap& cap : caps)
+      if (cap.known && cap.start <= now && now < cap.end)
+        most = std::min(most, std::max(cap.mw - charged, i64{0}) / each);
+    if (layout_->use == BudgetUse::powercap || layout_->use == BudgetUse::reduce_pc)
+      for (const Budget& b : budgets)
+        if (b.binds && b.start <= now && now < b.end)
+          most = std::min(most, std::max(b.mean_mw - charged, i64{0}) / each);
+    return most;
+  }
+  // Reckon what is charged now for the nodes that were chosen, and wakes with them.
+  void weigh_picked(i64 j) {
+    tried_.picked_mw = tried_.picked_off = tried_.picked_dark = tried_.woken_mw = 0;
+    i64 other = -1;
+    for (const i64 node : cells(j)) {
+      const NodeState state = node_at(node).state;
+      tried_.picked_mw += charged_for(state);
+      if (state == NodeState::off || state == NodeState::switching_off) ++tried_.picked_off;
+      if (state == NodeState::off) {
+        ++tried_.picked_dark;
+        tried_.woken_mw += woken_mw(node, other);
+      }
+      other = node;
+    }
+  }
+  // By how much the charged power rises when a job starts on the chosen nodes [mW].
+  i64 more_now(i64 j) const { return mw_at(now, j) - tried_.picked_mw + tried_.woken_mw; }
+  // What a job that starts now on the chosen nodes is charged at a time [mW].
+  i64 mw_at(i64 time, i64 j) const {
+    return tried_.ready > time ? wait_mw(j, tried_.level) : work_mw(j, tried_.level);
+  }
+  bool caps_allow(i64 j, i64 until) const {
+    for (const Cap& cap : caps) {
+      if (!cap.known || cap.end <= now || cap.start >= until) continue;
+      const i64 power = cap.start <= now ? charged + more_now(j)
+                                         : forecast_mw(cap) + mw_at(cap.start, j) -
+                                               width(j) * layout_->rest_mw;
+      if (power > cap.mw) return false;
+    }
+    return true;
+  }
+
+  // --- Budgets ----------------------------------------------------------------------------------
+
+  // Each must suffice for all that is then certain: what was drawn, what may still run by requested
+  // times, and the machine idle; also for nodes that a job which ends before has switched on, if
+  // others may run into the period. Beyond that see `head_allowed` and `backfill_allowed`.
+  bool budgets_allow(i64 j, i64 until) const {
+    for (const Budget& b : budgets) {
+      const bool reaches = b.start < until;
+      if (!b.binds || b.end <= now) continue;
+      if (!reaches && (!b.in_use || tried_.picked_off == 0)) continue;
+      const i64 more = more_mj(b, j, until), sure = b.spent + b.ahead + more;
+      if (sure > b.mj) return false;
+      if (!reaches) continue;  // it only leaves nodes on that were off
+      if (layout_->use == BudgetUse::suffices) {
+        if (tried_.backfills && sure + b.head_mj > b.mj) return false;
+        continue;
+      }
+      const i64 power = with_mw(b, j);
+      if (power <= b.mean_mw && !tried_.backfills) continue;
+      if (tried_.backfills ? !backfill_allowed(b, power, more) : !head_allowed(b, power, until))
+        return false;
+    }
+    return true;
+  }
+  // The charged power with a job on the chosen nodes, now or when a budget begins [mW].
+  i64 with_mw(const Budget& b, i64 j) const {
+    if (b.start <= now) {
+      i64 power = charged + more_now(j);
+      if (b.as_idle) {  // the nodes that stay off, and what stands above them
+        power += (free_off - tried_.picked_dark) * (layout_->rest_mw - layout_->off_mw);
+        power += saved_mw - tried_.woken_mw;
+      }
+      return power;
+    }
+    const i64 rest = (width(j) - tried_.picked_off) * layout_->rest_mw +
+                     tried_.picked_off * off_for(b);
+    return b.at_start_mw + mw_at(b.start, j) - rest + woken_for(b);
+  }
+  // What a budget reckons for components that are switched on with chosen nodes [mW].
+  i64 woken_for(const Budget& b) const { return b.as_idle ? 0 : tried_.woken_mw; }
+  // What a job on the chosen nodes adds to what is charged in a budget's period [mJ].
+  i64 more_mj(const Budget& b, i64 j, i64 until) const {
+    const i64 begin = std::max(now, b.start);
+    const i64 ready = std::min(std::max(tried_.ready, begin), b.end);
+    const i64 done = std::min(std::max(until, begin), b.end);
+    i64 more = wait_mw(j, tried_.level) * (ready - begin);
+    more += work_mw(j, tried_.level) * std::max(done - ready, i64{0});
+    more += width(j) * idle_mj(b, std::max(until, begin));
+    more += woken_for(b) * (b.end - begin);
+    if (tried_.ready == now && tried_.picked_off == 0)  // all are on
+      return more - width(j) * idle_mj(b, begin);
+    for (const i64 node : cells(j)) more -= free_mj(b, begin, node);
+    return more;
+  }
+  // Whether enough has been saved for a job that takes the power above the mean.
+  bool head_allowed(const Budget& b, i64 power, i64 until) const {
+    if (layout_->use == BudgetUse::powercap || now < b.start) return false;
+    return (power - b.mean_mw) * (std::min(until, b.end) - now) <= b.saved - b.reserved;
+  }
+  // Whether a job leaves the head the energy that is reserved for it.
+  bool backfill_allowed(const Budget& b, i64 power, i64 more) const {
+    if (layout_->use == BudgetUse::energy_bud && b.start <= now) return more <= b.left_mj;
+    if (power > b.mean_mw) return false;
+    if (layout_->use != BudgetUse::reduce_pc || b.start > now) return true;
+    const i64 seconds = std::max(std::min(left_.shadow, b.end) - now, i64{0});
+    return (b.mean_mw - power) * seconds >= b.reserved + b.head_mj;
+  }
+
+  // --- The start --------------------------------------------------------------------------------
+
+  // Start a job at the level that was found, on the nodes that were chosen for it.
+  void start(i64 j, i64 predicted, i64 run) {
+    const i64 level = tried_.level;
+    LimitedTask& own = task(j);
+    own.level = level;
+    own.passed = now;
+    own.ready = tried_.ready;
+    own.work_mw = work_mw(j, level), own.wait_mw = wait_mw(j, level);
+    own.drawn_mw = drawn_mw(j, level);
+    own.predicted = predicted;
+    own.until = own.ready + slowed(j, level, model_->jobs[j].requested);
+    own.end = own.ready + slowed(j, level, run);
+    if (tried_.backfills) take_from_head(j);
+    settle_budgets(j);
+    take(j);
+    forecast(j, 1);
+    weigh();
+  }
+  // Take from what the head leaves at the shadow time, if a job runs on beyond it.
+  void take_from_head(i64 j) {
+    const LimitedTask& own = task(j);
+    if (own.ready + slowed(j, own.level, own.predicted) <= left_.shadow) return;
+    left_.nodes -= width(j);
+    left_.mw -= own.work_mw - width(j) * layout_->rest_mw;
+    left_.limit_mw -= own.work_mw - width(j) * left_.node_mw;
+  }
+  // Reserve what a job takes above the mean power of a budget, and what it takes of the rest.
+  void settle_budgets(i64 j) {
+    const i64 until = task(j).until;
+    for (Budget& b : budgets) {
+      if (!b.binds || b.end <= now || b.start >= until) continue;
+      const i64 power = with_mw(b, j);
+      if (b.start <= now && power > b.mean_mw && layout_->use != BudgetUse::suffices)
+        reserve(b, j, power);
+      if (tried_.backfills) b.left_mj -= more_mj(b, j, until);
+    }
+  }
+};
+
+}  // namespace hpc

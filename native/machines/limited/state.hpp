@@ -1,0 +1,159 @@
+// The state of a machine under limits.
+//
+// Two powers are kept. The *true* one, `drawn`, is what nodes draw. The *charged* one, which is
+// never below it, is what limits look at: a node that is on and free may begin to switch off in the
+// next second, and counts as the larger of both powers; one whose job waits for other nodes counts
+// as being switched on or busy, whichever is more.
+#pragma once
+#include <span>
+#include <vector>
+
+#include "../../core/model.hpp"
+#include "bits.hpp"
+#include "layout.hpp"
+
+namespace hpc {
+
+// The first three are places in STATE_NAMES of hpcgym.schedule.node_states.
+enum class NodeState : std::uint8_t { off, switching_off, switching_on, on };
+
+struct LimitedNode {
+  NodeState state;
+  i64 since;  // [s] from when on it is in this state; of a free one that is on: idle
+  i64 until;  // [s] when switching is done
+  i64 job;    // that has the node, -1 if it is free
+  bool boots;  // it is to be switched on as soon as it is off
+  i64 place;   // in `switching`
+};
+
+struct LimitedTask {  // what is known of a job from its start on
+  i64 level;
+  i64 passed;    // [s] the pass that gave it its nodes
+  i64 ready;     // [s] its start
+  i64 until;     // [s] the end of its requested time
+  i64 end;       // [s] its true end
+  i64 expected;  // [s] its predicted end, as of the last plan
+  i64 work_mw, wait_mw;  // charged while it runs, and while it waits for its nodes
+  i64 drawn_mw;          // true power while it runs
+  i64 predicted;         // [s] at the highest level, before any correction
+};
+
+struct Cap : PowerCap {
+  explicit Cap(const PowerCap& told) : PowerCap(told) {}
+  bool known = false;  // it has been announced
+  i64 idle_mw = 0;     // charged then without jobs
+  // forecast for its start, by requested ends; of jobs that run on then:
+  i64 floor_mw = 0;  // without them
+  i64 work_mw = 0;
+  i64 outside = 0, inside = 0;  // their nodes, and those of them that are to be off
+  // the same in the plan, by predicted ends: at its start, and at the time looked at
+  i64 plan_work_mw = 0, plan_held = 0, plan_inside = 0, inside_now = 0;
+};
+
+struct Budget : EnergyBudget {
+  explicit Budget(const EnergyBudget& told) : EnergyBudget(told) {}
+  struct Excess {  // a job that runs above the mean power, and the power with it
+    i64 job, mw;
+  };
+  i64 spent = 0;     // [mJ] true energy up to now
+  i64 saved = 0;     // [mJ] as of the last look
+  i64 looked = 0;    // [s] when that was
+  i64 reserved = 0;  // [mJ] for jobs that run above the mean power
+  std::vector<Excess> reserving;
+  // at this pass
+  bool in_use = false;  // it has begun, or a job that has its nodes may run into its period
+  i64 ahead = 0;        // [mJ] charged up to its end if nothing else starts
+  i64 at_start_mw = 0;  // charged at its start, if that is to come
+  i64 head_mj = 0;      // reserved for the head
+  i64 left_mj = 0;      // that back-filled jobs may take
+  // in the plan
+  i64 rest_mw = 0;  // of a node that a job has left
+  i64 base_mw = 0;  // of the machine without jobs
+  i64 plan_start_mw = 0;
+  i64 plan_mj = 0;     // spent at the end, without the head
+  i64 plan_spent = 0;  // at the time looked at
+};
+
+struct NodeInterval {  // in which a node was off, or switched
+  i64 node, state, begin, end;  // [s]
+};
+
+class LimitedState {
+ public:
+  std::vector<LimitedNode> nodes;
+  std::vector<LimitedTask> tasks;        // by job
+  std::vector<i64> holders;       // jobs that have nodes
+  std::vector<i64> waiting;       // those of them that wait for their nodes
+  std::vector<i64> switching;     // nodes that are being switched
+  std::vector<NodeInterval> log;
+  std::vector<Cap> caps;
+  std::vector<Budget> budgets;
+  i64 now;                        // [s] up to which everything has been counted
+  i64 charged, drawn;             // [mW]
+  i64 saved_mw = 0;               // by components that are off, with all that is below them
+  i64 free_on, free_off = 0, free_rising = 0;  // free nodes: on, off, being switched on
+  i64 next_switched = forever;    // [s] when the first of `switching` is done
+  i64 next_ready = forever;       // [s] when the first of `waiting` begins
+  i64 used_mj = 0;                // true energy from the first submission on
+  i64 kills = 0;                  // jobs that were killed for a cap
+  bool to_wake = false;  // free nodes were to be switched on as soon as they are off, which is now
+
+  LimitedState(const Model& model, const LimitedLayout& layout, i64 begin)
+      : nodes(index(layout.n_nodes), {NodeState::on, begin, forever, -1, false, 0}),
+        tasks(index(model.n_jobs)),
+        now(before - 1),
+        free_on(layout.n_nodes),
+        model_(&model),
+        layout_(&layout),
+        begin_(begin),
+        free_(layout.n_nodes),
+        on_(layout.n_nodes),
+        later_(layout.n_nodes) {
+    for (const PowerCap& cap : layout.caps) caps.emplace_back(cap);
+    for (const EnergyBudget& budget : layout.budgets) budgets.emplace_back(budget);
+    i64 below = layout.n_nodes;
+    for (std::size_t k = 0; k < layout.size.size(); ++k) {
+      const i64 step = layout.size[k] / (k > 0 ? layout.size[k - 1] : 1);
+      std::vector<i64>& awake = awake_.emplace_back();
+      for (i64 first = 0; first < below; first += step)
+        awake.push_back(std::min(step, below - first));
+      below = static_cast<i64>(awake.size());
+      components_mw_ += below * layout.component_mw[k];
+    }
+    charged = layout.n_nodes * layout.rest_mw + components_mw_;
+    drawn = layout.n_nodes * layout.idle_mw + components_mw_;
+    for (i64 node = 0; node < layout.n_nodes; ++node) free_.set(node, true), on_.set(node, true);
+    first_.push_back(0);
+    for (i64 j = 0; j < model.n_jobs; ++j) first_.push_back(first_.back() + width(j));
+    cells_.resize(index(first_.back()));
+  }
+
+  i64 width(i64 j) const { return model_->jobs[j].processors; }
+  // The nodes that a job has, or has had; ascending.
+  std::span<const std::int32_t> cells(i64 j) const {
+    return {cells_.data() + first_[index(j)], index(width(j))};
+  }
+
+ protected:
+  static constexpr i64 before = -1;  // [s] all events: when caps that are always known are announced
+
+  const Model* model_;
+  const LimitedLayout* layout_;
+  i64 begin_;               // [s] from when on `used_mj` counts
+  i64 components_mw_ = 0;   // of all components above nodes
+  std::vector<std::vector<i64>> awake_;  // of each component how much just below is not off
+  std::vector<i64> first_;  // where the nodes of each job stand
+  std::vector<std::int32_t> cells_;
+  NodeBits free_;   // without a job
+  NodeBits on_;     // and on
+  NodeBits later_;  // free at the time that a plan looks at
+
+  LimitedNode& node_at(i64 node) { return nodes[index(node)]; }
+  const LimitedNode& node_at(i64 node) const { return nodes[index(node)]; }
+  LimitedTask& task(i64 j) { return tasks[index(j)]; }
+  const LimitedTask& task(i64 j) const { return tasks[index(j)]; }
+  std::int32_t* cell_of(i64 j) { return &cells_[index(first_[index(j)])]; }
+  i64 n_nodes() const { return layout_->n_nodes; }
+};
+
+}  // namespace hpc
