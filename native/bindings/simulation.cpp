@@ -636,7 +636,8 @@ const char* refusal_of_jobs(const Model& m) {
        }), "predicted: from 1 s to 2^53 s"},
       {any(bounded, [&](i64 j, const Job& job) {
          // one that is given for long enough never expires
-         const bool given = r.estimate == Estimate::given && !r.learns && m.predicted[j] >= job.run;
+         const bool known = !m.learning || m.learning->estimators[0].kind == Predicts::beforehand;
+         const bool given = r.estimate == Estimate::given && known && m.predicted[j] >= job.run;
          return job.run > job.requested && !given;
        }),
        "correction: a job that runs longer than requested would be corrected for ever"},

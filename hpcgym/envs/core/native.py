@@ -119,7 +119,8 @@ class NativeSteps:
     def go_on(self, task: int, first: int, stop: int, workers: int, out: arrays.Outputs) -> None:
         """Do what :func:`hpcgym.envs.kernels.steps.go_on` does."""
         if out is not self._out:
-            self._stepper.look_at(*self._actions, *out)
+            told: tuple[Any, ...] = out
+            self._stepper.look_at(*self._actions, *told)
             self._out = out
         if task == arrays.SHOW:
             for e in range(first, stop):
