@@ -38,7 +38,8 @@ SECOND = 10**9  # units of work at the highest level
 class ChangingSimulation(LimitedSimulation):
     """Rules 21 to 25. `levels_log` has each job's level from some time on, as of the passes."""
 
-    def __init__(self, *given: Any, **rules: Any):
+    def __init__(self, *given: Any, dvfs_when: str, **rules: Any):
+        assert dvfs_when == "running"
         super().__init__(*given, **rules)
         self.levels_log: list[tuple[int, int, int]] = []
 
