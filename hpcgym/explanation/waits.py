@@ -72,7 +72,7 @@ def waits(result: Result, progress: Callable[[int, int], None] = silence) -> pd.
     for passes, at in enumerate(watched.each_pass(int(result.start.max(initial=0)))):
         seconds[queue, codes] += at.time - time
         coming = np.arange(came, watched.come)
-        # passes at single events: there is none for a job that does not fit as it comes
+        # where each event has a pass, a job that does not fit as it comes has none
         seconds[coming, processors] += at.time - submit[coming]
         time, came = at.time, watched.come
         before = np.concatenate((queue, coming))

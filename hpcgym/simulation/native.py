@@ -38,8 +38,6 @@ TAKEN = (
     *("linear", "asks", "learns", "renews", "logs"),
     *("holds", "erode", "managed", "timeout", "off_time", "on_time"),
 )
-#: Rules that it does not have; they must be 0.
-_LACKS = ("keeps",)
 
 
 def serves(simulation: Driven) -> bool:
@@ -47,7 +45,7 @@ def serves(simulation: Driven) -> bool:
     sim = simulation.arrays.sim
     return (
         is_on()
-        and not any(sim[name] for name in _LACKS)
+        and not sim.keeps
         and sim.asks != state.EACH_JOB
         and _serves_nodes(simulation)
         and not simulation.begun
@@ -85,12 +83,13 @@ def _serves_nodes(simulation: Driven) -> bool:
 
 def begins(arrays: state.Prepared, learning: Learning | None) -> bool:
     """Return whether it serves a simulation on a pool that begins with jobs that run and wait."""
-    lacks = any(arrays.sim[name] for name in _LACKS)
+    if not is_on() or arrays.sim.keeps:
+        return False
     if learning is None:
-        return is_on() and not lacks
+        return True
     # predictors in Python are not asked at the beginning, nor is it known who has been killed then
     asks = learning.has_predictors or arrays.sim.correction == state.KILL
-    return is_on() and not lacks and not asks and has_formulas(learning)
+    return not asks and has_formulas(learning)
 
 
 def serves_alone(arrays: state.Prepared | state.State) -> bool:
@@ -98,7 +97,7 @@ def serves_alone(arrays: state.Prepared | state.State) -> bool:
 
     It does so where that is an extract, too, which has not begun.
     """
-    asked_for = any(arrays.sim[name] for name in (*_LACKS, "learns", "renews", "logs"))
+    asked_for = any(arrays.sim[name] for name in ("keeps", "learns", "renews", "logs"))
     return is_on() and not asked_for
 
 
@@ -233,13 +232,13 @@ def simulate_natively(simulation: Driven, until: int) -> None:
             break
     if simulation.learning is not None:
         take_learned(simulation.learning, native)
-    write_back(native, simulation.arrays)
+    schedule = write_back(native, simulation.arrays)
     if isinstance(simulation.machine, CorunNodes):
-        take_corun(simulation.machine, native)
-    if isinstance(simulation.machine, LimitedNodes):
-        simulation.machine = take_limited(simulation.machine, native)
+        take_corun(simulation.machine, schedule)
+    elif isinstance(simulation.machine, LimitedNodes):
+        simulation.machine = take_limited(simulation.machine, schedule)
     else:
-        simulation.machine = take_nodes(simulation.machine, native)
+        simulation.machine = take_nodes(simulation.machine, schedule)
 
 
 def go_on(
@@ -256,8 +255,8 @@ def go_on(
     return done
 
 
-def write_back(native: Simulation, arrays: state.Prepared) -> None:
-    """Leave of jobs in the arrays what the kernels would."""
+def write_back(native: Simulation, arrays: state.Prepared) -> dict[str, NDArray[np.int64]]:
+    """Leave of jobs in the arrays what the kernels would; return the schedule."""
     schedule = native.schedule()
     write_progress(schedule, arrays.progress)
     sim = arrays.sim
@@ -279,6 +278,7 @@ def write_back(native: Simulation, arrays: state.Prepared) -> None:
         for name, seconds in native.idle_seconds().items():
             sim[f"{name}_s"] = seconds[0]
         sim.groups = 0  # all is counted
+    return schedule
 
 
 def answer(simulation: Driven, native: Simulation) -> None:

@@ -11,8 +11,6 @@ from hpcgym.engine.machines.corun.state import CorunNodes
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from hpcgym._engine import Simulation
-
 
 def told_of_corun(machine: Any) -> dict[str, Any]:
     """Return what a model is told of a machine if jobs share its nodes, all of which are idle."""
@@ -42,7 +40,6 @@ def belief_in(machine: CorunNodes) -> dict[str, NDArray[Any]]:
     return {name: getattr(machine, name) for name in names}
 
 
-def take_corun(machine: CorunNodes, native: Simulation) -> None:
+def take_corun(machine: CorunNodes, schedule: dict[str, NDArray[np.int64]]) -> None:
     """Write when jobs have ended, and which nodes they have had."""
-    schedule = native.schedule()
     machine.tasks["end"], machine.cells[...] = schedule["end"], schedule["cell_node"]

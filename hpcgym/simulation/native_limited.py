@@ -12,8 +12,6 @@ from hpcgym.engine.machines.limited.state import LOG, LimitedNodes
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from hpcgym._engine import Simulation
-
 _CONSTANTS = (
     *("idle_mw", "rest_mw", "off_mw", "shutdown_mw", "boot_mw", "rise_mw", "off_time", "on_time"),
     *("timeout", "lowest", "highest", "rule", "contiguous", "limited"),
@@ -47,9 +45,9 @@ def _rows(records: NDArray[np.void], names: tuple[str, ...]) -> NDArray[np.int64
     return np.column_stack([records[name] for name in names]).ravel()
 
 
-def take_limited(machine: LimitedNodes, native: Simulation) -> LimitedNodes:
+def take_limited(machine: LimitedNodes, schedule: dict[str, NDArray[np.int64]]) -> LimitedNodes:
     """Write what has become of nodes and jobs; return the machine, with its log."""
-    schedule, own = native.schedule(), machine.scalars[0]
+    own = machine.scalars[0]
     machine.tasks["level"] = schedule["level"]
     machine.tasks["predicted"] = schedule["predicted_at_highest"]
     machine.cells[...] = schedule["cell_node"]

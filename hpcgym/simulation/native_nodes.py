@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hpcgym._engine import Layout, Model, Simulation, assign
+from hpcgym._engine import Layout, Model, assign
 from hpcgym.engine.machines.nodes.failures import FailingNodes
 from hpcgym.engine.machines.nodes.placement import CELLS, Nodes
 from hpcgym.engine.passes.preempting import Preempting
@@ -66,9 +66,9 @@ def layout_of(nodes: Nodes) -> Layout:
     )
 
 
-def take_nodes(machine: Any, native: Simulation) -> Any:
+def take_nodes(machine: Any, schedule: Columns) -> Any:
     """Write which nodes jobs have had; return the machine, which may have logs of other lengths."""
-    nodes, schedule = nodes_in(machine), native.schedule()
+    nodes = nodes_in(machine)
     if nodes is not None:
         write_cells(nodes, _cells_in(schedule))
     loses = isinstance(machine, FailingNodes | Preempting)
