@@ -315,8 +315,10 @@ def told_metrics(result: Result) -> dict[str, float | int]:
     return {name: value for name, value in result.metrics.items() if told or not needs_watts(name)}
 
 
-def compute_metrics(result: Result) -> dict[str, float | int]:
-    """Return all metrics of a schedule by name.
+def compute_metrics(
+    result: Result, wanted: Callable[[str], bool] = lambda name: True
+) -> dict[str, float | int]:
+    """Return all metrics of a schedule by name, or those that are ``wanted``.
 
     Names end in their unit: ``_s`` seconds, ``_j`` joules. With n jobs, m processors and the
     makespan C = last end - first submission:
@@ -367,7 +369,7 @@ def compute_metrics(result: Result) -> dict[str, float | int]:
     return {
         metric.name: metric.formula(facts)
         for metric in METRICS
-        if metric.formula is not None and HAVE[metric.of](facts)
+        if metric.formula is not None and wanted(metric.name) and HAVE[metric.of](facts)
     }
 
 

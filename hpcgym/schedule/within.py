@@ -14,6 +14,10 @@ from hpcgym.schedule.result import Result
 _OF_THE_MACHINE = ("utilization", "makespan_s", "mean_queue_length", "max_queue_length")
 
 
+def _is_of_jobs(name: str) -> bool:
+    return name not in _OF_THE_MACHINE and not name.startswith("energy")
+
+
 def over_at(start: NDArray[np.int64], first: int, stop: int, end: int | None) -> int:
     """Return when the last job of some rows has started, or ``end`` if that is not before it [s].
 
@@ -53,11 +57,7 @@ def metrics_within(
     begin, last = _interval(result, first, stop, end)
     begun = (start >= 0) & (start <= last)
     unserved = int(np.count_nonzero(~begun[:stop] & (submit[:stop] <= last)))
-    metrics = {
-        name: value
-        for name, value in compute_metrics(result_within(result, first, stop, end)).items()
-        if name not in _OF_THE_MACHINE and not name.startswith("energy")
-    }
+    metrics = compute_metrics(result_within(result, first, stop, end), _is_of_jobs)
     metrics["utilization"] = _utilization(result.runs, begin, last)
     metrics["unserved_jobs"] = unserved
     waits = np.where(begun, start, last)[:stop] - submit[:stop]

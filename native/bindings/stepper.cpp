@@ -8,6 +8,9 @@
 
 #include "../base/alone.hpp"
 #include "../envs/stepper.hpp"
+#include "../machines/nodes.hpp"
+#include "../machines/nodes/fresh_plan.hpp"
+#include "../machines/nodes/plan.hpp"
 #include "../machines/pool.hpp"
 #include "stepper.hpp"
 #include "told.hpp"
@@ -18,7 +21,6 @@ using namespace nb::literals;
 namespace hpc {
 namespace {
 
-using PoolStepper = Stepper<Pool>;
 using ByName = nb::typed<nb::dict, nb::str, nb::any>;
 template <class T>
 using Grid = nb::ndarray<T, nb::numpy, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
@@ -29,19 +31,14 @@ using Line = nb::ndarray<T, nb::numpy, nb::ndim<1>, nb::c_contig, nb::device::cp
 struct Owned {
   Told told;
   std::vector<nb::object> rows;
-  std::unique_ptr<PoolStepper> stepper;
-  struct Seen {  // of one environment
-    const i64* chosen;
-    const double* numbers;
-    Outputs out;
-  };
-  std::vector<Seen> seen{};
+  std::unique_ptr<AnyStepper> stepper;
+  std::vector<Places> seen{};
   std::vector<nb::object> looked_at{};
   Alone alone{};
 
-  Environment<Pool>& environment(i64 e) const {
+  i64 checked(i64 e) const {
     if (e < 0 || e >= stepper->size()) throw std::out_of_range("there is no such environment");
-    return stepper->at(e);
+    return e;
   }
 };
 
@@ -58,10 +55,33 @@ const char* what_lacks_steps(const Model& m) {
   const bool plain = r.tested == 0 && r.depth != all_jobs && r.renews != Renews::each_time;
   const bool asks = m.learning && (r.holds || m.learning->estimators[0].kind == Predicts::outside ||
                                    m.learning->estimators[1].kind == Predicts::outside);
-  if (!plain || asks || m.nodes || m.restricted || m.arrivals.moves || m.accounts || m.outages ||
+  const bool elsewhere = m.sharing || m.limited || m.restricted || m.arrivals.moves || m.outages;
+  if (!plain || asks || elsewhere || m.accounts ||
       r.correction == Correction::kill || (r.correction == Correction::again && !m.learning))
     return "environments: no rule of theirs";
   return nullptr;
+}
+
+// Where the jobs of a state are, of which there are so many.
+NodesNow read_nodes(const Layout& l, const Told& told, i64 known) {
+  NodesNow s;
+  const i64* numbers = told.column<i64>("placing", 4);
+  s.random_state = numbers[1], s.guarded = numbers[2], s.slack = numbers[3];
+  s.count = told.list<i64>("cell_count", known);
+  s.order = told.list<i64>("order", l.n_nodes), s.asked = told.list<i64>("asked", l.n_resources);
+  s.later = told.list<i64>("later", l.n_nodes * l.n_resources);
+  s.refused = told.list<i64>("refused", l.n_kinds);
+  auto node = told.list<i64>("cell_node");
+  const auto units = told.list<i64>("cell_units");
+  bool fits = node.size() == units.size() && s.guarded >= -1 && s.guarded < known;
+  for (const auto* list : {&node, &s.order})
+    for (const i64 x : *list) fits = fits && x >= 0 && x < l.n_nodes;
+  auto left = static_cast<i64>(node.size());
+  for (const i64 n : s.count) fits = fits && n >= 0 && (left -= n) >= 0;
+  if (!fits || left != 0) throw nb::value_error("state: of other nodes");
+  for (std::size_t c = 0; c < node.size(); ++c)
+    s.cells.push_back({static_cast<std::int32_t>(node[c]), static_cast<std::int32_t>(units[c])});
+  return s;
 }
 
 // A state of an episode of so many jobs, or of the first of them.
@@ -92,6 +112,10 @@ State read_state(const Table& t, const Told& told, i64 n_jobs) {
     fits = fits && list->size() % 4 == 0;
     for (std::size_t k = 3; k < list->size(); k += 4) fits = fits && (*list)[k] >= 0 && (*list)[k] < known;
   }
+  if (fits && t.model->nodes) {
+    s.nodes = read_nodes(*t.model->nodes, told, known);
+    s.passed = *told.column<i64>("placing", 4) != 0;
+  }
   const auto n_log = static_cast<i64>(s.log.size()), n_ordered = static_cast<i64>(s.ordered_by.size());
   fits = fits && n_log <= n_jobs && s.now[17] >= 0 && s.now[17] <= n_log && s.now[18] <= n_log &&
          std::all_of(s.log.begin(), s.log.end(), [&](i64 j) { return j >= 0 && j < n_jobs; }) &&
@@ -114,6 +138,11 @@ Table table_of(std::shared_ptr<const Model> model, const Told& told) {
   t.columns = told.column<float>("columns", t.n_columns * n);
   t.ordered_by = told.column<i64>("ordered_by", n);
   std::copy_n(told.column<double>("watts", 5), 5, t.watts.begin());
+  t.node_watts = told.list<double>("node_watts");
+  t.still_w = *told.column<double>("still_w", 1);
+  if (!t.node_watts.empty() &&
+      (!model->nodes || static_cast<i64>(t.node_watts.size()) != 2 * model->nodes->n_nodes))
+    throw nb::value_error("node_watts: of each node, if any");
   t.shapes = told.list<i64>("shapes");
   t.reward_weights = told.list<double>("reward_weights", static_cast<i64>(t.shapes.size() * n_terms));
   for (const i64 code : t.codes)
@@ -146,6 +175,7 @@ std::vector<Row> rows_of(const Table& t, nb::dict arrays, std::vector<nb::object
   const auto window = grid("window", 1, i64{}), fresh = grid("new", 1, i64{});
   const std::size_t late = t.settings.paid == Paid::at_end ? fresh.shape(1) : 0;
   const auto unpaid = grid("unpaid", late, i64{}), gone = grid("gone", late, i64{});
+  const auto busy_until = grid("busy_until", t.node_watts.size() / 2, i64{});
   const auto gone_bsld = grid("gone_bsld", late, double{});
   const auto terms = grid("terms", n_terms, double{}), totals = grid("totals", n_terms, double{});
   const auto norms = grid("norms", n_terms, double{}), owed = grid("owed", n_terms, double{});
@@ -157,8 +187,8 @@ std::vector<Row> rows_of(const Table& t, nb::dict arrays, std::vector<nb::object
   for (std::size_t e = 0; e < n; ++e)
     rows.push_back({reinterpret_cast<Episode*>(at(episode, e)), at(window, e), at(fresh, e),
                     at(terms, e), at(totals, e), at(norms, e), at(owed, e), at(scales, e),
-                    at(next_scales, e), at(unpaid, e), at(gone, e), at(gone_bsld, e), at(begun_j, e), at(counted_j, e),
-                    static_cast<i64>(window.shape(1))});
+                    at(next_scales, e), at(unpaid, e), at(gone, e), at(gone_bsld, e),
+                    at(busy_until, e), at(begun_j, e), at(counted_j, e), static_cast<i64>(window.shape(1))});
   return rows;
 }
 
@@ -172,7 +202,8 @@ std::shared_ptr<Owned> make(std::shared_ptr<Model> model, ByName told, ByName ro
     table.before.push_back({when[0], when[1], when[2] != 0, read_state(table, arrays, when[1])});
   }
   const std::vector<Row> all = rows_of(table, rows, owned->rows);
-  owned->stepper = std::make_unique<PoolStepper>(std::move(table), all);
+  if (model->nodes) owned->stepper = std::make_unique<Stepper<Nodes>>(std::move(table), all);
+  else owned->stepper = std::make_unique<Stepper<Pool>>(std::move(table), all);
   return owned;
 }
 
@@ -181,7 +212,7 @@ void look_at(Owned& owned, Line<const i64> chosen, Grid<const double> numbers, G
              Grid<std::int8_t> masks, Grid<double> rewards, Line<bool> ended, Line<bool> truncated,
              Grid<i64> told, Grid<double> terms) {
   const Alone::Inside inside(owned.alone);
-  const PoolStepper& stepper = *owned.stepper;
+  const AnyStepper& stepper = *owned.stepper;
   const Table& t = stepper.table();
   const auto n = static_cast<std::size_t>(stepper.size());
   const std::size_t room = index(stepper.room());
@@ -207,21 +238,16 @@ void look_at(Owned& owned, Line<const i64> chosen, Grid<const double> numbers, G
 
 void go_on(Owned& owned, i64 task, i64 first, i64 stop, int threads) {
   const Alone::Inside inside(owned.alone);
-  PoolStepper& stepper = *owned.stepper;
   if (first < 0 || stop > static_cast<i64>(owned.seen.size()) || task < 0 || task > 2)
     throw nb::value_error("go_on: of environments that have been told where to look");
-  for (i64 e = first; e < stop; ++e) stepper.at(e).check(static_cast<Task>(task));
   nb::gil_scoped_release released;
-  stepper.each(first, stop, threads, [&](i64 e) {
-    const Owned::Seen& s = owned.seen[index(e)];
-    stepper.at(e).go_on(static_cast<Task>(task), *s.chosen, s.numbers, s.out);
-  });
+  owned.stepper->go_on(static_cast<Task>(task), first, stop, threads, owned.seen);
 }
 
 // What a simulation is between two decisions, by name.
 ByName state_of(const Owned& owned, i64 e) {
   const Alone::Inside inside(owned.alone);
-  const State s = owned.environment(e).state();
+  const State s = owned.stepper->state(owned.checked(e));
   ByName found;
   found["now"] = owned_array(std::vector<i64>(s.now.begin(), s.now.end()));
   found["progress"] = owned_array(s.progress);
@@ -230,6 +256,16 @@ ByName state_of(const Owned& owned, i64 e) {
   found["past"] = owned_array(s.past);
   found["idle"] = owned_array(s.idle);
   found["scores"] = owned_array(s.scores);
+  if (owned.stepper->table().model->nodes) {
+    std::vector<i64> node, units;
+    for (const Cell& c : s.nodes.cells) node.push_back(c.node), units.push_back(c.units);
+    const NodesNow& n = s.nodes;
+    found["placing"] = owned_array(std::vector<i64>{s.passed, n.random_state, n.guarded, n.slack});
+    found["cell_count"] = owned_array(n.count);
+    found["cell_node"] = owned_array(node), found["cell_units"] = owned_array(units);
+    found["order"] = owned_array(n.order), found["asked"] = owned_array(n.asked);
+    found["later"] = owned_array(n.later), found["refused"] = owned_array(n.refused);
+  }
   if (!owned.stepper->table().model->learning) return found;
   found["second_scores"] = owned_array(s.second_scores);
   found["log"] = owned_array(s.log), found["ordered_by"] = owned_array(s.ordered_by);
@@ -241,14 +277,15 @@ ByName state_of(const Owned& owned, i64 e) {
 }
 void set_state(Owned& owned, i64 e, ByName arrays) {
   const Alone::Inside inside(owned.alone);
-  Environment<Pool>& environment = owned.environment(e);
-  environment.put(read_state(owned.stepper->table(), Told(arrays), environment.jobs()));
+  AnyStepper& stepper = *owned.stepper;
+  const i64 n_jobs = stepper.jobs(owned.checked(e));
+  stepper.put(e, read_state(stepper.table(), Told(arrays), n_jobs));
 }
 
 }  // namespace
 
 void bind_stepper(nb::module_& m) {
-  nb::class_<Owned>(m, "Stepper", "Environments on pools, stepped in one call.")
+  nb::class_<Owned>(m, "Stepper", "Environments stepped in one call.")
       .def(nb::new_(&make), "model"_a, "table"_a, "rows"_a,
            "before"_a = std::vector<ByName>{},
            "`model`: of the jobs of all episodes. `table`, `rows`: arrays by name, as those of "

@@ -4,6 +4,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "../machines/pool.hpp"
 #include "../strategies/scheduled.hpp"
 #include "observe.hpp"
 
@@ -24,9 +25,12 @@ template <Machine M>
 class Environment {
   const Table& table;
   Row row;
-  std::optional<Model> model_;          // of the jobs of the episode
+  std::optional<Layout> layout_;        // of the jobs of the episode, as is
+  std::optional<Model> model_;
   std::optional<Scheduled<M>> made_;
   Clock clock_;
+  static constexpr bool has_idle = requires(M& m) { m.idle(); };  // that may be switched off
+  static constexpr bool has_nodes = requires(const M& m) { m.layout(); };
 
  public:
   Environment(const Table& t, const Row& r) : table(t), row(r) {}
@@ -45,6 +49,7 @@ class Environment {
     if (!made_) return total;
     for (const OrderedList* list : {&sim().running, &sim().queue.jobs, &sim().queue.by_key()})
       total += index(list->size_in_blocks()) * sizeof(Block);
+    if constexpr (has_nodes) total += sim().machine.bytes();
     const bool ordered = settings().kind != Kind::selection;
     return total + sim().progress.size() * (sizeof(Progress) + (ordered ? sizeof(Score) : 0)) +
            sim().past.size() * sizeof(i64);
@@ -88,11 +93,14 @@ class Environment {
     fill(state.running, s.running);
     fill(state.queue, s.queue.jobs);
     s.past = state.past;
-    auto& pool = s.machine.idle();
-    pool.groups.clear();
-    for (std::size_t k = 0; k < state.idle.size(); k += 3)
-      pool.groups.push_back({state.idle[k], state.idle[k + 1], state.idle[k + 2]});
-    pool.seconds = {now[12], now[13], now[14], now[15]};
+    if constexpr (has_idle) {
+      auto& pool = s.machine.idle();
+      pool.groups.clear();
+      for (std::size_t k = 0; k < state.idle.size(); k += 3)
+        pool.groups.push_back({state.idle[k], state.idle[k + 1], state.idle[k + 2]});
+      pool.seconds = {now[12], now[13], now[14], now[15]};
+    }
+    if constexpr (has_nodes) s.machine.put(state.nodes, s.running), s.passed = state.passed;
     for (std::size_t half = 0; half < 2; ++half) {
       const std::vector<double>& scores = half == 0 ? state.scores : state.second_scores;
       for (std::size_t k = 0; k < scores.size(); k += 2)
@@ -121,9 +129,13 @@ class Environment {
     };
     for (const Progress& p : s.progress)
       found.progress.insert(found.progress.end(), {p.start, p.predicted, p.promised, marks_of(p)});
-    const auto& pool = s.machine.idle();
-    for (const auto& g : pool.groups)
-      found.idle.insert(found.idle.end(), {g.since, g.off_at, g.width});
+    IdleProcessors::Seconds spent;
+    if constexpr (has_idle) {
+      for (const auto& g : s.machine.idle().groups)
+        found.idle.insert(found.idle.end(), {g.since, g.off_at, g.width});
+      spent = s.machine.idle().seconds;
+    }
+    if constexpr (has_nodes) found.nodes = s.machine.now(), found.passed = s.passed;
     const auto scores_of = [&](std::size_t half, std::vector<double>& flat) {
       for (i64 j = 0; j < s.model.n_jobs; ++j)
         flat.insert(flat.end(), {s.queue.scores[half][j].score, s.queue.scores[half][j].patience});
@@ -143,12 +155,11 @@ class Environment {
       }
       for (const Seen& x : l->at_submission) found.seen.insert(found.seen.end(), x.begin(), x.end());
     }
-    const auto& spent = pool.seconds;
     const i64 amid = s.rules().passes == Passes::per_event ? 4 : 2;
     const i64 asked = s.is_amid() ? amid : s.asked != Asked::nothing;
     const std::array<i64, 16> now{
         s.time, s.next, s.started, s.free, s.arrived, s.changed, s.head, s.shadow.time,
-        s.shadow.extra, asked, s.selected, static_cast<i64>(pool.groups.size()), spent.idle, spent.off,
+        s.shadow.extra, asked, s.selected, static_cast<i64>(found.idle.size() / 3), spent.idle, spent.off,
         spent.switching_off, spent.switching_on};
     std::copy(now.begin(), now.end(), found.now.begin());
     found.running = entries(s.running), found.queue = entries(s.queue.jobs), found.past = s.past;
@@ -161,6 +172,7 @@ class Environment {
     const i64 n = now().jobs;
     made_.reset();
     model_.emplace(table.model->part(now().start, n));
+    if (model_->nodes) model_->nodes = &layout_.emplace(model_->nodes->part(now().start, n));
     made_.emplace(*model_);
     if (table.settings.kind == Kind::selection) return sim();
     auto& scores = sim().queue.scores[0];
@@ -220,6 +232,7 @@ class Environment {
     }
     p.last_time = p.stop = p.begin;
     *row.counted_j = *row.begun_j = 0;
+    std::fill_n(row.busy_until, table.node_watts.size() / 2, i64{0});
     const i64 last = sim().job(p.jobs - 1).submit;
     const double full = table.watts[0] * static_cast<double>(settings().processors);
     const auto decided = static_cast<double>(p.of_slice > 0 ? p.of_slice : p.jobs - sim().started);
@@ -238,7 +251,7 @@ class Environment {
     Episode& p = now();
     const bool weighs = settings().kind == Kind::weights && !begins;
     if (!begins && settings().kind == Kind::selection) {
-      if (chosen == row.size_of_window && sim().machine.switch_off(sim().time)) {
+      if (chosen == row.size_of_window && switch_off()) {
         p.fresh = 0;
         return;
       }
@@ -283,7 +296,15 @@ class Environment {
   // Whether there is one job to select, and nothing else that could be done.
   bool is_forced() const {
     if (now().ended == 1 || now().visible != 1) return false;
-    return settings().by_action == 0 || !sim().machine.some_idle(sim().time);
+    return settings().by_action == 0 || !some_idle();
+  }
+  bool some_idle() const {
+    if constexpr (has_idle) return sim().machine.some_idle(sim().time);
+    else return false;
+  }
+  bool switch_off() {
+    if constexpr (has_idle) return sim().machine.switch_off(sim().time);
+    else return false;
   }
 
   // -- weights, and how long they hold -----------------------------------------------------------
@@ -350,7 +371,7 @@ class Environment {
     p.ended = p.open == 0 || p.truncated == 1;
     const double seconds = pay_started();
     pay_later();
-    row.terms[energy] += joules(seconds);
+    row.terms[energy] += table.node_watts.empty() ? joules(seconds) : joules_on_nodes();
     p.noted = p.fresh;
   }
   bool waits(i64 j) const { return sim().of(j).start < 0; }
@@ -458,13 +479,40 @@ class Environment {
       const double idle = passed * static_cast<double>(settings().processors) - processor_seconds;
       return idle * idle_w + processor_seconds * busy_w;
     }
-    const auto& spent = sim().machine.idle_seconds(sim().time);
+    IdleProcessors::Seconds spent;
+    if constexpr (has_idle) spent = sim().machine.idle_seconds(sim().time);
     double total = static_cast<double>(spent.idle) * idle_w + static_cast<double>(spent.off) * off_w;
     total += static_cast<double>(spent.switching_off) * switching_off_w;
     total += static_cast<double>(spent.switching_on) * switching_on_w;
     const double more = total - *row.counted_j + processor_seconds * busy_w;
     *row.counted_j = total;
     return more;
+  }
+  // The same where nodes have powers: a node is busy as a whole while it has any job. That is until
+  // the last end of its jobs so far: so they are counted in the order of their starts.
+  double joules_on_nodes() {
+    Episode& p = now();
+    const i64 before = p.counted - p.fresh;
+    const auto place_of = [&](i64 i) { return sim().of(row.fresh[i]).number - before; };
+    for (i64 i = 0; i < p.fresh; ++i)
+      while (place_of(i) != i) std::swap(row.fresh[i], row.fresh[place_of(i)]);
+    double total = static_cast<double>(sim().time - p.last_time) * table.still_w;
+    p.last_time = sim().time;
+    if constexpr (has_nodes)
+      for (i64 i = p.noted; i < p.fresh; ++i) {
+        const i64 j = row.fresh[i], start = sim().of(j).start, end = start + sim().job(j).run;
+        const i64 begun = std::max(start, p.begin), cores = sim().machine.layout().demand(j)[0];
+        for (const Cell& c : sim().machine.cells(j)) {
+          const double* watts = &table.node_watts[2 * index(c.node)];
+          i64& until = row.busy_until[c.node], seconds = c.units * cores * (end - begun);
+          if (watts[1] > 0) {
+            seconds = std::max(end - std::max(until, begun), i64{0});
+            until = std::max(until, end);
+          }
+          total += static_cast<double>(seconds) * watts[0];
+        }
+      }
+    return total;
   }
   void reward(const Outputs& out) {
     for (std::size_t k = 0; k < table.shapes.size(); ++k) {
@@ -490,7 +538,7 @@ class Environment {
     Observer<M>(table, row, *made_, clock_).observe(out.observation);
     const i64 room = row.size_of_window;
     if (settings().by_action == 1)
-      out.mask[room] = p.ended == 0 && sim().machine.some_idle(sim().time);
+      out.mask[room] = p.ended == 0 && some_idle();
     std::fill_n(out.mask, p.visible, std::int8_t{1});
     std::fill(out.mask + p.visible, out.mask + room, std::int8_t{0});
     out.told[0] = sim().time;

@@ -52,7 +52,10 @@ class Observer {
     const auto shown = [](double x) { return static_cast<float>(x); };
     return {s.time, {shown(std::sin(day)), shown(std::cos(day)), shown(std::sin(week)), shown(std::cos(week))}};
   }
-  bool fits(i64 j) { return s.machine.fits(j, s.needed_by(j), free); }
+  bool fits(i64 j) {
+    if constexpr (M::alike) return s.machine.fits(j, s.needed_by(j), free);
+    else return s.needed_by(j) <= free && s.machine.has_room(j, s.free);
+  }
   double turn(i64 period) const {
     const i64 rest = (s.time + table.settings.clock) % period;
     const i64 since = rest < 0 ? rest + period : rest;
@@ -72,7 +75,10 @@ class Observer {
       then += e.width;
     });
     for (; h < horizons.size(); ++h) out[1 + h] = shown(then);
-    out[1 + h] = shown(free - s.machine.switching_off(s.time));
+    if constexpr (requires { s.machine.idle(); })
+      out[1 + h] = shown(free - s.machine.switching_off(s.time));
+    else
+      out[1 + h] = shown(free);
   }
   void see_queue(float* out) {
     const double machine = static_cast<double>(table.settings.processors);

@@ -8,6 +8,7 @@
 
 #include "../core/model.hpp"
 #include "../core/weights.hpp"
+#include "../machines/nodes.hpp"
 
 namespace hpc {
 
@@ -62,6 +63,9 @@ struct State {
   std::vector<double> memory, ratios, seen, weights;
   std::array<std::vector<double>, 2> terms;
   std::array<double, 4> sums{};
+  // where jobs have nodes
+  NodesNow nodes;
+  bool passed = false;  // at the last pass a job started before the head
 };
 // With which an episode may begin: its jobs before `number` run or wait then.
 struct Before {
@@ -94,6 +98,10 @@ struct Table {
   i64 n_columns;
   const i64* ordered_by;       // [s] by job, what policies look at
   std::array<double, 5> watts; // of a processor: busy, idle, off, switching off, switching on
+  // (N, 2) what a job adds to a node [W]: a core, or where the second is not 0 the whole node while
+  // it has any job; and what all draws without jobs. None where energy is counted by processors.
+  std::vector<double> node_watts;
+  double still_w = 0;
   std::vector<double> reward_weights;  // (n_rewards, n_terms)
   std::vector<i64> shapes;             // (n_rewards,) 1: minus the logarithm
   std::vector<Before> before;          // none: all begin with an empty machine
@@ -142,6 +150,7 @@ struct Row {
   double *scales, *next_scales;           // (n_rewards,)
   i64 *unpaid, *gone;                     // jobs that run and are paid at their ends; that were paid
   double* gone_bsld;
+  i64* busy_until;    // [s] by node: the last end of its jobs, where nodes have powers
   double* begun_j;    // energy since an extract began, which its first step takes
   double* counted_j;  // energy of processors without a job, as far as counted, where managed
   i64 size_of_window;

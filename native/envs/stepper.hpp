@@ -9,27 +9,61 @@
 
 namespace hpc {
 
-// Which thread steps an environment makes no difference.
-template <Machine M>
-class Stepper {
+struct Places {  // of one environment: what is done next, and where to tell of it
+  const i64* chosen;
+  const double* numbers;
+  Outputs out;
+};
+
+// Environments whatever their machine: one virtual call for a step of all, none within.
+class AnyStepper {
  public:
-  Stepper(Table table, const std::vector<Row>& rows) : table_(std::move(table)) {
+  AnyStepper(Table table, const std::vector<Row>& rows)
+      : room_(rows.empty() ? 0 : rows.front().size_of_window), table_(std::move(table)) {}
+  virtual ~AnyStepper() = default;
+  const Table& table() const { return table_; }
+  i64 room() const { return room_; }
+  virtual i64 size() const = 0;
+  virtual std::size_t bytes() const = 0;
+  // Of those from `first` to `stop`, exclusive. Which thread steps one makes no difference.
+  virtual void go_on(Task task, i64 first, i64 stop, int threads,
+                     const std::vector<Places>& places) = 0;
+  virtual i64 jobs(i64 e) const = 0;  // of its episode
+  virtual State state(i64 e) const = 0;
+  virtual void put(i64 e, const State& state) = 0;
+
+ private:
+  i64 room_;
+
+ protected:
+  Table table_;
+};
+
+template <Machine M>
+class Stepper final : public AnyStepper {
+ public:
+  Stepper(Table table, const std::vector<Row>& rows) : AnyStepper(std::move(table), rows) {
     for (const Row& row : rows) environments_.emplace_back(table_, row);
   }
-  const Table& table() const { return table_; }
-  i64 size() const { return static_cast<i64>(environments_.size()); }
-  i64 room() const { return environments_.empty() ? 0 : environments_.front().room(); }
-  std::size_t bytes() const {
+  i64 size() const override { return static_cast<i64>(environments_.size()); }
+  std::size_t bytes() const override {
     std::size_t total = 0;
     for (const auto& each : environments_) total += each.bytes();
     return total;
   }
-  Environment<M>& at(i64 e) { return environments_[index(e)]; }
+  i64 jobs(i64 e) const override { return environments_[index(e)].jobs(); }
+  State state(i64 e) const override { return environments_[index(e)].state(); }
+  void put(i64 e, const State& state) override { environments_[index(e)].put(state); }
 
-  // Let f(e) be called for the environments from `first` to `stop`, exclusive.
-  void each(i64 first, i64 stop, int threads, const std::function<void(i64)>& f) {
+  void go_on(Task task, i64 first, i64 stop, int threads,
+             const std::vector<Places>& places) override {
+    for (i64 e = first; e < stop; ++e) environments_[index(e)].check(task);
+    const auto step = [&](i64 e) {
+      const Places& s = places[index(e)];
+      environments_[index(e)].go_on(task, *s.chosen, s.numbers, s.out);
+    };
     if (threads <= 1) {
-      for (i64 e = first; e < stop; ++e) f(e);
+      for (i64 e = first; e < stop; ++e) step(e);
       return;
     }
     if (n_threads_ != threads) threads_ = std::make_unique<Threads>(n_threads_ = threads);
@@ -37,12 +71,11 @@ class Stepper {
     std::atomic<i64> next = first;
     threads_->run([&] {
       for (i64 e; (e = next.fetch_add(several)) < stop;)
-        for (i64 k = e; k < std::min(stop, e + several); ++k) f(k);
+        for (i64 k = e; k < std::min(stop, e + several); ++k) step(k);
     });
   }
 
  private:
-  Table table_;
   std::deque<Environment<M>> environments_;
   std::unique_ptr<Threads> threads_;
   int n_threads_ = 0;

@@ -22,8 +22,12 @@ from driving import (
     visible_acts,
     whole,
 )
+from node_driving import EURORA, places, units_on_nodes
+from node_driving import RULES as NODE_RULES
 from strategies import clusters, workloads
+from test_node_energy import MIXED, SMALL
 
+from hpcgym import Cluster
 from hpcgym.envs.core.native import serves
 from hpcgym.workload import Workload, load_workload
 
@@ -121,21 +125,70 @@ def test_an_episode_is_the_same(
         on_both(patched, show)
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize(
-    "more", [{}, *HONEST], ids=["alone", "warm", "continued", "learned", "regression"]
+@settings(SLOW, max_examples=100)
+@given(st.data(), places(), st.sampled_from(NAMES), st.integers(0, 2**16))
+def test_an_episode_on_nodes_is_the_same(
+    data: st.DataObject, place: tuple[Cluster, Workload], name: str, seed: int
+) -> None:
+    cluster, workload = place
+    options = options_of(data, name) | data.draw(NODE_RULES)
+    del options["passes"]
+    if data.draw(st.integers(0, 2)) == 0:
+        options |= data.draw(LEARNED) | {"hold": None}
+    options = whole(workload, **options, cluster=cluster)
+
+    def show() -> list[Any]:
+        env = SINGLE[name](**options)
+        acts = visible_acts(env, seed)
+        seen: list[Any] = play(env, acts, most=8)
+        seen += [env.time, env.free, env.queued(), env.running(), env.pass_view().fits()]
+        saved = env.snapshot()
+        for others in (seed + 1, seed):
+            seen.append(env.restore(saved))
+            if not is_over(env):
+                seen += go_on(env, visible_acts(env, others), *seen[-1], first=8)
+            result = env.result()
+            seen += [units_on_nodes(result), result.start, result.backfilled, env.time]
+            seen.append(result.reserved_start)
+        return seen
+
+    with pytest.MonkeyPatch.context() as patched:
+        on_both(patched, show)
+
+
+#: Machines of nodes, and rules on them.
+PLACES = (
+    {"workload": EURORA, "cluster": "eurora", "allocation": "weighted", "reward": "log_bsld"},
+    {
+        "workload": SMALL,
+        "cluster": MIXED,
+        "reward": {"energy": 1, "bsld": 1},
+        "allocation": "worst-fit",
+    },
+    {"workload": SMALL, "cluster": MIXED, "allocation": "random:3", **HONEST[0]},
+    {"workload": EURORA, "cluster": "eurora", "allocation": "hybrid", **HONEST[1]},
+    {"workload": SMALL, "cluster": MIXED, "reward": "energy", **HONEST[2]},
 )
+IDS = ("alone", "warm", "continued", "learned", "regression")
+ON_NODES = ("nodes", "powers", "drawn", "continued-on-nodes", "powers-later")
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("more", [{}, *HONEST, *PLACES], ids=[*IDS, *ON_NODES])
 def test_many_at_once_are_the_same(
     monkeypatch: pytest.MonkeyPatch, name: str, more: dict[str, Any]
 ) -> None:
+    options = {"workload": LOADED, **more}
+    hides = "cluster" not in more
+
     def show() -> list[Any]:
-        env = VECTOR[name](5, workload=LOADED, jobs=30, window=8, threads=2, **LIMIT, **more)
+        env = VECTOR[name](5, jobs=30, window=8, threads=2, **LIMIT, **options)
         seen = [env.reset(seed=3)]
         for k in range(200):
             env.action_space.seed(k)
             seen.append(env.step(env.action_space.sample()))
             if k in (60, 130):
-                saved, hidden = env.snapshot(), env.snapshot(hide=True)
+                saved, hidden = env.snapshot(), env.snapshot(hide=hides)
                 seen += [env.restore(hidden), env.step(env.action_space.sample())]
                 seen.append(env.restore(saved))
             if k == 90:
@@ -165,7 +218,11 @@ def test_none_counts_of_those_that_are_known(monkeypatch: pytest.MonkeyPatch, na
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("rules", [{}, {"estimate": "e-loss", "policy_estimate": "typical-ratio"}])
+@pytest.mark.parametrize(
+    "rules",
+    [{}, {"estimate": "e-loss", "policy_estimate": "typical-ratio"}, *PLACES],
+    ids=["plain", "learned", *ON_NODES],
+)
 def test_it_is_the_native_engine_that_serves(name: str, rules: dict[str, Any]) -> None:
     env = SINGLE[name](jobs=20, **rules)
     assert serves(env.simulations)

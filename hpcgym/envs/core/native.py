@@ -16,9 +16,11 @@ from hpcgym.engine import state
 from hpcgym.engine.answers import nag
 from hpcgym.engine.answers.online import FROM_OUTSIDE, Estimators, Learner
 from hpcgym.engine.holding import hold_back
+from hpcgym.engine.machines.nodes.rows import row_of
 from hpcgym.engine.many.beginnings import Before
 from hpcgym.engine.ordered import BLOCK, NOTHING
 from hpcgym.envs.core import arrays
+from hpcgym.envs.core.native_nodes import layout_of_rooms, nodes_to_load, store_cells, store_nodes
 from hpcgym.envs.core.told import Now, now_of
 from hpcgym.simulation.native import TAKEN
 from hpcgym.simulation.native_answers import has_kinds, n_terms, told_of_learning
@@ -27,12 +29,13 @@ from hpcgym.simulation.native_nodes import is_on
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from hpcgym.engine.machines.nodes.rows import Rooms
     from hpcgym.envs.core.simulations import Simulations
 
 #: What steps write for Python, of a Batch.
 _ROWS = (
     *("episode_state", "window", "new", "terms", "totals", "norms", "owed", "scales"),
-    *("next_scales", "unpaid", "gone", "gone_bsld"),
+    *("next_scales", "unpaid", "gone", "gone_bsld", "busy_until"),
 )
 #: What a simulation is now, as far as single numbers say it, in the order of ``Stepper.state``.
 _NOW = (
@@ -44,7 +47,7 @@ _LISTED = (("running", int(state.RUNNING)), ("queue", int(state.QUEUE)))
 
 
 def serves(simulations: Simulations) -> bool:
-    """Return whether the native engine has the rules of an environment, on pools alone."""
+    """Return whether the native engine has the rules of an environment, on pools or nodes."""
     sim, parts = simulations.table.sim[0], simulations.machines.parts
     kinds = simulations.table.kinds
     lacks = (
@@ -56,7 +59,7 @@ def serves(simulations: Simulations) -> bool:
     )
     return (
         is_on()
-        and parts.pool is not None
+        and (parts.pool is not None or parts.rooms is not None)
         and parts.kept is None
         and simulations.usage is None
         and not (sim.managed and simulations.episodes.beginnings)
@@ -65,15 +68,21 @@ def serves(simulations: Simulations) -> bool:
     )
 
 
-def model_of(table: arrays.Table, history: tuple[int, int], learner: Learner) -> Model:
+def model_of(
+    table: arrays.Table, history: tuple[int, int], learner: Learner, rooms: Rooms | None
+) -> Model:
     """Return what the engine is told of all jobs; ``history``: users, and their jobs.
 
-    ``learner`` has learned nothing yet.
+    ``learner`` has learned nothing yet. ``rooms``: None on a pool.
     """
     sim, kind, n = table.sim[0], table.settings[0]["kind"], len(table.jobs)
     rules = {name: int(sim[name]) for name in TAKEN}
-    rules |= {"keeps": int(sim.keeps), "asks": int(sim.asks == state.EACH_PASS)}
+    # the kernels look at ends to give nodes back
+    rules |= {"keeps": int(sim.keeps), "logs": int(sim.learns)}
+    rules["asks"] = int(sim.asks == state.EACH_PASS)
     more: dict[str, Any] = {"predicted": table.predicted}
+    if rooms is not None:
+        more["nodes"] = layout_of_rooms(rooms)
     if len(table.keys):
         more["second_keys"] = table.keys[len(table.keys) - n :]
     if len(table.second_scores):
@@ -109,6 +118,7 @@ class NativeSteps:
     def __init__(self, simulations: Simulations) -> None:
         self.table, self._batch = simulations.table, simulations.batch
         self._estimators = _estimators_of(self.table)
+        self._rooms: Rooms | None = simulations.machines.rows
         self._rows = rows_of(self._batch)
         self._stepper = stepper_of(self.table, self._rows, simulations)
         self._actions = simulations.chosen, simulations.numbers
@@ -163,6 +173,8 @@ class NativeSteps:
             batch.scores[e, n : 2 * n] = table.second_scores[start : start + n]
         if table.sim[0].learns:
             self._store_learned(e, n, known)
+        if self._rooms is not None:
+            store_nodes(self._rooms, e, int(batch.episode_state["start"][e]), n, known)
 
     def _store_learned(self, e: int, n: int, known: dict[str, Any]) -> None:
         batch = self._batch
@@ -202,12 +214,18 @@ class NativeSteps:
         return sim
 
     def now(self, e: int) -> Now:
-        """Return what has happened in simulation ``e``, and leave the batch as it is."""
+        """Return what has happened in simulation ``e``, and leave the batch as it is.
+
+        Which nodes jobs have had is written where the kernels have it.
+        """
         batch = self._batch
         if not self._ahead[e]:
             return now_of(batch, e)
         known = self._stepper.state(e)
         progress = known["progress"].view(batch.progress.dtype)
+        if self._rooms is not None:
+            start = int(batch.episode_state["start"][e])
+            store_cells(self._rooms, e, start, len(progress), known)
         idle = known["idle"].view(batch.idle.dtype)
         ordered_by = known["ordered_by"] if batch.ordered_by.size else None
         return Now(self._sim(known), progress, idle, ordered_by)
@@ -223,6 +241,10 @@ class NativeSteps:
         sim, n = batch.sim[e], int(batch.episode_state["jobs"][e])
         selects = sim.primary == state.SELECTION
         listed = {name: _flat(batch.blocks[e], batch.entries[e], k) for name, k in _LISTED}
+        start = int(batch.episode_state["start"][e])
+        nodes = {}
+        if self._rooms is not None:
+            nodes = nodes_to_load(row_of(self._rooms, e, start, start + n), n)
         self._stepper.set_state(
             e,
             {
@@ -233,6 +255,7 @@ class NativeSteps:
                 "scores": batch.scores[e, : 0 if selects else n].view(np.float64),
                 **listed,
                 **(self._learned(e, n) if sim.learns else {}),
+                **nodes,
             },
         )
         self._ahead[e] = True
@@ -276,9 +299,11 @@ def _fill(
         blocks["least_span"][block], blocks["least_width"][block] = least[1], least[2]
 
 
-def _beginnings(before: Before, table: arrays.Table, learner: Learner) -> list[dict[str, Any]]:
+def _beginnings(simulations: Simulations, before: Before) -> list[dict[str, Any]]:
     """Return the states with which episodes begin, as the engine takes them."""
-    found, by = [], _estimators_of(table)
+    table, learner, rooms = simulations.table, simulations.learner, simulations.machines.rows
+    found, by, start = [], _estimators_of(table), 0
+    parts = simulations.episodes.beginnings
     for s, (sim, number) in enumerate(zip(before.sim, before.number.tolist(), strict=True)):
         blocks, entries = before.blocks[s], before.entries[s]
         one = {
@@ -304,6 +329,10 @@ def _beginnings(before: Before, table: arrays.Table, learner: Learner) -> list[d
                 "weights": learner.weights.reshape(-1),
                 "second_scores": np.zeros(0),
             }
+        if rooms is not None:  # they stand behind those of the simulations
+            nodes = row_of(rooms, len(simulations.batch.window) + s, start, start + number)
+            one |= nodes_to_load(nodes, number)
+        start += len(parts[s])
         found.append(one)
     return found
 
@@ -324,7 +353,9 @@ def stepper_of(
     told = {name: getattr(table, name) for name in ("codes", "columns", "ordered_by", "watts")}
     told |= {"settings": table.settings.view(np.int64), "shapes": table.shapes}
     told |= {"reward_weights": table.reward_weights, "formulas": table.formulas}
+    told |= {"node_watts": table.node_watts, "still_w": table.still_w}
     before = simulations.before
-    begins = [] if before is None else _beginnings(before, table, simulations.learner)
-    model = model_of(table, simulations.batch.history.shape[1:], simulations.learner)
+    begins = [] if before is None else _beginnings(simulations, before)
+    history, rooms = simulations.batch.history.shape[1:], simulations.machines.rows
+    model = model_of(table, history, simulations.learner, rooms)
     return Stepper(model, told, rows, begins)

@@ -61,6 +61,16 @@ struct Layout {
     number_kinds();
   }
 
+  // The same for the jobs of some rows alone, and nobody else.
+  Layout part(i64 first, i64 n) const {
+    Layout some = *this;
+    some.n_rows = n;
+    some.needs += first * (1 + n_resources);
+    if (asks) some.asks += first * n_resources;
+    some.kind.assign(kind.begin() + first, kind.begin() + first + n);
+    return some;
+  }
+
   i64 units(i64 j) const { return needs[j * (1 + n_resources)]; }
   bool is_single(i64 j) const { return single[index(kind[index(j)])]; }
   const i64* demand(i64 j) const { return needs + j * (1 + n_resources) + 1; }  // of a unit
