@@ -206,9 +206,8 @@ def new_simulation(
     if scheduler.restricts:
         check_restricted(workload, scheduler, arrays.sim, nodes is not None)
         arrays = arrays._replace(profile=profile_for(scheduler, arrays.profile))
-    # a random order is drawn, and reservations on nodes are made, by the kernels
-    by_kernels = scheduler.depth is None or scheduler.allocation.startswith("random")
-    leaves = nodes is None or not by_kernels
+    # reservations on nodes are made by the kernels
+    leaves = nodes is None or scheduler.depth is not None
     answers = answers_for(
         workload, scheduler, cluster, arrays, asks, counts, learned, leaves=leaves
     )

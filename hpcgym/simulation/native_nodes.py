@@ -9,6 +9,7 @@ import numpy as np
 
 from hpcgym._engine import Layout, Model, assign
 from hpcgym.engine.machines.nodes.failures import FailingNodes
+from hpcgym.engine.machines.nodes.filling import RANDOM
 from hpcgym.engine.machines.nodes.placement import CELLS, Nodes
 from hpcgym.engine.passes.preempting import Preempting
 from hpcgym.engine.passes.requeueing import LOST
@@ -63,6 +64,7 @@ def layout_of(nodes: Nodes) -> Layout:
         int(own.allocation),
         random_state=int(own.random_state),
         asks=nodes.asks if len(nodes.asks) else None,
+        order=nodes.order.copy() if own.allocation == RANDOM else None,
     )
 
 

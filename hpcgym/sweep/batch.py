@@ -8,7 +8,7 @@ import numpy as np
 from numba import get_num_threads
 from numpy.typing import ArrayLike, NDArray
 
-from hpcgym._engine import Many, Simulation
+from hpcgym._engine import Many
 from hpcgym.baselines.schedulers import find_scheduler
 from hpcgym.cluster.pool import Cluster
 from hpcgym.compilation import compiling
@@ -25,9 +25,9 @@ from hpcgym.scheduler.estimates.learning import asks_for_predictions
 from hpcgym.scheduler.policies.features import WEIGHTED_FEATURES, check_features
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.scheduler.usage import counts_usage
-from hpcgym.simulation import native
 from hpcgym.simulation.beginnings import fill_rooms, states_before
 from hpcgym.simulation.dependencies import check_moved, check_weighed
+from hpcgym.simulation.native_nodes import is_on
 from hpcgym.simulation.fair_share import (
     beginning_of,
     rows_of_beginnings,
@@ -36,7 +36,8 @@ from hpcgym.simulation.idle_shares import warn_of_weights
 from hpcgym.simulation.nodes import rooms_for
 from hpcgym.simulation.prepare import check_allocation, machine_of
 from hpcgym.simulation.restricted import restricted_rows, with_rows
-from hpcgym.sweep.batch_table import make_workers, node_rows, simulations_of, table_of
+from hpcgym.sweep.batch_table import make_workers, node_rows, table_of
+from hpcgym.sweep.slices import slices_of
 from hpcgym.workload.model import Workload
 
 #: Metric -> its code in the engine; each is what :func:`hpcgym.schedule.metrics.compute_metrics`
@@ -120,14 +121,17 @@ class BatchSimulator:
         machine = machine_of(parts[0], cluster, processors)
         _check_rules(rules, machine, self.features)
         check_weighed(self.features, rules)
-        self._simulations: list[Simulation] = []  # of the slices, where they are native ones
+        self._slices = None
         self._many: tuple[int, Many] | None = None  # threads, and those that work on them
-        self._nodes = node_rows(parts, rules, machine)
         self._machine = machine
         self.scheduler, self.processors = rules, machine.processors
         self.names = [part.name for part in parts]
         self.sizes = np.array([len(part) for part in parts])
         self.settings = np.array([machine.processors, check_tau(tau)], np.float64)
+        if is_on():
+            self._slices = slices_of(parts, self.features, rules, machine)
+            return
+        self._nodes = node_rows(parts, rules, machine)
         self.table, self.empty, self.learner = table_of(
             parts, self.sizes, self.features, rules, machine, self._nodes is not None
         )
@@ -139,10 +143,6 @@ class BatchSimulator:
         )
         longest = int(self.sizes.max())
         self._kept = restricted_rows(parts, rules, machine, 1, self._nodes is not None, longest)
-        on_pool = self._nodes is None and self._kept is None and not self._beginnings
-        if on_pool and native.serves_alone(self.empty):
-            self._simulations = simulations_of(parts, rules, machine, self.table, self.empty)
-            return
         rows = self.table.slices
         self._before = states_before(
             parts, rules, machine, self.table, rows, self.empty, self.learner
@@ -204,9 +204,9 @@ class BatchSimulator:
         """Write the metrics of all simulations, some at a time."""
         tasks = values.shape[0] * values.shape[1]
         at_once = max(threads, int(_JOBS_A_CALL / self.sizes.mean()))
-        if self._simulations:
+        if self._slices is not None:
             if self._many is None or self._many[0] != threads:
-                self._many = threads, Many(self._simulations, threads)
+                self._many = threads, Many(self._slices.simulations, threads)
             simulate = self._many[1].simulate
             for first in range(0, tasks, at_once):
                 stop = min(first + at_once, tasks)
@@ -263,9 +263,12 @@ class BatchSimulator:
         if not np.isfinite(vectors).all():
             raise HpcgymError("weights must be finite numbers")
         used = np.abs(vectors)
-        static = np.abs(self.table.static).max(axis=0, initial=1.0)
+        if self._slices is not None:
+            static, places = self._slices.largest, self._slices.places
+        else:
+            static, places = np.abs(self.table.static).max(axis=0, initial=1.0), self.table.places
         with np.errstate(over="ignore"):
-            largest = (used[:, :, self.table.places] * static).sum(axis=2).max(initial=0.0)
+            largest = (used[:, :, places] * static).sum(axis=2).max(initial=0.0)
         smallest = used[used > 0].min(initial=1.0)
         if largest >= 1e300 or smallest <= 1e-280:
             raise HpcgymError("weights: scores are beyond double precision")

@@ -23,12 +23,16 @@ class Shares {
   std::array<std::vector<double>, 2> used;      // by account, times 2^((time - epoch) / half-life)
   std::array<std::vector<double>, 2> recent;    // charged at `book.open_at`
   std::array<std::vector<double>, 2> terms;     // by leaf, what is added to scores in the two orders
+  std::array<Usage, 2> kinds;                   // what the two orders make of usage
+  std::array<std::array<double, 2>, 2> weights; // of the two priorities, in the two orders
   Book book;
 
   Shares(const Model& model)
       : base{model.scores, model.second_scores},
         used(model.accounts->used),
         recent(model.accounts->recent),
+        kinds(model.accounts->kinds),
+        weights(model.accounts->weights),
         book(model.accounts->book),
         model_(&model),
         stamp_(index(book.leaves)) {
@@ -43,6 +47,15 @@ class Shares {
   void begin(S& s) {
     write_all(s);
   }
+  // Before its first event: let the first order make of usage what weights say, as a policy that
+  // stays does. `others`: some are of other features.
+  void weigh(double by_cpu, double by_energy, bool others) {
+    weights[0] = {by_cpu, by_energy};
+    if (by_cpu == 0 && by_energy == 0) kinds[0] = Usage::unaware;
+    else if (others || (by_cpu != 0 && by_energy != 0)) kinds[0] = Usage::mixed;
+    else kinds[0] = by_cpu != 0 ? Usage::by_cpu : Usage::by_energy;
+    if (kinds[0] == Usage::unaware) std::fill(terms[0].begin(), terms[0].end(), 0.0);
+  }
   // Charge the jobs that have ended, and give jobs the scores that follow. `learns`: what is learned
   // of run times may have changed scores without usage.
   template <class S>
@@ -55,7 +68,7 @@ class Shares {
       book.charged = n;
       ++book.version;
     }
-    bool mixed = told().kinds[0] == Usage::mixed || told().kinds[1] == Usage::mixed;
+    bool mixed = kinds[0] == Usage::mixed || kinds[1] == Usage::mixed;
     mixed = mixed && !book.in_a_tree;  // places stay until somebody is charged
     const bool renewed = learns && s.asked == Asked::renewal;
     if (renewed || book.version != book.written || (mixed && book.written_at != s.time))
@@ -172,7 +185,7 @@ class Shares {
     ++book.stamp;
     book.written = book.version, book.written_at = s.time;
     const double factor = growth(book.open_at);
-    if (told().kinds[0] == Usage::by_both || told().kinds[1] == Usage::by_both)
+    if (kinds[0] == Usage::by_both || kinds[1] == Usage::by_both)
       for (std::size_t what = 0; what < kinds_of_usage; ++what) {
         greatest_[what] = 0;
         for (std::size_t leaf = 0; leaf < stamp_.size(); ++leaf)
@@ -188,7 +201,7 @@ class Shares {
   // Put users in a row by each kind of usage that an order looks at.
   void place_all(double factor) {
     for (std::size_t what = 0; what < kinds_of_usage; ++what) {
-      if (told().weights[0][what] == 0 && told().weights[1][what] == 0) continue;
+      if (weights[0][what] == 0 && weights[1][what] == 0) continue;
       usage_.resize(told().parent.size());
       for (std::size_t a = 0; a < usage_.size(); ++a)
         usage_[a] = used[what][a] + recent[what][a] * factor;
@@ -202,7 +215,7 @@ class Shares {
     if (stamp_[leaf] != book.stamp) {
       stamp_[leaf] = book.stamp;
       for (std::size_t half = 0; half < 2; ++half)
-        if (told().kinds[half] != Usage::unaware) terms[half][leaf] = term(half, leaf, s.time, factor);
+        if (kinds[half] != Usage::unaware) terms[half][leaf] = term(half, leaf, s.time, factor);
     }
     // of an order that does not look at usage the terms are 0
     for (std::size_t half = 0; half < 2; ++half)
@@ -211,10 +224,10 @@ class Shares {
   }
   // What an account's usage adds to the scores of its jobs in one of the orders.
   double term(std::size_t half, std::size_t leaf, i64 time, double factor) const {
-    const Usage kind = told().kinds[half];
+    const Usage kind = kinds[half];
     double total = 0;
     for (std::size_t what = 0; what < kinds_of_usage; ++what) {
-      const double weight = told().weights[half][what];
+      const double weight = weights[half][what];
       if (weight == 0) continue;
       const double sign = weight > 0 ? 1 : -1;
       if (book.in_a_tree) {

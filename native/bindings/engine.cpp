@@ -1,12 +1,14 @@
 // What Python sees of the engine: hpcgym._engine.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/array.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -84,7 +86,9 @@ struct OwnedFeatures {
 };
 
 std::shared_ptr<Features> make_features(Table parts, In<i64> waiting, In<i64> places,
-                                        In<double> serial, In<i64> seconds) {
+                                        In<double> serial, In<i64> seconds,
+                                        const std::optional<In<i64>>& formulas,
+                                        std::array<i64, 2> by_usage) {
   const std::size_t n = parts.shape(0), size = parts.shape(1);
   if (waiting.shape(0) != size || places.shape(0) != size)
     throw nb::value_error("features: one row of waiting and of places for each column of parts");
@@ -94,12 +98,18 @@ std::shared_ptr<Features> make_features(Table parts, In<i64> waiting, In<i64> pl
     if (waiting(k) < 0 || waiting(k) > 3 || places(k) < 0)
       throw nb::value_error("features: waiting from 0 to 3, and places from 0 on");
   auto owned = std::make_shared<OwnedFeatures>(
-      OwnedFeatures{{static_cast<i64>(n), parts.data(), {}, {}, nullptr, seconds.data()},
+      OwnedFeatures{{static_cast<i64>(n), parts.data(), {}, {}, nullptr, seconds.data(), {}, by_usage},
                     parts, serial, seconds});
   if (serial.shape(0) > 0) owned->features.serial = serial.data();
   for (std::size_t k = 0; k < size; ++k) {
     owned->features.waiting.push_back(static_cast<Waiting>(waiting(k)));
     owned->features.places.push_back(places(k));
+  }
+  for (std::size_t k = 0; formulas && k < size; ++k) {
+    if (formulas->shape(0) != size || (*formulas)(k) < 0 ||
+        (*formulas)(k) >= static_cast<i64>(n_features))
+      throw nb::value_error("formulas: of each feature");
+    owned->features.formulas.push_back((*formulas)(k));
   }
   return {owned, &owned->features};
 }
@@ -109,12 +119,14 @@ struct OwnedLayout {
   Layout layout;
   Rows needs, capacity;
   std::optional<Rows> asks;
+  std::optional<In<i64>> order;
 };
 
 std::shared_ptr<Layout> make_layout(Rows needs, Rows capacity, i64 allocation, i64 random_state,
-                                    std::optional<Rows> asks) {
+                                    std::optional<Rows> asks, std::optional<In<i64>> order) {
   auto owned = std::make_shared<OwnedLayout>();
   owned->needs = needs, owned->capacity = capacity, owned->asks = asks;
+  owned->order = order;
   Layout& l = owned->layout;
   l.n_nodes = static_cast<i64>(capacity.shape(0));
   l.n_resources = static_cast<i64>(capacity.shape(1));
@@ -129,6 +141,14 @@ std::shared_ptr<Layout> make_layout(Rows needs, Rows capacity, i64 allocation, i
     throw nb::value_error(reason);
   if (asks && (asks->shape(0) != needs.shape(0) || asks->shape(1) != capacity.shape(1)))
     throw nb::value_error("asks: of each job, of each resource");
+  if (order) {
+    std::vector<bool> there(capacity.shape(0));
+    for (std::size_t k = 0; k < order->shape(0); ++k)
+      if ((*order)(k) >= 0 && (*order)(k) < l.n_nodes) there[index((*order)(k))] = true;
+    if (order->shape(0) != there.size() || std::find(there.begin(), there.end(), false) != there.end())
+      throw nb::value_error("order: of each node");
+    l.order = order->data();
+  }
   l.complete();
   return {owned, &owned->layout};
 }
@@ -312,13 +332,16 @@ NB_MODULE(_engine, m) {
 
   nb::class_<Features>(m, "Features", "Features of all jobs, which weights make scores of.")
       .def(nb::new_(&make_features), "parts"_a, "waiting"_a, "places"_a, "serial"_a, "seconds"_a,
+           "formulas"_a = nb::none(), "by_usage"_a = std::array<i64, 2>{-1, -1},
            "`parts`: (n_jobs, n) what waiting does not change. `waiting`: (n,) not at all, or as the "
            "features wait, expansion, unicef do: 0 to 3. `places`: (n,) which weight is theirs. "
-           "`serial`: patience of unicef [s], (0,) without. `seconds`: what policies look at [s].");
+           "`serial`: patience of unicef [s], (0,) without. `seconds`: what policies look at [s]. "
+           "`formulas`: their places in the table of features, where run times are learned. "
+           "`by_usage`: which weights are of the priorities of users.");
 
   nb::class_<Layout>(m, "Layout", "What a machine of nodes has, and what jobs ask of it.")
       .def(nb::new_(&make_layout), "needs"_a, "capacity"_a, "allocation"_a, nb::kw_only(),
-           "random_state"_a = 1, "asks"_a = nb::none());
+           "random_state"_a = 1, "asks"_a = nb::none(), "order"_a = nb::none());
 
   nb::class_<Model>(m, "Model", "Jobs, orders and rules of a simulation. It never changes.")
       .def(nb::new_(&make_model), "jobs"_a, "capacity"_a, "rules"_a, nb::kw_only(),

@@ -50,6 +50,7 @@ class OneSimulation final : public AnySimulation, private Scheduled<M> {
   using Scheduled<M>::next_pass, Scheduled<M>::pass, Scheduled<M>::plans;
   std::shared_ptr<Model> model_;
   bool asks_ = false;  // somebody outside, what the simulator does
+  bool has_begun_ = false;  // with jobs that run or wait
 
  public:
   explicit OneSimulation(std::shared_ptr<Model> model)
@@ -58,6 +59,7 @@ class OneSimulation final : public AnySimulation, private Scheduled<M> {
       auto& scores = sim_.queue.scores[0];
       scores.own(model_->n_jobs);
       for (i64 j = 0; j < model_->n_jobs; ++j) scores.at(j) = {0.0, inf};
+      if (answers_.shares) answers_.shares->base[0].own(model_->n_jobs);
     }
   }
 
@@ -71,6 +73,7 @@ class OneSimulation final : public AnySimulation, private Scheduled<M> {
           throw std::invalid_argument("begin: predictors outside are not asked");
       });
       answers_.begin(sim_);
+      has_begun_ = true;
       if constexpr (!on_nodes)
         if (conservative_ && !beginning.reserved.empty())
           conservative_->begin(sim_, beginning.reserved);
@@ -82,11 +85,46 @@ class OneSimulation final : public AnySimulation, private Scheduled<M> {
   void weigh(std::span<const double> weights, double total) override {
     const Features* features = model_->features.get();
     if (!features) throw std::invalid_argument("weigh: the model has no features");
-    for (const i64 place : features->places)
-      if (index(place) >= weights.size()) throw std::invalid_argument("weigh: one weight a feature");
-    for (i64 j = 0; j < model_->n_jobs; ++j)
-      sim_.queue.scores[0].at(j) = features->score(j, weights.data(), total);
+    const auto check = [&](i64 place) {
+      if (place >= static_cast<i64>(weights.size()))
+        throw std::invalid_argument("weigh: one weight a feature");
+    };
+    for (const i64 place : features->places) check(place);
+    for (const i64 place : features->by_usage) check(place);
+    auto& scores = answers_.ranked(sim_)[0];
+    for (i64 j = 0; j < model_->n_jobs; ++j) scores.at(j) = features->score(j, weights.data(), total);
+    if (answers_.learner) weigh_learned(*features, weights, total);
+    if (answers_.shares) weigh_usage(*features, weights, total);
     sim_.queue.forget_bounds();
+  }
+  std::shared_ptr<AnySimulation> weighed(std::span<const double> weights) const override {
+    if (!sim_.arrivals || !model_->features) {
+      auto found = std::make_shared<OneSimulation>(*this);
+      found->weigh(weights, 1.0);
+      return found;
+    }
+    // Where waiting changes no order, jobs that are equal are served as they come, and not by their
+    // rows: the order is one of keys then. So it is where waiting alone is the order.
+    const Features& features = *model_->features;
+    for (const i64 place : features.places)
+      if (place >= static_cast<i64>(weights.size()))
+        throw std::invalid_argument("weigh: one weight a feature");
+    bool changes = false, by_arrival = false, others = false;
+    for (std::size_t k = 0; k < features.waiting.size(); ++k) {
+      const double weight = weights[index(features.places[k])];
+      if (weight == 0) continue;
+      if (features.waiting[k] == Waiting::wait && weight > 0) by_arrival = true;
+      else if (features.waiting[k] != Waiting::not_at_all) changes = true;
+      else others = true;
+    }
+    changes = changes || (by_arrival && others);
+    const auto model = std::make_shared<Model>(*model_);
+    model->rules.primary = changes ? Order::scored : Order::keyed;
+    model->arrivals.by_arrival[0] = !changes && !others;
+    auto found = std::make_shared<OneSimulation>(model);
+    if (changes) found->weigh(weights, 1.0);
+    else if (others) found->key_by(features, weights);
+    return found;
   }
   i64 run(i64 until, i64 passes) override {
     i64 done = 0;
@@ -381,6 +419,40 @@ class OneSimulation final : public AnySimulation, private Scheduled<M> {
   }
 
  private:
+  // Rank jobs that are known by predictions, and those to come when they are.
+  void weigh_learned(const Features& features, std::span<const double> weights, double total) {
+    Learner& learner = *answers_.learner;
+    if (!learner.predicts_order()) return;
+    for (std::size_t k = 0; k < features.formulas.size(); ++k)
+      learner.weights[0][index(features.formulas[k])] =
+          total > 0 ? weights[index(features.places[k])] / total : 0.0;
+    for (i64 j = 0; !sim_.arrivals && j < sim_.next; ++j)
+      learner.rank(sim_, answers_.ranked(sim_), j);
+  }
+  void weigh_usage(const Features& features, std::span<const double> weights, double total) {
+    const auto weight = [&](i64 k) {
+      return k >= 0 && total > 0 ? weights[index(k)] / total : 0.0;
+    };
+    bool others = false;
+    for (i64 k = 0; k < static_cast<i64>(weights.size()); ++k)
+      others = others || (!features.is_of_usage(k) && weight(k) != 0);
+    answers_.shares->weigh(weight(features.by_usage[0]), weight(features.by_usage[1]), others);
+    if (has_begun_) answers_.shares->begin(sim_);
+  }
+  // Serve jobs by scores that stay; those of one score have one key.
+  void key_by(const Features& features, std::span<const double> weights) {
+    std::vector<InLine> line;
+    for (i64 j = 0; j < model_->n_jobs; ++j)
+      line.push_back({j, features.score(j, weights.data(), 1.0).score});
+    sort_by_score(line.begin(), line.end());
+    auto& keys = sim_.queue.keys[0];
+    keys.own(model_->n_jobs);
+    i64 place = 0;
+    for (std::size_t i = 0; i < line.size(); ++i) {
+      if (i > 0 && line[i].score != line[i - 1].score) place = static_cast<i64>(i);
+      keys.at(line[i].job) = place;
+    }
+  }
   void look_ahead_on_pool(Foresight& foresight) {
     const Alone::Inside alone(foresight);
     auto& scores = sim_.queue.scores[0];

@@ -1,5 +1,6 @@
 // Weights as a policy: the score of a job is a weighted sum of its features.
 #pragma once
+#include <array>
 #include <vector>
 
 #include "model.hpp"
@@ -36,6 +37,11 @@ struct Features {
   std::vector<i64> places;       // (n,) which weight is theirs
   const double* serial;          // (n_jobs,) [s] patience of the feature unicef; or nullptr
   const i64* seconds;            // (n_jobs,) [s] what policies look at in place of run times
+  std::vector<i64> formulas;     // (n,) places in the table of features, where these are learned
+  // which weights are those of the priorities of users, by processors and by energy; -1: none
+  std::array<i64, 2> by_usage{-1, -1};
+
+  bool is_of_usage(i64 place) const { return place == by_usage[0] || place == by_usage[1]; }
 
   // The score under weights that are divided by `total`, and 0 without one: that of
   // hpcgym.scheduler.policies.index.rank to the last bit.

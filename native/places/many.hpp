@@ -31,8 +31,8 @@ class Many : public Alone {
     threads_.run([&] {
       for (i64 task; (task = next++) < stop;) {
         const i64 s = task / n_vectors, v = task % n_vectors;
-        const auto simulation = slices_[index(s)]->copy();
-        simulation->weigh(weights.subspan(index(v * stride + (own ? s * size : 0)), index(size)), 1.0);
+        const auto simulation = slices_[index(s)]->weighed(
+            weights.subspan(index(v * stride + (own ? s * size : 0)), index(size)));
         simulation->run(forever, forever);
         double* found = values + (v * n_slices + s) * static_cast<i64>(metrics.size());
         for (const Metric metric : metrics) *found++ = simulation->measure(metric, tau);

@@ -10,17 +10,23 @@ enum class Metric : i64 {
 };
 
 // Of jobs that have all started, summed in their order. Those that ran at the beginning count for
-// the machine alone, from then on. Run times below `tau` [s] count as that in bounded slowdowns.
+// the machine alone, from then on, as do runs that others ended. Run times below `tau` [s] count as that in bounded slowdowns.
 template <class M>
 double measure(Metric metric, const Simulator<M>& s, double tau) {
-  i64 counted = 0, last = 0;
+  i64 counted = 0, last = 0, begins = s.begins, lost = 0;
+  if (s.arrivals) {  // the schedule says who came first
+    begins = forever;
+    for (i64 j = 0; j < s.model.n_jobs; ++j) begins = std::min(begins, s.job(j).submit);
+  }
+  if (s.stops && s.model.stops.become == Stopped::requeued)
+    for (const LostRun& run : s.lost) lost += (run.end - run.start) * s.job(run.job).processors;
   double total = 0, most = 0;
   for (i64 j = 0; j < s.model.n_jobs; ++j) {
     const i64 start = s.of(j).start, run = s.run_time(j), width = s.job(j).processors;
     last = std::max(last, start + run);
-    if (start < s.begins) {
+    if (start < begins) {
       if (metric == Metric::utilization)
-        total += static_cast<double>((start + run - s.begins) * width);
+        total += static_cast<double>((start + run - begins) * width);
       continue;
     }
     ++counted;
@@ -45,11 +51,12 @@ double measure(Metric metric, const Simulator<M>& s, double tau) {
     total += value;
     most = std::max(most, value);
   }
-  const double makespan = static_cast<double>(last - s.begins);
+  const double makespan = static_cast<double>(last - begins);
   const double n = static_cast<double>(counted);
   if (metric == Metric::makespan) return makespan;
   if (metric == Metric::utilization)
-    return total / (static_cast<double>(s.model.capacity) * makespan);
+    return (total + static_cast<double>(lost)) /
+           (static_cast<double>(s.model.capacity) * makespan);
   if (counted == 0) return std::numeric_limits<double>::quiet_NaN();
   if (metric == Metric::rms_bsld) return std::sqrt(total / n);
   const bool is_mean = metric == Metric::mean_bsld || metric == Metric::mean_slowdown ||

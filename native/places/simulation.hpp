@@ -26,6 +26,8 @@ class AnySimulation : public Alone {
   virtual void begin(const Beginning& beginning) = 0;
   // Let weights, divided by `total`, order the queue from now on.
   virtual void weigh(std::span<const double> weights, double total) = 0;
+  // One that goes on alone under weights, before the first event.
+  virtual std::shared_ptr<AnySimulation> weighed(std::span<const double> weights) const = 0;
   virtual i64 run(i64 until, i64 passes) = 0;
   virtual std::shared_ptr<AnySimulation> copy() const = 0;
   virtual Columns schedule() const = 0;

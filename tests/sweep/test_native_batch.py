@@ -24,7 +24,7 @@ def values_of(engine: str, threads: int, vectors: Any, *given: Any, **rules: Any
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("HPCGYM_ENGINE", engine)
         batch = BatchSimulator(*given, **rules)
-    assert bool(batch._simulations) == (engine == "native")
+    assert (batch._slices is not None) == (engine == "native")
     return batch.run(vectors, list(METRICS), threads=threads)
 
 

@@ -173,16 +173,18 @@ def test_windows_of_nodes_are_those_of_simulate() -> None:
                 assert values[v, s].tolist() == pytest.approx(expected, rel=1e-12)
 
 
-def test_slices_must_be_alike() -> None:
-    """One asks for single cores alone: by itself it would be simulated on a pool."""
+def test_slices_need_not_be_alike() -> None:
+    """One asks for single cores alone: it is simulated on a pool, as by itself."""
     cluster = Cluster(groups=(NodeGroup("thin", 4, {"core": 4}),))
     single = hpcgym.load_workload("lublin:jobs=20,processors=16,seed=1")
     columns = {**single.columns, "requested_processors": [4] * 20}
     units = Workload.from_columns(columns, processors=16, per_unit={"core": [4] * 20})
-    for parts in ([single], [units]):
-        BatchSimulator(parts, scheduler=Scheduler(quota="user:jobs=3"), cluster=cluster)
-    with pytest.raises(HpcgymError, match="asks for single cores alone, and others do not"):
-        BatchSimulator([units, single], scheduler=Scheduler(quota="user:jobs=3"), cluster=cluster)
+    rules, vectors = Scheduler(quota="user:jobs=3"), [[1, 0, 0, 0, 0, 0], [0, 0, 1, -1, 0, 0]]
+    alone, both = (
+        [BatchSimulator(parts, scheduler=rules, cluster=cluster).run(vectors) for parts in some]
+        for some in ([[units], [single]], [[units, single]])
+    )
+    assert (np.concatenate(alone, axis=1) == both[0]).all()
 
 
 def test_by_hand() -> None:

@@ -159,6 +159,7 @@ class Filling {
         worth_(index(layout.n_resources)),
         random_(static_cast<std::uint64_t>(layout.random_state)) {
     order_by_number();
+    if (layout.order) std::copy_n(layout.order, order_.size(), order_.begin());
     note_all_changed(layout.capacity);
   }
 

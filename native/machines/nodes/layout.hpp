@@ -34,7 +34,8 @@ struct Layout {
   // allocation goes by that
   const i64* asks = nullptr;
   Allocation allocation = Allocation::first_fit;
-  i64 random_state = 1;  // at the beginning
+  i64 random_state = 1;        // at the beginning
+  const i64* order = nullptr;  // (N,) nodes as they are filled then; nullptr: by number
 
   std::vector<double> total;       // (R,) of the machine; 0 of what nodes have any number of
   std::vector<bool> scarce;        // (R,) some nodes have none of it at all
