@@ -5,7 +5,6 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,6 @@ from numba import get_num_threads
 
 from hpcgym.agents.lookahead import Lookahead
 from hpcgym.baselines.policies import Baseline
-from hpcgym.baselines.schedulers import find_scheduler
 from hpcgym.cluster import NodeGroup, NodePower, failures_of, find_cluster
 from hpcgym.cluster.pool import Cluster
 from hpcgym.compilation import kept, notice
@@ -28,7 +26,6 @@ from hpcgym.scheduler.limits import EnergyBudget, PowerCap
 from hpcgym.simulation.continued import continued
 from hpcgym.simulation.run import simulate
 from hpcgym.speedups import generate_speedups
-from hpcgym.sweep import BatchSimulator
 from hpcgym.workload import load_workload, write_swf
 from hpcgym.workload.model import Workload
 
@@ -203,9 +200,6 @@ def _fair_share() -> None:
         rules = {"policy": "fairshare", "backfill": backfill}
         _extract(_jobs(), **rules)
         _extract(_units(), cluster=_nodes(), **rules)
-    batch = BatchSimulator([_jobs()], ["fairshare", "wait"])
-    for threads in (1, _threads()):
-        batch.run([[1.0, 0.0]], threads=threads)
     _steps("JobSelection", workload=_jobs(), backfill_order="fairshare")
 
 
@@ -253,24 +247,6 @@ def _corun_files() -> None:
 # --- Many simulations -----------------------------------------------------------------------------
 
 
-def _batches() -> None:
-    _batch([_jobs()])
-
-
-def _batches_on_nodes() -> None:
-    _batch([_units()], cluster=_nodes())
-
-
-def _batch(slices: list[Workload], **arguments: Any) -> None:
-    """Simulate slices, and an extract, on one thread and on two."""
-    part = simulate(slices[0], **arguments).as_workload().extract(_middle(slices[0]))
-    for estimate, given in product(("requested", "e-loss"), (slices, [part])):
-        rules = find_scheduler("spf").but(estimate=estimate)
-        batch = BatchSimulator(given, ["area", "wait"], rules, **arguments)
-        for threads in (1, _threads()):
-            batch.run([[-1.0, 0.0]], threads=threads)
-
-
 def _lookahead() -> None:
     look = Lookahead(["spf", "saf"])
     look.run(_jobs())
@@ -283,21 +259,11 @@ def _lookahead() -> None:
 
 
 def _restricted_many() -> None:
-    jobs, quota = _jobs(), "user:jobs=9"
-    batch = BatchSimulator([jobs], ["area", "wait"], find_scheduler("spf").but(quota=quota))
-    for threads in (1, _threads()):
-        batch.run([[-1.0, 0.0]], threads=threads)
-    _steps("JobSelection", workload=jobs, quota=quota)
+    _steps("JobSelection", workload=_jobs(), quota="user:jobs=9")
 
 
 def _preemption_many() -> None:
-    stops = {"preemption": "queue:interactive>batch"}
-    rules = find_scheduler("spf").but(**stops, backfill="none")
-    for given in ({"slices": [_jobs()]}, {"slices": [_units()], "cluster": _nodes()}):
-        batch = BatchSimulator(features=["area", "wait"], scheduler=rules, **given)
-        for threads in (1, _threads()):
-            batch.run([[-1.0, 0.0]], threads=threads)
-    _steps("QueueOrdering", workload=_jobs(), **stops)
+    _steps("QueueOrdering", workload=_jobs(), preemption="queue:interactive>batch")
 
 
 # --- Environments ---------------------------------------------------------------------------------
@@ -345,8 +311,6 @@ def _environments_of_shared_nodes() -> None:
 #: Name of a part -> function that has all of it compiled; words are in ``notice.PARTS``.
 PARTS: dict[str, Callable[[], None]] = {
     "simulator": _simulator,
-    "batches": _batches,
-    "batches-nodes": _batches_on_nodes,
     "environments": _environments,
     "nodes": _simulator_of_nodes,
     "failures": _failures,

@@ -45,13 +45,6 @@ _NODES, _LIMITS, _CORUN = (f"{_ENGINE}.machines.{kind}" for kind in ("nodes", "l
 #: The parts that ``hpcgym warmup`` compiles, by its names for them, in its order.
 PARTS = {
     "simulator": Part("the simulator", 20, ("hpcgym",)),
-    "batches": Part("the simulator of many schedules", 35, (_MANY,)),
-    "batches-nodes": Part(
-        "the simulator of many schedules on nodes",
-        60,
-        (_MANY, f"{_NODES}.rows"),
-        _NODES,
-    ),
     "environments": Part("the environments", 60, _STEPS),
     "nodes": Part("the simulator of nodes", 40, (_NODES, *_ON_NODES)),
     "failures": Part("the simulator of nodes that fail", 40, (f"{_NODES}.failures",)),
@@ -59,14 +52,14 @@ PARTS = {
         "the simulator of quotas, windows and dependencies", 40, (f"{_ENGINE}.passes.restricted",)
     ),
     "restricted-many": Part(
-        "environments and batches with quotas, windows and dependencies",
+        "environments with quotas, windows and dependencies",
         90,
         (_MANY, *_STEPS),
         f"{_ENGINE}.passes.restricted_rows",
     ),
     "preemption": Part("the simulator of preemption", 30, (f"{_ENGINE}.passes.preempting",)),
     "preemption-many": Part(
-        "environments and batches with preemption",
+        "environments with preemption",
         120,
         (_MANY, *_STEPS),
         f"{_ENGINE}.passes.preempting_rows",

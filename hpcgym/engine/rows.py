@@ -1,6 +1,6 @@
 """Rows of many simulations: which arrays of them are one for all, and which have a row for each.
 
-Environments and batches have the arrays of many simulations in one NamedTuple. The annotation of
+Environments have the arrays of many simulations in one NamedTuple. The annotation of
 each field says which of the two it is, so that nothing has to be cut by its place.
 """
 

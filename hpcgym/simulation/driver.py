@@ -189,10 +189,12 @@ def new_simulation(
     nodes: Nodes | None = None,
     learned: Learned | None = None,
     always_learns: bool = False,
+    natively: bool = False,
 ) -> Simulation:
     """Return a simulation on a pool, or on nodes, before its first event.
 
-    ``always_learns``: also where the kernel could average by itself, and tells nobody.
+    ``always_learns``: also where the kernel could average by itself, and tells nobody;
+    ``natively``: it is for the native engine, on which it begins.
 
     Raises
     ------
@@ -209,7 +211,15 @@ def new_simulation(
     # reservations on nodes are made by the kernels
     leaves = nodes is None or scheduler.depth is not None
     answers = answers_for(
-        workload, scheduler, cluster, arrays, asks, counts, learned, leaves=leaves
+        workload,
+        scheduler,
+        cluster,
+        arrays,
+        asks,
+        counts,
+        learned,
+        leaves=leaves,
+        natively=natively,
     )
     if nodes is not None:
         if answers["beginning"] is not None:
@@ -235,12 +245,14 @@ def answers_for(
     learned: Learned | None = None,
     ticks: int = 1,
     leaves: bool = False,
+    natively: bool = False,
 ) -> dict[str, Any]:
     """Return what answers in a simulation, as :class:`Simulation` takes it.
 
     That of an extract begins with its state then, and what has been learned from its past, unless
     ``learned`` is given. ``asks``: it asks for predictions; ``counts``: usage is counted in it;
-    ``ticks``: of its clock in a second; ``leaves``: what has not begun may be left so.
+    ``ticks``: of its clock in a second; ``leaves``: what has not begun may be left so;
+    ``natively``: it is.
     """
     learning = None
     if asks:
@@ -250,7 +262,8 @@ def answers_for(
     shares = make_shares(workload, scheduler, cluster, arrays, ticks) if counts else None
     times = None if learning is None else learning.policy_run_time
     expressed = make_expressed(workload, scheduler, times, ticks)
-    if beginning is not None and not (leaves and native.begins(arrays, learning)):
+    is_left = natively or (leaves and native.begins(arrays, learning))
+    if beginning is not None and not is_left:
         begin_with(arrays, beginning, learning)
         _begin_scores(arrays, shares, expressed)
         beginning, begun = None, True

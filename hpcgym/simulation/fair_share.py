@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from hpcgym.engine import state
 from hpcgym.engine.answers import shares as engine
 from hpcgym.engine.answers.fair_tree import TREE
-from hpcgym.engine.answers.share_rows import make_share_rows, set_beginning
 from hpcgym.errors import HpcgymError
 from hpcgym.naming import CORE
 from hpcgym.scheduler.policies.fair_share import FAIR_TREE, FairShare
@@ -154,25 +153,6 @@ def beginning_of(
     return accounts_of(workload, scheduler, cluster, energy)._replace(
         kinds=np.array([engine.UNAWARE, kind]), weights=np.array([(0.0, 0.0), weights])
     )
-
-
-def rows_of_beginnings(
-    beginnings: Sequence[engine.Shares], features: Sequence[str], number: int, longest: int
-) -> engine.ShareRows:
-    """Return rows of accounts for that many simulations, and behind them those they begin with.
-
-    ``features``: that weights are for.
-    """
-    rows = make_share_rows(
-        number,
-        len(beginnings),
-        longest,
-        max(len(one.stamp) for one in beginnings),
-        max(len(one.share) for one in beginnings),
-    )
-    for row, one in enumerate(beginnings, number):
-        set_beginning(rows, row, one)
-    return engine.ShareRows(rows, places_of_usage(features))
 
 
 # --- Orders and energy ----------------------------------------------------------------------------

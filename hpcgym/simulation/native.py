@@ -92,15 +92,6 @@ def begins(arrays: state.Prepared, learning: Learning | None) -> bool:
     return not asks and has_formulas(learning)
 
 
-def serves_alone(arrays: state.Prepared | state.State) -> bool:
-    """Return whether it serves a simulation on a pool in which nobody keeps books of what happens.
-
-    It does so where that is an extract, too, which has not begun.
-    """
-    asked_for = any(arrays.sim[name] for name in ("keeps", "learns", "renews", "logs"))
-    return is_on() and not asked_for
-
-
 def model_of(simulation: Driven, features: Features | None = None) -> Model:
     """Return what the native engine is told of a simulation; it looks at the same memory."""
     arrays = simulation.arrays

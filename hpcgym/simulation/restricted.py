@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,6 @@ from hpcgym.engine.passes import windows as engine_windows
 from hpcgym.engine.passes.quotas import Quotas
 from hpcgym.engine.passes.restricted import Restricted
 from hpcgym.engine.passes.restricted_rows import RestrictedRows
-from hpcgym.engine.rows import Rows, names_of
 from hpcgym.errors import HpcgymError, HpcgymWarning, warn_caller
 from hpcgym.scheduler.asked_for import check_scheduler
 from hpcgym.simulation.dependencies import (
@@ -265,17 +264,3 @@ def _left_at_first(quotas: Sequence[Quotas]) -> NDArray[np.int64]:
     for rows, one in zip(left, quotas, strict=True):
         rows[: len(one.left)] = one.left
     return left
-
-
-def with_rows(kept: RestrictedRows, number: int) -> RestrictedRows:
-    """Return the same with rows for that many simulations."""
-    stops = None if kept.stops is None else _with_rows(kept.stops, number)
-    rows: RestrictedRows = _with_rows(kept, number)
-    return rows._replace(stops=stops)
-
-
-def _with_rows(kept: Any, number: int) -> Any:
-    """Return the same arrays with rows for that many simulations."""
-    names = names_of(Rows, cast(Any, type(kept)))
-    rows = {name: np.repeat(getattr(kept, name)[:1], number, axis=0) for name in names}
-    return kept._replace(**rows)

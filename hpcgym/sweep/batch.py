@@ -11,48 +11,29 @@ from numpy.typing import ArrayLike, NDArray
 from hpcgym._engine import Many
 from hpcgym.baselines.schedulers import find_scheduler
 from hpcgym.cluster.pool import Cluster
-from hpcgym.compilation import compiling
-from hpcgym.compilation.threads import OnThreads
-from hpcgym.engine.answers.shares import ShareRows
 from hpcgym.engine.constants import TAU_S
-from hpcgym.engine.machines.nodes.rows import Rooms
-from hpcgym.engine.many import search
 from hpcgym.errors import HpcgymError, check_choice
 from hpcgym.schedule.bounded_slowdown import check_tau
 from hpcgym.scheduler.asked_for import check_scheduler
 from hpcgym.scheduler.capabilities import check
-from hpcgym.scheduler.estimates.learning import asks_for_predictions
 from hpcgym.scheduler.policies.features import WEIGHTED_FEATURES, check_features
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.scheduler.usage import counts_usage
-from hpcgym.simulation.beginnings import fill_rooms, states_before
 from hpcgym.simulation.dependencies import check_moved, check_weighed
-from hpcgym.simulation.native_nodes import is_on
-from hpcgym.simulation.fair_share import (
-    beginning_of,
-    rows_of_beginnings,
-)
-from hpcgym.simulation.idle_shares import warn_of_weights
-from hpcgym.simulation.nodes import rooms_for
 from hpcgym.simulation.prepare import check_allocation, machine_of
-from hpcgym.simulation.restricted import restricted_rows, with_rows
-from hpcgym.sweep.batch_table import make_workers, node_rows, table_of
 from hpcgym.sweep.slices import slices_of
 from hpcgym.workload.model import Workload
 
 #: Metric -> its code in the engine; each is what :func:`hpcgym.schedule.metrics.compute_metrics`
 #: calls so.
 METRICS = {
-    "mean_bsld": search.MEAN_BSLD,
-    "max_bsld": search.MAX_BSLD,
-    "rms_bsld": search.RMS_BSLD,
-    "mean_slowdown": search.MEAN_SLOWDOWN,
-    "mean_wait_s": search.MEAN_WAIT,
-    "max_wait_s": search.MAX_WAIT,
-    "mean_response_s": search.MEAN_RESPONSE,
-    "max_response_s": search.MAX_RESPONSE,
-    "makespan_s": search.MAKESPAN,
-    "utilization": search.UTILIZATION,
+    name: code
+    for code, name in enumerate(
+        (
+            *("mean_bsld", "max_bsld", "rms_bsld", "mean_slowdown", "mean_wait_s", "max_wait_s"),
+            *("mean_response_s", "max_response_s", "makespan_s", "utilization"),
+        )
+    )
 }
 
 _JOBS_A_CALL = 4_000_000  # simulated between two reports of progress, a fraction of a second
@@ -121,35 +102,12 @@ class BatchSimulator:
         machine = machine_of(parts[0], cluster, processors)
         _check_rules(rules, machine, self.features)
         check_weighed(self.features, rules)
-        self._slices = None
         self._many: tuple[int, Many] | None = None  # threads, and those that work on them
-        self._machine = machine
         self.scheduler, self.processors = rules, machine.processors
         self.names = [part.name for part in parts]
         self.sizes = np.array([len(part) for part in parts])
-        self.settings = np.array([machine.processors, check_tau(tau)], np.float64)
-        if is_on():
-            self._slices = slices_of(parts, self.features, rules, machine)
-            return
-        self._nodes = node_rows(parts, rules, machine)
-        self.table, self.empty, self.learner = table_of(
-            parts, self.sizes, self.features, rules, machine, self._nodes is not None
-        )
-        warn_of_weights(parts, rules, self.features)
-        self._beginnings = (
-            [beginning_of(part, rules, machine, self.features) for part in parts]
-            if counts_usage(rules, self.features)
-            else []
-        )
-        longest = int(self.sizes.max())
-        self._kept = restricted_rows(parts, rules, machine, 1, self._nodes is not None, longest)
-        rows = self.table.slices
-        self._before = states_before(
-            parts, rules, machine, self.table, rows, self.empty, self.learner
-        )
-        # how extracts begin on nodes is told for each number of workers
-        self._parts = parts if self._nodes is not None and self._before is not None else []
-        self._workers, self._rooms, self._fair = self._rows(1)
+        self.tau = check_tau(tau)
+        self._slices = slices_of(parts, self.features, rules, machine)
 
     def __len__(self) -> int:
         return len(self.sizes)
@@ -204,47 +162,13 @@ class BatchSimulator:
         """Write the metrics of all simulations, some at a time."""
         tasks = values.shape[0] * values.shape[1]
         at_once = max(threads, int(_JOBS_A_CALL / self.sizes.mean()))
-        if self._slices is not None:
-            if self._many is None or self._many[0] != threads:
-                self._many = threads, Many(self._slices.simulations, threads)
-            simulate = self._many[1].simulate
-            for first in range(0, tasks, at_once):
-                stop = min(first + at_once, tasks)
-                simulate(vectors, codes, float(self.settings[1]), first, stop, values)
-                if progress is not None:
-                    progress(stop)
-            return
-        if len(self._workers.sim) != threads:
-            self._workers, self._rooms, self._fair = self._rows(threads)
-            self._kept = None if self._kept is None else with_rows(self._kept, threads)
-        learns = True if asks_for_predictions(self.scheduler) else None
-        pool = () if self._rooms is None else None
-        machine = self.table, self._workers, self._before, pool, self._rooms
-        rest = self._kept, learns, self._fair, vectors, codes, self.settings, values
-        search_on_threads = OnThreads(search.search_share)
-        with compiling(search.search_share):
-            for first in range(0, tasks, at_once):
-                stop = min(first + at_once, tasks)
-                search_on_threads(threads, (first, stop), (*machine, *rest))
-                if progress is not None:
-                    progress(stop)
-
-    def _rows(self, number: int) -> tuple[search.Workers, Rooms | None, ShareRows | None]:
-        """Return the arrays of that many workers, their nodes and accounts where there are any."""
-        longest, fair = int(self.sizes.max()), None
-        workers = make_workers(self.empty, self.learner, longest, number)
-        if self._beginnings:
-            fair = rows_of_beginnings(self._beginnings, self.features, number, longest)
-        if self._nodes is None:
-            return workers, None, fair
-        rules, machine = self.scheduler, self._machine
-        behind = 0 if self._before is None else len(self)
-        needs, requested, holders = self._nodes
-        rooms = rooms_for(needs, requested, machine, rules, number + behind, longest + holders)
-        if behind:
-            holding = holders * np.arange(len(self))[:, np.newaxis]  # behind the slices before
-            fill_rooms(self._parts, rules, machine, self.table.slices + holding, rooms, number)
-        return workers, rooms, fair
+        if self._many is None or self._many[0] != threads:
+            self._many = threads, Many(self._slices.simulations, threads)
+        for first in range(0, tasks, at_once):
+            stop = min(first + at_once, tasks)
+            self._many[1].simulate(vectors, codes, self.tau, first, stop, values)
+            if progress is not None:
+                progress(stop)
 
     def _vectors(self, weights: ArrayLike) -> NDArray[np.float64]:
         """Return the weights as (n_vectors, 1 or n_slices, n_features), checked."""
@@ -263,12 +187,9 @@ class BatchSimulator:
         if not np.isfinite(vectors).all():
             raise HpcgymError("weights must be finite numbers")
         used = np.abs(vectors)
-        if self._slices is not None:
-            static, places = self._slices.largest, self._slices.places
-        else:
-            static, places = np.abs(self.table.static).max(axis=0, initial=1.0), self.table.places
+        by_feature = used[:, :, self._slices.places]
         with np.errstate(over="ignore"):
-            largest = (used[:, :, places] * static).sum(axis=2).max(initial=0.0)
+            largest = (by_feature * self._slices.largest).sum(axis=2).max(initial=0.0)
         smallest = used[used > 0].min(initial=1.0)
         if largest >= 1e300 or smallest <= 1e-280:
             raise HpcgymError("weights: scores are beyond double precision")

@@ -83,7 +83,7 @@ def _simulation(part: Workload, rules: Scheduler, machine: Cluster) -> Simulatio
         if not as_on_pool(needs, rules):
             check_scheduler(rules, "nodes", "batches on nodes")
             nodes = nodes_for(part, needs, machine, rules)
-    simulation = new_simulation(taken_over(part), rules, machine, nodes)
+    simulation = new_simulation(taken_over(part), rules, machine, nodes, natively=True)
     arrays = simulation.arrays
     arrays.sim.primary = state.SCORED
     if simulation.learning is not None:

@@ -176,7 +176,7 @@ def test_the_hash_of_the_code_is_of_simulations_and_of_the_modules_named() -> No
         sources._sources("hpcgym.sweep.batch")
     )
     package = Path(hpcgym.__file__).parent
-    engine = ("engine/machines/pool/easy.py", "engine/many/search.py")
+    engine = ("engine/machines/pool/easy.py", "sweep/slices.py")
     for name in (*engine, "schedule/metrics.py", "scheduler/policies/index.py"):
         assert str(package / name) in known
     assert store.code() == store.code("hpcgym.simulation.run")  # which is one of them

@@ -150,13 +150,6 @@ def charge_stopped(ended, shares, count, runs):
 
 
 @jit
-def charge_before_forgetting(ended, shares, count, runs):
-    """Charge the runs that others have ended before their list begins anew."""
-    charge_stopped(ended, shares, count, runs)
-    shares.book[0].stopped = 0
-
-
-@jit
 def charge(progress, ended, shares, k, end, drawn):
     """Charge the job at place ``k`` of those that have ended to its accounts."""
     book, job = shares.book[0], ended[k]

@@ -1,7 +1,7 @@
 """How one of many simulations begins: with an empty machine, or with the jobs of an extract.
 
-Batches and environments have the arrays of many simulations with a row for each, under the same
-names; ``rows`` stands for either, and ``table`` for the jobs that they share.
+Environments have the arrays of many simulations with a row for each, ``rows``; ``table`` stands for
+the jobs that they share.
 """
 
 from __future__ import annotations
@@ -25,9 +25,8 @@ from hpcgym.engine.warm_start import line_up
 class Before(NamedTuple):
     """The states with which slices begin, a row for each, where some are extracts.
 
-    In an environment there is one, that of its extract. From ``sim`` on they are what
-    :class:`hpcgym.engine.many.search.Workers` has. The jobs that wait are in no list yet: weights
-    say in which order they come.
+    In an environment there is one, that of its extract. The jobs that wait are in no list yet:
+    weights say in which order they come.
     """
 
     time: NDArray[np.int64]  # (n_slices,) [s] when the slice begins, -1 where it is no extract

@@ -1,8 +1,4 @@
-"""Jobs that stop others in many simulations, a row for each; what is shared stands once.
-
-The metrics of batches only need to know how long processors were busy with lost runs. So there a
-log that is full is added up, and begins anew. Environments keep it, for their schedules.
-"""
+"""Jobs that stop others in many simulations, a row for each; what is shared stands once."""
 
 from __future__ import annotations
 
@@ -60,16 +56,6 @@ def add_up_lost(stops, e, jobs):
             run = stops.lost[e, i]
             wasted[0] += (run.end - run.start) * jobs[run.job].processors
     wasted[1] = own.lost
-
-
-@jit
-def forget_lost(stops, e, jobs):
-    """Let the log of simulation ``e`` have room again; return whether it was full."""
-    add_up_lost(stops, e, jobs)
-    own = stops.scalars[e, 0]
-    full = own.full == 1
-    own.lost = own.cells = own.full = stops.wasted[e, 1] = 0
-    return full
 
 
 @jit_part
