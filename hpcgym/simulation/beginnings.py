@@ -1,4 +1,4 @@
-"""The states with which many simulations begin, in batches and environments, of extracts."""
+"""The states with which many simulations begin, in environments, of extracts."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def states_before(
     ----------
     parts : the slices, with their initial states.
     rules, machine : under which they are simulated.
-    table : the jobs of all, their users, predictions and Estimators, as batches or environments
+    table : the jobs of all, their users, predictions and Estimators, as environments
         have them.
     slices : (n_slices, 2) the first row of each in the table, and the row behind its last.
     empty, learner : the arrays of a simulation before the first submission.

@@ -183,6 +183,8 @@ def test_answers_that_nobody_asked_for() -> None:
         ("allocation", {"allocation": 7}),
         ("allocation", {"allocation": -1}),
         ("asks", {"allocation": 5}),
+        ("order", {"order": np.zeros(8, np.int64)}),
+        ("order", {"order": np.arange(7)}),
     ],
 )
 def test_what_nodes_are_refused_for(reason: str, more: dict[str, Any]) -> None:
@@ -393,3 +395,10 @@ def test_look_ahead_of_other_jobs() -> None:
     simulation = Simulation(model(SCORED | {"asks": 1}, scores=SCORES))
     with pytest.raises(ValueError, match="look_ahead: of these jobs"):
         simulation.look_ahead(foresight)
+
+
+def test_features_are_of_the_table() -> None:
+    given = np.zeros((2, 1)), np.array([0]), np.array([0]), np.zeros(0), np.full(2, 20)
+    for formulas in ([], [11], [-1], [0, 1]):
+        with pytest.raises(ValueError, match="formulas: of each feature"):
+            Features(*given, np.array(formulas, np.int64))

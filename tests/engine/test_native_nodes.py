@@ -224,7 +224,7 @@ def test_each_pass_of_an_extract(data: st.DataObject, case: Case) -> None:
     if part is None:
         return
     scheduler = scheduler_of("easy", rules)
-    by_kernels = scheduler.depth is None or scheduler.allocation.startswith("random")
+    by_kernels = scheduler.depth is None
     try:
         same = assert_same_of_any(part, scheduler, cluster, data.draw(st.sampled_from([1, 3])))
     except WorkloadError as error:
