@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from hpcgym.engine.ordered import BLOCK
 from hpcgym.engine.passes.preempting import CANCEL, Preempting
 from hpcgym.errors import HpcgymError
 from hpcgym.scheduler.dispatchers.view import cells_of
-from hpcgym.scheduler.limits import Limit, check_limits
+from hpcgym.scheduler.limits import check_limits
 from hpcgym.simulation import driver
 from hpcgym.simulation.driver import new_simulation
 from hpcgym.simulation.limited import limited_simulation
@@ -88,7 +88,19 @@ def assert_twins(arrays: state.Prepared, native: Simulation, machine: Any = ()) 
 
 #: What both know of caps and budgets, beside what they are told.
 CAP = (
-    *("known", "idle_mw", "floor_mw", "work_mw", "outside", "inside", "plan_work_mw"),
+    *(
+        "start",
+        "end",
+        "mw",
+        "off",
+        "known",
+        "idle_mw",
+        "floor_mw",
+        "work_mw",
+        "outside",
+        "inside",
+        "plan_work_mw",
+    ),
     *("plan_held", "plan_inside", "inside_now"),
 )
 BUDGET = (
@@ -97,7 +109,7 @@ BUDGET = (
 )
 POWERS = (
     *("charged", "drawn", "saved_mw", "counted_to", "free_on", "free_off", "free_rising"),
-    *("next_switched", "next_ready", "used", "to_wake"),
+    *("next_switched", "next_ready", "used", "to_wake", "ceiling", "was_off"),
 )
 LEFT = ("spare_nodes", "spare_mw", "spare_limit_mw", "left_mw", "block_from", "block_to")
 
@@ -211,11 +223,17 @@ def made(workload: Workload, scheduler: Any, cluster: Cluster) -> driver.Simulat
 
 
 def assert_same_after_each_pass(
-    workload: Workload, scheduler: Any, cluster: Cluster, pieces: int = 1, make: Any = made
+    workload: Workload,
+    scheduler: Any,
+    cluster: Cluster,
+    pieces: int = 1,
+    make: Any = made,
+    meanwhile: Callable[[driver.Simulation, Simulation], None] | None = None,
 ) -> bool:
     """Simulate with both; return whether the native engine has the rules.
 
     They are compared after so many passes each. It goes on as a copy then, and after each question.
+    ``meanwhile`` may change both alike, before the first pass and after each comparison.
     """
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("HPCGYM_ENGINE", raising=False)  # extracts are left to whoever begins them
@@ -245,7 +263,11 @@ def assert_same_after_each_pass(
             if nodes is not None:
                 assert_same_nodes(simulation.arrays, nodes, native)
             assert_same_answers(simulation, native)
+            if meanwhile is not None:
+                meanwhile(simulation, native)
 
+    if meanwhile is not None:
+        meanwhile(simulation, native)
     simulation.after_pass = compare
     simulation.drive()
     assert run(state.ALL_PASSES) == passes % pieces
@@ -256,20 +278,24 @@ def assert_same_after_each_pass(
     return True
 
 
-def assert_same_under_limits(case: Case, pieces: int = 1) -> bool:
-    """The same of a case under limits that can be simulated."""
+def assert_same_under_limits(
+    case: Case, pieces: int = 1, made: Any = None, meanwhile: Any = None
+) -> bool:
+    """The same of a case under limits that can be simulated.
+
+    ``made`` returns a simulation as it is to be of one that has been made.
+    """
     scheduler = scheduler_of("easy", case.rules)
-    make = partial(made_under, check_limits(case.limits))
+
+    def make(workload: Workload, scheduler: Any, cluster: Cluster) -> driver.Simulation:
+        simulation = limited_simulation(workload, scheduler, cluster, check_limits(case.limits))
+        return simulation if made is None else made(simulation)
+
     try:
         make(case.workload, scheduler, case.cluster)
     except HpcgymError as error:
         assume("can never start" not in str(error) and "all nodes off" not in str(error))
         raise
-    return assert_same_after_each_pass(case.workload, scheduler, case.cluster, pieces, make)
-
-
-def made_under(
-    limits: tuple[Limit, ...], workload: Workload, scheduler: Any, cluster: Cluster
-) -> driver.Simulation:
-    """Return a simulation under limits before its first event."""
-    return limited_simulation(workload, scheduler, cluster, limits)
+    return assert_same_after_each_pass(
+        case.workload, scheduler, case.cluster, pieces, make, meanwhile
+    )

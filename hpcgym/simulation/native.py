@@ -46,7 +46,6 @@ def serves(simulation: Driven) -> bool:
     return (
         is_on()
         and not sim.keeps
-        and sim.asks != state.EACH_JOB
         and _serves_nodes(simulation)
         and not simulation.begun
         and has_formulas(simulation.learning)
@@ -274,7 +273,7 @@ def write_back(native: Simulation, arrays: state.Prepared) -> dict[str, NDArray[
 
 def answer(simulation: Driven, native: Simulation) -> None:
     """Answer what is asked for in Python: by policies, dispatchers or predictors."""
-    if native.asked in ("order", "starts"):
+    if native.asked in ("order", "job", "starts"):
         assert isinstance(simulation.dispatch, Scoring | Starting)
         simulation.dispatch.answer(simulation.arrays.jobs, simulation.machine, native)
     else:

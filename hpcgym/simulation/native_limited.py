@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 _CONSTANTS = (
     *("idle_mw", "rest_mw", "off_mw", "shutdown_mw", "boot_mw", "rise_mw", "off_time", "on_time"),
-    *("timeout", "lowest", "highest", "rule", "contiguous", "limited"),
+    *("timeout", "lowest", "highest", "rule", "contiguous", "limited", "controlled"),
 )
 _CAP = ("start", "end", "announced", "mw", "kills", "off")
 _BUDGET = ("start", "end", "mj", "mean_mw", "period", "shuts", "as_idle", "binds")
@@ -22,9 +22,7 @@ _BUDGET = ("start", "end", "mj", "mean_mw", "period", "shuts", "as_idle", "binds
 
 def serves_limited(machine: LimitedNodes, sim: Any) -> bool:
     """Return whether the native engine has such a machine under these rules."""
-    own: Any = machine.scalars[0]
-    plain = machine.changing is None and not own.controlled
-    return plain and sim.asks == state.NOBODY and sim.passes == state.PER_TIMESTAMP
+    return machine.changing is None and sim.passes == state.PER_TIMESTAMP
 
 
 def told_of_limited(machine: LimitedNodes) -> dict[str, NDArray[np.int64]]:
@@ -35,7 +33,8 @@ def told_of_limited(machine: LimitedNodes) -> dict[str, NDArray[np.int64]]:
         **{name: np.array([own[name]]) for name in _CONSTANTS},
         **{name: np.ascontiguousarray(getattr(machine, name)) for name in names},
         "n_nodes": np.array([len(machine.nodes)]),
-        "caps": _rows(machine.caps, _CAP),
+        # a control says nothing before it is set
+        "caps": _rows(machine.caps[: len(machine.caps) - own.controlled], _CAP),
         "budgets": _rows(machine.budgets, _BUDGET),
     }
 

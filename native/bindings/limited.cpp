@@ -47,6 +47,8 @@ std::shared_ptr<const LimitedLayout> limited_of(const Told& told, i64 n_jobs) {
     l->caps.push_back({c[0], c[1], c[2], c[3], c[4] != 0, c[5]});
   for (const i64* b = budgets.data(); b < budgets.data() + budgets.size(); b += 8)
     l->budgets.push_back({b[0], b[1], b[2], b[3], b[4], b[5] != 0, b[6] != 0, b[7] != 0});
+  if (l->controlled = one("controlled") != 0; l->controlled)  // it has not been set yet
+    l->caps.push_back({forever, forever, forever, most_mw, false, 0});
   return l;
 }
 
@@ -73,8 +75,8 @@ const char* refusal(const LimitedLayout& l, const Model& m) {
     const i64 below = k > 0 ? l.size[k - 1] : 1;
     if (l.size[k] < 1 || l.size[k] % below != 0) return "size: multiples of that below";
   }
-  for (const PowerCap& cap : l.caps)
-    if (!is_good(cap, l.n_nodes)) return "caps: limits of power, between times";
+  for (std::size_t c = 0; c + l.controlled < l.caps.size(); ++c)
+    if (!is_good(l.caps[c], l.n_nodes)) return "caps: limits of power, between times";
   for (const EnergyBudget& budget : l.budgets)
     if (!is_good(budget)) return "budgets: limits of energy, between times";
   return nullptr;
@@ -110,7 +112,7 @@ void tell_facts(Columns& found, const Limited& machine) {
   for (const LimitedNode& each : m.nodes)
     until.push_back(each.until), job.push_back(each.job), boots.push_back(each.boots);
   for (const Cap& c : m.caps)
-    caps.insert(caps.end(), {c.known, c.idle_mw, c.floor_mw, c.work_mw, c.outside, c.inside,
+    caps.insert(caps.end(), {c.start, c.end, c.mw, c.off, c.known, c.idle_mw, c.floor_mw, c.work_mw, c.outside, c.inside,
                              c.plan_work_mw, c.plan_held, c.plan_inside, c.inside_now});
   for (const Budget& b : m.budgets) {
     budgets.insert(budgets.end(),
@@ -120,7 +122,8 @@ void tell_facts(Columns& found, const Limited& machine) {
   }
   const std::vector<i64> powers{m.charged,   m.drawn,       m.saved_mw,      m.now,
                                 m.free_on,   m.free_off,    m.free_rising,   m.next_switched,
-                                m.next_ready, m.used_mj,      m.to_wake};
+                                m.next_ready, m.used_mj,      m.to_wake,       m.ceiling,
+                                m.was_off};
   found.insert(found.end(),
                {{"node_until", until}, {"node_job", job}, {"node_boots", boots},
                 {"switching", m.switching}, {"waiting", m.waiting}, {"caps", caps},

@@ -295,6 +295,18 @@ class OneSimulation final : public AnySimulation, private Scheduled<M> {
       throw std::invalid_argument("look_ahead: of these jobs, on a pool");
     if constexpr (!on_nodes && plans) look_ahead_on_pool(foresight);
   }
+  void control(i64 end, i64 mw, i64 off, i64 ceiling) override {
+    if constexpr (is_limited) {
+      const LimitedLayout& l = sim_.machine.layout();
+      if (l.controlled) {
+        if (end <= sim_.time + 1 || end > forever || !is_between(mw, 0, Limited::plenty) ||
+            !is_between(off, 0, l.n_nodes) || !is_between(ceiling, 0, l.highest))
+          throw std::invalid_argument("control: an end to come, a power, nodes, a level");
+        return sim_.machine.set_control(sim_.time, end, mw, off, ceiling);
+      }
+    }
+    throw std::invalid_argument("control: the machine has none");
+  }
   void believe(const Belief& belief) override {
     if constexpr (Shareable<M>) sim_.machine.believe(belief), sim_.changed = true;
     else throw std::invalid_argument("believe: jobs share no nodes");
@@ -650,10 +662,9 @@ const char* refusal_of_rules(const Model& m) {
       {m.sharing && m.capacity != m.sharing->n_nodes * m.sharing->parts,
        "sharing: the machine has the parts of its nodes"},
       {!is_between(m.ticks, 1, 1'000'000'000), "ticks: 1 to a thousand million in a second"},
-      {m.limited && (m.nodes || m.several || m.features || m.restricted || m.arrivals.moves ||
+      {m.limited && (m.nodes || m.several || m.restricted || m.arrivals.moves ||
                      m.stops.n_groups() > 0 || r.passes == Passes::per_event || r.depth > 1 ||
-                     r.tested > 0 || r.primary == Order::selection || r.strict || r.holds ||
-                     r.managed || r.asks),
+                     r.tested > 0 || r.strict || r.holds || r.managed),
        "limited: no rule of theirs"},
   });
 }

@@ -319,6 +319,22 @@ struct Simulator {
     time = at;
     return !asks_for_renewal() && !asks_for_order();
   }
+  // Whether somebody is to put the queue in order before the pass, or to say who starts in its
+  // place: new jobs wait from then on. Where no job can start that makes no difference.
+  bool waits_for_order() {
+    for (; arrived > 0; --arrived) wait(next - arrived);
+    const bool per_event = rules().passes == Passes::per_event;
+    const i64 room = per_event ? free_with_leaving() : free;
+    if (queue.empty()) return false;
+    if (rules().asks) changed = true;
+    if (queue.none_fits(room)) return false;
+    bool some_fits = false;
+    queue.jobs.each([&](const Entry& e) {
+      some_fits = some_fits || (!bars(e.job) && machine.fits(e.job, needed_by(e.job), room));
+    });
+    if (some_fits) asked = rules().asks ? Asked::order : Asked::starts;
+    return some_fits;
+  }
 
  private:
   bool due_ = false;          // a pass follows what has happened at this time
@@ -395,22 +411,9 @@ struct Simulator {
     asked = Asked::renewal;
     return true;
   }
-  bool asks_for_order() { return (rules().asks || rules().starts) && waits_for_order(); }
-  // Whether somebody is to put the queue in order before the pass, or to say who starts in its
-  // place: new jobs wait from then on. Where no job can start that makes no difference.
-  bool waits_for_order() {
-    for (; arrived > 0; --arrived) wait(next - arrived);
-    const bool per_event = rules().passes == Passes::per_event;
-    const i64 room = per_event ? free_with_leaving() : free;
-    if (queue.empty()) return false;
-    if (rules().asks) changed = true;
-    if (queue.none_fits(room)) return false;
-    bool some_fits = false;
-    queue.jobs.each([&](const Entry& e) {
-      some_fits = some_fits || (!bars(e.job) && machine.fits(e.job, needed_by(e.job), room));
-    });
-    if (some_fits) asked = rules().asks ? Asked::order : Asked::starts;
-    return some_fits;
+  // Under limits it is asked for within the pass.
+  bool asks_for_order() {
+    return !has_levels && (rules().asks || rules().starts) && waits_for_order();
   }
 
   i64 logged() const { return static_cast<i64>(log.size()); }

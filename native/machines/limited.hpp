@@ -10,17 +10,17 @@
 // Levels stay as they are while a job runs. Sums are of whole numbers, so that their order makes no
 // difference; a debug build counts both powers anew after each pass.
 #pragma once
-#include "limited/reservations.hpp"
+#include "limited/controls.hpp"
 #include "machine.hpp"
 
 namespace hpc {
 
-class Limited : public ReservingNodes {
+class Limited : public ControlledNodes {
  public:
   static constexpr bool alike = false;
 
   Limited(const Model& model, i64 begin)
-      : ReservingNodes(model, *model.limited, begin), predicted_(index(model.n_jobs)) {}
+      : ControlledNodes(model, *model.limited, begin), predicted_(index(model.n_jobs)) {}
 
   const LimitedLayout& layout() const { return *layout_; }
   bool fits(i64 j, i64 needed, i64 room) { return needed <= room && find_level(j, false, 0); }
@@ -61,6 +61,7 @@ class Limited : public ReservingNodes {
   template <class S>
   bool next_pass(S& s, i64 stop) {
     while (true) {
+      if (in_pass_) return s.next_event(s.time);
       const i64 own = next_own();
       const bool by_event = s.next_event(std::min(stop, own));
       if (!by_event) {
@@ -81,17 +82,20 @@ class Limited : public ReservingNodes {
       switch_off_idle();
     }
   }
-  // What limits do now, before anybody starts.
+  // What limits do now, before anybody starts; return false if they have, as the pass goes on.
   template <class S>
-  void begin_pass(S& s) {
+  bool begin_pass(S& s) {
+    if (std::exchange(in_pass_, true)) return false;
     announce();
+    switch_for_control();
     switch_for_caps();
     kill_for_caps(s);
     look();
     if (!s.queue.empty() || s.arrived > 0) weigh();
-    s.changed = true;
+    return s.changed = true;
   }
   void end_pass() {
+    in_pass_ = false;
     switch_off_idle();
     assert(charged == recounted(true) && drawn == recounted(false));
   }
@@ -99,6 +103,7 @@ class Limited : public ReservingNodes {
  private:
   std::vector<i64> predicted_;  // [s] by job that waits
   std::vector<i64> gone_;       // jobs that have ended, and not given their nodes back yet
+  bool in_pass_ = false;        // it has begun, and somebody may be asked
 
   // Free the nodes of the jobs that have ended since the last pass.
   void release_gone() {

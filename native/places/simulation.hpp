@@ -71,6 +71,9 @@ class AnySimulation : public Alone {
       std::span<const i64> run_times) const = 0;
   // Simulate to the end, and let look-ahead order the queue at each pass.
   virtual void look_ahead(Foresight& foresight) = 0;
+  // Under limits that are set from outside: from the next second on, up to `end` [s], the charged
+  // power [mW], how many of the first nodes are off, and the highest level.
+  virtual void control(i64 end, i64 mw, i64 off, i64 ceiling) = 0;
   // Where jobs share nodes: let jobs start by another belief of speedups; the spells, from one place
   // on, in which jobs ran at one rate.
   virtual void believe(const Belief& belief) = 0;

@@ -83,7 +83,7 @@ class Easy {
         s.asked = Asked::job;
         return;
       }
-      if (!s.machine.fits(head, needs(head), room())) break;
+      if (!s.machine.fits(head, needs(head), room()) && !is_served_alone(head)) break;
       s.queue.leave(head, s.of(head).predicted);
       s.start(head);
       s.changed = true;
@@ -106,6 +106,11 @@ class Easy {
     s.passed = false;
     s.rules().secondary >= Order::scored ? sweep_scored() : sweep();
   }
+  // Whether it may start where no job runs, whatever is said from outside for the present.
+  bool is_served_alone([[maybe_unused]] i64 head) {
+    if constexpr (s.has_levels) return s.machine.fits_without_control(head, room());
+    else return false;
+  }
   // The queued job that is first in primary order, -1 if it is yet to be selected.
   i64 first() {
     if (selects()) return s.selected;
@@ -115,7 +120,8 @@ class Easy {
   // Whether no job can start, so that the order makes no difference: it may be another next time.
   bool is_over() {
     // under limits it is quicker to serve the queue than to try each job at each level
-    if (s.rules().primary < Order::selection || (s.has_levels && !selects())) return false;
+    const bool asks = selects() || s.rules().asks;
+    if (s.rules().primary < Order::selection || (s.has_levels && !asks)) return false;
     if (s.rules().keeps || !none_can_start()) return false;
     s.changed = true;
     return true;

@@ -53,16 +53,23 @@ struct Scheduled {
     return sim_.go_to(due);
   }
   void pass() {
+    if constexpr (Simulator<M>::has_levels) return pass_under_limits();
     if (sim_.rules().starts || !sim_.come()) return;
     if constexpr (plans) {
       if (planned_) return planned_->pass(sim_);
       if (conservative_) return conservative_->pass(sim_);
     }
-    // where limits come and go, they do what they have to before anybody starts
-    if constexpr (Simulator<M>::has_levels) sim_.machine.begin_pass(sim_);
     if constexpr (Shareable<M>) SharedPass<M>(sim_).pass();
     else Easy<M>(sim_).pass();
-    if constexpr (Simulator<M>::has_levels) sim_.machine.end_pass();
+  }
+
+ private:
+  // Limits do what they have to before anybody starts, or is asked; then the pass goes on.
+  void pass_under_limits() {
+    const Rules& r = sim_.rules();
+    if (sim_.machine.begin_pass(sim_) && (r.asks || r.starts)) sim_.waits_for_order();
+    else if (!r.starts) Easy<M>(sim_).pass();
+    if (sim_.asked == Asked::nothing) sim_.machine.end_pass();
   }
 };
 

@@ -40,6 +40,7 @@ struct LimitedLayout {
   BudgetUse use;
   bool contiguous;  // the nodes of a job stand in a row
   bool limited;     // there is a limit: a pass follows whatever changes power
+  bool controlled = false;  // the last cap is set anew from outside, see controls.hpp
   // by level
   std::vector<i64> busy_mw;   // charged for a node of a job
   std::vector<i64> drawn_mw;  // its true power

@@ -91,6 +91,7 @@ class PoweredNodes : public LimitedState {
   bool cap_near() const {
     const i64 soon = now + std::max(layout_->on_time, i64{1});
     return std::any_of(caps.begin(), caps.end(), [&](const Cap& cap) {
+      if (cap.off == 0 && is_control(cap)) return false;  // without nodes of its own
       return cap.known && cap.start - layout_->off_time < soon && cap.end > now;
     });
   }

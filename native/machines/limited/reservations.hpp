@@ -134,7 +134,7 @@ class ReservingNodes : public StartingNodes {
   }
   // The highest level at which the head can start at the time looked at, -1 if none.
   i64 planned_level(Plan p, i64 head) const {
-    for (p.level = layout_->highest; p.level >= layout_->lowest; --p.level) {
+    for (p.level = ceiling; p.level >= lowest_level(); --p.level) {
       const i64 until = ends(p, head);
       if (room_for(p, head, until).spare >= 0 && spare_below_caps(p, head, until) >= 0 &&
           plan_allows(p, head, until))

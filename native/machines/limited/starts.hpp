@@ -39,7 +39,7 @@ class StartingNodes : public CappedNodes {
   // Find the highest level at which a job may start now, choose its nodes; return whether it may.
   bool find_level(i64 j, bool backfills, i64 predicted) {
     tried_.backfills = backfills, tried_.predicted = predicted;
-    for (tried_.level = layout_->highest; tried_.level >= layout_->lowest; --tried_.level)
+    for (tried_.level = ceiling; tried_.level >= lowest_level(); --tried_.level)
       if (may_start(j)) return true;
     return false;
   }
@@ -96,7 +96,7 @@ class StartingNodes : public CappedNodes {
   }
   // No job may start now on more nodes, of so many that are free, by the limits in force.
   i64 widest(i64 most) const {
-    const i64 each = layout_->busy_mw[index(layout_->lowest)] - layout_->rest_mw;
+    const i64 each = layout_->busy_mw[index(lowest_level())] - layout_->rest_mw;
     if (free_rising > 0 || each <= 0) return most;
     for (const Cap& cap : caps)
       if (cap.known && cap.start <= now && now < cap.end)

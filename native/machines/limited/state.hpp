@@ -96,6 +96,8 @@ class LimitedState {
   i64 next_ready = forever;       // [s] when the first of `waiting` begins
   i64 used_mj = 0;                // true energy from the first submission on
   i64 kills = 0;                  // jobs that were killed for a cap
+  i64 ceiling;                    // the highest level for the present, see controls.hpp
+  i64 was_off = 0;                // nodes that the control had off before it was set anew
   bool to_wake = false;  // free nodes were to be switched on as soon as they are off, which is now
 
   LimitedState(const Model& model, const LimitedLayout& layout, i64 begin)
@@ -103,6 +105,7 @@ class LimitedState {
         tasks(index(model.n_jobs)),
         now(before - 1),
         free_on(layout.n_nodes),
+        ceiling(layout.highest),
         model_(&model),
         layout_(&layout),
         begin_(begin),
@@ -154,6 +157,10 @@ class LimitedState {
   const LimitedTask& task(i64 j) const { return tasks[index(j)]; }
   std::int32_t* cell_of(i64 j) { return &cells_[index(first_[index(j)])]; }
   i64 n_nodes() const { return layout_->n_nodes; }
+  // The lowest level at which a job may start: where that is above the ceiling, this.
+  i64 lowest_level() const { return std::min(layout_->lowest, ceiling); }
+  // The cap that is set from outside, which is there only where somebody may.
+  bool is_control(const Cap& cap) const { return layout_->controlled && &cap == &caps.back(); }
 };
 
 }  // namespace hpc

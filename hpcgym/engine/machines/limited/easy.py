@@ -191,6 +191,7 @@ sweep_scored = sweep_scored_of(may_start, begin_noted)
 def may_wait(machine, sim, jobs, progress, blocks, entries):
     """Return whether the pass is to end, or to be interrupted for new orders, before all else."""
     if sim.keeps == 0 and none_may_start(machine, sim, jobs, progress, blocks, entries):
+        sim.asked = 0  # whoever answered may have set a ceiling under which nobody starts
         return True
     return asks_for_order(sim)
 
