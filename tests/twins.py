@@ -14,6 +14,7 @@ from hpcgym._engine import Simulation
 from hpcgym.cluster.pool import Cluster
 from hpcgym.engine import state
 from hpcgym.engine.answers import online
+from hpcgym.engine.machines.corun.state import CorunNodes
 from hpcgym.engine.machines.limited.state import LimitedNodes
 from hpcgym.engine.machines.nodes.placement import Nodes
 from hpcgym.engine.ordered import BLOCK
@@ -175,6 +176,42 @@ def assert_same_stops(machine: Preempting, facts: Any) -> None:
             assert facts[f"lost_{name}"].tolist() == cells.tolist()
     suspended = machine.suspended[names][: own.count].tolist()
     assert facts["suspended"].tolist() == [number for one in suspended for number in one]
+
+
+#: What both know of a job that has started where jobs share nodes.
+TASKS = ("since", "end", "predicted_end", "neighbours", "limit", "begun")
+REAL = ("left", "rate", "least")
+
+
+def assert_same_sharing(simulation: driver.Simulation, native: Simulation) -> None:
+    """Compare what both know of jobs that share nodes between two passes."""
+    machine: CorunNodes = simulation.machine
+    facts, numbers, own = native.facts(), native.numbers(), machine.scalars[0]
+    begun = simulation.arrays.progress["start"] >= 0
+    tasks = facts["tasks"].reshape(-1, len(TASKS))
+    for name, mine in zip(TASKS, tasks.T, strict=True):
+        assert mine[begun].tolist() == machine.tasks[name][begun].tolist(), name
+    real = numbers["tasks"].reshape(-1, len(REAL) + 1)
+    for name, values in zip(REAL, real.T, strict=False):
+        assert same(np.ascontiguousarray(values[begun]), machine.tasks[name][begun]), name
+    for name in ("who", "free", "friends"):
+        assert facts[name].tolist() == getattr(machine, name).ravel().tolist(), name
+    held = np.repeat(begun, machine.tasks["nodes"])
+    assert facts["cell_node"][held].tolist() == machine.cells[held].tolist()
+    if simulation.arrays.sim.head >= 0 and not own.fills and simulation.arrays.sim.depth > 0:
+        for name in ("later", "counts"):
+            assert facts[name].tolist() == getattr(machine, name).tolist(), name
+        assert facts["slack"].tolist() == [own.slack]
+        assert facts["delays"].tolist() == [own.delays]
+    spells = machine.spells[: own.n_spells]
+    told = native.spells()
+    for name in ("job", "beside", "begin", "end"):
+        assert told[name].tolist() == spells[name].tolist(), name
+    assert same(numbers["spells"], spells["rate"])
+    if machine.io is not None:
+        counts = machine.io.counts[0]
+        assert facts["asked"].tolist() == [counts.asked]
+        assert same(numbers["congestion"], np.array([counts.congestion]))
 
 
 def assert_same_answers(simulation: driver.Simulation, native: Simulation) -> None:

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hpcgym.engine.machines.corun.files.shared import make_files
+from hpcgym.engine.machines.corun.rows import CorunRows, row_of
 from hpcgym.engine.machines.corun.state import CorunNodes
 
 if TYPE_CHECKING:
@@ -32,6 +34,21 @@ def told_of_corun(machine: Any) -> dict[str, Any]:
         told["bandwidth"] = machine.io.bandwidth
         told |= {"io_share": machine.io.share, "io_demand": machine.io.demand}
     return {"sharing": told}
+
+
+def told_of_rows(
+    rows: CorunRows, watts: NDArray[np.float64], node_watts: NDArray[np.float64]
+) -> dict[str, NDArray[Any]]:
+    """Return what a model of all jobs of environments is told of sharing; what is drawn counts.
+
+    ``watts``, ``node_watts``: as in :class:`hpcgym.envs.core.arrays.Table` [W].
+    """
+    io = rows.io
+    files = None if io is None else make_files(io.bandwidth[0], io.share, io.usual)
+    machine = row_of(rows, 0, 0)._replace(tasks=rows.usual, scalars=rows.begin, io=files)
+    told: dict[str, NDArray[Any]] = told_of_corun(machine)["sharing"]
+    more = {"watts": watts[:2], "node_watts": node_watts.ravel()}
+    return told | more | {"cores": rows.cores, "processors": rows.wanted}
 
 
 def belief_in(machine: CorunNodes) -> dict[str, NDArray[Any]]:

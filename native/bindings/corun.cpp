@@ -56,6 +56,14 @@ std::shared_ptr<const Sharing> sharing_of(const Told& told, i64 n_jobs) {
                told.column<i64>("io_demand", n_jobs)};
     expect(all_between(s.files->share.data(), s.files->share.size(), 0.0, 1.0), "io_share: of 1");
   }
+  if (told.has("watts")) {
+    const double* watts = told.column<double>("watts", 2);
+    const i64* cores = told.column<i64>("cores", 3);
+    s.draws = {watts[0] - watts[1], told.list<double>("node_watts"), {cores[0], cores[1], cores[2]},
+               told.column<i64>("processors", n_jobs)};
+    expect(index(s.n_nodes * 2) * !s.draws->node_w.empty() == s.draws->node_w.size(),
+           "node_watts: two of each node");
+  }
   return found;
 }
 
@@ -75,6 +83,13 @@ Columns spells_of(const Corun& m, i64 since) {
     job.push_back(s.job), beside.push_back(s.beside), begin.push_back(s.begin), end.push_back(s.end);
   }
   return {{"job", job}, {"beside", beside}, {"begin", begin}, {"end", end}};
+}
+Columns neighbours_of(const Simulator<Corun>& sim) {
+  const Corun& m = sim.machine;
+  const std::vector<i64> job = m.neighbours(sim.running, sim.progress);
+  std::vector<i64> room;
+  for (const i64 j : job) room.push_back(m.room_beside(j));
+  return {{"job", job}, {"room", room}, {"nodes", {m.n_idle(), m.n_open()}}};
 }
 void tell_facts(Columns& found, const Corun& m) {
   std::vector<i64> tasks, who;

@@ -397,7 +397,9 @@ NB_MODULE(_engine, m) {
       .def("order", alone(+[](AnySimulation& s, In<i64> rows, In<double> scores) {
              s.order(rows.data(), scores.data(), as_many(rows, scores));
            }), "rows"_a, "scores"_a, "Give jobs that wait the scores of this pass.")
-      .def("select", alone(&AnySimulation::select), "job"_a, "Say which of the jobs that wait is served next.")
+      .def("select", alone(&AnySimulation::select), "job"_a, "beside"_a = -1,
+           "Say which of the jobs that wait is served next. Where jobs share nodes, -1: none now; "
+           "`beside`: a job that runs, whose nodes it takes first, -1.")
       .def("launch", alone(+[](AnySimulation& s, In<i64> rows, In<i64> first, In<i64> node,
                                In<i64> units) {
              if (first.shape(0) != rows.shape(0) + 1) throw nb::value_error("first: of each row");
@@ -457,6 +459,11 @@ NB_MODULE(_engine, m) {
       .def("spells", alone(+[](const AnySimulation& s, i64 since) { return as_arrays(s.spells(since)); }),
            "since"_a = 0, "Return in which spells jobs ran at one rate, from one place on, by the "
            "clock: job, beside, which is the code that limited it or -1, begin, end.")
+      .def("neighbours", alone(+[](const AnySimulation& s) { return as_arrays(s.neighbours()); }),
+           "Return the running jobs beside which others find room, in the order of their starts: job; "
+           "room, on how many nodes; nodes, how many have no job, and how many one and a part free.")
+      .def("take_joules", alone(&AnySimulation::take_joules),
+           "Return what jobs have drawn beyond an idle machine since this was last asked [J].")
       .def("copy", alone(&AnySimulation::copy), "Return one that goes on alone.")
       .def("schedule", alone(+[](const AnySimulation& s) { return as_arrays(s.schedule()); }),
            "Return what became of each job, (n_jobs,) int64 each: start [s], -1 before; predicted "

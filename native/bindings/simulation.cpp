@@ -170,11 +170,14 @@ class OneSimulation final : public AnySimulation, private Scheduled<M> {
     sim_.queue.forget_bounds();
     answered();
   }
-  void select(i64 j) override {
+  void select(i64 j, i64 beside) override {
     expect(Asked::job);
-    if (checked(j) >= sim_.next || sim_.of(j).start >= 0)
+    const bool none = Shareable<M> && j == -1;
+    if (!none && (checked(j) >= sim_.next || sim_.of(j).start >= 0))
       throw std::invalid_argument("select: a job that waits");
-    sim_.selected = j;
+    if constexpr (Shareable<M>) sim_.machine.beside = beside == -1 ? beside : checked(beside);
+    else if (beside != -1) throw std::invalid_argument("select: jobs share no nodes");
+    sim_.selected = none ? sim_.none_now : j;
     answered();
   }
   i64 launch(std::span<const i64> jobs, std::span<const i64> first, std::span<const i64> node,
@@ -314,6 +317,14 @@ class OneSimulation final : public AnySimulation, private Scheduled<M> {
   Columns spells(i64 since) const override {
     if constexpr (Shareable<M>) return spells_of(sim_.machine, since);
     throw std::invalid_argument("spells: jobs share no nodes");
+  }
+  Columns neighbours() const override {
+    if constexpr (Shareable<M>) return neighbours_of(sim_);
+    throw std::invalid_argument("neighbours: jobs share no nodes");
+  }
+  double take_joules() override {
+    if constexpr (Shareable<M>) return sim_.machine.take_joules();
+    throw std::invalid_argument("take_joules: jobs share no nodes");
   }
   double measure(Metric metric, double tau) const override {
     return hpc::measure(metric, sim_, tau);
@@ -654,10 +665,10 @@ const char* refusal_of_rules(const Model& m) {
       {m.nodes && m.nodes->n_rows < m.n_jobs + (m.outages ? m.nodes->n_nodes : 0),
        "nodes: each job needs some, and each node that fails"},
       {m.outages && !m.nodes, "outages: of nodes"},
-      {m.sharing && (m.nodes || m.several || m.features || m.restricted || m.arrivals.moves ||
+      {m.sharing && (m.nodes || m.features || m.restricted || m.arrivals.moves ||
                      m.stops.n_groups() > 0 || r.passes == Passes::per_event || r.depth > 1 ||
-                     r.tested > 0 || r.primary == Order::selection || r.strict || r.holds ||
-                     r.managed || r.asks || r.estimate != Estimate::given || m.learning),
+                     r.tested > 0 || r.keeps || r.strict || r.holds || r.managed || r.asks ||
+                     r.estimate != Estimate::given || m.learning),
        "sharing: no rule of theirs"},
       {m.sharing && m.capacity != m.sharing->n_nodes * m.sharing->parts,
        "sharing: the machine has the parts of its nodes"},

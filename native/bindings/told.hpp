@@ -25,6 +25,7 @@ class Told {
  public:
   Told(nanobind::dict arrays) : arrays_(std::move(arrays)) {}
 
+  bool has(const char* name) const { return arrays_.contains(name); }
   // So many values; any number where `n` is -1.
   template <class T>
   const T* column(const char* name, i64 n) const {

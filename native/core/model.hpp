@@ -6,6 +6,7 @@
 
 #include "../answers/told.hpp"
 #include "../base/numbers.hpp"
+#include "../machines/corun/sharing.hpp"
 #include "arrivals.hpp"
 #include "quotas.hpp"
 #include "stop_rules.hpp"
@@ -75,7 +76,6 @@ struct Outage {
 };
 
 struct Layout;         // machines/nodes/layout.hpp
-struct Sharing;        // machines/corun/sharing.hpp
 struct LimitedLayout;  // machines/limited/layout.hpp
 
 // The memory is somebody else's, and lives as long as the model.
@@ -124,6 +124,7 @@ struct Model {
     const auto move = [&](auto&... columns) { ((columns = columns ? columns + first : nullptr), ...); };
     move(some.jobs, some.keys, some.second_keys, some.scores, some.second_scores, some.predicted,
          some.held, some.users);
+    if (sharing) some.sharing = std::make_shared<Sharing>(sharing->part(first));
     if (some.learning) move(some.learning->classes, some.learning->asked);
     return some;
   }

@@ -57,6 +57,7 @@ struct Simulator {
   i64 logged_at_pass = 0;  // how many there were at the last pass; -1: one in it was stopped
   Asked asked = Asked::nothing;    // why `advance` stopped; it goes on as if that was answered
   i64 selected = -1;    // the job to serve next, where the order is that of selection; -1: none yet
+  static constexpr i64 none_now = -2;  // that is the answer, where jobs share nodes
   i64 about = -1;       // the job of a prediction or a correction that is asked for
   i64 renewed = 0;      // [s] that correction
   std::optional<Outages> outages;

@@ -37,6 +37,7 @@ class Corun : public SharedRates {
   // On the nodes that were chosen for it last.
   Span begin(i64 j, i64 now, i64 predicted, i64 run) {
     take(j);
+    if (told_->draws) busy_ += told_->draws->processors[j];
     begin_at_rate(j, now, predicted, run);
     count_waiting(code(j), -1);
     beside_head_ = unknown;
@@ -52,8 +53,12 @@ class Corun : public SharedRates {
   Used used(i64 j) const { return {task(j).end, 1.0}; }
   // A pass begins: those that have ended leave their nodes, and the ends of others move.
   void settle(i64 now, OrderedList& running) {
-    now_ = now;
-    for (const i64 j : gone_) end_at_rate(j);
+    const i64 passed = now - std::exchange(now_, now);
+    if (told_->draws) joules_ += real(passed) / real(model_->ticks) * drawn_w();
+    for (const i64 j : gone_) {
+      if (told_->draws) busy_ -= told_->draws->processors[j];
+      end_at_rate(j);
+    }
     for (const i64 j : gone_) renew_neighbours(j, now, running);
     renew_readers(now, running);
     gone_.clear();
@@ -92,12 +97,12 @@ class Corun : public SharedRates {
     if (told_->fills || model_->is_scored(1)) return {room, nothing, nothing};
     if (beside_head_ == unknown) beside_head_ = most_beside_head();
     return {room, beside_head_,
-            last_up_to(static_cast<double>(shadow.time - now) * belief_.greatest)};
+            last_up_to(real(shadow.time - now) * belief_.greatest)};
   }
   // Before the head; the bounds say whether it may last, speedups whether it does.
   bool passes(i64 j, bool, Shadow& shadow) {
     if (told_->fills) return choose(j, freely);
-    const auto predicted = static_cast<double>(model_->predicted[j]);
+    const double predicted = real(model_->predicted[j]);
     const double most = with_files(j, told_->is_compact(j) ? 1.0 : believed_alone(j));
     if (now_ + ticks_for(predicted, most) <= shadow.time) {
       if (!choose(j, briefly)) return false;
@@ -107,6 +112,28 @@ class Corun : public SharedRates {
     reserve_beside(j);
     return true;
   }
+
+  // Where jobs are selected: a running job whose nodes the next one takes first.
+  i64 beside = nobody;
+  i64 n_idle() const { return idle_.count(); }  // nodes without a job
+  i64 n_open() const { return open_.count(); }  // nodes with one, and a part free
+  bool has_room(i64 j) const { return with_room(j) >= told_->nodes[j]; }
+  // How many nodes of a running job have a part free.
+  i64 room_beside(i64 j) const {
+    const auto has_part = [&](i64 node) { return free_[index(node)] > 0; };
+    return told_->is_part(j) ? std::ranges::count_if(cells(j), has_part) : 0;
+  }
+  // The running jobs that have a part free beside them, in the order of their starts.
+  std::vector<i64> neighbours(const OrderedList& running, const std::vector<Progress>& of) const {
+    std::vector<i64> found;
+    running.each([&](const Entry& e) {
+      if (room_beside(e.job) > 0) found.push_back(e.job);
+    });
+    std::ranges::sort(found, {}, [&](i64 j) { return of[index(j)].number; });
+    return found;
+  }
+  // What jobs have drawn up to the last pass, beyond an idle machine, since this was last asked.
+  double take_joules() { return std::exchange(joules_, 0.0); }
 
   bool fills() const { return told_->fills; }
   bool weighs() const { return told_->weighs(); }
@@ -161,6 +188,8 @@ class Corun : public SharedRates {
 
   i64 now_ = 0;
   std::vector<i64> gone_;         // jobs that have ended since the last pass, in order
+  double joules_ = 0;
+  i64 busy_ = 0;                  // processors of jobs that run, where energy is counted
   std::vector<i64> friends_;      // (C,) waiting jobs that a code gains with
   std::vector<Refused> refused_;  // (3, C + 1) by guard and by what jobs are like
   i64 head_ = -1, shadow_ = 0, plan_ = 0;
@@ -173,6 +202,27 @@ class Corun : public SharedRates {
   std::vector<i64> bounds_;       // (C + 3,) how many are of each level
   std::vector<i64> waiting_;      // (C,) jobs
 
+  static double real(i64 whole) { return static_cast<double>(whole); }
+  // What jobs draw now beyond an idle machine [W]: of nodes by number, there of each as they came.
+  double drawn_w() const {
+    const Draws& draws = *told_->draws;
+    if (draws.node_w.empty()) return real(busy_) * draws.processor_w;
+    double total = 0;
+    for (i64 node = 0; node < told_->n_nodes; ++node) {
+      const double* of_node = &draws.node_w[index(2 * node)];
+      for (const i64 j : on(node)) {
+        if (of_node[1] == 0) total += real(cores_on(j, node)) * of_node[0];
+        else if (j == on(node).front()) total += of_node[0];
+      }
+    }
+    return total;
+  }
+  // How many cores a job has of one of its nodes: the last has what is left over.
+  i64 cores_on(i64 j, i64 node) const {
+    const i64 each = told_->draws->cores[index(told_->placement[j])];
+    if (cells(j).back() != node) return each;
+    return told_->draws->processors[j] - (told_->nodes[j] - 1) * each;
+  }
   i64 requested(i64 j) const { return model_->jobs[j].requested; }
   void count_waiting(i64 c, i64 change) {
     waiting_[index(c)] += change;
@@ -191,7 +241,6 @@ class Corun : public SharedRates {
   }
   double score_of(i64 j, i64 n_waiting, i64 shortest) const {
     const auto [fit, popularity, shortness] = told_->weights;
-    const auto real = [](i64 whole) { return static_cast<double>(whole); };
     double score = 0;
     if (fit != 0) {
       const i64 room = with_room(j), nodes = told_->nodes[j];
@@ -274,10 +323,12 @@ class Corun : public SharedRates {
   i64 rank(i64 c, i64 beside) const {
     return belief_.rank[index(c * (told_->n_codes + 1) + beside)];
   }
-  // How good a node in use is for a job, from 1; -1 if the job may not go there.
+  // How good a node in use is for a job: 0 beside whom it is to be, else from 1 on; -1 if it may
+  // not go there.
   i64 level_of(i64 j, i64 node, Guard guard) {
     i64 worst = 0;
     for (const i64 other : on(node)) {
+      if (other == beside) return 0;
       if (told_->selective && !belief_.partner[pair(code(j), code(other))]) return -1;
       if (guard >= briefly && is_delayed(other, code(j), now_, shadow_)) {
         delays_ = true;

@@ -42,7 +42,8 @@ class AnySimulation : public Alone {
   virtual void predict(std::optional<double> backfilling, std::optional<double> ordering) = 0;
   virtual void renew(const i64* jobs, const double* seconds, std::size_t n) = 0;
   virtual void order(const i64* jobs, const double* scores, std::size_t n) = 0;
-  virtual void select(i64 j) = 0;
+  // Where jobs share nodes also -1: none; or one beside another that runs.
+  virtual void select(i64 j, i64 beside) = 0;
   // Start jobs, each on the nodes of its cells (`first`: where these begin), or where it has none on
   // those that the allocation chooses; return how many fit. That may be between two passes, too, at
   // a time up to which it has run, or that has passed since.
@@ -78,6 +79,9 @@ class AnySimulation : public Alone {
   // on, in which jobs ran at one rate.
   virtual void believe(const Belief& belief) = 0;
   virtual Columns spells(i64 since) const = 0;
+  // There: who has room beside, in the order of the starts; what has been drawn since this was asked.
+  virtual Columns neighbours() const = 0;
+  virtual double take_joules() = 0;
   // Of a simulation that has ended.
   virtual double measure(Metric metric, double tau) const = 0;
 };

@@ -13,6 +13,7 @@ template <class M>
 concept Shareable = Machine<M> && requires(M m, OrderedList& running, i64 i) {
   m.settle(i, running);    // now: a pass begins
   m.begun(i, i, running);  // a job, which is listed, now: others go on at other rates
+  m.beside = M::nobody;    // whose nodes a job that is selected takes first
 };
 
 template <Shareable M>
@@ -27,6 +28,7 @@ class SharedPass : Easy<M> {
     const i64 arrived = std::exchange(s.arrived, 0);
     for (i64 j = s.next - arrived; j < s.next; ++j) s.wait(j);
     if (s.queue.empty()) return;
+    if (this->selects()) return serve_selected();
     if (!is_settled(arrived)) return serve_queue();
     // all others were refused at the last pass
     if (looks_behind()) start_behind(s.next - 1);
@@ -42,6 +44,20 @@ class SharedPass : Easy<M> {
     if (s.head < 0 || s.changed || arrived != 1 || s.queue.is_scored()) return false;
     if (s.machine.delays() || s.machine.weighs() || r.threshold >= 0) return false;
     return r.primary != Order::keyed || !s.queue.comes_before(s.next - 1, s.head);
+  }
+  // Start the job that was selected, if it finds room; ask for another while one would.
+  void serve_selected() {
+    const i64 j = std::exchange(s.selected, -1);
+    if (j == s.none_now) return;
+    const bool fits = j >= 0 && s.machine.fits(j, 0, 0);
+    s.machine.beside = s.machine.nobody;
+    if (fits) {
+      s.queue.leave(j, s.of(j).predicted);
+      s.start(j);
+    }
+    bool some_fits = false;
+    s.queue.jobs.each([&](const Entry& e) { some_fits = some_fits || s.machine.fits(e.job, 0, 0); });
+    if (some_fits) s.asked = Asked::job;
   }
   // Start heads while they may start, then jobs behind the first head that may not.
   void serve_queue() {

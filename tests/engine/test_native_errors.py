@@ -193,6 +193,15 @@ def test_what_nodes_are_refused_for(reason: str, more: dict[str, Any]) -> None:
         Layout(**({"allocation": 0} | given | more))
 
 
+#: What jobs that share nodes draw.
+DRAWS = {
+    "watts": np.array([3.0, 1.0]),
+    "node_watts": np.ones(8),
+    "cores": np.full(3, 2),
+    "processors": np.array([4, 8, 2]),
+}
+
+
 def sharing(**more: Any) -> dict[str, Any]:
     """Four nodes of two parts, of which the jobs have one each, or both."""
     ones = np.ones((2, 2))
@@ -228,16 +237,20 @@ def sharing(**more: Any) -> dict[str, Any]:
         ("believed", {"believed": np.array([[1.0, np.nan], [1.0, 1.0]])}),
         ("rank", {"rank": np.full((2, 3), 3)}),
         ("good", {"good": np.zeros((2, 3), np.int64)}),
+        ("watts", {"watts": np.ones(1)}),
+        ("node_watts", DRAWS | {"node_watts": np.ones(7)}),
+        ("cores", DRAWS | {"cores": np.ones(2, np.int64)}),
+        ("processors", DRAWS | {"processors": np.ones(2, np.int64)}),
     ],
 )
 def test_what_jobs_that_share_nodes_are_refused_for(reason: str, more: dict[str, Any]) -> None:
-    assert Simulation(model(sharing=sharing())).run() > 0
+    assert Simulation(model(sharing=sharing(**DRAWS))).run() > 0
     with pytest.raises(ValueError, match=rf"^{reason}\b"):
         model(sharing=sharing(**more))
 
 
 def test_rules_that_shared_nodes_do_not_have() -> None:
-    for rules in ({"depth": 2}, {"passes": 1}, {"strict": 1}, {"primary": 3}):
+    for rules in ({"depth": 2}, {"passes": 1}, {"strict": 1}, {"keeps": 1}):
         with pytest.raises(ValueError, match=r"^sharing: no rule of theirs"):
             model(rules, sharing=sharing())
     with pytest.raises(ValueError, match=r"^sharing: jobs that are predicted to end later"):
@@ -246,6 +259,16 @@ def test_rules_that_shared_nodes_do_not_have() -> None:
         Simulation(model()).believe(sharing())
     with pytest.raises(ValueError, match=r"^spells: jobs share no nodes"):
         Simulation(model()).spells()
+    with pytest.raises(ValueError, match=r"^neighbours: jobs share no nodes"):
+        Simulation(model()).neighbours()
+    with pytest.raises(ValueError, match=r"^take_joules: jobs share no nodes"):
+        Simulation(model()).take_joules()
+    selecting = Simulation(model({"primary": 3}))
+    selecting.run()
+    with pytest.raises(ValueError, match=r"^select: jobs share no nodes"):
+        selecting.select(0, 0)
+    with pytest.raises(IndexError, match="no such job"):
+        selecting.select(-1)
 
 
 def on_nodes(**rules: int) -> Simulation:

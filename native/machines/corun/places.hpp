@@ -1,42 +1,26 @@
 // Who is on which node, where jobs share nodes.
 #pragma once
 #include <algorithm>
-#include <bit>
 #include <cstdint>
 #include <span>
 #include <vector>
 
 #include "../../core/model.hpp"
+#include "../node_bits.hpp"
 #include "sharing.hpp"
 
 namespace hpc {
 
-// A set of nodes, a bit for each, of which it is known how many there are: so nodes with nothing free
-// are passed over.
-class CountedNodes {
- public:
-  explicit CountedNodes(i64 n_nodes) : words_(index(n_nodes / 64 + 1)) {}
-
-  i64 count() const { return count_; }
-  bool has(i64 node) const { return (words_[index(node >> 6)] & bit(node)) != 0; }
-  // A node that is, or is not, in the set.
-  void add(i64 node) { words_[index(node >> 6)] |= bit(node), ++count_; }
-  void remove(i64 node) { words_[index(node >> 6)] &= ~bit(node), --count_; }
-  // The first from this node on, or one that there is not.
-  i64 next(i64 node) const {
-    std::size_t place = index(node >> 6);
-    const std::uint64_t word = words_[place] >> (node & 63);
-    if (word != 0) return node + std::countr_zero(word);
-    for (++place; place < words_.size(); ++place)
-      if (words_[place] != 0) return static_cast<i64>(place * 64) + std::countr_zero(words_[place]);
-    return static_cast<i64>(place * 64);
-  }
-
- private:
-  std::vector<std::uint64_t> words_;
+// A set of which it is known how many there are.
+class CountedNodes : NodeBits {
   i64 count_ = 0;
 
-  static std::uint64_t bit(i64 node) { return std::uint64_t{1} << (node & 63); }
+ public:
+  using NodeBits::NodeBits, NodeBits::next;
+  i64 count() const { return count_; }
+  // A node that is not, or is, in the set.
+  void add(i64 node) { set(node, true), ++count_; }
+  void remove(i64 node) { set(node, false), --count_; }
 };
 
 struct Task {  // of a job that has started, as it runs or has run
@@ -96,7 +80,7 @@ class SharedPlaces {
   std::vector<std::int32_t> cells_;   // nodes of all jobs, one job after the other
   std::vector<i64> who_;              // (N, K) jobs on a node; `nobody` behind them
   std::vector<i64> present_, free_;   // (N,) jobs, parts
-  CountedNodes idle_, open_;               // without a job; with one, and a part free
+  CountedNodes idle_, open_;          // without a job; with one, and a part free
   i64 version_ = 1;                   // up whenever something is taken or given back
 
   Task& task(i64 j) { return tasks_[index(j)]; }

@@ -34,6 +34,14 @@ struct FileSystem {
   const i64* demand;          // of each job meanwhile [bytes/s]
 };
 
+// What jobs draw beyond what an idle machine does, where energy is counted.
+struct Draws {
+  double processor_w;           // of each busy processor; else what each node has says it:
+  std::vector<double> node_w;   // (N, 2) of a busy core, or if the second is not 0 of a node in use
+  std::array<i64, 3> cores;     // of a node that a job of each placement has at most
+  const i64* processors;        // that each job wants
+};
+
 struct Sharing {
   i64 n_nodes, parts, n_codes;
   Partners partners = Partners::best;
@@ -46,12 +54,21 @@ struct Sharing {
   std::vector<double> speedup, alone;   // in truth, as in `Belief`
   Belief belief;                        // at the beginning
   std::optional<FileSystem> files;
+  std::optional<Draws> draws;
 
   bool weighs() const { return weights[0] != 0 || weights[1] != 0 || weights[2] != 0; }
   bool is_part(i64 j) const { return placement[j] == static_cast<i64>(Placement::part); }
   // Parts of each of its nodes that nobody else may have.
   i64 parts_of(i64 j) const { return is_part(j) ? 1 : parts; }
   bool is_compact(i64 j) const { return placement[j] == static_cast<i64>(Placement::compact); }
+  // The same for the jobs from some row on alone.
+  Sharing part(i64 first) const {
+    Sharing some = *this;
+    some.nodes += first, some.placement += first, some.code += first;
+    if (files) some.files->demand += first;
+    if (draws) some.draws->processors += first;
+    return some;
+  }
 };
 
 }  // namespace hpc

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "../../core/model.hpp"
-#include "bits.hpp"
+#include "../node_bits.hpp"
 #include "layout.hpp"
 
 namespace hpc {

@@ -13,51 +13,15 @@ from drawing import strategies as st
 from shared_strategies import Case, cases, with_files
 from test_against_slow_simulator import as_workload, cluster_of, heatmap_of, one_that_both_take
 from test_against_slow_simulator import scheduler_of as scheduler_for
-from twins import assert_same_answers, assert_twins, same
+from twins import assert_same_answers, assert_same_sharing, assert_twins
 
 import hpcgym
-from hpcgym._engine import Simulation
-from hpcgym.engine.machines.corun.state import CorunNodes
 from hpcgym.reference.shared_nodes import Job, Machine, Rules, Speedups
 from hpcgym.scheduler.policies import FairShare
 from hpcgym.simulation import corun, driver
 from hpcgym.simulation.native import serves, simulation_of
 from hpcgym.speedups import Heatmap
 from hpcgym.workload.model import Workload
-
-TASKS = ("since", "end", "predicted_end", "neighbours", "limit", "begun")
-REAL = ("left", "rate", "least")
-
-
-def assert_same_sharing(simulation: driver.Simulation, native: Simulation) -> None:
-    """Compare what both know of jobs that share nodes between two passes."""
-    machine: CorunNodes = simulation.machine
-    facts, numbers, own = native.facts(), native.numbers(), machine.scalars[0]
-    begun = simulation.arrays.progress["start"] >= 0
-    tasks = facts["tasks"].reshape(-1, len(TASKS))
-    for name, mine in zip(TASKS, tasks.T, strict=True):
-        assert mine[begun].tolist() == machine.tasks[name][begun].tolist(), name
-    real = numbers["tasks"].reshape(-1, len(REAL) + 1)
-    for name, values in zip(REAL, real.T, strict=False):
-        assert same(np.ascontiguousarray(values[begun]), machine.tasks[name][begun]), name
-    for name in ("who", "free", "friends"):
-        assert facts[name].tolist() == getattr(machine, name).ravel().tolist(), name
-    held = np.repeat(begun, machine.tasks["nodes"])
-    assert facts["cell_node"][held].tolist() == machine.cells[held].tolist()
-    if simulation.arrays.sim.head >= 0 and not own.fills and simulation.arrays.sim.depth > 0:
-        for name in ("later", "counts"):
-            assert facts[name].tolist() == getattr(machine, name).tolist(), name
-        assert facts["slack"].tolist() == [own.slack]
-        assert facts["delays"].tolist() == [own.delays]
-    spells = machine.spells[: own.n_spells]
-    told = native.spells()
-    for name in ("job", "beside", "begin", "end"):
-        assert told[name].tolist() == spells[name].tolist(), name
-    assert same(numbers["spells"], spells["rate"])
-    if machine.io is not None:
-        counts = machine.io.counts[0]
-        assert facts["asked"].tolist() == [counts.asked]
-        assert same(numbers["congestion"], np.array([counts.congestion]))
 
 
 class Made(Exception):  # noqa: N818

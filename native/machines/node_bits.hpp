@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "../../base/numbers.hpp"
+#include "../base/numbers.hpp"
 
 namespace hpc {
 
