@@ -460,8 +460,8 @@ NB_MODULE(_engine, m) {
            "since"_a = 0, "Return in which spells jobs ran at one rate, from one place on, by the "
            "clock: job, beside, which is the code that limited it or -1, begin, end.")
       .def("neighbours", alone(+[](const AnySimulation& s) { return as_arrays(s.neighbours()); }),
-           "Return the running jobs beside which others find room, in the order of their starts: job; "
-           "room, on how many nodes; nodes, how many have no job, and how many one and a part free.")
+           "Return the running jobs beside which others find room, in the order of their starts: "
+           "job; room, on how many nodes; nodes, how many have no job, or one and a part free.")
       .def("take_joules", alone(&AnySimulation::take_joules),
            "Return what jobs have drawn beyond an idle machine since this was last asked [J].")
       .def("copy", alone(&AnySimulation::copy), "Return one that goes on alone.")

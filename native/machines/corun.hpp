@@ -118,6 +118,10 @@ class Corun : public SharedRates {
   i64 n_idle() const { return idle_.count(); }  // nodes without a job
   i64 n_open() const { return open_.count(); }  // nodes with one, and a part free
   bool has_room(i64 j) const { return with_room(j) >= told_->nodes[j]; }
+  // With how many other waiting jobs a waiting one would gain.
+  i64 friends_of(i64 j) const {
+    return friends_[index(code(j))] - belief_.good[pair(code(j), code(j))];
+  }
   // How many nodes of a running job have a part free.
   i64 room_beside(i64 j) const {
     const auto has_part = [&](i64 node) { return free_[index(node)] > 0; };
@@ -246,10 +250,8 @@ class Corun : public SharedRates {
       const i64 room = with_room(j), nodes = told_->nodes[j];
       score += fit * (nodes <= room ? real(nodes) / real(room) : -1.0);
     }
-    if (popularity != 0 && n_waiting > 1) {
-      const i64 others = friends_[index(code(j))] - belief_.good[pair(code(j), code(j))];
-      score += popularity * (real(others) / real(n_waiting - 1));
-    }
+    if (popularity != 0 && n_waiting > 1)
+      score += popularity * (real(friends_of(j)) / real(n_waiting - 1));
     if (shortness != 0) score += shortness * (real(shortest) / real(requested(j)));
     return score;
   }

@@ -79,7 +79,7 @@ class AnySimulation : public Alone {
   // on, in which jobs ran at one rate.
   virtual void believe(const Belief& belief) = 0;
   virtual Columns spells(i64 since) const = 0;
-  // There: who has room beside, in the order of the starts; what has been drawn since this was asked.
+  // There: who has room beside, in the order of the starts; what has been drawn since it was asked.
   virtual Columns neighbours() const = 0;
   virtual double take_joules() = 0;
   // Of a simulation that has ended.

@@ -56,7 +56,9 @@ class SharedPass : Easy<M> {
       s.start(j);
     }
     bool some_fits = false;
-    s.queue.jobs.each([&](const Entry& e) { some_fits = some_fits || s.machine.fits(e.job, 0, 0); });
+    s.queue.jobs.each([&](const Entry& e) {
+      some_fits = some_fits || s.machine.fits(e.job, 0, 0);
+    });
     if (some_fits) s.asked = Asked::job;
   }
   // Start heads while they may start, then jobs behind the first head that may not.

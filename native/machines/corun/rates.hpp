@@ -31,6 +31,11 @@ class SharedRates : public SharedPlaces {
 
   const std::vector<Spell>& spells() const { return spells_; }
   const std::optional<SharedFiles>& files() const { return files_; }
+  const Belief& belief() const { return belief_; }
+  // [ticks] of the work of a running job that is believed to be left.
+  double predicted_left(const Task& t, i64 now) const {
+    return left_at(t, now) + static_cast<double>(t.more);
+  }
 
  protected:
   Belief belief_;
@@ -48,9 +53,6 @@ class SharedRates : public SharedPlaces {
   }
   double left_at(const Task& t, i64 now) const {
     return t.left - t.rate * static_cast<double>(now - t.since);
-  }
-  double predicted_left(const Task& t, i64 now) const {
-    return left_at(t, now) + static_cast<double>(t.more);
   }
   // The least rate to which a job comes down if it loses neighbours and gains none, as the scheduler
   // believes that it runs with nobody beside it; with the congestion of now, which they do not make
