@@ -6,21 +6,21 @@
 #include <vector>
 
 #include "../../core/model.hpp"
-#include "../node_bits.hpp"
+#include "../node_set.hpp"
 #include "sharing.hpp"
 
 namespace hpc {
 
 // A set of which it is known how many there are.
-class CountedNodes : NodeBits {
+class CountedNodes : NodeSet {
   i64 count_ = 0;
 
  public:
-  using NodeBits::NodeBits, NodeBits::next;
+  using NodeSet::NodeSet, NodeSet::next;
   i64 count() const { return count_; }
   // A node that is not, or is, in the set.
-  void add(i64 node) { set(node, true), ++count_; }
-  void remove(i64 node) { set(node, false), --count_; }
+  void add(i64 node) { NodeSet::add(node), ++count_; }
+  void remove(i64 node) { NodeSet::remove(node), --count_; }
 };
 
 struct Task {  // of a job that has started, as it runs or has run

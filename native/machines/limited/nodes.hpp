@@ -57,7 +57,7 @@ class PoweredNodes : public LimitedState {
     if (state == NodeState::switching_on) free_rising += sign;
     if (state != NodeState::on) return;
     free_on += sign;
-    on_.set(node, sign > 0);
+    sign > 0 ? on_.add(node) : on_.remove(node);
   }
   // A node is off, or no longer where `sign` is -1: count it in all that stands above it.
   void count_dark(i64 node, i64 sign) {
@@ -187,7 +187,7 @@ class PoweredNodes : public LimitedState {
     for (const i64 node : cells(j)) {
       charged -= charged_for(node_at(node).state);
       count_free(node, node_at(node).state, -1);
-      free_.set(node, false);
+      free_.remove(node);
       node_at(node).job = j;
       wake(node);
     }
@@ -225,7 +225,7 @@ class PoweredNodes : public LimitedState {
     for (const i64 node : cells(j)) {
       node_at(node).job = -1;
       node_at(node).since = now;
-      free_.set(node, true);
+      free_.add(node);
       count_free(node, NodeState::on, 1);
     }
     holders.erase(std::find(holders.begin(), holders.end(), j));

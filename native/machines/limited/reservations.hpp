@@ -130,7 +130,7 @@ class ReservingNodes : public StartingNodes {
     for (Cap& cap : caps)
       if (cap.known && cap.off > 0) cap.inside_now -= count_below(j, cap.off);
     if (layout_->contiguous)
-      for (const i64 node : cells(j)) later_.set(node, true);
+      for (const i64 node : cells(j)) later_.add(node);
   }
   // The highest level at which the head can start at the time looked at, -1 if none.
   i64 planned_level(Plan p, i64 head) const {

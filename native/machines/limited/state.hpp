@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "../../core/model.hpp"
-#include "../node_bits.hpp"
+#include "../node_set.hpp"
 #include "layout.hpp"
 
 namespace hpc {
@@ -125,7 +125,7 @@ class LimitedState {
     }
     charged = layout.n_nodes * layout.rest_mw + components_mw_;
     drawn = layout.n_nodes * layout.idle_mw + components_mw_;
-    for (i64 node = 0; node < layout.n_nodes; ++node) free_.set(node, true), on_.set(node, true);
+    for (i64 node = 0; node < layout.n_nodes; ++node) free_.add(node), on_.add(node);
     first_.push_back(0);
     for (i64 j = 0; j < model.n_jobs; ++j) first_.push_back(first_.back() + width(j));
     cells_.resize(index(first_.back()));
@@ -147,9 +147,9 @@ class LimitedState {
   std::vector<std::vector<i64>> awake_;  // of each component how much just below is not off
   std::vector<i64> first_;  // where the nodes of each job stand
   std::vector<std::int32_t> cells_;
-  NodeBits free_;   // without a job
-  NodeBits on_;     // and on
-  NodeBits later_;  // free at the time that a plan looks at
+  NodeSet free_;   // without a job
+  NodeSet on_;     // and on
+  NodeSet later_;  // free at the time that a plan looks at
 
   LimitedNode& node_at(i64 node) { return nodes[index(node)]; }
   const LimitedNode& node_at(i64 node) const { return nodes[index(node)]; }

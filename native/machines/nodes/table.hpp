@@ -9,43 +9,13 @@
 // The table has periods, one behind the other, and for each the sets of the nodes that reservations
 // leave open, and that windows do.
 #pragma once
-#include <bit>
 #include <vector>
 
 #include "../../core/joining.hpp"
+#include "../node_set.hpp"
 #include "../nodes.hpp"
 
 namespace hpc {
-
-// A bit for each node.
-class NodeSet {
- public:
-  explicit NodeSet(i64 n_nodes = 0, bool all = false)
-      : words(index(n_nodes / 64 + 1), all ? ~std::uint64_t{0} : 0) {}
-
-  std::vector<std::uint64_t> words;
-
-  bool has(i64 node) const { return (words[index(node >> 6)] >> (node & 63)) & 1; }
-  void add(i64 node) { words[index(node >> 6)] |= std::uint64_t{1} << (node & 63); }
-  void remove(i64 node) { words[index(node >> 6)] &= ~(std::uint64_t{1} << (node & 63)); }
-  void clear() { std::fill(words.begin(), words.end(), 0); }
-  // Let it be these nodes.
-  void list(std::span<const Cell> cells) {
-    clear();
-    for (const Cell& c : cells) add(c.node);
-  }
-  bool meets(const NodeSet& other) const {
-    std::uint64_t common = 0;
-    for (std::size_t w = 0; w < words.size(); ++w) common |= words[w] & other.words[w];
-    return common != 0;
-  }
-  template <class F>
-  void each(F f) const {
-    for (std::size_t w = 0; w < words.size(); ++w)
-      for (std::uint64_t left = words[w]; left != 0; left &= left - 1)
-        f(static_cast<i64>(w * 64) + std::countr_zero(left));
-  }
-};
 
 class NodeTable {
  public:

@@ -1,0 +1,69 @@
+// Sets of nodes, a bit for each: whole words without a node are passed over.
+#pragma once
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <vector>
+
+#include "../base/numbers.hpp"
+
+namespace hpc {
+
+class NodeSet {
+ public:
+  explicit NodeSet(i64 n_nodes = 0, bool all = false)
+      : words(index(n_nodes / 64 + 1), all ? ~std::uint64_t{0} : 0) {}
+
+  std::vector<std::uint64_t> words;  // one more bit than there are nodes, or more
+
+  bool has(i64 node) const { return (words[index(node >> 6)] >> (node & 63)) & 1; }
+  void add(i64 node) { words[index(node >> 6)] |= std::uint64_t{1} << (node & 63); }
+  void remove(i64 node) { words[index(node >> 6)] &= ~(std::uint64_t{1} << (node & 63)); }
+  void clear() { std::fill(words.begin(), words.end(), 0); }
+  // Let it be the nodes of such cells.
+  template <class Cells>
+  void list(const Cells& cells) {
+    clear();
+    for (const auto& c : cells) add(c.node);
+  }
+  bool meets(const NodeSet& other) const {
+    std::uint64_t common = 0;
+    for (std::size_t w = 0; w < words.size(); ++w) common |= words[w] & other.words[w];
+    return common != 0;
+  }
+  template <class F>
+  void each(F f) const {
+    for (std::size_t w = 0; w < words.size(); ++w)
+      for (std::uint64_t left = words[w]; left != 0; left &= left - 1)
+        f(static_cast<i64>(w * 64) + std::countr_zero(left));
+  }
+  // The first node from this one on that is in the set, or one that there is not.
+  i64 next(i64 node) const { return next_bit(node, 0); }
+  // The first of `width` consecutive nodes of the set from `lowest` on, outside a block; or -1.
+  i64 row(i64 lowest, i64 width, i64 block_from, i64 block_to) const {
+    for (i64 begin = next(lowest); begin < static_cast<i64>(words.size() * 64);) {
+      const i64 end = next_bit(begin, ~std::uint64_t{0});
+      if (begin < block_to && end > block_from) {  // what is left of the row beside the block
+        if (block_from - begin >= width) return begin;
+        begin = std::max(begin, std::min(block_to, end));
+      }
+      if (end - begin >= width) return begin;
+      begin = next(end);
+    }
+    return -1;
+  }
+
+ private:
+  // The first place from this one on where the bits, or with a mask their opposites, are set.
+  i64 next_bit(i64 node, std::uint64_t mask) const {
+    std::size_t place = index(node >> 6);
+    const std::uint64_t word = (words[place] ^ mask) >> (node & 63);
+    if (word != 0) return node + std::countr_zero(word);
+    for (++place; place < words.size(); ++place)
+      if (words[place] != mask)
+        return static_cast<i64>(place * 64) + std::countr_zero(words[place] ^ mask);
+    return static_cast<i64>(place * 64);
+  }
+};
+
+}  // namespace hpc
