@@ -55,7 +55,7 @@ def moved(
 def test_by_usage(data: st.DataObject, case: Any) -> None:
     ours, theirs = case[1], case[2]
     # an order by waiting alone is refused
-    assume(all(ours[rule] != {"wait": -0.01} for rule in RULES))
+    assume(all(ours[rule] != {"wait": -0.0101} for rule in RULES))
     plain = fitted({**theirs, **dict.fromkeys(RULES, "fcfs")})
     workload, rules, slow = moved(data, case[0])
     rules |= {rule: ours[rule] for rule in (*RULES, "fair_share")}
