@@ -7,7 +7,6 @@ namespace hpc {
 namespace {
 
 constexpr i64 most_mw = i64{1} << 61;
-constexpr i64 longest = i64{1} << 53;  // [s] that is told
 
 bool are_from_zero(const std::vector<i64>& values) {
   return std::all_of(values.begin(), values.end(),

@@ -241,7 +241,7 @@ void go_on(Owned& owned, i64 task, i64 first, i64 stop, int threads) {
   if (first < 0 || stop > static_cast<i64>(owned.seen.size()) || task < 0 || task > 2)
     throw nb::value_error("go_on: of environments that have been told where to look");
   nb::gil_scoped_release released;
-  owned.stepper->go_on(static_cast<Task>(task), first, stop, threads, owned.seen);
+  owned.stepper->go_on(static_cast<Todo>(task), first, stop, threads, owned.seen);
 }
 
 // What a simulation is between two decisions, by name.
@@ -302,7 +302,18 @@ void bind_stepper(nb::module_& m) {
       .def("state", &state_of, "environment"_a,
            "Return what a simulation knows between two decisions, in the layouts of the kernels.")
       .def("set_state", &set_state, "environment"_a, "state"_a,
-           "Put a simulation into such a state, of the episode that its row tells of.");
+           "Put a simulation into such a state, of the episode that its row tells of.")
+      .def("simulation", [](const Owned& owned, i64 e) {
+             const Alone::Inside inside(owned.alone);
+             return owned.stepper->simulation(owned.checked(e));
+           }, "environment"_a,
+           "Return the simulation of an episode that has begun. It goes on with the environment, up "
+           "to where that begins another.")
+      .def("put", [](Owned& owned, i64 e, const AnySimulation& simulation) {
+             const Alone::Inside inside(owned.alone), other(simulation);
+             owned.stepper->put(owned.checked(e), simulation);
+           }, "environment"_a, "simulation"_a,
+           "Let an environment go on from a copy of a simulation of the jobs that its row tells of.");
 }
 
 }  // namespace hpc

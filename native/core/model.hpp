@@ -65,6 +65,8 @@ struct Rules {
   bool learns = false;  // for a prediction, before each submission
   Renews renews = Renews::never;
   bool logs = false;    // it notes who has ended
+
+  bool operator==(const Rules&) const = default;
 };
 
 struct Features;  // what weights weigh

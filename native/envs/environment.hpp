@@ -1,11 +1,11 @@
 // One environment: what it does between two actions. It acts, simulates, and keeps accounts.
 #pragma once
+#include <memory>
 #include <optional>
 #include <stdexcept>
 #include <utility>
 
-#include "../machines/pool.hpp"
-#include "../strategies/scheduled.hpp"
+#include "../places/one_simulation.hpp"
 #include "observe.hpp"
 
 namespace hpc {
@@ -21,13 +21,24 @@ inline Progress progress_of(const i64* p) {
           static_cast<std::uint8_t>(marks % backfilled), marks / backfilled % 2 == 1};
 }
 
+// What the simulation of an episode is told. It looks at what is told of all episodes, and keeps that.
+struct OfEpisode {
+  std::shared_ptr<const Model> whole;
+  Model model;
+  std::optional<Layout> layout;
+
+  OfEpisode(std::shared_ptr<const Model> all, i64 first, i64 n)
+      : whole(std::move(all)), model(whole->part(first, n)) {
+    model.several = false;
+    if (model.nodes) model.nodes = &layout.emplace(model.nodes->part(first, n));
+  }
+};
+
 template <Machine M>
 class Environment {
   const Table& table;
   Row row;
-  std::optional<Layout> layout_;        // of the jobs of the episode, as is
-  std::optional<Model> model_;
-  std::optional<Scheduled<M>> made_;
+  std::shared_ptr<OneSimulation<M>> made_;  // of the jobs of the episode
   Clock clock_;
   static constexpr bool has_idle = requires(M& m) { m.idle(); };  // that may be switched off
   static constexpr bool has_nodes = requires(const M& m) { m.layout(); };
@@ -37,9 +48,9 @@ class Environment {
   Environment(const Environment&) = delete;
 
   // Of an episode that has begun.
-  const Simulator<M>& simulator() const {
+  const std::shared_ptr<OneSimulation<M>>& simulation() const {
     if (!made_) throw std::invalid_argument("no episode has begun");
-    return made_->sim_;
+    return made_;
   }
   i64 room() const { return row.size_of_window; }
   i64 jobs() const { return now().jobs; }  // of the episode
@@ -55,10 +66,10 @@ class Environment {
            sim().past.size() * sizeof(i64);
   }
   // Throw unless it can do this.
-  void check(Task task) const {
+  void check(Todo task) const {
     const Episode& p = now();
-    const bool begins = task == Task::begin ||
-                        (task == Task::step && p.ended == 1 && settings().autoreset == 1);
+    const bool begins = task == Todo::begin ||
+                        (task == Todo::step && p.ended == 1 && settings().autoreset == 1);
     if (!begins && !made_) throw std::invalid_argument("no episode has begun");
     const i64 n = table.model->n_jobs;
     if (begins && (p.next_jobs < 1 || p.next_start < 0 || p.next_start + p.next_jobs > n))
@@ -71,18 +82,31 @@ class Environment {
   }
 
   // Do one action, or begin the next episode, or do nothing; tell where it is then.
-  void go_on(Task task, i64 chosen, const double* numbers, const Outputs& out) {
-    if (task != Task::show) step(task, chosen, numbers, out);
+  void go_on(Todo task, i64 chosen, const double* numbers, const Outputs& out) {
+    const auto before = made_;  // which may be known outside
+    std::optional<Alone::Inside> alone;
+    if (before) alone.emplace(*before);
+    if (task != Todo::show) step(task, chosen, numbers, out);
     if (made_) show(out);
   }
 
+  // Go on from a copy of a simulation, in the episode that the row tells of.
+  void put(const AnySimulation& other) {
+    const auto* own = dynamic_cast<const OneSimulation<M>*>(&other);
+    const Model& all = *table.model;
+    if (!own || own->model().n_jobs != jobs() || own->model().rules != all.rules ||
+        own->model().capacity != all.capacity ||
+        own->model().learning.has_value() != all.learning.has_value())
+      throw std::invalid_argument("simulation: of another machine, other rules or other jobs");
+    made_ = std::make_shared<OneSimulation<M>>(*own);
+  }
   // Go on from such a state, in the episode that the row tells of.
   void put(const State& state) {
     Simulator<M>& s = begin_empty();
     const auto& now = state.now;
     s.time = now[0], s.next = now[1], s.started = now[2], s.free = now[3], s.arrived = now[4];
     s.changed = now[5] != 0, s.head = now[6], s.shadow = {now[7], now[8]}, s.selected = now[10];
-    if (now[9] == 1) s.asked = settings().kind == Kind::selection ? Asked::job : Asked::order;
+    if (now[9] == 1) made_->ask(settings().kind == Kind::selection ? Asked::job : Asked::order);
     if (now[9] > 1) s.begin_amid();
     for (std::size_t k = 0; k < state.progress.size(); k += 4)
       s.progress[k / 4] = progress_of(&state.progress[k]);
@@ -120,7 +144,7 @@ class Environment {
     for (std::size_t k = 0; k < state.weights.size(); ++k) l.weights[k / n_features][k % n_features] = state.weights[k];
   }
   State state() const {
-    const Simulator<M>& s = simulator();
+    const Simulator<M>& s = simulation()->sim_;
     State found;
     const auto entries = [](const OrderedList& list) {
       std::vector<i64> flat;
@@ -170,10 +194,8 @@ class Environment {
   // Have the episode that the row tells of, with an empty machine.
   Simulator<M>& begin_empty() {
     const i64 n = now().jobs;
-    made_.reset();
-    model_.emplace(table.model->part(now().start, n));
-    if (model_->nodes) model_->nodes = &layout_.emplace(model_->nodes->part(now().start, n));
-    made_.emplace(*model_);
+    const auto told = std::make_shared<OfEpisode>(table.model, now().start, n);
+    made_ = std::make_shared<OneSimulation<M>>(std::shared_ptr<const Model>(told, &told->model));
     if (table.settings.kind == Kind::selection) return sim();
     auto& scores = sim().queue.scores[0];
     scores.own(n);
@@ -187,9 +209,9 @@ class Environment {
   const Simulator<M>& sim() const { return made_->sim_; }
   const Settings& settings() const { return table.settings; }
 
-  void step(Task task, i64 chosen, const double* numbers, const Outputs& out) {
+  void step(Todo task, i64 chosen, const double* numbers, const Outputs& out) {
     Episode& p = now();
-    const bool begins = task == Task::begin || (p.ended == 1 && settings().autoreset == 1);
+    const bool begins = task == Todo::begin || (p.ended == 1 && settings().autoreset == 1);
     p.resets = begins;
     p.noted = 0;
     std::fill_n(row.terms, n_terms, 0.0);
@@ -205,7 +227,7 @@ class Environment {
     }
     if (!begins) {
       reward(out);
-    } else if (task == Task::step) {  // else the last step has told of the episode before
+    } else if (task == Todo::step) {  // else the last step has told of the episode before
       *out.ended = *out.truncated = false;
       std::fill_n(out.rewards, table.shapes.size(), 0.0);
     }
@@ -284,14 +306,8 @@ class Environment {
     p.controls_hold = 0;
   }
   void simulate(i64 stop) {
-    while (true) {
-      if (made_->next_pass(stop)) {
-        made_->pass();
-        if (sim().asked != Asked::nothing) return;
-      } else if (sim().asked == Asked::nothing || !made_->answers_.answer(sim())) {
-        return;
-      }
-    }
+    if (made_->asked() != Asked::nothing) made_->answered();
+    made_->run(stop, forever);
   }
   // Whether there is one job to select, and nothing else that could be done.
   bool is_forced() const {

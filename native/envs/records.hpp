@@ -16,7 +16,7 @@ namespace hpc {
 enum class Kind : i64 { selection, ordering, weights };
 enum class Interval : i64 { passes, seconds, submissions, episode };
 enum class Paid : i64 { at_start, at_end, while_waiting };
-enum class Task : i64 { step, begin, show };
+enum class Todo : i64 { step, begin, show };
 
 // Terms of rewards: slowdowns, waits, joules, the time where jobs share nodes, the longest wait.
 enum Term : std::size_t { bsld, waited, energy, elapsed, max_wait, n_terms };

@@ -26,11 +26,14 @@ class AnyStepper {
   virtual i64 size() const = 0;
   virtual std::size_t bytes() const = 0;
   // Of those from `first` to `stop`, exclusive. Which thread steps one makes no difference.
-  virtual void go_on(Task task, i64 first, i64 stop, int threads,
+  virtual void go_on(Todo task, i64 first, i64 stop, int threads,
                      const std::vector<Places>& places) = 0;
   virtual i64 jobs(i64 e) const = 0;  // of its episode
   virtual State state(i64 e) const = 0;
   virtual void put(i64 e, const State& state) = 0;
+  // That of an episode which has begun, as it goes on; put a copy of another in its place.
+  virtual std::shared_ptr<AnySimulation> simulation(i64 e) const = 0;
+  virtual void put(i64 e, const AnySimulation& simulation) = 0;
 
  private:
   i64 room_;
@@ -54,8 +57,14 @@ class Stepper final : public AnyStepper {
   i64 jobs(i64 e) const override { return environments_[index(e)].jobs(); }
   State state(i64 e) const override { return environments_[index(e)].state(); }
   void put(i64 e, const State& state) override { environments_[index(e)].put(state); }
+  std::shared_ptr<AnySimulation> simulation(i64 e) const override {
+    return environments_[index(e)].simulation();
+  }
+  void put(i64 e, const AnySimulation& simulation) override {
+    environments_[index(e)].put(simulation);
+  }
 
-  void go_on(Task task, i64 first, i64 stop, int threads,
+  void go_on(Todo task, i64 first, i64 stop, int threads,
              const std::vector<Places>& places) override {
     for (i64 e = first; e < stop; ++e) environments_[index(e)].check(task);
     const auto step = [&](i64 e) {

@@ -1,0 +1,221 @@
+// Why something cannot be simulated.
+#include <array>
+#include <initializer_list>
+#include <stdexcept>
+
+#include "../machines/nodes/layout.hpp"
+#include "limited.hpp"
+
+namespace hpc {
+namespace {
+
+// A rule by its name, and the values that it may have.
+struct Field {
+  const char* name;
+  i64 least, most;
+  void (*set)(Rules&, i64);
+};
+template <auto member>
+constexpr Field field(const char* name, i64 least, i64 most) {
+  return {name, least, most, [](Rules& rules, i64 value) {
+            using T = std::remove_reference_t<decltype(rules.*member)>;
+            rules.*member = static_cast<T>(value);
+          }};
+}
+constexpr Field fields[] = {
+    field<&Rules::passes>("passes", 0, 1),
+    field<&Rules::primary>("primary", 0, 5),
+    field<&Rules::secondary>("secondary", 0, 5),
+    field<&Rules::estimate>("estimate", 0, 1),
+    field<&Rules::correction>("correction", 0, 5),
+    field<&Rules::depth>("depth", 0, all_jobs),
+    field<&Rules::threshold>("threshold", -1, forever),
+    field<&Rules::last>("last", 0, 1'000'000),
+    field<&Rules::strict>("strict", 0, 1),
+    field<&Rules::managed>("managed", 0, 1),
+    field<&Rules::timeout>("timeout", 0, forever),
+    field<&Rules::off_time>("off_time", 0, longest),
+    field<&Rules::on_time>("on_time", 0, longest),
+    field<&Rules::tested>("tested", 0, all_jobs),
+    field<&Rules::tested_of_user>("tested_of_user", 0, all_jobs),
+    field<&Rules::window>("window", 0, forever),
+    field<&Rules::every>("every", 0, longest),
+    field<&Rules::at_events>("at_events", 0, all_jobs),
+    field<&Rules::all_every>("all_every", 0, longest),
+    field<&Rules::resolution>("resolution", 0, longest),
+    field<&Rules::linear>("linear", 0, longest),
+    field<&Rules::keeps>("keeps", 0, 1),
+    field<&Rules::holds>("holds", 0, 1),
+    field<&Rules::asks>("asks", 0, 1),
+    field<&Rules::starts>("starts", 0, 1),
+    field<&Rules::learns>("learns", 0, 1),
+    field<&Rules::renews>("renews", 0, 2),
+    field<&Rules::logs>("logs", 0, 1),
+    field<&Rules::erode>("erode", 0, longest),
+};
+
+// Something that must not be, and what is said of it.
+struct Fault {
+  bool is_there;
+  const char* reason;
+};
+const char* first_of(std::initializer_list<Fault> faults) {
+  for (const Fault& fault : faults)
+    if (fault.is_there) return fault.reason;
+  return nullptr;
+}
+
+const char* refusal_of_rules(const Model& m) {
+  const Rules& r = m.rules;
+  const bool learns = m.learning || m.accounts;
+  return first_of({
+      {r.primary == Order::prediction, "primary: the queue is served in no such order"},
+      {r.secondary == Order::selection, "secondary: nobody selects who is back-filled"},
+      {r.primary == Order::keyed && !m.keys, "keys: the order of the queue needs them"},
+      {r.secondary == Order::keyed && !m.second_keys, "second_keys: back-filling needs them"},
+      {m.is_scored(0) && !m.scores && !m.features, "scores: the order of the queue needs them"},
+      {m.is_scored(1) && !m.second_scores, "second_scores: back-filling needs them"},
+      {r.asks && !m.is_scored(0), "asks: an order from outside is by scores"},
+      {r.starts && (!m.nodes || r.asks || m.restricted || m.outages || r.tested > 0 ||
+                    r.depth == all_jobs),
+       "starts: on nodes, where nothing else says who starts"},
+      {m.n_users < 0, "n_users: 0 or more"},
+      {r.estimate == Estimate::average && (!m.users || r.last < 1),
+       "users: averages of their last jobs need them"},
+      {r.estimate == Estimate::given && !m.predicted, "predicted: there is no estimate"},
+      {r.holds && !m.held, "held: jobs are held back"},
+      {m.learning && !m.users, "users: what is learned is of users"},
+      {r.learns && !learns, "learning: predictions are asked for"},
+      {r.correction == Correction::again && !m.learning, "learning: corrections are asked for"},
+      {r.tested_of_user > 0 && !m.users, "users: so many jobs of each are looked at"},
+      {r.every > 0 && r.tested == 0, "every: looks are at the first jobs that wait, `tested`"},
+      {r.every > 0 && r.all_every < 1, "all_every: 1 s or more"},
+      {r.every > 0 && r.resolution < 1, "resolution: 1 s or more"},
+      {m.nodes && (r.managed || r.passes == Passes::per_event ||
+                   ((r.tested > 0 || r.depth == all_jobs) && m.outages)),
+       "nodes: no rule of theirs"},
+      {m.stops.n_groups() > 0 &&
+           (!m.restricted || r.tested == 0 || r.managed || r.asks || m.learning),
+       "preemption: no rule of theirs"},
+      {m.outages && (r.asks || r.learns || r.renews != Renews::never || learns),
+       "outages: nobody answers"},
+      {m.nodes && m.nodes->n_rows < m.n_jobs + (m.outages ? m.nodes->n_nodes : 0),
+       "nodes: each job needs some, and each node that fails"},
+      {m.outages && !m.nodes, "outages: of nodes"},
+      {m.sharing && (m.nodes || m.features || m.restricted || m.arrivals.moves ||
+                     m.stops.n_groups() > 0 || r.passes == Passes::per_event || r.depth > 1 ||
+                     r.tested > 0 || r.keeps || r.strict || r.holds || r.managed || r.asks ||
+                     r.estimate != Estimate::given || m.learning),
+       "sharing: no rule of theirs"},
+      {m.sharing && m.capacity != m.sharing->n_nodes * m.sharing->parts,
+       "sharing: the machine has the parts of its nodes"},
+      {!is_between(m.ticks, 1, 1'000'000'000), "ticks: 1 to a thousand million in a second"},
+      {m.limited && (m.nodes || m.several || m.restricted || m.arrivals.moves ||
+                     m.stops.n_groups() > 0 || r.passes == Passes::per_event || r.depth > 1 ||
+                     r.tested > 0 || r.strict || r.holds || r.managed),
+       "limited: no rule of theirs"},
+  });
+}
+const char* refusal_of_outage(const Model& m, i64 i) {
+  const Outage &one = m.outages[i], &before = m.outages[i > 0 ? i - 1 : 0];
+  return first_of({
+      {!is_between(one.node, 0, m.nodes->n_nodes - 1), "outages: there is no such node"},
+      {one.time < before.time ||
+           (one.time == before.time && one.is_repair() && !before.is_repair()),
+       "outages: by time, repairs first"},
+  });
+}
+const char* refusal_of_jobs(const Model& m) {
+  const Rules& r = m.rules;
+  const auto any = [&](bool is_asked, auto is_wrong) {
+    for (i64 j = 0; is_asked && j < m.n_jobs; ++j)
+      if (is_wrong(j, m.jobs[j])) return true;
+    return false;
+  };
+  const auto is_good = [](const Score& s) {
+    return std::isfinite(s.score) && s.patience != 0 && !std::isnan(s.patience);
+  };
+  const i64 least = r.learns ? 0 : 1;  // before there is a prediction
+  const i64 longest = m.ticks > 1 ? forever / 2 : hpc::longest;  // all jobs one after the other
+  const bool bounded = r.correction == Correction::to_requested ||
+                       r.correction == Correction::incremental ||
+                       r.correction == Correction::again;
+  return first_of({
+      {any(true, [&](i64, const Job& job) { return !is_between(job.processors, 1, m.capacity); }),
+       "jobs: from one processor to all"},
+      {any(m.nodes, [&](i64 j, const Job& job) {
+         return job.processors != m.nodes->units(j) * m.nodes->demand(j)[0];
+       }), "jobs: as many processors as their units have cores"},
+      {any(m.sharing != nullptr, [&](i64 j, const Job& job) {
+         return job.processors != m.sharing->nodes[j] * m.sharing->parts_of(j);
+       }), "jobs: as many processors as they have parts of nodes"},
+      {any(m.sharing && m.predicted, [&](i64 j, const Job& job) {
+         return m.predicted[j] < job.run;
+       }), "sharing: jobs that are predicted to end later"},
+      {any(true, [=](i64, const Job& job) { return !is_between(job.submit, -longest, longest); }),
+       "jobs: submitted at times below 2^53 s"},
+      {any(true, [=](i64, const Job& job) {
+         return !is_between(job.run, 1, longest) || !is_between(job.requested, 1, longest);
+       }), "jobs: from 1 s to 2^53 s"},
+      {any(!m.several, [&](i64 j, const Job& job) {
+         return j > 0 && job.submit < m.jobs[j - 1].submit;
+       }), "jobs: in the order of submission"},
+      {any(m.users, [&](i64 j, const Job&) { return !is_between(m.users[j], 0, m.n_users - 1); }),
+       "users: numbers below n_users"},
+      {any(m.predicted, [&](i64 j, const Job&) {
+         return !is_between(m.predicted[j], least, longest);
+       }), "predicted: from 1 s to 2^53 s"},
+      {any(bounded, [&](i64 j, const Job& job) {
+         // one that is given for long enough never expires
+         const bool known = !m.learning || m.learning->estimators[0].kind == Predicts::beforehand;
+         const bool given = r.estimate == Estimate::given && known && m.predicted[j] >= job.run;
+         return job.run > job.requested && !given;
+       }),
+       "correction: a job that runs longer than requested would be corrected for ever"},
+      {any(r.holds && m.held, [&](i64 j, const Job&) {
+         return !(m.held[j] >= 0 && m.held[j] < 1e15);
+       }), "held: numbers from 0 on"},
+      {any(m.is_scored(0) && m.scores && !m.features, [&](i64 j, const Job&) {
+         return !is_good(m.scores[j]);
+       }), "scores: numbers, and a patience"},
+      {any(m.is_scored(1) && m.second_scores, [&](i64 j, const Job&) {
+         return !is_good(m.second_scores[j]);
+       }), "second_scores: numbers, and a patience"},
+  });
+}
+
+}  // namespace
+
+void set_rule(Rules& rules, const std::string& name, i64 value) {
+  for (const Field& f : fields) {
+    if (name != f.name) continue;
+    if (!is_between(value, f.least, f.most))
+      throw std::invalid_argument(name + ": from " + std::to_string(f.least) + " to " +
+                                  std::to_string(f.most) + ", not " + std::to_string(value));
+    return f.set(rules, value);
+  }
+  throw std::invalid_argument("no rule " + name);
+}
+
+const char* refusal(const Model& m) {
+  const char* reason = refusal_of_rules(m);
+  if (m.limited && !reason) reason = refusal(*m.limited, m);
+  for (i64 i = 0; i < m.n_outages && !reason; ++i) reason = refusal_of_outage(m, i);
+  return reason ? reason : refusal_of_jobs(m);
+}
+
+const char* refusal(const Layout& l, i64 columns_of_needs) {
+  if (l.n_nodes < 1 || l.n_resources < 1) return "capacity: of each node, of each resource";
+  if (columns_of_needs != 1 + l.n_resources) return "needs: units, and of each resource";
+  if (l.allocation >= Allocation::weighted && !l.asks) return "asks: the allocation needs them";
+  for (i64 j = 0; j < l.n_rows; ++j)
+    if (l.units(j) < 1 || l.demand(j)[0] < 1) return "needs: a unit, of a core";
+  const i64 n = l.n_resources;
+  if (std::any_of(l.needs, l.needs + l.n_rows * (1 + n), [](i64 each) { return each < 0; }))
+    return "needs: 0 or more";
+  if (std::any_of(l.capacity, l.capacity + l.n_nodes * n, [](i64 each) { return each < 0; }))
+    return "capacity: 0 or more";
+  return nullptr;
+}
+
+}  // namespace hpc
