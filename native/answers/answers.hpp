@@ -35,6 +35,7 @@ class Answers {
     }
   }
 
+  void keep(Archive& a) { a(learner, shares); }
   // Give jobs that wait when a simulation begins the scores of then.
   template <class S>
   void begin(S& s) {

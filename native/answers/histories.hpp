@@ -20,6 +20,7 @@ class Histories {
     if (model.n_users > 0) columns_ = memory.size() / index(model.n_users);
   }
 
+  void keep(Archive& a) { a(memory, ratios); }
   double processors(i64 j) const {
     const Learning& rules = *model_->learning;
     return static_cast<double>(rules.asked ? rules.asked[j] : model_->jobs[j].processors);

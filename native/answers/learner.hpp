@@ -40,6 +40,9 @@ class Learner {
         at_submission.resize(index(model.n_jobs));
   }
 
+  void keep(Archive& a) {
+    a(histories, regressions, ordered_by, at_submission, n_learned, weights, now_, answers_);
+  }
   // Answer what is asked for, and return true, unless a prediction has to come from outside. Scores
   // that follow are written to `ranked`.
   template <class S>

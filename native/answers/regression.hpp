@@ -8,6 +8,7 @@
 #include <array>
 #include <vector>
 
+#include "../base/archive.hpp"
 #include "told.hpp"
 
 namespace hpc {
@@ -26,6 +27,7 @@ class Regression {
     return 1 + n + (rules.loss.degree == 2 ? n * (n + 1) / 2 : 0);
   }
 
+  void keep(Archive& a) { a(terms, norm, steps); }
   double predict(const Seen& x) {
     expand(x);
     return sum();

@@ -42,6 +42,9 @@ class Shares {
     }
   }
 
+  void keep(Archive& a) {
+    a(base, used, recent, terms, kinds, weights, book, greatest_, places_, stamp_);
+  }
   // Give jobs that wait when a simulation begins the scores of then.
   template <class S>
   void begin(S& s) {

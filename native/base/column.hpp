@@ -2,6 +2,7 @@
 #pragma once
 #include <vector>
 
+#include "archive.hpp"
 #include "numbers.hpp"
 
 namespace hpc {
@@ -25,6 +26,10 @@ class Column {
     if (data_) own_.assign(data_, data_ + n);
     else own_.resize(index(n));
     data_ = own_.data();
+  }
+  void keep(Archive& a) {
+    a(own_);
+    if (!own_.empty()) data_ = own_.data();
   }
   // To write to, of a simulation that has its own.
   T& at(i64 j) { return own_[index(j)]; }

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "archive.hpp"
 #include "numbers.hpp"
 
 namespace hpc {
@@ -54,6 +55,11 @@ struct Block {
     return *this;
   }
 
+  void keep(Archive& a) {
+    a.raw(this, offsetof(Block, entries));
+    if (count < 0 || count > block_size) throw std::invalid_argument("saved: a block of no jobs");
+    a.raw(entries.data(), sizeof(Entry) * index(count));
+  }
   Entry* begin() { return entries.data(); }
   Entry* end() { return entries.data() + count; }
   const Entry* begin() const { return entries.data(); }
@@ -250,6 +256,7 @@ class OrderedList {
     if (next - 1 > 0) join(next - 2);
     return next - (before - size_in_blocks());
   }
+  void keep(Archive& a) { a(blocks_, order_, spare_); }
   template <class F>
   void each(F f) const {
     for (int k = 0; k < size_in_blocks(); ++k)

@@ -7,6 +7,7 @@
 #include <cassert>
 #include <vector>
 
+#include "archive.hpp"
 #include "numbers.hpp"
 
 namespace hpc {
@@ -32,6 +33,7 @@ class Profile {
     first_ = 0;
     spare_ = no_step;
   }
+  void keep(Archive& a) { a(steps_, first_, spare_); }
   StepNo first() const { return first_; }
   Step& operator[](StepNo s) { return steps_[s]; }
   const Step& operator[](StepNo s) const { return steps_[s]; }

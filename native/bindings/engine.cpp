@@ -184,7 +184,11 @@ std::shared_ptr<Model> make_model(
     std::shared_ptr<Features> features, std::shared_ptr<Layout> nodes,
     std::optional<OutageRows> outages, const std::optional<ByName>& sharing, i64 ticks,
     const std::optional<ByName>& limited, bool several) {
-  auto owned = std::make_shared<Owned>();
+  // whose last simulation may go while other threads of Python run
+  const std::shared_ptr<Owned> owned(new Owned, [](Owned* p) {
+    nb::gil_scoped_acquire held;
+    delete p;
+  });
   owned->jobs = jobs, owned->keys = keys, owned->second_keys = second_keys;
   owned->scores = scores, owned->second_scores = second_scores;
   owned->predicted = predicted, owned->held = held, owned->users = users;
@@ -464,6 +468,22 @@ NB_MODULE(_engine, m) {
            "job; room, on how many nodes; nodes, how many have no job, or one and a part free.")
       .def("take_joules", alone(&AnySimulation::take_joules),
            "Return what jobs have drawn beyond an idle machine since this was last asked [J].")
+      .def("saved", alone(+[](AnySimulation& s) {
+             const std::string bytes = s.saved();
+             return nb::bytes(bytes.data(), bytes.size());
+           }), "Return what it knows, for `load`.")
+      .def("load", alone(+[](AnySimulation& s, nb::bytes bytes) {
+             s.load({bytes.c_str(), bytes.size()});
+           }), "saved"_a, "Go on from there, as one of the same model that has not begun.")
+      .def("hidden", alone(&AnySimulation::hidden),
+           "Return one that goes on with what is known: jobs that have not ended run for their "
+           "predicted times, and those that have not been submitted are no more.")
+      .def("anew", alone(+[](const AnySimulation& s, In<i64> run_times) {
+             return s.anew({run_times.data(), run_times.shape(0)});
+           }), "run_times"_a,
+           "Return one of the first jobs alone, before its first event; each runs for so long [s].")
+      .def("run_times", alone(+[](const AnySimulation& s) { return owned(s.run_times()); }),
+           "Return the run times [s] that it was told, (n_jobs,).")
       .def("copy", alone(&AnySimulation::copy), "Return one that goes on alone.")
       .def("schedule", alone(+[](const AnySimulation& s) { return as_arrays(s.schedule()); }),
            "Return what became of each job, (n_jobs,) int64 each: start [s], -1 before; predicted "

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "../base/archive.hpp"
 #include "quotas.hpp"
 
 namespace hpc {
@@ -44,6 +45,9 @@ class Arrivals {
       if (left_[index(j)] == 0) push(jobs[j].submit, j);
   }
 
+  void keep(Archive& a) {
+    a(alone, left_, coming_, outside_, places_, lined_up_, followed_, ended_);
+  }
   i64 next() const { return coming_.empty() ? forever : coming_.front().time; }  // [s]
 
   // Whether jobs may come now, as far as can be told before the pass. `log`: jobs in the order of

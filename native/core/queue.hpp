@@ -28,6 +28,7 @@ class Queue {
         keys{model.keys, model.second_keys},
         model_(&model) {}
 
+  void keep(Archive& a) { a(jobs, scores, known, keys, by_key_, oldest_); }
   bool empty() const { return jobs.empty(); }
   bool is_scored() const { return model_->rules.primary >= Order::scored; }
   bool is_listed_by_submission() const {

@@ -5,6 +5,7 @@
 #pragma once
 #include <vector>
 
+#include "../base/archive.hpp"
 #include "../base/numbers.hpp"
 
 namespace hpc {
@@ -25,6 +26,7 @@ class Quotas {
 
   std::vector<Bound> left;  // by count
 
+  void keep(Archive& a) { a(left); }
   bool are_any() const { return rules_->n > 0; }
   i64 size() const { return rules_->n; }
   // Whether a job would exceed one of them now.

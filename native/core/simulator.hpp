@@ -92,6 +92,12 @@ struct Simulator {
       if (m.arrivals.by_arrival[k]) queue.keys[k].own(m.n_jobs);
   }
 
+  void keep(Archive& a) {
+    a(machine, queue, running, progress, time, begins, next, started, free, arrived, changed,
+      expired, ended, passed, head, shadow, quotas, windows, arrivals, held, log, logged_at_pass,
+      asked, selected, about, renewed, outages, stops, lost, past, due_, amid_);
+  }
+
   Progress& of(i64 j) { return progress[index(j)]; }
   const Progress& of(i64 j) const { return progress[index(j)]; }
   const Job& job(i64 j) const { return queue.known[j]; }

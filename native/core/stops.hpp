@@ -53,6 +53,7 @@ class Stops {
     highest_ = *std::max_element(rules.level.begin(), rules.level.end());
     exempts_ = std::any_of(rules.exempt.begin(), rules.exempt.end(), [](i64 s) { return s > 0; });
   }
+  void keep(Archive& a) { a(exempt_until, suspended, lacking); }
   bool cancels() const { return rules_->become == Stopped::cancelled; }
   // What suspended jobs have used is charged when they end.
   bool charges_at_once() const { return rules_->become != Stopped::suspended; }

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "../base/archive.hpp"
 #include "../base/numbers.hpp"
 
 namespace hpc {
@@ -21,6 +22,7 @@ class Windows {
  public:
   explicit Windows(const std::vector<Window>& by_end) : all_(&by_end) {}
 
+  void keep(Archive& a) { a(over_); }
   bool are_left() const { return over_ < all_->size(); }
   i64 next_over() const { return are_left() ? (*all_)[over_].end : forever; }  // [s]
   void forget_over(i64 now) {

@@ -29,6 +29,11 @@ class Corun : public SharedRates {
         bounds_(index(told_->n_codes + 3)),
         waiting_(friends_.size()) {}
 
+  void keep(Archive& a) {
+    SharedRates::keep(a);
+    a(beside, now_, gone_, joules_, busy_, friends_, refused_, head_, shadow_, plan_, later_, counts_,
+      slack_, delays_, beside_head_, waiting_);
+  }
   i64 width(i64 j) const { return model_->jobs[j].processors; }
   bool fits(i64 j, i64, i64) { return choose(j, freely); }
   bool finds_place(i64 j, i64) { return choose(j, freely); }

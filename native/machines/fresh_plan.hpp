@@ -15,6 +15,7 @@ class FreshPlan {
  public:
   explicit FreshPlan(const Model& m) : jobs_(m.jobs), rules_(&m.rules) {}
 
+  void keep(Archive& a) { a(steps_); }
   // Begin with the predicted ends of the running jobs; under Slurm they end together.
   void begin(const auto&, i64 now, i64 free, const OrderedList& running) {
     steps_.assign(1, {now, free});

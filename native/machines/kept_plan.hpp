@@ -28,6 +28,7 @@ class KeptPlan {
       : jobs_(m.jobs), kept_(index(m.n_jobs)), noted_(index(m.n_jobs / 64 + 1)) {
   }
 
+  void keep(Archive& a) { a(profile_, kept_, noted_, waiting_); }
   i64 reserved(i64 j) const { return kept_[index(j)].time; }
   // Whether a reservation may be earlier than it is.
   bool may_be_earlier(i64 j) const {
@@ -145,6 +146,7 @@ class KeptPlan {
     std::vector<i64> latest;         // [s] the reservation of a job is not later
     std::vector<std::int32_t> jobs;
 
+    void keep(Archive& a) { a(length, latest, jobs); }
     void clear() { length.clear(), latest.clear(), jobs.clear(); }
     // How many are no longer than that.
     std::size_t up_to(i64 most) const {

@@ -22,6 +22,10 @@ class Limited : public ControlledNodes {
   Limited(const Model& model, i64 begin)
       : ControlledNodes(model, *model.limited, begin), predicted_(index(model.n_jobs)) {}
 
+  void keep(Archive& a) {
+    LimitedState::keep(a);
+    a(tried_, left_, predicted_, gone_, in_pass_);
+  }
   const LimitedLayout& layout() const { return *layout_; }
   bool fits(i64 j, i64 needed, i64 room) { return needed <= room && find_level(j, false, 0); }
   bool finds_place(i64 j, i64 room) { return fits(j, width(j), room); }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "../base/archive.hpp"
 #include "../base/numbers.hpp"
 
 namespace hpc {
@@ -16,6 +17,7 @@ class NodeSet {
 
   std::vector<std::uint64_t> words;  // one more bit than there are nodes, or more
 
+  void keep(Archive& a) { a(words); }
   bool has(i64 node) const { return (words[index(node >> 6)] >> (node & 63)) & 1; }
   void add(i64 node) { words[index(node >> 6)] |= std::uint64_t{1} << (node & 63); }
   void remove(i64 node) { words[index(node >> 6)] &= ~(std::uint64_t{1} << (node & 63)); }

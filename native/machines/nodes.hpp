@@ -262,6 +262,10 @@ class Nodes {
     }
     return found;
   }
+  void keep(Archive& a) {
+    a(filling_, free_, n_free_, later_, is_later_made_, leaving_, open_, cells_, held_, lost_,
+      known_, chosen_, chosen_for_, version_, shadows_, guarded_, slack_);
+  }
   std::size_t bytes() const {
     return (free_.size() + later_.size() + open_.size() + cells_.size()) * sizeof(i64) +
            held_.size() * sizeof(Held) + known_.size() * sizeof(Known);

@@ -30,6 +30,7 @@ class IdleProcessors {
   IdleProcessors() = default;
   IdleProcessors(const Rules& rules, i64 now, i64 width) : rules_(&rules) { rest(now, width); }
 
+  void keep(Archive& a) { a(groups, seconds); }
   // Processors that have just become idle.
   void rest(i64 now, i64 width) {
     groups.push_back({now, rules_->timeout >= forever ? forever : now + rules_->timeout, width});
@@ -103,6 +104,7 @@ class Pool {
     if (managed_) idle_ = IdleProcessors(model.rules, now, model.capacity);
   }
 
+  void keep(Archive& a) { a(idle_); }
   i64 width(i64 j) const { return jobs_[j].processors; }
   bool fits(i64, i64 needed, i64 room) const { return needed <= room; }
   bool finds_place(i64 j, i64 room) const { return width(j) <= room; }

@@ -55,4 +55,18 @@ struct LiveJobs {
   LiveJobs(const LiveJobs&) = delete;
 };
 
+// The first jobs alone, of which each runs for another time.
+struct FirstJobs {
+  std::shared_ptr<const Model> whole;
+  Model model;
+  std::vector<Job> jobs;
+
+  FirstJobs(std::shared_ptr<const Model> all, std::span<const i64> run_times)
+      : whole(std::move(all)), model(*whole), jobs(model.jobs, model.jobs + run_times.size()) {
+    for (std::size_t j = 0; j < jobs.size(); ++j) jobs[j].run = run_times[j];
+    model.jobs = jobs.data();
+    model.n_jobs = static_cast<i64>(jobs.size());
+  }
+};
+
 }  // namespace hpc

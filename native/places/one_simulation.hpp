@@ -303,6 +303,47 @@ class OneSimulation final : public AnySimulation, public Scheduled<M> {
       throw std::invalid_argument("look_ahead: of these jobs, on a pool");
     if constexpr (!on_nodes && plans) look_ahead_on_pool(foresight);
   }
+  std::string saved() override {
+    Archive a;
+    keep(a, *this);
+    return a.written();
+  }
+  void load(std::string_view bytes) override {
+    Archive a(bytes);
+    keep(a, *this);
+    a.end();
+  }
+  std::shared_ptr<AnySimulation> anew(std::span<const i64> run_times) const override {
+    return of_first(run_times);
+  }
+  std::vector<i64> run_times() const override {
+    std::vector<i64> found;
+    for (i64 j = 0; j < model_->n_jobs; ++j) found.push_back(model_->jobs[j].run);
+    return found;
+  }
+  std::shared_ptr<AnySimulation> hidden() override {
+    if (on_nodes || !plans || is_limited || model_->restricted)
+      throw std::invalid_argument("hidden: on pools of processors, without quotas");
+    std::vector<i64> run;
+    for (i64 j = 0; j < sim_.next; ++j)
+      run.push_back(sim_.of(j).start < 0 ? std::max(sim_.of(j).predicted, i64{1}) : sim_.job(j).run);
+    sim_.running.each([&](const Entry& e) { run[index(e.job)] = e.key - sim_.of(e.job).start; });
+    const auto found = of_first(run);
+    Archive known;
+    Scheduled<M>::keep(known);
+    const std::string bytes = known.written();
+    Archive again(bytes);
+    found->Scheduled<M>::keep(again);
+    found->asks_ = asks_, found->has_begun_ = has_begun_;
+    Simulator<M>& s = found->sim_;
+    s.progress.resize(run.size());
+    for (int k = 0; k < s.running.size_in_blocks(); ++k) {
+      for (Entry& e : s.running.at(k)) e.span = e.key;
+      s.running.at(k).summarise();
+    }
+    s.changed = true;
+    return found;
+  }
   void control(i64 end, i64 mw, i64 off, i64 ceiling) override {
     if constexpr (is_limited) {
       const LimitedLayout& l = sim_.machine.layout();
@@ -447,6 +488,20 @@ class OneSimulation final : public AnySimulation, public Scheduled<M> {
   }
 
  private:
+  static void keep(Archive& a, OneSimulation& of) {
+    const Model& m = *of.model_;
+    a.same(m.n_jobs), a.same(m.capacity), a.same(m.rules);
+    of.Scheduled<M>::keep(a);
+    a(of.asks_, of.has_begun_);
+  }
+  std::shared_ptr<OneSimulation> of_first(std::span<const i64> run_times) const {
+    if (static_cast<i64>(run_times.size()) > model_->n_jobs)
+      throw std::invalid_argument("anew: more jobs than there are");
+    for (const i64 each : run_times)
+      if (each < 1 || each > longest) throw std::invalid_argument("anew: run times from 1 s on");
+    const auto told = std::make_shared<FirstJobs>(model_, run_times);
+    return std::make_shared<OneSimulation>(std::shared_ptr<const Model>(told, &told->model));
+  }
   // Rank jobs that are known by predictions, and those to come when they are.
   void weigh_learned(const Features& features, std::span<const double> weights, double total) {
     Learner& learner = *answers_.learner;

@@ -4,6 +4,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -72,6 +73,15 @@ class AnySimulation : public Alone {
       std::span<const i64> run_times) const = 0;
   // Simulate to the end, and let look-ahead order the queue at each pass.
   virtual void look_ahead(Foresight& foresight) = 0;
+  // What it knows, as bytes; go on from that, before the first event of one of the same model.
+  virtual std::string saved() = 0;
+  virtual void load(std::string_view bytes) = 0;
+  // One of the first jobs alone before its first event, which run for so long [s]; what was told of
+  // that; and one that goes on with what is known: jobs that have not ended run for their predicted
+  // times, and those that have not been submitted are no more.
+  virtual std::shared_ptr<AnySimulation> anew(std::span<const i64> run_times) const = 0;
+  virtual std::vector<i64> run_times() const = 0;
+  virtual std::shared_ptr<AnySimulation> hidden() = 0;
   // Under limits that are set from outside: from the next second on, up to `end` [s], the charged
   // power [mW], how many of the first nodes are off, and the highest level.
   virtual void control(i64 end, i64 mw, i64 off, i64 ceiling) = 0;

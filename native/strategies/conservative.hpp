@@ -26,6 +26,7 @@ class Conservative {
     plan.begin(s.machine, s.time, s.free, s.running);
   }
 
+  void keep(Archive& a) { a(plan, may_advance_, first_reserved_); }
   // Let the jobs that wait at the beginning have reservations, [s] by job.
   void begin(Simulator<M>& s, std::span<const i64> reserved) {
     s.expired = false;

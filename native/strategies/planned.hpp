@@ -37,6 +37,7 @@ class Planned {
     plan_.begin(s.machine, s.time, s.free, s.running);
   }
 
+  void keep(Archive& a) { a(looks, n_reserved, last_reserved, beyond, plan_, reserved_, tested_); }
   // [s] when there is a pass although nothing happens.
   i64 due() const { return std::min(looks.due, looks.all_due); }
 

@@ -34,6 +34,7 @@ struct Scheduled {
     }
   }
 
+  void keep(Archive& a) { a(sim_, answers_, conservative_, planned_); }
   // Go to the next pass, at `until` [s] or before; return whether there is one. Else something is
   // asked for, or nothing happens up to then.
   bool next_pass(i64 until) {

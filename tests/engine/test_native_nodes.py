@@ -21,7 +21,7 @@ from quota_strategies import with_queues
 from strategies import SLURM, cases
 from test_nodes_against_oracle import crowd
 from twins import assert_same_after_each_pass as assert_same_of_any
-from twins import assert_same_nodes, assert_twins
+from twins import assert_same_nodes, assert_twins, going_on
 
 from hpcgym._engine import Simulation
 from hpcgym.cluster import Cluster, NodeGroup
@@ -81,7 +81,7 @@ def assert_twins_on_nodes(simulation: Any, pieces: int = 1) -> bool:
         assert native.run(passes=pieces) == done
         if not done:
             return True
-        native = native.copy()
+        native = going_on(native)
         assert_twins(arrays, native)
         if isinstance(machine, FailingNodes):
             assert_same_outages(machine, native)

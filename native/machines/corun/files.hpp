@@ -18,6 +18,7 @@ class SharedFiles {
 
   SharedFiles(const FileSystem& told, i64 n_jobs) : told_(&told), place_(index(n_jobs)) {}
 
+  void keep(Archive& a) { a(readers, place_, asked_, congestion_, told_of_); }
   // How fast a job is that would have this rate if there was no congestion. What it waits for files
   // is added to its time, which the rate is the inverse of.
   double rate(i64 code, double beside) const {

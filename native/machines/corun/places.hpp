@@ -17,6 +17,7 @@ class CountedNodes : NodeSet {
 
  public:
   using NodeSet::NodeSet, NodeSet::next;
+  void keep(Archive& a) { a(words, count_); }
   i64 count() const { return count_; }
   // A node that is not, or is, in the set.
   void add(i64 node) { NodeSet::add(node), ++count_; }
@@ -60,6 +61,7 @@ class SharedPlaces {
     for (i64 node = 0; node < told_->n_nodes; ++node) idle_.add(node);
   }
 
+  void keep(Archive& a) { a(tasks_, cells_, who_, present_, free_, idle_, open_, version_); }
   i64 n_jobs() const { return model_->n_jobs; }
   const Sharing& told() const { return *told_; }
   const Task& task(i64 j) const { return tasks_[index(j)]; }

@@ -29,6 +29,10 @@ class SharedRates : public SharedPlaces {
     if (told_->files) files_.emplace(*told_->files, model.n_jobs);
   }
 
+  void keep(Archive& a) {
+    SharedPlaces::keep(a);
+    a(belief_, files_, spells_, stamp_);
+  }
   const std::vector<Spell>& spells() const { return spells_; }
   const std::optional<SharedFiles>& files() const { return files_; }
   const Belief& belief() const { return belief_; }

@@ -8,6 +8,7 @@
 #include <optional>
 #include <vector>
 
+#include "../../base/archive.hpp"
 #include "../../base/numbers.hpp"
 
 namespace hpc {
@@ -25,6 +26,8 @@ struct Belief {
   std::vector<i64> good;      // (C, C) 1 if two codes gain together: what makes a job popular
   std::vector<i64> partner;   // (C, C) 1 if a job may start beside another
   double greatest = 1;        // the highest rate that a job is predicted to keep
+
+  void keep(Archive& a) { a(pairs, alone, rank, good, partner, greatest); }
 };
 
 // A file system that all jobs share, where they slow each other down.

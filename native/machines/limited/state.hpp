@@ -72,6 +72,11 @@ struct Budget : EnergyBudget {
   i64 plan_start_mw = 0;
   i64 plan_mj = 0;     // spent at the end, without the head
   i64 plan_spent = 0;  // at the time looked at
+
+  void keep(Archive& a) {
+    a(spent, saved, looked, reserved, reserving, in_use, ahead, at_start_mw, head_mj, left_mj,
+      rest_mw, base_mw, plan_start_mw, plan_mj, plan_spent);
+  }
 };
 
 struct NodeInterval {  // in which a node was off, or switched
@@ -131,6 +136,11 @@ class LimitedState {
     cells_.resize(index(first_.back()));
   }
 
+  void keep(Archive& a) {
+    a(nodes, tasks, holders, waiting, switching, log, caps, budgets, now, charged, drawn, saved_mw,
+      free_on, free_off, free_rising, next_switched, next_ready, used_mj, kills, ceiling, was_off,
+      to_wake, awake_, cells_, free_, on_, later_);
+  }
   i64 width(i64 j) const { return model_->jobs[j].processors; }
   // The nodes that a job has, or has had; ascending.
   std::span<const std::int32_t> cells(i64 j) const {

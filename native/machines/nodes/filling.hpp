@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "../../base/archive.hpp"
 #include "layout.hpp"
 
 namespace hpc {
@@ -163,6 +164,9 @@ class Filling {
     note_all_changed(layout.capacity);
   }
 
+  void keep(Archive& a) {
+    a(order_, left_, kind_, stale_, is_stale_, has_changed_, asked_, random_);
+  }
   // Whether the order is another for each job, and changes with who else waits.
   bool goes_by_demand() const { return layout_->allocation >= Allocation::weighted; }
   const std::vector<i64>& order() const { return order_; }  // the last one

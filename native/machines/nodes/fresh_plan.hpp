@@ -18,6 +18,10 @@ class FreshNodePlan : private NodePlan {
   }
 
   using NodePlan::forget_past;
+  void keep(Archive& a) {
+    NodePlan::keep(a);
+    a(table_);
+  }
 
   // Slurm's; there is none where each pass plans.
   const std::optional<NodeTable>& table() const { return table_; }

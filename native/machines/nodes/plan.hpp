@@ -18,6 +18,9 @@ class NodePlan {
   explicit NodePlan(const Model& m)
       : strict_(m.rules.strict), reserved_(index(m.n_jobs), -1), cells_(index(m.nodes->n_rows)) {}
 
+  void keep(Archive& a) {
+    a(now_, reserved_, cells_, events_, may_be_overdrawn_, gained_until_, left_until_);
+  }
   i64 reserved(i64 j) const { return reserved_[index(j)]; }
   bool may_be_earlier(i64) const { return true; }
   void list(i64, i64) {}

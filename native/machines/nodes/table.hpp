@@ -30,6 +30,10 @@ class NodeTable {
         open_(none_), seen_(none_), for_job_(none_), written_(none_), idle_(none_), chosen_(none_),
         usable_(index(m.nodes->n_kinds)) {}
 
+  void keep(Archive& a) {
+    a(put_off, idle_planned, now_, plan_, leaving_, lists_leaving_, periods_, open_, seen_,
+      for_job_, written_, idle_, chosen_, later_);
+  }
   // The plan is what the running jobs give back at their predicted ends; all is open.
   void begin(const Nodes& m, i64 now, const OrderedList& running) {
     now_ = now;
@@ -105,6 +109,7 @@ class NodeTable {
     i64 begin;  // [s]
     NodeSet by_reservations, by_windows;  // nodes that they leave open
 
+    void keep(Archive& a) { a(begin, by_reservations, by_windows); }
     std::uint64_t open(std::size_t word) const {
       return by_reservations.words[word] & by_windows.words[word];
     }
