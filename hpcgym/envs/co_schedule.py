@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from hpcgym.envs.core.corun_options import read_pair_options
 from hpcgym.envs.pages.page import page
-from hpcgym.envs.render.view import running_entries
 from hpcgym.envs.single import SchedulingEnv, StepView
 from hpcgym.envs.vector import SchedulingVectorEnv
 from hpcgym.errors import HpcgymError
@@ -151,7 +150,7 @@ for each pair |
 
     def running(self) -> NDArray[np.int64]:
         """Return the rows of the episode's jobs that run, in order of submission."""
-        return np.sort(running_entries(self.simulations.batch)["job"].astype(np.int64))
+        return np.sort(self.simulations.running(0)[0])
 
     def beside(self) -> NDArray[np.int64]:
         """Return the rows of the episode's jobs that are listed as neighbours, then -1; (M,)."""

@@ -19,7 +19,14 @@ from hpcgym.envs.core.layout import Observation
 from hpcgym.envs.core.numbers import read_index, read_numbers, read_options_of_reset, read_reward
 from hpcgym.envs.core.schedules import jobs_before, schedule_of, state_of
 from hpcgym.envs.core.simulations import Simulations
-from hpcgym.envs.core.snapshot import Snapshot, check_owner, hidden, restore_row, save_row
+from hpcgym.envs.core.snapshot import (
+    Snapshot,
+    check_owner,
+    hidden,
+    restore_row,
+    save_row,
+    table_for,
+)
 from hpcgym.envs.core.spec import Spec, has_matplotlib, spec_of
 from hpcgym.errors import installing
 from hpcgym.schedule.result import Result
@@ -218,7 +225,7 @@ class SchedulingEnv(gymnasium.Env[Any, Any]):
     @property
     def free(self) -> int:
         """Number of free processors; of nodes of jobs' own, of parts of nodes that jobs share."""
-        return int(self.simulations.now(0).sim["free"])
+        return self.simulations.now(0).free
 
     def queued(self) -> NDArray[np.int64]:
         """Return the rows of the episode's jobs that wait, in order of submission."""
@@ -274,7 +281,7 @@ class SchedulingEnv(gymnasium.Env[Any, Any]):
         if not self._begun:
             raise gymnasium.error.ResetNeeded("there is nothing to save yet: call reset()")
         saved = save_row(self.simulations, 0, self.np_random)
-        return hidden(saved) if hide else saved
+        return hidden(saved, self.simulations) if hide else saved
 
     def restore(self, snapshot: Snapshot) -> tuple[Observation, dict[str, Any]]:
         """Go back to a snapshot of this environment; return its observation and info.
@@ -285,7 +292,7 @@ class SchedulingEnv(gymnasium.Env[Any, Any]):
         """
         check_owner(self.simulations, snapshot)
         restore_row(self.simulations, 0, snapshot)
-        self.simulations.table = snapshot.table if snapshot.hides else self.simulations.whole
+        self.simulations.table = table_for(self.simulations, snapshot)
         self.np_random.bit_generator.state = snapshot.generator
         self.simulations.show(0)
         self._begun = True

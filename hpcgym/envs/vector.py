@@ -240,7 +240,7 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, Any]):
             raise gymnasium.error.ResetNeeded("some environment has no episode: call reset()")
         rows = [save_row(self.simulations, e) for e in range(self.num_envs)]
         if hide:
-            rows = [hidden(row) for row in rows]
+            rows = [hidden(row, self.simulations) for row in rows]
         generators = [generator.bit_generator.state for generator in self._generators]
         ends = self._done.copy(), self._steps.copy(), self._resets_next
         return VectorSnapshot(rows, generators, list(self._ahead), *ends)

@@ -223,12 +223,17 @@ def simulate_natively(simulation: Driven, until: int) -> None:
     if simulation.learning is not None:
         take_learned(simulation.learning, native)
     schedule = write_back(native, simulation.arrays)
-    if isinstance(simulation.machine, CorunNodes):
-        take_corun(simulation.machine, schedule)
-    elif isinstance(simulation.machine, LimitedNodes):
-        simulation.machine = take_limited(simulation.machine, schedule)
-    else:
-        simulation.machine = take_nodes(simulation.machine, schedule)
+    simulation.machine = taken(simulation.machine, schedule)
+
+
+def taken(machine: Any, schedule: dict[str, NDArray[np.int64]]) -> Any:
+    """Return a machine on which what is on record is what a schedule of the native engine says."""
+    if isinstance(machine, CorunNodes):
+        take_corun(machine, schedule)
+        return machine
+    if isinstance(machine, LimitedNodes):
+        return take_limited(machine, schedule)
+    return take_nodes(machine, schedule)
 
 
 def go_on(

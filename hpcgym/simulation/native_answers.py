@@ -95,7 +95,7 @@ def learned_by(learning: Learning, native: Simulation) -> Arrays:
         "ratios": found["ratios"],
         "model": model,
         "model_sums": found["sums"],
-        "ordered_by": native.facts()["ordered_by"],
+        "ordered_by": native.schedule().get("ordered_by", np.zeros(0, np.int64)),
     }
 
 

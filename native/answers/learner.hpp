@@ -30,10 +30,7 @@ class Learner {
         weights(model.learning->weights),
         model_(&model) {
     const Learning& r = rules();
-    for (std::size_t k = 0; k < 2; ++k) {
-      regressions[k].terms = r.terms[k];
-      regressions[k].norm = r.sums[2 * k], regressions[k].steps = r.sums[2 * k + 1];
-    }
+    know(r.memory, r.ratios, r.terms, r.sums);
     if (kind(for_ordering) != Predicts::beforehand) ordered_by.resize(index(model.n_jobs));
     for (const Estimator& e : r.estimators)
       if (e.kind == Predicts::regression || e.kind == Predicts::outside)
@@ -42,6 +39,15 @@ class Learner {
 
   void keep(Archive& a) {
     a(histories, regressions, ordered_by, at_submission, n_learned, weights, now_, answers_);
+  }
+  // Begin with what has been learned of other jobs.
+  void know(const std::vector<double>& memory, const std::vector<double>& ratios,
+            const std::array<std::vector<double>, 2>& terms, const std::array<double, 4>& sums) {
+    histories.memory = memory, histories.ratios = ratios;
+    for (std::size_t k = 0; k < 2; ++k) {
+      regressions[k].terms = terms[k];
+      regressions[k].norm = sums[2 * k], regressions[k].steps = sums[2 * k + 1];
+    }
   }
   // Answer what is asked for, and return true, unless a prediction has to come from outside. Scores
   // that follow are written to `ranked`.

@@ -42,14 +42,6 @@ struct Owned {
   }
 };
 
-template <class T>
-nb::ndarray<T, nb::numpy, nb::ndim<1>> owned_array(const std::vector<T>& values) {
-  T* data = new T[values.size()];
-  std::copy(values.begin(), values.end(), data);
-  nb::capsule owner(data, [](void* p) noexcept { delete[] static_cast<T*>(p); });
-  return {data, {values.size()}, owner};
-}
-
 const char* what_lacks_steps(const Model& m) {
   const Rules& r = m.rules;
   const bool plain = r.tested == 0 && r.depth != all_jobs && r.renews != Renews::each_time;
@@ -62,67 +54,32 @@ const char* what_lacks_steps(const Model& m) {
   return nullptr;
 }
 
-// Where the jobs of a state are, of which there are so many.
-NodesNow read_nodes(const Layout& l, const Told& told, i64 known) {
-  NodesNow s;
-  const i64* numbers = told.column<i64>("placing", 4);
-  s.random_state = numbers[1], s.guarded = numbers[2], s.slack = numbers[3];
-  s.count = told.list<i64>("cell_count", known);
-  s.order = told.list<i64>("order", l.n_nodes), s.asked = told.list<i64>("asked", l.n_resources);
-  s.later = told.list<i64>("later", l.n_nodes * l.n_resources);
-  s.refused = told.list<i64>("refused", l.n_kinds);
-  auto node = told.list<i64>("cell_node");
-  const auto units = told.list<i64>("cell_units");
-  bool fits = node.size() == units.size() && s.guarded >= -1 && s.guarded < known;
-  for (const auto* list : {&node, &s.order})
-    for (const i64 x : *list) fits = fits && x >= 0 && x < l.n_nodes;
-  auto left = static_cast<i64>(node.size());
-  for (const i64 n : s.count) fits = fits && n >= 0 && (left -= n) >= 0;
-  if (!fits || left != 0) throw nb::value_error("state: of other nodes");
-  for (std::size_t c = 0; c < node.size(); ++c)
-    s.cells.push_back({static_cast<std::int32_t>(node[c]), static_cast<std::int32_t>(units[c])});
-  return s;
-}
-
-// A state of an episode of so many jobs, or of the first of them.
-State read_state(const Table& t, const Told& told, i64 n_jobs) {
-  State s;
-  std::copy_n(told.column<i64>("now", 19), 19, s.now.begin());
-  s.progress = told.list<i64>("progress");
-  s.running = told.list<i64>("running"), s.queue = told.list<i64>("queue");
-  s.past = told.list<i64>("past", t.model->n_users * t.model->rules.last);
-  s.idle = told.list<i64>("idle", 3 * s.now[11]);
-  s.scores = told.list<double>("scores");
-  if (const auto& rules = t.model->learning) {
-    s.log = told.list<i64>("log"), s.ordered_by = told.list<i64>("ordered_by");
-    s.seen = told.list<double>("seen");
-    s.memory = told.list<double>("memory", static_cast<i64>(rules->memory.size()));
-    s.ratios = told.list<double>("ratios", static_cast<i64>(rules->ratios.size()));
-    s.terms = {told.list<double>("terms", static_cast<i64>(rules->terms[0].size())),
-               told.list<double>("second_terms", static_cast<i64>(rules->terms[1].size()))};
-    std::copy_n(told.column<double>("sums", 4), 4, s.sums.begin());
-    s.weights = told.list<double>("weights", 2 * n_features);
-    s.second_scores = told.list<double>("second_scores");
+// With what episodes begin, of a model of all.
+Before read_before(const Model& m, const Told& told) {
+  const i64* when = told.column<i64>("when", 3);
+  Before b;
+  b.time = when[0], b.number = when[1], b.due = when[2] != 0;
+  b.running = told.list<i64>("running");
+  const auto running = static_cast<i64>(b.running.size());
+  b.start = told.list<i64>("start", running);
+  b.predicted = told.list<i64>("predicted", b.number);
+  b.promised = told.list<i64>("promised", b.number);
+  b.history = told.list<i64>("history", m.n_users * m.rules.last);
+  for (std::size_t k = 0; k < b.running.size(); ++k)
+    if (!is_between(b.running[k], 0, b.number - 1) || b.start[k] >= b.time)
+      throw nb::value_error("running: jobs of those before, which have started");
+  if (m.nodes) {
+    b.first = told.list<i64>("first", running + 1);
+    b.node = told.list<i64>("node"), b.units = told.list<i64>("units");
   }
-  const auto known = static_cast<i64>(s.progress.size() / 4);
-  const auto scored = static_cast<i64>(s.scores.size() / 2);
-  bool fits = s.progress.size() % 4 == 0 && known <= n_jobs && s.now[1] <= n_jobs &&
-              scored == (t.settings.kind == Kind::selection || s.scores.empty() ? 0 : n_jobs);
-  for (const auto* list : {&s.running, &s.queue}) {
-    fits = fits && list->size() % 4 == 0;
-    for (std::size_t k = 3; k < list->size(); k += 4) fits = fits && (*list)[k] >= 0 && (*list)[k] < known;
-  }
-  if (fits && t.model->nodes) {
-    s.nodes = read_nodes(*t.model->nodes, told, known);
-    s.passed = *told.column<i64>("placing", 4) != 0;
-  }
-  const auto n_log = static_cast<i64>(s.log.size()), n_ordered = static_cast<i64>(s.ordered_by.size());
-  fits = fits && n_log <= n_jobs && s.now[17] >= 0 && s.now[17] <= n_log && s.now[18] <= n_log &&
-         std::all_of(s.log.begin(), s.log.end(), [&](i64 j) { return j >= 0 && j < n_jobs; }) &&
-         n_ordered <= n_jobs && static_cast<i64>(s.seen.size()) <= n_jobs * static_cast<i64>(n_seen) &&
-         static_cast<i64>(s.second_scores.size()) <= 2 * n_jobs;
-  if (!fits) throw nb::value_error("state: of another episode");
-  return s;
+  if (!m.learning) return b;
+  const Learning& l = *m.learning;
+  b.memory = told.list<double>("memory", static_cast<i64>(l.memory.size()));
+  b.ratios = told.list<double>("ratios", static_cast<i64>(l.ratios.size()));
+  b.terms = {told.list<double>("terms", static_cast<i64>(l.terms[0].size())),
+             told.list<double>("second_terms", static_cast<i64>(l.terms[1].size()))};
+  std::copy_n(told.column<double>("sums", 4), 4, b.sums.begin());
+  return b;
 }
 
 Table table_of(std::shared_ptr<const Model> model, const Told& told) {
@@ -196,11 +153,7 @@ std::shared_ptr<Owned> make(std::shared_ptr<Model> model, ByName told, ByName ro
                             const std::vector<ByName>& before) {
   auto owned = std::make_shared<Owned>(Owned{Told(told), {}, nullptr});
   Table table = table_of(model, owned->told);
-  for (const ByName& one : before) {
-    const Told arrays(one);
-    const i64* when = arrays.column<i64>("when", 3);
-    table.before.push_back({when[0], when[1], when[2] != 0, read_state(table, arrays, when[1])});
-  }
+  for (const ByName& one : before) table.before.push_back(read_before(*model, Told(one)));
   const std::vector<Row> all = rows_of(table, rows, owned->rows);
   if (model->nodes) owned->stepper = std::make_unique<Stepper<Nodes>>(std::move(table), all);
   else owned->stepper = std::make_unique<Stepper<Pool>>(std::move(table), all);
@@ -244,44 +197,6 @@ void go_on(Owned& owned, i64 task, i64 first, i64 stop, int threads) {
   owned.stepper->go_on(static_cast<Todo>(task), first, stop, threads, owned.seen);
 }
 
-// What a simulation is between two decisions, by name.
-ByName state_of(const Owned& owned, i64 e) {
-  const Alone::Inside inside(owned.alone);
-  const State s = owned.stepper->state(owned.checked(e));
-  ByName found;
-  found["now"] = owned_array(std::vector<i64>(s.now.begin(), s.now.end()));
-  found["progress"] = owned_array(s.progress);
-  found["running"] = owned_array(s.running);
-  found["queue"] = owned_array(s.queue);
-  found["past"] = owned_array(s.past);
-  found["idle"] = owned_array(s.idle);
-  found["scores"] = owned_array(s.scores);
-  if (owned.stepper->table().model->nodes) {
-    std::vector<i64> node, units;
-    for (const Cell& c : s.nodes.cells) node.push_back(c.node), units.push_back(c.units);
-    const NodesNow& n = s.nodes;
-    found["placing"] = owned_array(std::vector<i64>{s.passed, n.random_state, n.guarded, n.slack});
-    found["cell_count"] = owned_array(n.count);
-    found["cell_node"] = owned_array(node), found["cell_units"] = owned_array(units);
-    found["order"] = owned_array(n.order), found["asked"] = owned_array(n.asked);
-    found["later"] = owned_array(n.later), found["refused"] = owned_array(n.refused);
-  }
-  if (!owned.stepper->table().model->learning) return found;
-  found["second_scores"] = owned_array(s.second_scores);
-  found["log"] = owned_array(s.log), found["ordered_by"] = owned_array(s.ordered_by);
-  found["memory"] = owned_array(s.memory), found["ratios"] = owned_array(s.ratios);
-  found["terms"] = owned_array(s.terms[0]), found["second_terms"] = owned_array(s.terms[1]);
-  found["sums"] = owned_array(std::vector<double>(s.sums.begin(), s.sums.end()));
-  found["seen"] = owned_array(s.seen), found["weights"] = owned_array(s.weights);
-  return found;
-}
-void set_state(Owned& owned, i64 e, ByName arrays) {
-  const Alone::Inside inside(owned.alone);
-  AnyStepper& stepper = *owned.stepper;
-  const i64 n_jobs = stepper.jobs(owned.checked(e));
-  stepper.put(e, read_state(stepper.table(), Told(arrays), n_jobs));
-}
-
 }  // namespace
 
 void bind_stepper(nb::module_& m) {
@@ -289,8 +204,9 @@ void bind_stepper(nb::module_& m) {
       .def(nb::new_(&make), "model"_a, "table"_a, "rows"_a,
            "before"_a = std::vector<ByName>{},
            "`model`: of the jobs of all episodes. `table`, `rows`: arrays by name, as those of "
-           "hpcgym.envs.core.arrays. `before`: states with which episodes begin, each with `when`: "
-           "[s], how many jobs run or wait then, and whether a pass is due.")
+           "hpcgym.envs.core.arrays. `before`: with what episodes begin, each what `Simulation.begin` "
+           "takes, `when`: [s], how many jobs run or wait then, and whether a pass is due, and what "
+           "has been learned.")
       .def("look_at", &look_at, "chosen"_a, "numbers"_a, "observations"_a, "masks"_a, "rewards"_a,
            "ended"_a, "truncated"_a, "told"_a, "terms"_a,
            "Say in which arrays actions stand from now on, and in which to tell what is seen.")
@@ -299,10 +215,11 @@ void bind_stepper(nb::module_& m) {
            "only show where they are: `task` 0 to 2. All that is told of them is written anew.")
       .def_prop_ro("nbytes", [](const Owned& owned) { return owned.stepper->bytes(); },
                    "Memory of the simulations [bytes].")
-      .def("state", &state_of, "environment"_a,
-           "Return what a simulation knows between two decisions, in the layouts of the kernels.")
-      .def("set_state", &set_state, "environment"_a, "state"_a,
-           "Put a simulation into such a state, of the episode that its row tells of.")
+      .def("anew", [](const Owned& owned, i64 e) {
+             const Alone::Inside inside(owned.alone);
+             return owned.stepper->anew(owned.checked(e));
+           }, "environment"_a,
+           "Return a simulation of the jobs that its row tells of, before its first event.")
       .def("simulation", [](const Owned& owned, i64 e) {
              const Alone::Inside inside(owned.alone);
              return owned.stepper->simulation(owned.checked(e));

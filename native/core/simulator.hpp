@@ -258,10 +258,6 @@ struct Simulator {
       while (next_end() == time) end_first();
   }
 
-  // Whether it begins with a pass that has not been yet.
-  bool is_amid() const { return amid_; }
-  void begin_amid() { amid_ = due_ = true; }
-
   // Stand where another simulation does, of which this one has the jobs that run and wait: `rows`,
   // ascending. Where an order is asked for there, a pass is due.
   void stand_as(const Simulator& other, const std::vector<i64>& rows) {

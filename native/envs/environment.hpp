@@ -10,17 +10,6 @@
 
 namespace hpc {
 
-// As the kernels note it: see PROGRESS of hpcgym.engine.state.
-inline constexpr i64 backfilled = 256, started_as = 512;
-inline i64 marks_of(const Progress& p) {
-  return p.number * started_as + p.backfilled * backfilled + p.corrections;
-}
-inline Progress progress_of(const i64* p) {
-  const i64 marks = p[3];
-  return {p[0], p[1], p[2], static_cast<std::int32_t>(marks / started_as),
-          static_cast<std::uint8_t>(marks % backfilled), marks / backfilled % 2 == 1};
-}
-
 // What the simulation of an episode is told. It looks at what is told of all episodes, and keeps that.
 struct OfEpisode {
   std::shared_ptr<const Model> whole;
@@ -100,102 +89,19 @@ class Environment {
       throw std::invalid_argument("simulation: of another machine, other rules or other jobs");
     made_ = std::make_shared<OneSimulation<M>>(*own);
   }
-  // Go on from such a state, in the episode that the row tells of.
-  void put(const State& state) {
-    Simulator<M>& s = begin_empty();
-    const auto& now = state.now;
-    s.time = now[0], s.next = now[1], s.started = now[2], s.free = now[3], s.arrived = now[4];
-    s.changed = now[5] != 0, s.head = now[6], s.shadow = {now[7], now[8]}, s.selected = now[10];
-    if (now[9] == 1) made_->ask(settings().kind == Kind::selection ? Asked::job : Asked::order);
-    if (now[9] > 1) s.begin_amid();
-    for (std::size_t k = 0; k < state.progress.size(); k += 4)
-      s.progress[k / 4] = progress_of(&state.progress[k]);
-    const auto fill = [](const std::vector<i64>& flat, OrderedList& list) {
-      for (std::size_t k = 0; k < flat.size(); k += 4)
-        list.insert({flat[k], flat[k + 1], flat[k + 2], flat[k + 3]});
-    };
-    fill(state.running, s.running);
-    fill(state.queue, s.queue.jobs);
-    s.past = state.past;
-    if constexpr (has_idle) {
-      auto& pool = s.machine.idle();
-      pool.groups.clear();
-      for (std::size_t k = 0; k < state.idle.size(); k += 3)
-        pool.groups.push_back({state.idle[k], state.idle[k + 1], state.idle[k + 2]});
-      pool.seconds = {now[12], now[13], now[14], now[15]};
-    }
-    if constexpr (has_nodes) s.machine.put(state.nodes, s.running), s.passed = state.passed;
-    for (std::size_t half = 0; half < 2; ++half) {
-      const std::vector<double>& scores = half == 0 ? state.scores : state.second_scores;
-      for (std::size_t k = 0; k < scores.size(); k += 2)
-        s.queue.scores[half].at(static_cast<i64>(k / 2)) = {scores[k], scores[k + 1]};
-    }
-    if (!made_->answers_.learner) return;
-    Learner& l = *made_->answers_.learner;
-    s.log = state.log, s.logged_at_pass = now[18];
-    l.n_learned = index(now[17]);
-    l.histories.memory = state.memory, l.histories.ratios = state.ratios;
-    for (std::size_t k = 0; k < 2; ++k) {
-      l.regressions[k].terms = state.terms[k];
-      l.regressions[k].norm = state.sums[2 * k], l.regressions[k].steps = state.sums[2 * k + 1];
-    }
-    std::copy(state.ordered_by.begin(), state.ordered_by.end(), l.ordered_by.begin());
-    for (std::size_t k = 0; k < state.seen.size(); ++k) l.at_submission[k / n_seen][k % n_seen] = state.seen[k];
-    for (std::size_t k = 0; k < state.weights.size(); ++k) l.weights[k / n_features][k % n_features] = state.weights[k];
-  }
-  State state() const {
-    const Simulator<M>& s = simulation()->sim_;
-    State found;
-    const auto entries = [](const OrderedList& list) {
-      std::vector<i64> flat;
-      list.each([&](const Entry& x) { flat.insert(flat.end(), {x.key, x.span, x.width, x.job}); });
-      return flat;
-    };
-    for (const Progress& p : s.progress)
-      found.progress.insert(found.progress.end(), {p.start, p.predicted, p.promised, marks_of(p)});
-    IdleProcessors::Seconds spent;
-    if constexpr (has_idle) {
-      for (const auto& g : s.machine.idle().groups)
-        found.idle.insert(found.idle.end(), {g.since, g.off_at, g.width});
-      spent = s.machine.idle().seconds;
-    }
-    if constexpr (has_nodes) found.nodes = s.machine.now(), found.passed = s.passed;
-    const auto scores_of = [&](std::size_t half, std::vector<double>& flat) {
-      for (i64 j = 0; j < s.model.n_jobs; ++j)
-        flat.insert(flat.end(), {s.queue.scores[half][j].score, s.queue.scores[half][j].patience});
-    };
-    if (settings().kind != Kind::selection) scores_of(0, found.scores);
-    found.now[16] = static_cast<i64>(s.log.size()), found.now[18] = s.logged_at_pass;
-    if (const auto& l = made_->answers_.learner) {
-      if (s.model.is_scored(1)) scores_of(1, found.second_scores);
-      found.now[17] = static_cast<i64>(l->n_learned);
-      found.log = s.log, found.ordered_by = l->ordered_by;
-      found.memory = l->histories.memory, found.ratios = l->histories.ratios;
-      for (std::size_t k = 0; k < 2; ++k) {
-        const Regression& r = l->regressions[k];
-        found.terms[k] = r.terms;
-        found.sums[2 * k] = r.norm, found.sums[2 * k + 1] = r.steps;
-        found.weights.insert(found.weights.end(), l->weights[k].begin(), l->weights[k].end());
-      }
-      for (const Seen& x : l->at_submission) found.seen.insert(found.seen.end(), x.begin(), x.end());
-    }
-    const i64 amid = s.rules().passes == Passes::per_event ? 4 : 2;
-    const i64 asked = s.is_amid() ? amid : s.asked != Asked::nothing;
-    const std::array<i64, 16> now{
-        s.time, s.next, s.started, s.free, s.arrived, s.changed, s.head, s.shadow.time,
-        s.shadow.extra, asked, s.selected, static_cast<i64>(found.idle.size() / 3), spent.idle, spent.off,
-        spent.switching_off, spent.switching_on};
-    std::copy(now.begin(), now.end(), found.now.begin());
-    found.running = entries(s.running), found.queue = entries(s.queue.jobs), found.past = s.past;
-    return found;
+  // One of that episode before its first event.
+  std::shared_ptr<OneSimulation<M>> anew() const {
+    if (now().start < 0 || jobs() < 0 || now().start + jobs() > table.model->n_jobs)
+      throw std::invalid_argument("the episode has no such jobs");
+    const auto told = std::make_shared<OfEpisode>(table.model, now().start, jobs());
+    return std::make_shared<OneSimulation<M>>(std::shared_ptr<const Model>(told, &told->model));
   }
 
  private:
   // Have the episode that the row tells of, with an empty machine.
   Simulator<M>& begin_empty() {
-    const i64 n = now().jobs;
-    const auto told = std::make_shared<OfEpisode>(table.model, now().start, n);
-    made_ = std::make_shared<OneSimulation<M>>(std::shared_ptr<const Model>(told, &told->model));
+    const i64 n = jobs();
+    made_ = anew();
     if (table.settings.kind == Kind::selection) return sim();
     auto& scores = sim().queue.scores[0];
     scores.own(n);
@@ -245,12 +151,11 @@ class Environment {
     p.begin = sim().time;
     if (!table.before.empty()) {
       const Before& before = table.before[index(p.beginning)];
-      put(before.state);
       p.begin = std::max(p.begin, before.time);
-      auto& learner = made_->answers_.learner;
-      for (i64 j = 0; learner && learner->predicts_order() && j < before.number; ++j)
-        learner->rank(sim(), made_->answers_.ranked(sim()), j);
-      if (before.time >= 0) sim().line_up(before.time, before.number, before.due);
+      if (auto& learner = made_->answers_.learner)
+        learner->know(before.memory, before.ratios, before.terms, before.sums);
+      if (before.time >= 0) made_->begin(before.told());
+      else sim().past = before.history;
     }
     p.last_time = p.stop = p.begin;
     *row.counted_j = *row.begun_j = 0;

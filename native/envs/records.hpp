@@ -6,6 +6,7 @@
 #include <array>
 #include <vector>
 
+#include "../core/beginning.hpp"
 #include "../core/model.hpp"
 #include "../core/weights.hpp"
 #include "../machines/nodes.hpp"
@@ -48,30 +49,20 @@ struct Settings {  // laid out as SETTINGS of the same
   i64 skips, split;
 };
 
-// What a simulation knows between two decisions, as the kernels of hpcgym.engine keep it: records
-// one behind the other, of the jobs that have something to tell.
-struct State {
-  std::array<i64, 19> now{};  // time, next, started, free, arrived, changed, head, shadow, extra,
-                            // asked (1; above if a pass is due), selected, groups of idle
-                            // processors, what these have done; of jobs that have ended how many,
-                            // how many have been learned from, how many had at the last pass
-  std::vector<i64> progress, running, queue, past, idle;
-  std::vector<double> scores;  // of the primary order, where they order; or none
-  // where run times are learned: see Learner
-  std::vector<double> second_scores;
-  std::vector<i64> log, ordered_by;
-  std::vector<double> memory, ratios, seen, weights;
+// With what an episode may begin: see Beginning.
+struct Before {
+  i64 time = -1, number = 0;  // [s]; time is -1 where nothing runs or waits
+  bool due = false;
+  std::vector<i64> running, start, predicted, promised, history;
+  std::vector<i64> first, node, units;
+  // where run times are learned, what has been before: see Learning
+  std::vector<double> memory, ratios;
   std::array<std::vector<double>, 2> terms;
   std::array<double, 4> sums{};
-  // where jobs have nodes
-  NodesNow nodes;
-  bool passed = false;  // at the last pass a job started before the head
-};
-// With which an episode may begin: its jobs before `number` run or wait then.
-struct Before {
-  i64 time, number;  // [s]; time is -1 where nothing runs or waits
-  bool due;          // a pass is due at `time`, whatever happens then
-  State state;       // no job is in the queue yet
+
+  Beginning told() const {
+    return {time, number, due, running, start, predicted, promised, history, {}, first, node, units, {}};
+  }
 };
 
 // The columns of the window: WINDOW_FEATURES of hpcgym.envs.core.options, and behind them users' own.

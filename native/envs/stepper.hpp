@@ -28,10 +28,9 @@ class AnyStepper {
   // Of those from `first` to `stop`, exclusive. Which thread steps one makes no difference.
   virtual void go_on(Todo task, i64 first, i64 stop, int threads,
                      const std::vector<Places>& places) = 0;
-  virtual i64 jobs(i64 e) const = 0;  // of its episode
-  virtual State state(i64 e) const = 0;
-  virtual void put(i64 e, const State& state) = 0;
-  // That of an episode which has begun, as it goes on; put a copy of another in its place.
+  // One of its episode before the first event; that of an episode which has begun, as it goes on;
+  // put a copy of another in its place.
+  virtual std::shared_ptr<AnySimulation> anew(i64 e) const = 0;
   virtual std::shared_ptr<AnySimulation> simulation(i64 e) const = 0;
   virtual void put(i64 e, const AnySimulation& simulation) = 0;
 
@@ -54,9 +53,7 @@ class Stepper final : public AnyStepper {
     for (const auto& each : environments_) total += each.bytes();
     return total;
   }
-  i64 jobs(i64 e) const override { return environments_[index(e)].jobs(); }
-  State state(i64 e) const override { return environments_[index(e)].state(); }
-  void put(i64 e, const State& state) override { environments_[index(e)].put(state); }
+  std::shared_ptr<AnySimulation> anew(i64 e) const override { return environments_[index(e)].anew(); }
   std::shared_ptr<AnySimulation> simulation(i64 e) const override {
     return environments_[index(e)].simulation();
   }

@@ -20,17 +20,6 @@ struct Cell {  // units of a job on a node
   std::int32_t node, units;
 };
 
-// What nodes are between two decisions, beside the jobs that run.
-struct NodesNow {
-  std::vector<i64> count;   // by job, of its cells, be it that it runs or has ended
-  std::vector<Cell> cells;  // one job behind the other
-  std::vector<i64> order, asked;  // of the allocation
-  i64 random_state = 1;
-  i64 guarded = -1, slack = 0;  // the head, and what is known of its reservation:
-  std::vector<i64> later;       // (N, R) what is free then
-  std::vector<i64> refused;     // by kind: units that found no place beside it, -1 where unknown
-};
-
 class NodePlan;       // nodes/plan.hpp
 class FreshNodePlan;  // nodes/fresh_plan.hpp
 
@@ -232,36 +221,6 @@ class Nodes {
   i64 slack() const { return slack_; }
   const Filling& filling() const { return filling_; }
 
-  // Go on from there with empty nodes.
-  void put(const NodesNow& now, const OrderedList& running) {
-    cells_ = now.cells;
-    i64 first = 0;
-    for (std::size_t j = 0; j < now.count.size(); first += now.count[j++])
-      held_[j] = {first, now.count[j]};
-    running.each([&](const Entry& e) { move(cells(e.job), layout_->demand(e.job), -1); });
-    filling_.put(now.order, now.asked, now.random_state);
-    filling_.note_all_changed(free_.data());
-    guarded_ = now.guarded, slack_ = now.slack, later_ = now.later;
-    for (std::size_t k = 0; k < known_.size(); ++k)
-      if (now.refused[k] >= 0)
-        known_[k].guarded_version = version_ + shadows_, known_[k].guarded_units = now.refused[k];
-  }
-  NodesNow now() const {
-    NodesNow found;
-    for (const Held& held : held_) {
-      found.count.push_back(held.count);
-      const auto own = cells(held);
-      found.cells.insert(found.cells.end(), own.begin(), own.end());
-    }
-    found.order = filling_.order(), found.asked = filling_.asked();
-    found.random_state = filling_.random_state();
-    found.guarded = guarded_, found.slack = slack_, found.later = later();
-    for (const Known& known : known_) {
-      const bool stands = known.guarded_version == version_ + shadows_;
-      found.refused.push_back(stands ? known.guarded_units : -1);
-    }
-    return found;
-  }
   void keep(Archive& a) {
     a(filling_, free_, n_free_, later_, is_later_made_, leaving_, open_, cells_, held_, lost_,
       known_, chosen_, chosen_for_, version_, shadows_, guarded_, slack_);

@@ -144,8 +144,7 @@ class OneSimulation final : public AnySimulation, public Scheduled<M> {
   i64 time() const override { return sim_.time; }
   i64 free() const override { return sim_.free; }
 
-  // Something is asked for; it has been answered, by whom the simulation is known.
-  void ask(Asked what) { sim_.asked = what, asks_ = true; }
+  // Who has answered in the simulation itself says so.
   void answered() {
     asks_ = false;
     answers_.follow(sim_);
@@ -337,6 +336,8 @@ class OneSimulation final : public AnySimulation, public Scheduled<M> {
     found->asks_ = asks_, found->has_begun_ = has_begun_;
     Simulator<M>& s = found->sim_;
     s.progress.resize(run.size());
+    if (auto& learner = found->answers_.learner; learner && learner->predicts_order())
+      learner->ordered_by.resize(run.size());
     for (int k = 0; k < s.running.size_in_blocks(); ++k) {
       for (Entry& e : s.running.at(k)) e.span = e.key;
       s.running.at(k).summarise();
@@ -393,6 +394,8 @@ class OneSimulation final : public AnySimulation, public Scheduled<M> {
     if (sim_.has_levels || (sim_.stops && sim_.stops->cancels()))
       add("run", [&](i64 j) { return sim_.job(j).run; });
     if (sim_.has_levels) add("requested", [&](i64 j) { return sim_.job(j).requested; });
+    if (answers_.learner && answers_.learner->predicts_order())
+      found.push_back({"ordered_by", answers_.learner->ordered_by});
     if (on_nodes || sim_.stops) {
       std::vector<i64> lost, since, until;
       for (const LostRun& run : sim_.lost)
@@ -479,7 +482,6 @@ class OneSimulation final : public AnySimulation, public Scheduled<M> {
       found.insert(found.end(),
                    {{"exempt_until", {s.stops->exempt_until}}, {"suspended", jobs}});
     }
-    if (answers_.learner) found.push_back({"ordered_by", answers_.learner->ordered_by});
     if (answers_.shares) {
       const auto* book = reinterpret_cast<const i64*>(&answers_.shares->book);
       found.push_back({"book", {book, book + sizeof(Book) / sizeof(i64)}});

@@ -87,7 +87,7 @@ def test_run_times_that_are_whole_on_paper(
     env = environment(Workload.from_columns(columns, processors=4))
     observation, info = env.reset(seed=0)
     agent.begin(env)
-    while env.simulations.known(0).sim[0].time < ends[-1]:
+    while env.simulations.now(0).time < ends[-1]:
         observation, _, _, _, info = env.step(agent.act(observation, info))
     agent.act(observation, info)
     assert agent._look is not None

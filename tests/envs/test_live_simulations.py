@@ -22,7 +22,7 @@ def made(name: str, number: int, **more: Any) -> Any:
 
 def stepper_of(env: Any) -> Any:
     """Return what steps an environment."""
-    native = env.simulations._native
+    native = env.simulations.native
     assert isinstance(native, NativeSteps)
     return native._stepper
 
@@ -74,12 +74,13 @@ def test_an_environment_goes_on_from_a_copy(name: str) -> None:
         for a, b in zip(one, other, strict=True):
             np.testing.assert_equal(a, b)
     np.testing.assert_equal(schedules(env), there)
+    other = made(name, 1, jobs=39)
+    other.reset(seed=1)
+    theirs = stepper_of(other).simulation(0)
     with pytest.raises(ValueError, match="of another machine"):
-        other = made(name, 1, jobs=39)
-        other.reset(seed=1)
-        stepper_of(env).put(0, stepper_of(other).simulation(0))
+        stepper_of(env).put(0, theirs)
 
 
 def stepper_rows(env: Any) -> Any:
     """Return what steps write of episodes."""
-    return env.simulations._native._rows
+    return env.simulations.native._rows

@@ -30,6 +30,7 @@ from slow_environments import Ordering, Selection, Weights
 from strategies import POLICY, WEIGHTS, workloads
 
 from hpcgym import Cluster, simulate, validate_schedule
+from hpcgym.engine import state
 from hpcgym.envs.job_selection import JobSelection
 from hpcgym.envs.mixed_policy import MixedPolicy
 from hpcgym.envs.queue_ordering import QueueOrdering
@@ -200,7 +201,7 @@ def test_a_job_comes_first_once_it_has_waited_longer(
     vector.reset(seed=0)
     vector.step(np.full((2, 1), -1.0))
     for e in range(2):
-        assert vector.simulations.known(e).progress["start"][e].tolist() == expected
+        assert vector.simulations.now(e).progress["start"].tolist() == expected
     ordering = QueueOrdering(**whole(late_jobs(), threshold=threshold))
     requested = late_jobs().requested_time
     play(
@@ -399,7 +400,7 @@ def test_scores_are_those_of_rank_to_the_last_bit(
     env = MixedPolicy(**whole(workload, policy_features=tuple(names), interval="episode"))
     env.reset()
     env.step(given_weights)
-    of_env = env.simulations.known(0).scores[0, : len(workload)]
+    of_env = env.simulations.native.simulation(0).numbers()["scores"].view(state.SCORES)
     size = 0.0
     for weight in given_weights.tolist():
         size += abs(weight)

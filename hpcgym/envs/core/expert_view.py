@@ -14,7 +14,8 @@ from hpcgym.envs.core.cutting import Episode
 from hpcgym.envs.core.limited_machines import LimitedMachines
 from hpcgym.errors import HpcgymError
 from hpcgym.scheduler.dispatchers import PassView
-from hpcgym.scheduler.dispatchers.asking import Facts, view_of
+from hpcgym.scheduler.dispatchers.asking import Facts, Present, view_at, view_of
+from hpcgym.simulation.native_nodes import take_view
 from hpcgym.simulation.nodes import facts_of, pool_as_node
 
 if TYPE_CHECKING:
@@ -35,8 +36,17 @@ def pass_view(simulations: Simulations, e: int, rows: NDArray[np.int64]) -> Pass
             "pass_view: where jobs have nodes of their own, under limits too, dispatchers are asked"
             " by simulate() only"
         )
-    batch, rooms = simulations.known(e), simulations.machines.rows
-    start, n = simulations.rows(e)
+    shown, (start, n) = _shown(simulations, e), simulations.rows(e)
+    if shown.pool is None:
+        rooms = simulations.machines.rows
+        assert rooms is not None
+        nodes = row_of(rooms, e, start, start + n)
+    else:
+        nodes = shown.pool
+        nodes.set_free(np.array([[simulations.now(e).free]]))
+    if simulations.native is not None:
+        return _native_view(simulations, e, rows, shown, nodes)
+    batch = simulations.batch
     changing: dict[str, Any] = {name: getattr(batch, name)[e] for name in state.State._fields}
     arrays = state.Prepared(
         jobs=simulations.jobs(e),
@@ -45,14 +55,23 @@ def pass_view(simulations: Simulations, e: int, rows: NDArray[np.int64]) -> Pass
         users=np.zeros(0, np.int64),
         **changing,
     )
-    shown = _shown(simulations, e)
-    if shown.pool is None:
-        assert rooms is not None
-        nodes = row_of(rooms, e, start, start + n)
-    else:
-        nodes = shown.pool
-        nodes.set_free(np.array([[arrays.sim.free]]))
     return view_of(arrays, nodes, shown.facts, rows)
+
+
+def _native_view(
+    simulations: Simulations, e: int, rows: NDArray[np.int64], shown: _Shown, nodes: Nodes
+) -> PassView:
+    """Return the same of a simulation of the native engine."""
+    assert simulations.native is not None
+    native = simulations.native.simulation(e)
+    told, queued = native.view(), np.sort(rows)
+    if shown.pool is None:
+        nodes = simulations.machines.row(e, *simulations.rows(e))
+        take_view(nodes, told)
+    duration = native.schedule()["predicted"][queued]
+    running = told["running"], told["running_start"], told["running_end"]
+    present = Present(native.time, simulations.jobs(e), queued, duration, *running)
+    return view_at(present, nodes, shown.facts)
 
 
 class _Shown(NamedTuple):

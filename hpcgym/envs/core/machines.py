@@ -31,7 +31,6 @@ from hpcgym.simulation.nodes import (
 )
 from hpcgym.simulation.preempting import StoppedRuns, for_result, stopped_runs, with_longer_log
 from hpcgym.simulation.restricted import restricted_rows
-from hpcgym.simulation.run import idle_processor_seconds
 from hpcgym.workload.model import Workload
 
 _LOST = names_of(Rows, PreemptingRows).index("lost")
@@ -232,7 +231,9 @@ class Machines:
         if self.rows is None:
             return None
         nodes = row_of(self.rows, e, start, start + n)
-        return nodes._replace(held=nodes.held.copy(), cells=nodes.cells.copy())
+        held, most = nodes.held.copy(), np.minimum(nodes.needs[:, 0], len(nodes.free))
+        held["first"] = np.cumsum(most) - most
+        return nodes._replace(held=held, cells=nodes.cells.copy())
 
     def schedule(
         self, told: State, workload: Workload, jobs: NDArray[np.void], options: Options
@@ -259,8 +260,8 @@ def schedule_of_queue(
 ) -> Result:
     """Return the schedule where jobs have their processors alone, without their nodes."""
     seconds = None
-    if told.idle is not None:
-        seconds = idle_processor_seconds(told.sim.copy(), told.idle.copy())
+    if told.manages:
+        seconds = told.now.idle_seconds()
     result = Result.of(
         workload, options.cluster, options.scheduler, jobs, told.progress, seconds, True
     )
@@ -269,9 +270,10 @@ def schedule_of_queue(
 
 def _policy_run_time(told: State, jobs: NDArray[np.void]) -> NDArray[np.int64] | None:
     """Return what policies looked at if it was learned, (n_jobs,) [s]."""
-    if told.ordered_by is None:
+    known = told.now.ordered_by
+    if known is None:
         return None
-    learned, coming = told.ordered_by.copy(), int(told.sim.next)
+    learned, coming = known.copy(), told.now.next
     learned[coming:] = jobs["requested"][coming:]  # else those of an earlier episode
     learned.flags.writeable = False
     return learned

@@ -17,25 +17,21 @@ from hpcgym.schedule.within import metrics_within
 
 def state_of(simulations: Simulations, e: int) -> State:
     """Return what the schedule of simulation ``e`` is made of, as it is now."""
-    batch, table = simulations.batch, simulations.table
-    known = simulations.now(e)
-    now: Any = batch.episode_state[e].copy()
-    start, n = int(now.start), int(now.jobs)
-    machines = simulations.machines
+    batch, machines = simulations.batch, simulations.machines
+    episode: Any = batch.episode_state[e].copy()
+    start, n = int(episode.start), int(episode.jobs)
+    own = machines.own_jobs(e, n)
     return State(
         simulations.names[e],
         simulations.episode(e) if simulations.hides(e) else None,
-        table,
-        now,
-        known.sim.copy(),
+        episode,
         batch.totals[e].copy(),
-        known.progress.copy(),
-        machines.own_jobs(e, n),
-        known.idle.copy() if table.sim[0].managed else None,
-        None if known.ordered_by is None else known.ordered_by.copy(),
+        simulations.now(e).kept(),
+        simulations.table.jobs[start : start + n] if own is None else own,
         machines.row(e, start, n),
         machines.stopped(e),
         machines.limits_now(e),
+        bool(simulations.table.sim[0].managed),
         bool(simulations.episodes.beginnings),
     )
 
@@ -46,7 +42,7 @@ def means_of(simulations: Simulations, told: State) -> dict[str, float]:
     first, last = int(now.counts_first), int(now.counting)
     paid = np.count_nonzero(told.progress["start"][first:last] >= int(now.begin))
     if now.truncated:
-        last = min(last, int(told.sim.next))
+        last = min(last, told.now.next)
         paid += np.count_nonzero(told.progress["start"][first:last] < 0)
     jobs = max(int(paid), 1)
     found = {
@@ -79,9 +75,7 @@ def schedule_of(simulations: Simulations, told: State) -> Result:
 
     Where run times are learned, the requested ones stand for jobs not submitted yet.
     """
-    workload, jobs = told.workload, told.jobs
+    workload, jobs = told.workload, told.now.jobs(told.told_jobs)
     if workload is None:
         workload = simulations.episodes.workload_of(told.episode)
-    if jobs is None:
-        jobs = told.table.jobs[told.first : told.first + len(told.progress)].copy()
     return simulations.machines.schedule(told, workload, jobs, simulations.options)

@@ -38,7 +38,7 @@ from hpcgym.envs.core.tables import (
     empty_machine,
     table_of,
 )
-from hpcgym.envs.core.told import Now, episode_of, now_of
+from hpcgym.envs.core.told import NativeNow, Now, episode_of, now_of, running_of
 from hpcgym.envs.core.usage import usage_of
 from hpcgym.envs.kernels import steps as kernel
 from hpcgym.scheduler.estimates.learning import (
@@ -145,22 +145,23 @@ class Simulations:
 
     def _find_native(self) -> None:
         """Let the native engine serve, if it has the rules."""
-        self._native = NativeSteps(self) if serves(self) else None
-        self._of_whole = self._native if self.table is self.whole else None
-        self._of_kernels = self._native is None  # whether arrays of theirs have been written
+        self.native = NativeSteps(self) if serves(self) else None
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what a copy is made of: all that is known is in the arrays."""
-        for e in range(len(self.chosen)):
-            self.known(e)
-        return self.__dict__ | {"_native": None, "_of_whole": None}
+        """Return what a copy is made of: the arrays, and what simulations know beside them."""
+        native, kept = self.native, {}
+        if native is not None:
+            begun = np.flatnonzero(self.batch.episode_state["jobs"]).tolist()
+            kept = {e: native.kept(e) for e in begun}
+        return self.__dict__ | {"native": kept}
 
     def __setstate__(self, known: dict[str, Any]) -> None:
+        kept = known.pop("native")
         self.__dict__ = known
         self._find_native()
-        if self._native is not None:
-            self._of_kernels = True
-            self._native.load_all()
+        if self.native is not None:
+            for e, one in kept.items():
+                self.native.put(e, one)
 
     def seconds(self, times: Any) -> Any:
         """Return times of the simulations' clock in seconds: float64 where it is finer."""
@@ -176,8 +177,8 @@ class Simulations:
     def nbytes(self) -> int:
         """Memory of the simulations [bytes], without the table that they share."""
         own = (*self.out, self.chosen, self.numbers)
-        if self._native is not None and not self._of_kernels:
-            return self._native.nbytes + sum(array.nbytes for array in own)
+        if self.native is not None:
+            return self.native.nbytes + sum(array.nbytes for array in own)
         return sum(array.nbytes for array in (*self.changing, *own))
 
     @property
@@ -256,46 +257,26 @@ class Simulations:
 
     def _go_on(self, task: int, first: int, stop: int, workers: int = 1) -> None:
         """Step some simulations, begin their next episodes, or only show where they are."""
-        if self._native is not None:
-            if self._native.table is not self.table:
-                self._native = self._serving()
-            self._native.go_on(task, first, stop, workers, self.out)
+        if self.native is not None:
+            self.native.go_on(task, first, stop, workers, self.out)
         elif task == arrays.STEP:
             self._on_threads(workers, (first, stop, task, self.out), self._kept)
         else:
             with compiling(kernel.go_on):
                 kernel.go_on(0, 1, first, stop, task, self.out, *self._kept)
 
-    def _serving(self) -> NativeSteps:
-        """Return what serves with the present table: a restored snapshot may bring its own."""
-        if self.table is not self.whole:
-            return NativeSteps(self)
-        if self._of_whole is None:
-            self._of_whole = NativeSteps(self)
-        self._of_whole.take(slice(None))
-        return self._of_whole
-
-    def take(self, e: int) -> None:
-        """Note that the arrays have been given another state of simulation ``e``."""
-        self._of_kernels = True
-        if self._native is not None:
-            self._native.take(slice(e, e + 1))
-
-    def known(self, e: int) -> arrays.Batch:
-        """Return the arrays, with all that simulation ``e`` knows in them.
-
-        Of others they have where their episodes are, and what the last step has told.
-        """
-        if self._native is not None:
-            self._of_kernels = True
-            self._native.store(e)
-        return self.batch
-
-    def now(self, e: int) -> Now:
+    def now(self, e: int) -> Now | NativeNow:
         """Return what has happened in simulation ``e``."""
-        if self._native is not None:
-            return self._native.now(e)
+        if self.native is not None:
+            return self.native.now(e)
         return now_of(self.batch, e)
+
+    def running(self, e: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the running jobs of simulation ``e``, first predicted ends first, and these."""
+        if self.native is not None:
+            told = self.native.simulation(e).view()
+            return told["running"], told["running_end"]
+        return running_of(self.batch, e)
 
     def _end_steps(self) -> None:
         """Let simulations whose logs of nodes were full end their steps."""
@@ -340,9 +321,8 @@ class Simulations:
         workload = self.episodes.workload_of(self.present(e))
         if not self.hides(e):
             return workload
-        first, n = self.rows(e)
-        run_time = self.table.jobs["run"][first : first + n].copy()
-        nobody = np.zeros(n, np.bool_)
+        run_time = self.jobs(e)["run"].copy()
+        nobody = np.zeros(len(run_time), np.bool_)
         return replace(workload, columns={**workload.columns, "run_time": run_time}, killed=nobody)
 
     def present(self, e: int) -> Episode:
@@ -372,15 +352,15 @@ class Simulations:
         scheduler = self.options.scheduler
         if scheduler.moves_submissions or scheduler.preemption is not None:
             return len(self.queued(e))
-        sim = self.now(e).sim
-        return int(sim["next"] - sim["started"])
+        now = self.now(e)
+        return now.next - now.started
 
     def came(self, e: int) -> NDArray[np.bool_]:
         """Return which jobs of the episode have been submitted in simulation ``e``, (n_jobs,)."""
         n = self.rows(e)[1]
         if self.options.scheduler.moves_submissions:
             return self.machines.came(e, n) >= 0
-        came: NDArray[np.bool_] = np.arange(n) < self.now(e).sim["next"]
+        came: NDArray[np.bool_] = np.arange(n) < self.now(e).next
         return came
 
     def jobs(self, e: int) -> NDArray[np.void]:
@@ -389,4 +369,7 @@ class Simulations:
         With nodes of their own jobs that have started are as long as they are at their level.
         """
         start, n = self.rows(e)
-        return self.machines.jobs(e, self.table.jobs[start : start + n])
+        jobs = self.table.jobs[start : start + n]
+        if self.native is None:
+            return self.machines.jobs(e, jobs)
+        return self.native.now(e).jobs(jobs) if self.native.changes_jobs(e) else jobs

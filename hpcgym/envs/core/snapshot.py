@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,6 +12,7 @@ from hpcgym.engine import state
 from hpcgym.engine.answers.shares import Shares
 from hpcgym.engine.ordered import BLOCK
 from hpcgym.envs.core import arrays
+from hpcgym.envs.core.native import Kept
 from hpcgym.envs.core.simulations import Simulations
 from hpcgym.errors import HpcgymError
 from hpcgym.schedule.bounded_slowdown import bsld
@@ -19,15 +21,18 @@ from hpcgym.schedule.bounded_slowdown import bsld
 class Snapshot(NamedTuple):
     """The state of one simulation; its arrays are copies."""
 
-    # a row of each array of arrays.Batch, then of Shares where usage is counted, of the machine
-    rows: tuple[NDArray[Any], ...]
+    # a row of each array of arrays.Batch, then of Shares where usage is counted, of the machine;
+    # on the native engine of what steps write of an episode, by name
+    rows: Any
     name: str
     owner: tuple[int, ...]  # the same for environments with the same jobs and rules
-    table: arrays.Table  # the jobs of the episode alone where it hides, else those of all
+    # the jobs of the episode alone where it hides, else those of all; None on the native engine
+    table: arrays.Table | None
     hides: bool = False
     generator: Any = None  # the state of what draws episodes, of a single environment
     limits: Any = ()  # of the episode
     counts: bool = False  # whether usage is counted
+    kept: Kept | None = None  # on the native engine
 
     @property
     def n_rows_before_machine(self) -> int:
@@ -42,7 +47,18 @@ def save_row(
     simulations: Simulations, e: int, generator: np.random.Generator | None = None
 ) -> Snapshot:
     """Return a copy of simulation ``e``."""
-    simulations.known(e)
+    drawn = None if generator is None else generator.bit_generator.state
+    if simulations.native is not None:
+        return Snapshot(
+            rows=simulations.native.rows(e),
+            name=simulations.names[e],
+            owner=simulations.fingerprint,
+            table=None,
+            hides=simulations.hides(e),
+            generator=drawn,
+            limits=simulations.machines.limits_now(e),
+            kept=simulations.native.kept(e),
+        )
     rows = [array[e].copy() for array in simulations.changing]
     hides, table = simulations.hides(e), simulations.whole
     if hides:
@@ -56,7 +72,7 @@ def save_row(
         owner=simulations.fingerprint,
         table=table,
         hides=hides,
-        generator=None if generator is None else generator.bit_generator.state,
+        generator=drawn,
         limits=simulations.machines.limits_now(e),
         counts=simulations.usage is not None,
     )
@@ -75,12 +91,21 @@ def restore_row(simulations: Simulations, e: int, snapshot: Snapshot) -> None:
 
     Its table is to be set, and then what it shows: ``simulations.show``.
     """
+    simulations.names[e] = snapshot.name
+    if simulations.native is not None:
+        assert snapshot.kept is not None
+        simulations.native.put(e, snapshot.kept, snapshot.rows)
+        return
     of_machine = snapshot.rows[snapshot.n_rows_before_machine :]
     simulations.machines.make_room(e, of_machine, snapshot.limits)
     for array, row in zip(simulations.changing, snapshot.rows, strict=True):
         array[_within(e, row)] = row
-    simulations.names[e] = snapshot.name
-    simulations.take(e)
+
+
+def table_for(simulations: Simulations, snapshot: Snapshot) -> arrays.Table:
+    """Return the table that serves a restored snapshot."""
+    own = snapshot.table if snapshot.hides else None
+    return simulations.whole if own is None else own
 
 
 def _within(e: int, row: NDArray[Any]) -> tuple[Any, ...]:
@@ -95,7 +120,7 @@ def joined(whole: arrays.Table, snapshots: list[Snapshot]) -> tuple[arrays.Table
     """
     tables, moved, rows = [whole], [], len(whole.jobs)
     for snapshot in snapshots:
-        if snapshot.hides:
+        if snapshot.hides and snapshot.table is not None:
             episode = snapshot.rows[_PLACE].copy()
             episode["start"] += rows
             parts = (*snapshot.rows[:_PLACE], episode, *snapshot.rows[_PLACE + 1 :])
@@ -115,6 +140,10 @@ def joined(whole: arrays.Table, snapshots: list[Snapshot]) -> tuple[arrays.Table
     return whole._replace(**columns), moved
 
 
+_CANNOT_HIDE = (
+    "snapshot: the future can be hidden on pools of processors only, without quotas, windows,"
+    " dependencies and preemption"
+)
 _PLACE = arrays.Batch._fields.index("episode_state")
 #: Fields of a table that have an entry for each row of jobs, or none at all.
 _BY_ROW = (
@@ -131,17 +160,17 @@ _BY_ROW = (
 )
 
 
-def hidden(snapshot: Snapshot) -> Snapshot:
+def hidden(snapshot: Snapshot, simulations: Simulations) -> Snapshot:
     """Return the snapshot with predictions for what is not known yet.
 
     Jobs that have not ended run for their predicted run times, and jobs that have not been
     submitted are no more: rewards are scaled as for an episode of the known jobs.
     """
+    if snapshot.kept is not None:
+        return _hidden_natively(snapshot, simulations)
     if len(snapshot.rows) > snapshot.n_rows_before_machine:
-        raise HpcgymError(
-            "snapshot: the future can be hidden on pools of processors only, without quotas,"
-            " windows, dependencies and preemption"
-        )
+        raise HpcgymError(_CANNOT_HIDE)
+    assert snapshot.table is not None
     copies, kinds = [row.copy() for row in snapshot.rows], len(arrays.Batch._fields)
     rows, accounts = arrays.Batch(*copies[:kinds]), copies[kinds:]
     first, n = int(rows.episode_state["start"]), int(rows.episode_state["jobs"])
@@ -159,31 +188,66 @@ def hidden(snapshot: Snapshot) -> Snapshot:
         run[here["job"]] = here["span"] - start[here["job"]]
         if len(here):
             rows.blocks["least_span"][block] = here["span"].min()
-    rows.episode_state["start"], rows.episode_state["jobs"] = 0, known
-    rows.episode_state["hides"] = 1
-    # to the last start of what is known to count
-    rows.episode_state["until"] = state.FOREVER
-    counting = rows.episode_state["counting"] = min(int(rows.episode_state["counting"]), known)
-    # none counts where all that do are still to come
-    first_counting = min(int(rows.episode_state["counts_first"]), counting)
-    rows.episode_state["counts_first"] = first_counting
-    rows.episode_state["open"] = int(np.count_nonzero(waiting[first_counting:counting]))
+    rows.episode_state["start"] = 0
+    _end_with(rows.episode_state, waiting)
     rows.sim["changed"] = 1
     for scores in (rows.scores, Shares(*accounts).base) if accounts else (rows.scores,):
         if scores.size:
             # the second half is for the secondary order, and begins behind the jobs
             scores[known : 2 * known] = scores[n : n + known].copy()
-    known_rows = (*_counted_anew(rows, table), *accounts)
-    return snapshot._replace(table=table, rows=known_rows, hides=True)
+    _count_anew(rows, table, table.jobs, start, int(rows.sim["time"]))
+    if table.sim[0].managed == 0:
+        rows = rows._replace(counted_j=np.zeros_like(rows.counted_j))
+    # what an extract has used before its first step is in the sums
+    rows = rows._replace(begun_j=np.zeros_like(rows.begun_j))
+    return snapshot._replace(table=table, rows=(*rows, *accounts), hides=True)
 
 
-def _counted_anew(rows: arrays.Batch, table: arrays.Table) -> arrays.Batch:
-    """Return the same with the sums and scales of rewards computed from what is known.
+def _hidden_natively(snapshot: Snapshot, simulations: Simulations) -> Snapshot:
+    """Return the same on the native engine."""
+    table, kept = simulations.table, snapshot.kept
+    assert kept is not None
+    try:
+        found = kept.hidden()
+    except ValueError:
+        raise HpcgymError(_CANNOT_HIDE) from None
+    start = found.schedule()["start"]
+    rows = {name: row.copy() for name, row in snapshot.rows.items()}
+    episode = rows["episode_state"] = rows["episode_state"].view(arrays.EPISODE)[0]
+    first = int(episode["start"])
+    jobs = table.jobs[first : first + len(start)].copy()
+    jobs["run"] = found.run_times()
+    _end_with(episode, start < 0)
+    _count_anew(SimpleNamespace(**rows), table, jobs, start, found.time)
+    rows["episode_state"] = np.array([episode]).view(np.int64)
+    if table.sim[0].managed == 0:
+        rows["counted_j"][:] = 0
+    rows["begun_j"][:] = 0
+    return snapshot._replace(rows=rows, hides=True, kept=Kept(found, True))
 
-    Jobs that ran when the episode began count for the machine alone, and from then on.
+
+def _end_with(episode: Any, waiting: NDArray[np.bool_]) -> None:
+    """Let an episode have the jobs alone that are known, of which some wait, (n_jobs,) bool."""
+    known = episode["jobs"] = len(waiting)
+    episode["hides"] = 1
+    # to the last start of what is known to count
+    episode["until"] = state.FOREVER
+    counting = episode["counting"] = min(int(episode["counting"]), known)
+    # none counts where all that do are still to come
+    first = episode["counts_first"] = min(int(episode["counts_first"]), counting)
+    episode["open"] = int(np.count_nonzero(waiting[first:counting]))
+
+
+def _count_anew(
+    rows: Any, table: arrays.Table, known: NDArray[np.void], starts: NDArray[np.int64], time: int
+) -> None:
+    """Compute the sums and scales of rewards from what is known: jobs, and their starts [s].
+
+    Jobs that ran when the episode began count for the machine alone, and from then on. ``time``:
+    the present [s].
     """
-    begun = rows.progress["start"][: len(table.jobs)] >= 0
-    jobs, start = table.jobs[begun], rows.progress["start"][: len(table.jobs)][begun]
+    begun = starts >= 0
+    jobs, start = known[begun], starts[begun]
     begin, episode = int(rows.episode_state["begin"]), rows.episode_state
     counts = (start >= begin) & (np.flatnonzero(begun) >= int(episode["counts_first"]))
     counts &= np.flatnonzero(begun) < int(episode["counting"])
@@ -197,32 +261,28 @@ def _counted_anew(rows: arrays.Batch, table: arrays.Table) -> arrays.Batch:
     rows.totals[arrays.BSLD] = bsld(wait, jobs["run"][counts]).sum()
     rows.totals[arrays.WAIT] = wait.sum()
     if paid == arrays.PAID_WHILE_WAITING:
-        owed = _owed(rows, table, ~begun)
+        owed = _owed(episode, known, ~begun, time)
         rows.owed[[arrays.BSLD, arrays.WAIT]] = owed
         rows.totals[[arrays.BSLD, arrays.WAIT]] += owed
-    counted = rows.counted_j
-    joules = float(counted)
-    n = int(episode["of_slice"]) or max(len(table.jobs) - int((~decided).sum()), 1)
+    joules = rows.counted_j.item()
+    n = int(episode["of_slice"]) or max(len(known) - int((~decided).sum()), 1)
     if table.sim[0].managed == 0:
-        counted = np.zeros_like(counted)
         elapsed = float(rows.episode_state["last_time"] - begin)
         joules = (elapsed * machine - seconds) * watts[arrays.IDLING]
     rows.totals[arrays.ENERGY] = joules + seconds * watts[arrays.BUSY]
-    last = int(table.jobs["submit"][-1]) if len(table.jobs) else begin
+    last = int(known["submit"][-1]) if len(known) else begin
     span = float(max(last - begin, 0) + 1)
     rows.norms[arrays.BSLD], rows.norms[arrays.WAIT] = -1.0 / n, -1.0 / (3600.0 * n)
     rows.norms[arrays.ENERGY] = -1.0 / max(watts[arrays.BUSY] * machine * span, 1.0)
-    # what an extract has used before its first step is in the sums
-    return rows._replace(counted_j=counted, begun_j=np.zeros_like(counted))
 
 
 def _owed(
-    rows: arrays.Batch, table: arrays.Table, waiting: NDArray[np.bool_]
+    episode: Any, known: NDArray[np.void], waiting: NDArray[np.bool_], time: int
 ) -> tuple[float, float]:
     """Return the slowdowns and waits so far of jobs that wait and may count, (n_jobs,) bool."""
-    some = slice(int(rows.episode_state["counts_first"]), int(rows.episode_state["counting"]))
-    jobs = table.jobs[some][waiting[some]]
-    wait = int(rows.sim["time"]) - jobs["submit"]
+    some = slice(int(episode["counts_first"]), int(episode["counting"]))
+    jobs = known[some][waiting[some]]
+    wait = time - jobs["submit"]
     return float(bsld(wait, jobs["run"]).sum()), float(wait.sum())
 
 

@@ -9,9 +9,6 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.engine import state
-from hpcgym.engine.ordered import BLOCK
-from hpcgym.envs.core import arrays
 from hpcgym.envs.core.options import Options
 from hpcgym.envs.core.simulations import Simulations
 from hpcgym.report.numbers import shown
@@ -221,20 +218,10 @@ def _fits(env: Drawn, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
     return env.pass_view(rows).fits() if found is None else found
 
 
-def running_entries(batch: arrays.Batch) -> NDArray[np.void]:
-    """Return the entries of the running jobs, the first predicted end first."""
-    blocks, entries = batch.blocks[0], batch.entries[0]
-    listed = blocks[state.RUNNING]
-    used = blocks["order"][listed["first"] : listed["first"] + listed["in_use"]]
-    parts = [entries[block * BLOCK : block * BLOCK + blocks["count"][block]] for block in used]
-    return np.concatenate(parts)
-
-
 def _running(env: Drawn) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the running jobs and their predicted ends [s], the first first."""
-    entries = running_entries(env.simulations.known(0))
-    ends = env.simulations.seconds(entries["key"].astype(np.int64))
-    return entries["job"].astype(np.int64), np.ceil(ends).astype(np.int64)
+    rows, ends = env.simulations.running(0)
+    return rows, np.ceil(env.simulations.seconds(ends)).astype(np.int64)
 
 
 def metrics_so_far(view: View) -> dict[str, str]:

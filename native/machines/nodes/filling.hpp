@@ -172,10 +172,6 @@ class Filling {
   const std::vector<i64>& order() const { return order_; }  // the last one
   const std::vector<i64>& asked() const { return asked_; }
   i64 random_state() const { return static_cast<i64>(random_); }
-  void put(const std::vector<i64>& order, const std::vector<i64>& asked, i64 random_state) {
-    order_ = order, asked_ = asked, random_ = static_cast<std::uint64_t>(random_state);
-  }
-
   // A job waits now, or no longer where `sign` is -1.
   void note_waiting(i64 j, i64 sign) {
     if (!goes_by_demand()) return;
