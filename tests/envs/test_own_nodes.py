@@ -213,7 +213,8 @@ def test_constant_weights_make_the_schedule_of_simulate(
 @given(cases(), st.sampled_from(NAMES), SEEDS)
 def test_returns_are_metrics(case: Case, name: str, seed: int) -> None:
     assume((case.workload.power_w < 0).all())  # else a power may be no whole milliwatt
-    env = environment(name, case, window=4, reward=["bsld", "wait", "energy"])
+    more = {"skip_forced": True} if name == "JobSelection" and seed % 2 else {}
+    env = environment(name, case, window=4, reward=["bsld", "wait", "energy"], **more)
     steps = play(env, visible_acts(env, seed))
     metrics = env.result().metrics
     bsld, wait, _ = sum(step.reward for step in steps[1:])

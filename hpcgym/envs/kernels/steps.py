@@ -300,9 +300,10 @@ def step(
     episode = batch.episode_state[e]
     begins = task == BEGIN or (episode.ended == 1 and table.settings[0].autoreset == 1)
     episode.resets = begins
-    episode.noted = 0
-    for term in range(N_TERMS):
-        batch.terms[e, term] = 0.0
+    if begins or episode.controls_hold == 0:  # else the step goes on, once logs are longer
+        episode.noted = 0
+        for term in range(N_TERMS):
+            batch.terms[e, term] = 0.0
     if begins:
         begin(e, table, batch, before, rooms, kept, limited, corun, fair)
     elif before is not None:

@@ -203,7 +203,7 @@ def add_terms_under_limits(e, table, batch, limited):
     episode, terms, progress = batch.episode_state[e], batch.terms[e], batch.progress[e]
     start, n = episode.start, episode.jobs
     machine = machine_of(limited, e, start, start + n)
-    for i in range(episode.new):
+    for i in range(episode.noted, episode.new):
         job = batch.new[e, i]
         row, begun = table.jobs[start + job], progress[job].start
         terms[BSLD] += bsld_of(row.submit, row.run, begun, limited.jobs[e, job].run)
