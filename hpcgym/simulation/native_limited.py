@@ -34,9 +34,15 @@ def told_of_limited(machine: LimitedNodes) -> dict[str, NDArray[np.int64]]:
         **{name: np.ascontiguousarray(getattr(machine, name)) for name in names},
         "n_nodes": np.array([len(machine.nodes)]),
         # a control says nothing before it is set
-        "caps": _rows(machine.caps[: len(machine.caps) - own.controlled], _CAP),
-        "budgets": _rows(machine.budgets, _BUDGET),
+        **told_of_limits(machine.caps[: len(machine.caps) - own.controlled], machine.budgets),
     }
+
+
+def told_of_limits(
+    caps: NDArray[np.void], budgets: NDArray[np.void]
+) -> dict[str, NDArray[np.int64]]:
+    """Return caps and budgets as the engine takes them."""
+    return {"caps": _rows(caps, _CAP), "budgets": _rows(budgets, _BUDGET)}
 
 
 def _rows(records: NDArray[np.void], names: tuple[str, ...]) -> NDArray[np.int64]:
@@ -47,7 +53,8 @@ def _rows(records: NDArray[np.void], names: tuple[str, ...]) -> NDArray[np.int64
 def take_limited(machine: LimitedNodes, schedule: dict[str, NDArray[np.int64]]) -> LimitedNodes:
     """Write what has become of nodes and jobs; return the machine, with its log."""
     own = machine.scalars[0]
-    machine.tasks["level"] = schedule["level"]
+    begun = schedule["start"] >= 0
+    machine.tasks["level"] = np.where(begun, schedule["level"], own.highest)
     machine.tasks["predicted"] = schedule["predicted_at_highest"]
     machine.cells[...] = schedule["cell_node"]
     for name in ("state", "since"):

@@ -23,6 +23,22 @@ bool is_good(const EnergyBudget& b) {
 
 }  // namespace
 
+Limits limits_of(const Told& told, i64 n_nodes) {
+  const std::vector<i64> caps = told.list<i64>("caps"), budgets = told.list<i64>("budgets");
+  if (caps.size() % 6 != 0) throw nanobind::value_error("caps: of six numbers each");
+  if (budgets.size() % 8 != 0) throw nanobind::value_error("budgets: of eight numbers each");
+  Limits found;
+  for (const i64* c = caps.data(); c < caps.data() + caps.size(); c += 6)
+    found.caps.push_back({c[0], c[1], c[2], c[3], c[4] != 0, c[5]});
+  for (const i64* b = budgets.data(); b < budgets.data() + budgets.size(); b += 8)
+    found.budgets.push_back({b[0], b[1], b[2], b[3], b[4], b[5] != 0, b[6] != 0, b[7] != 0});
+  for (const PowerCap& cap : found.caps)
+    if (!is_good(cap, n_nodes)) throw nanobind::value_error("caps: limits of power, between times");
+  for (const EnergyBudget& b : found.budgets)
+    if (!is_good(b)) throw nanobind::value_error("budgets: limits of energy, between times");
+  return found;
+}
+
 std::shared_ptr<const LimitedLayout> limited_of(const Told& told, i64 n_jobs) {
   auto l = std::make_shared<LimitedLayout>();
   const auto one = [&](const char* name) { return *told.column<i64>(name, 1); };
@@ -39,15 +55,8 @@ std::shared_ptr<const LimitedLayout> limited_of(const Told& told, i64 n_jobs) {
   if (!told.list<i64>("measured_mw").empty())
     l->measured_mw = told.column<i64>("measured_mw", n_jobs * l->n_levels());
   l->size = told.list<i64>("size"), l->component_mw = told.list<i64>("component_mw");
-  const std::vector<i64> caps = told.list<i64>("caps"), budgets = told.list<i64>("budgets");
-  if (caps.size() % 6 != 0) throw nanobind::value_error("caps: of six numbers each");
-  if (budgets.size() % 8 != 0) throw nanobind::value_error("budgets: of eight numbers each");
-  for (const i64* c = caps.data(); c < caps.data() + caps.size(); c += 6)
-    l->caps.push_back({c[0], c[1], c[2], c[3], c[4] != 0, c[5]});
-  for (const i64* b = budgets.data(); b < budgets.data() + budgets.size(); b += 8)
-    l->budgets.push_back({b[0], b[1], b[2], b[3], b[4], b[5] != 0, b[6] != 0, b[7] != 0});
-  if (l->controlled = one("controlled") != 0; l->controlled)  // it has not been set yet
-    l->caps.push_back({forever, forever, forever, most_mw, false, 0});
+  l->controlled = one("controlled") != 0;
+  l->limit(limits_of(told, l->n_nodes));
   return l;
 }
 
@@ -74,10 +83,6 @@ const char* refusal(const LimitedLayout& l, const Model& m) {
     const i64 below = k > 0 ? l.size[k - 1] : 1;
     if (l.size[k] < 1 || l.size[k] % below != 0) return "size: multiples of that below";
   }
-  for (std::size_t c = 0; c + l.controlled < l.caps.size(); ++c)
-    if (!is_good(l.caps[c], l.n_nodes)) return "caps: limits of power, between times";
-  for (const EnergyBudget& budget : l.budgets)
-    if (!is_good(budget)) return "budgets: limits of energy, between times";
   return nullptr;
 }
 

@@ -1,5 +1,6 @@
 // What Python tells of a machine under limits, and what it is told of one.
 #pragma once
+#include "../machines/limited/layout.hpp"
 #include "../places/simulation.hpp"
 
 namespace hpc {
@@ -8,6 +9,7 @@ class Told;
 class Limited;
 
 std::shared_ptr<const LimitedLayout> limited_of(const Told& told, i64 n_jobs);
+Limits limits_of(const Told& told, i64 n_nodes);
 // Why nothing can be simulated so; nullptr if it can.
 const char* refusal(const LimitedLayout& layout, const Model& model);
 // Of each job its level, its nodes, and what was predicted at the highest level; of nodes their

@@ -12,6 +12,7 @@
 #include "../machines/nodes/fresh_plan.hpp"
 #include "../machines/nodes/plan.hpp"
 #include "../machines/pool.hpp"
+#include "limited.hpp"
 #include "stepper.hpp"
 #include "told.hpp"
 
@@ -47,7 +48,7 @@ const char* what_lacks_steps(const Model& m) {
   const bool plain = r.tested == 0 && r.depth != all_jobs && r.renews != Renews::each_time;
   const bool asks = m.learning && (r.holds || m.learning->estimators[0].kind == Predicts::outside ||
                                    m.learning->estimators[1].kind == Predicts::outside);
-  const bool elsewhere = m.sharing || m.limited || m.restricted || m.arrivals.moves || m.outages;
+  const bool elsewhere = m.sharing || m.restricted || m.arrivals.moves || m.outages;
   if (!plain || asks || elsewhere || m.accounts ||
       r.correction == Correction::kill || (r.correction == Correction::again && !m.learning))
     return "environments: no rule of theirs";
@@ -156,8 +157,19 @@ std::shared_ptr<Owned> make(std::shared_ptr<Model> model, ByName told, ByName ro
   for (const ByName& one : before) table.before.push_back(read_before(*model, Told(one)));
   const std::vector<Row> all = rows_of(table, rows, owned->rows);
   if (model->nodes) owned->stepper = std::make_unique<Stepper<Nodes>>(std::move(table), all);
+  else if (model->limited)
+    owned->stepper = std::make_unique<Stepper<Limited>>(std::move(table), all);
   else owned->stepper = std::make_unique<Stepper<Pool>>(std::move(table), all);
   return owned;
+}
+
+// Whether such rows have room for what is shown of power, and for controls.
+bool has_room_for_limits(const Table& t, std::size_t seen, std::size_t numbers) {
+  if (!t.model->limited) return true;
+  const auto& at = t.settings.of_controls;
+  const i64 shown = t.settings.seen_power, last = *std::max_element(at.begin(), at.end());
+  return shown >= 0 && last < static_cast<i64>(numbers) &&
+         (!t.model->limited->limited || shown + n_of_power <= static_cast<i64>(seen));
 }
 
 // Where the actions lie from now on, and what is told of each environment.
@@ -176,7 +188,8 @@ void look_at(Owned& owned, Line<const i64> chosen, Grid<const double> numbers, G
   const bool wide = observations.shape(1) >= size && rewards.shape(1) == t.shapes.size() &&
                     masks.shape(1) >= room + (t.settings.by_action == 1) && told.shape(1) >= room + 2 &&
                     terms.shape(1) >= n_terms &&
-                    (t.settings.kind != Kind::ordering || numbers.shape(1) >= room);
+                    (t.settings.kind != Kind::ordering || numbers.shape(1) >= room) &&
+                    has_room_for_limits(t, observations.shape(1), numbers.shape(1));
   if (!whole || !wide) throw nb::value_error("outputs: of each environment");
   owned.seen.clear();
   for (std::size_t e = 0; e < n; ++e) {
@@ -197,6 +210,13 @@ void go_on(Owned& owned, i64 task, i64 first, i64 stop, int threads) {
   owned.stepper->go_on(static_cast<Todo>(task), first, stop, threads, owned.seen);
 }
 
+void limit(Owned& owned, i64 e, ByName limits) {
+  const Alone::Inside inside(owned.alone);
+  const Model& m = *owned.stepper->table().model;
+  if (!m.limited) throw nb::value_error("limit: a machine under none");
+  owned.stepper->limit(owned.checked(e), limits_of(Told(limits), m.limited->n_nodes));
+}
+
 }  // namespace
 
 void bind_stepper(nb::module_& m) {
@@ -215,6 +235,8 @@ void bind_stepper(nb::module_& m) {
            "only show where they are: `task` 0 to 2. All that is told of them is written anew.")
       .def_prop_ro("nbytes", [](const Owned& owned) { return owned.stepper->bytes(); },
                    "Memory of the simulations [bytes].")
+      .def("limit", &limit, "environment"_a, "limits"_a,
+           "Set the limits of its next episode: `caps` and `budgets`, as a model takes them.")
       .def("anew", [](const Owned& owned, i64 e) {
              const Alone::Inside inside(owned.alone);
              return owned.stepper->anew(owned.checked(e));

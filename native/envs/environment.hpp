@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "../places/one_simulation.hpp"
-#include "observe.hpp"
+#include "limits.hpp"
 
 namespace hpc {
 
@@ -16,10 +16,11 @@ struct OfEpisode {
   Model model;
   std::optional<Layout> layout;
 
-  OfEpisode(std::shared_ptr<const Model> all, i64 first, i64 n)
+  OfEpisode(std::shared_ptr<const Model> all, i64 first, i64 n, const Limits& limits)
       : whole(std::move(all)), model(whole->part(first, n)) {
     model.several = false;
     if (model.nodes) model.nodes = &layout.emplace(model.nodes->part(first, n));
+    if (model.limited) model.limited = model.limited->part(first, limits);
   }
 };
 
@@ -30,7 +31,9 @@ class Environment {
   std::shared_ptr<OneSimulation<M>> made_;  // of the jobs of the episode
   Clock clock_;
   static constexpr bool has_idle = requires(M& m) { m.idle(); };  // that may be switched off
-  static constexpr bool has_nodes = requires(const M& m) { m.layout(); };
+  static constexpr bool has_nodes = std::is_same_v<M, Nodes>;
+  static constexpr bool is_limited = std::is_same_v<M, Limited>;
+  Limits next_limits_;
 
  public:
   Environment(const Table& t, const Row& r) : table(t), row(r) {}
@@ -43,13 +46,14 @@ class Environment {
   }
   i64 room() const { return row.size_of_window; }
   i64 jobs() const { return now().jobs; }  // of the episode
+  void limit(const Limits& limits) { next_limits_ = limits; }  // of the next episode
   // The memory of its simulation.
   std::size_t bytes() const {
     std::size_t total = sizeof *this;
     if (!made_) return total;
     for (const OrderedList* list : {&sim().running, &sim().queue.jobs, &sim().queue.by_key()})
       total += index(list->size_in_blocks()) * sizeof(Block);
-    if constexpr (has_nodes) total += sim().machine.bytes();
+    if constexpr (requires { sim().machine.bytes(); }) total += sim().machine.bytes();
     const bool ordered = settings().kind != Kind::selection;
     return total + sim().progress.size() * (sizeof(Progress) + (ordered ? sizeof(Score) : 0)) +
            sim().past.size() * sizeof(i64);
@@ -93,7 +97,7 @@ class Environment {
   std::shared_ptr<OneSimulation<M>> anew() const {
     if (now().start < 0 || jobs() < 0 || now().start + jobs() > table.model->n_jobs)
       throw std::invalid_argument("the episode has no such jobs");
-    const auto told = std::make_shared<OfEpisode>(table.model, now().start, jobs());
+    const auto told = std::make_shared<OfEpisode>(table.model, now().start, jobs(), next_limits_);
     return std::make_shared<OneSimulation<M>>(std::shared_ptr<const Model>(told, &told->model));
   }
 
@@ -188,10 +192,12 @@ class Environment {
       for (i64 i = 0; i < p.visible; ++i) sim().queue.scores[0].at(row.window[i]).score = numbers[i];
       sim().queue.forget_bounds();
     }
-    for (bool goes_on = true; goes_on;) {
+    for (bool goes_on = true, again = false; goes_on; again = true) {
       const i64 last = weighs ? next_stop() : forever;
       const i64 stop = std::min(last, p.until);
       if (weighs) weigh(numbers, stop);
+      if constexpr (is_limited)
+        if (!begins) control(sim().machine, settings(), numbers, sim().time, stop, again);
       simulate(stop);
       if (stop == p.until && p.until < forever && sim().asked == Asked::nothing) {
         // a reset cannot say that an episode is over: the first step will, whatever it does
@@ -208,7 +214,6 @@ class Environment {
         sim().selected = row.window[0];
       }
     }
-    p.controls_hold = 0;
   }
   void simulate(i64 stop) {
     if (made_->asked() != Asked::nothing) made_->answered();
@@ -290,9 +295,13 @@ class Environment {
     p.counted = sim().started;
     for (i64 i = p.noted; i < p.fresh; ++i) p.open -= p.counts(row.fresh[i]);
     p.ended = p.open == 0 || p.truncated == 1;
-    const double seconds = pay_started();
-    pay_later();
-    row.terms[energy] += table.node_watts.empty() ? joules(seconds) : joules_on_nodes();
+    if constexpr (is_limited) {
+      pay_under_limits(sim(), row);
+    } else {
+      const double seconds = pay_started();
+      pay_later();
+      row.terms[energy] += table.node_watts.empty() ? joules(seconds) : joules_on_nodes();
+    }
     p.noted = p.fresh;
   }
   bool waits(i64 j) const { return sim().of(j).start < 0; }
@@ -457,6 +466,7 @@ class Environment {
   void show(const Outputs& out) {
     const Episode& p = now();
     Observer<M>(table, row, *made_, clock_).observe(out.observation);
+    if constexpr (is_limited) show_power(sim(), settings().seen_power, out.observation);
     const i64 room = row.size_of_window;
     if (settings().by_action == 1)
       out.mask[room] = p.ended == 0 && some_idle();

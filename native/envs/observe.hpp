@@ -53,8 +53,9 @@ class Observer {
     return {s.time, {shown(std::sin(day)), shown(std::cos(day)), shown(std::sin(week)), shown(std::cos(week))}};
   }
   bool fits(i64 j) {
-    if constexpr (M::alike) return s.machine.fits(j, s.needed_by(j), free);
-    else return s.needed_by(j) <= free && s.machine.has_room(j, s.free);
+    const bool enough = s.needed_by(j) <= free;
+    if constexpr (M::alike || !requires { s.machine.has_room(j, free); }) return enough;
+    else return enough && s.machine.has_room(j, s.free);
   }
   double turn(i64 period) const {
     const i64 rest = (s.time + table.settings.clock) % period;

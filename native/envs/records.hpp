@@ -23,10 +23,12 @@ enum class Todo : i64 { step, begin, show };
 enum Term : std::size_t { bsld, waited, energy, elapsed, max_wait, n_terms };
 inline constexpr double shortest = 10.0;  // [s] shorter run times count as this in bounded slowdowns
 
-inline double bsld_of(const Job& job, i64 start) {
-  const auto run = static_cast<double>(job.run);
-  return std::max(static_cast<double>(start - job.submit + job.run) / std::max(run, shortest), 1.0);
+// Of a job as long as it is, `run` [s] as it is at the highest level.
+inline double bsld_of(const Job& job, i64 start, i64 run) {
+  const auto response = static_cast<double>(start - job.submit + job.run);
+  return std::max(response / std::max(static_cast<double>(run), shortest), 1.0);
 }
+inline double bsld_of(const Job& job, i64 start) { return bsld_of(job, start, job.run); }
 
 struct Episode {  // laid out as EPISODE of hpcgym.envs.core.arrays, which says what each is
   i64 start, jobs, origin, begin;

@@ -28,6 +28,7 @@ class AnyStepper {
   // Of those from `first` to `stop`, exclusive. Which thread steps one makes no difference.
   virtual void go_on(Todo task, i64 first, i64 stop, int threads,
                      const std::vector<Places>& places) = 0;
+  virtual void limit(i64 e, const Limits& limits) = 0;  // of its next episode
   // One of its episode before the first event; that of an episode which has begun, as it goes on;
   // put a copy of another in its place.
   virtual std::shared_ptr<AnySimulation> anew(i64 e) const = 0;
@@ -53,6 +54,7 @@ class Stepper final : public AnyStepper {
     for (const auto& each : environments_) total += each.bytes();
     return total;
   }
+  void limit(i64 e, const Limits& limits) override { environments_[index(e)].limit(limits); }
   std::shared_ptr<AnySimulation> anew(i64 e) const override { return environments_[index(e)].anew(); }
   std::shared_ptr<AnySimulation> simulation(i64 e) const override {
     return environments_[index(e)].simulation();

@@ -39,6 +39,11 @@ class Limited : public ControlledNodes {
   }
   // How long a job that has started takes, of its time at the highest level [s].
   i64 at_its_level(i64 j, i64 seconds) const { return slowed(j, task(j).level, seconds); }
+  // And the other way round, of one that was cut rounded down.
+  i64 unslowed(i64 j, i64 seconds) const {
+    const i64 by = slowdown(j, task(j).level);
+    return seconds / by * million + seconds % by * million / by;
+  }
   void give(i64, i64 j, i64) { gone_.push_back(j); }
   void note_lost(i64) {}
   void find_shadow(i64 j, i64, const OrderedList& running, Shadow& shadow) {
@@ -53,6 +58,24 @@ class Limited : public ControlledNodes {
   Used used(i64 j) const {
     const i64 full = drawn_mw(j, layout_->highest), own = task(j).drawn_mw;
     return {task(j).end, full > 0 ? static_cast<double>(own) / static_cast<double>(full) : 1.0};
+  }
+
+  // Charged where all nodes are busy [mW].
+  i64 greatest_mw() const {
+    return n_nodes() * layout_->busy_mw[index(layout_->highest)] + components_mw_;
+  }
+  // But the control.
+  std::span<const Cap> own_caps() const {
+    return std::span(caps).first(caps.size() - layout_->controlled);
+  }
+  // The true energy up to a time [s] that nobody has taken account of [J].
+  double take_joules(i64 time) {
+    count_to(std::max(time, now));
+    return static_cast<double>(std::exchange(used_mj, 0)) / 1000.0;
+  }
+  std::size_t bytes() const {
+    return nodes.size() * sizeof(LimitedNode) + tasks.size() * sizeof(LimitedTask) +
+           cells_.size() * sizeof(std::int32_t);
   }
 
   // What the head leaves at the shadow time: nodes, below caps, below a mean power, charged for a

@@ -12,6 +12,7 @@ from test_power_limits import POWER
 from hpcgym import Cluster, HpcgymError
 from hpcgym.cluster import NodeGroup
 from hpcgym.envs.power_limits import PowerCapEnv
+from hpcgym.envs.vector import VectorSnapshot
 from hpcgym.scheduler.limits import EnergyBudget
 
 ids = pytest.mark.parametrize("name", LIMITED)
@@ -86,9 +87,13 @@ def test_how_nodes_are_reckoned_is_said_of_nodes_that_are_switched() -> None:
 NOT_NUMBERS = [[1.0, 1.0], np.ones((1, 3)), [np.nan, 1.0, 1.0], [np.inf] * 3, "all", None]
 
 
-def saved_rows(snapshot: Any) -> Any:
-    """The arrays of a snapshot, or of all in that of a vector."""
-    return getattr(snapshot, "rows", snapshot)
+def saved(env: Any) -> Any:
+    """What snapshots have: arrays, and what simulations know beside them."""
+    found = env.snapshot()
+    return [
+        (one.rows, one.kept.in_place(env.simulations.native, 0).facts())
+        for one in (found.rows if isinstance(found, VectorSnapshot) else [found])
+    ]
 
 
 @pytest.mark.parametrize("action", NOT_NUMBERS, ids=label)
@@ -96,10 +101,10 @@ def saved_rows(snapshot: Any) -> Any:
 def test_bad_actions(name: str, action: Any) -> None:
     for env in (SINGLE[name](BUSY, jobs=20, window=9), VECTOR[name](2, BUSY, jobs=20, window=9)):
         env.reset(seed=0)
-        before = env.snapshot()
+        before = saved(env)
         with pytest.raises(HpcgymError, match=r"^actions? must be"):
             env.step(action)
-        assert_same(saved_rows(env.snapshot()), saved_rows(before))  # nothing has happened
+        assert_same(saved(env), before)  # nothing has happened
 
 
 def test_numbers_beyond_the_space_count_as_its_ends() -> None:

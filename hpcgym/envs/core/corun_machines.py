@@ -111,7 +111,9 @@ class CorunMachines(Machines):
         """Return how many processors have no job."""
         return self.cluster.processors - int(running.sum())
 
-    def finds_room(self, e: int, rows: NDArray[np.int64], free: int) -> NDArray[np.bool_]:
+    def finds_room(
+        self, e: int, rows: NDArray[np.int64], free: int, first: int
+    ) -> NDArray[np.bool_]:
         """Return which of these waiting jobs find enough nodes now."""
         tasks, scalars = self.rows.tasks[e][rows], self.rows.scalars[e, 0]
         room = scalars.n_idle + np.where(tasks["placement"] == PART, scalars.n_open, 0)

@@ -122,6 +122,7 @@ class LimitedMachines(Machines):
         self.rows: LimitedRows = limited_rows.make_rows(
             *self.model[:-1], self.widths, cluster.nodes, number, longest, has_limits
         )
+        self.rows.scalars[:] = self.rows.begin
         self.limits: list[tuple[Limit, ...]] = [()] * number
         self._next_limits = list(self.limits)
 
@@ -189,10 +190,14 @@ class LimitedMachines(Machines):
 
     def make_room(self, e: int, saved: tuple[NDArray[Any], ...], limits: tuple[Limit, ...]) -> None:
         """Have room for saved rows, one of each of ``changing``: limits and logs grow."""
-        self.limits[e] = limits
+        self.take_limits(e, limits)
         names = names_of(Rows, LimitedRows)
         shapes = {name: row.shape for name, row in zip(names, saved, strict=True)}
         self.rows = limited_rows.grown(self.rows, **shapes)
+
+    def take_limits(self, e: int, limits: tuple[Limit, ...]) -> None:
+        """Note the limits under which simulation ``e`` goes on, in an episode of its own."""
+        self.limits[e] = limits
 
     def began(self, e: int) -> None:
         """Note that simulation ``e`` has begun the episode that was to come next."""
@@ -202,9 +207,11 @@ class LimitedMachines(Machines):
         """Return how many processors the free nodes have."""
         return free * (self.cluster.processors // self.cluster.nodes)
 
-    def finds_room(self, e: int, rows: NDArray[np.int64], free: int) -> NDArray[np.bool_]:
+    def finds_room(
+        self, e: int, rows: NDArray[np.int64], free: int, first: int
+    ) -> NDArray[np.bool_]:
         """Return which of these waiting jobs find enough nodes now, whatever limits say."""
-        found: NDArray[np.bool_] = self.rows.jobs["processors"][e, rows] <= free
+        found: NDArray[np.bool_] = self.widths[first + rows] <= free
         return found
 
     def jobs(self, e: int, jobs: NDArray[np.void]) -> NDArray[np.void]:
@@ -222,6 +229,8 @@ class LimitedMachines(Machines):
 
         What a schedule is made of are copies.
         """
+        total = self.rows.total[start : start + n + 1]
+        self.rows.first[e, : n + 1] = total - total[0]
         machine = limited_rows.row_of(self.rows, e, start, start + n)
         log = machine.log[: machine.scalars[0].logged]
         names = ("first", "cells", "nodes", "tasks", "scalars")

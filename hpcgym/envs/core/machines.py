@@ -150,6 +150,9 @@ class Machines:
         """Return the limits of the present episode of simulation ``e``."""
         return ()
 
+    def take_limits(self, e: int, limits: tuple[Limit, ...]) -> None:
+        """Note the limits under which simulation ``e`` goes on, in an episode of its own."""
+
     def make_room(self, e: int, saved: tuple[NDArray[Any], ...], limits: tuple[Limit, ...]) -> None:
         """Have room for saved rows, one of each of ``changing``, and for the limits with them."""
         if self._stops is not None:
@@ -172,10 +175,12 @@ class Machines:
         """
         return free
 
-    def finds_room(self, e: int, rows: NDArray[np.int64], free: int) -> NDArray[np.bool_] | None:
+    def finds_room(
+        self, e: int, rows: NDArray[np.int64], free: int, first: int
+    ) -> NDArray[np.bool_] | None:
         """Return which of these waiting jobs would fit now; None: ``pass_view`` knows.
 
-        ``free``: units of simulation ``e``.
+        ``free``: units of simulation ``e``, whose episode begins at row ``first`` of the table.
         """
         return None
 

@@ -18,6 +18,7 @@ from hpcgym.engine.holding import hold_back
 from hpcgym.engine.machines.nodes.rows import row_of
 from hpcgym.engine.many.beginnings import Before
 from hpcgym.envs.core import arrays
+from hpcgym.envs.core.native_limits import next_limits, told_of_rows
 from hpcgym.envs.core.native_nodes import layout_of_rooms
 from hpcgym.envs.core.told import NativeNow
 from hpcgym.scheduler.dispatchers.view import cells_of
@@ -28,7 +29,7 @@ from hpcgym.simulation.native_nodes import is_on
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from hpcgym.engine.machines.nodes.rows import Rooms
+    from hpcgym.envs.core.machines import MachineParts
     from hpcgym.envs.core.simulations import Simulations
 
 #: What steps write for Python, of a Batch.
@@ -39,7 +40,7 @@ _ROWS = (
 
 
 def serves(simulations: Simulations) -> bool:
-    """Return whether the native engine has the rules of an environment, on pools or nodes."""
+    """Return whether the native engine has the rules of an environment, but on shared nodes."""
     sim, parts = simulations.table.sim[0], simulations.machines.parts
     kinds = simulations.table.kinds
     lacks = (
@@ -51,7 +52,7 @@ def serves(simulations: Simulations) -> bool:
     )
     return (
         is_on()
-        and (parts.pool is not None or parts.rooms is not None)
+        and parts.corun is None
         and parts.kept is None
         and simulations.usage is None
         and not (sim.managed and simulations.episodes.beginnings)
@@ -61,11 +62,11 @@ def serves(simulations: Simulations) -> bool:
 
 
 def model_of(
-    table: arrays.Table, history: tuple[int, int], learner: Learner, rooms: Rooms | None
+    table: arrays.Table, history: tuple[int, int], learner: Learner, machines: MachineParts
 ) -> Model:
     """Return what the engine is told of all jobs; ``history``: users, and their jobs.
 
-    ``learner`` has learned nothing yet. ``rooms``: None on a pool.
+    ``learner`` has learned nothing yet. ``machines``: their parts.
     """
     sim, kind, n = table.sim[0], table.settings[0]["kind"], len(table.jobs)
     rules = {name: int(sim[name]) for name in TAKEN}
@@ -73,8 +74,10 @@ def model_of(
     rules |= {"keeps": int(sim.keeps), "logs": int(sim.learns)}
     rules["asks"] = int(sim.asks == state.EACH_PASS)
     more: dict[str, Any] = {"predicted": table.predicted}
-    if rooms is not None:
-        more["nodes"] = layout_of_rooms(rooms)
+    if machines.rooms is not None:
+        more["nodes"] = layout_of_rooms(machines.rooms)
+    if machines.limited is not None:
+        more["limited"] = told_of_rows(machines.limited)
     if len(table.keys):
         more["second_keys"] = table.keys[len(table.keys) - n :]
     if len(table.second_scores):
@@ -146,6 +149,14 @@ class NativeSteps:
         self._stepper = stepper_of(simulations.table, self._rows, simulations)
         self._actions = simulations.chosen, simulations.numbers
         self._out: arrays.Outputs | None = None
+        for e in range(len(self._batch.window)):
+            self.limit(e)
+
+    def limit(self, e: int) -> None:
+        """Tell of the limits of the next episode of simulation ``e``."""
+        limited = self._simulations.machines.parts.limited
+        if limited is not None:
+            self._stepper.limit(e, next_limits(limited, e))
 
     def go_on(self, task: int, first: int, stop: int, workers: int, out: arrays.Outputs) -> None:
         """Do what :func:`hpcgym.envs.kernels.steps.go_on` does."""
@@ -196,7 +207,7 @@ def _estimators_of(table: arrays.Table) -> Estimators:
 
 def _beginnings(simulations: Simulations, before: Before) -> list[dict[str, Any]]:
     """Return with what episodes begin, as the engine takes it."""
-    table, rooms = simulations.table, simulations.machines.rows
+    table, rooms = simulations.table, simulations.machines.parts.rooms
     found, by, start = [], _estimators_of(table), 0
     parts = simulations.episodes.beginnings
     for s, number in enumerate(before.number.tolist()):
@@ -244,6 +255,6 @@ def stepper_of(
     told |= {"node_watts": table.node_watts, "still_w": table.still_w}
     before = simulations.before
     begins = [] if before is None else _beginnings(simulations, before)
-    history, rooms = simulations.batch.history.shape[1:], simulations.machines.rows
-    model = model_of(table, history, simulations.learner, rooms)
+    history, parts = simulations.batch.history.shape[1:], simulations.machines.parts
+    model = model_of(table, history, simulations.learner, parts)
     return Stepper(model, told, rows, begins)

@@ -20,7 +20,7 @@ def state_of(simulations: Simulations, e: int) -> State:
     batch, machines = simulations.batch, simulations.machines
     episode: Any = batch.episode_state[e].copy()
     start, n = int(episode.start), int(episode.jobs)
-    own = machines.own_jobs(e, n)
+    own = machines.own_jobs(e, n) if simulations.native is None else None
     return State(
         simulations.names[e],
         simulations.episode(e) if simulations.hides(e) else None,

@@ -224,6 +224,8 @@ class Simulations:
         # most machines need not know: jobs are cut out of the whole for those that must
         jobs_of = partial(self.episodes.workload_of, episode)
         self.machines.set_next(e, jobs_of, episode.start)
+        if self.native is not None:
+            self.native.limit(e)
         if self.usage is not None:
             self.usage.set_next(e, jobs_of())
 

@@ -94,6 +94,7 @@ def restore_row(simulations: Simulations, e: int, snapshot: Snapshot) -> None:
     simulations.names[e] = snapshot.name
     if simulations.native is not None:
         assert snapshot.kept is not None
+        simulations.machines.take_limits(e, snapshot.limits)
         simulations.native.put(e, snapshot.kept, snapshot.rows)
         return
     of_machine = snapshot.rows[snapshot.n_rows_before_machine :]

@@ -12,7 +12,7 @@ namespace hpc {
 
 class ControlledNodes : public ReservingNodes {
  public:
-  using ReservingNodes::plenty;
+  using ReservingNodes::idle_mw, ReservingNodes::plenty;
 
   // Set the control anew, from the second after `time` on, or from the beginning, up to `end` [s]:
   // until then it is not changed again. `off`: how many of the first nodes are to be off. Where

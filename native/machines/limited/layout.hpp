@@ -3,6 +3,7 @@
 // Power is in whole milliwatts and energy in whole millijoules: what limits look at is rounded up,
 // limits are rounded down. So sums are exact, and nothing depends on their order.
 #pragma once
+#include <memory>
 #include <vector>
 
 #include "../../base/numbers.hpp"
@@ -29,7 +30,12 @@ struct EnergyBudget {
 // What back-filled jobs must leave of a budget; `suffices`: only what it is sure to suffice for.
 enum class BudgetUse : i64 { suffices, powercap, reduce_pc, energy_bud };
 
-struct LimitedLayout {
+struct Limits {
+  std::vector<PowerCap> caps;
+  std::vector<EnergyBudget> budgets;
+};
+
+struct LimitedLayout : Limits {
   i64 n_nodes = 0;
   i64 idle_mw, off_mw, shutdown_mw, boot_mw;  // of a node
   i64 rest_mw;  // charged for one that is on and free
@@ -50,10 +56,21 @@ struct LimitedLayout {
   // components above nodes, from the lowest on
   std::vector<i64> size;  // nodes below one
   std::vector<i64> component_mw;
-  std::vector<PowerCap> caps;
-  std::vector<EnergyBudget> budgets;
 
   i64 n_levels() const { return static_cast<i64>(busy_mw.size()); }
+  // Have these limits alone, and a control that has not been set yet.
+  void limit(const Limits& limits) {
+    static_cast<Limits&>(*this) = limits;
+    if (controlled) caps.push_back({forever, forever, forever, i64{1} << 61, false, 0});
+  }
+  // The same for jobs from one on, under such limits.
+  std::shared_ptr<const LimitedLayout> part(i64 first, const Limits& limits) const {
+    auto some = std::make_shared<LimitedLayout>(*this);
+    some->kind += first;
+    if (measured_mw) some->measured_mw += first * n_levels();
+    some->limit(limits);
+    return some;
+  }
 };
 
 }  // namespace hpc

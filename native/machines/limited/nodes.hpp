@@ -233,10 +233,13 @@ class PoweredNodes : public LimitedState {
 
   // --- At a level -------------------------------------------------------------------------------
 
+  static constexpr i64 million = 1'000'000;
+  i64 slowdown(i64 j, i64 level) const {  // [millionths]
+    return layout_->slowdown[index(layout_->kind[j] * layout_->n_levels() + level)];
+  }
   // How long a job takes at a level, of its time at the highest, rounded up [s].
   i64 slowed(i64 j, i64 level, i64 seconds) const {
-    constexpr i64 million = 1'000'000;
-    const i64 millionths = layout_->slowdown[index(layout_->kind[j] * layout_->n_levels() + level)];
+    const i64 millionths = slowdown(j, level);
     // in two parts, so that no product overflows
     return seconds / million * millionths - floor_div(-(seconds % million) * millionths, million);
   }

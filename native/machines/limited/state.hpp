@@ -39,6 +39,7 @@ struct LimitedTask {  // what is known of a job from its start on
 };
 
 struct Cap : PowerCap {
+  Cap() = default;
   explicit Cap(const PowerCap& told) : PowerCap(told) {}
   bool known = false;  // it has been announced
   i64 idle_mw = 0;     // charged then without jobs
@@ -51,6 +52,7 @@ struct Cap : PowerCap {
 };
 
 struct Budget : EnergyBudget {
+  Budget() = default;
   explicit Budget(const EnergyBudget& told) : EnergyBudget(told) {}
   struct Excess {  // a job that runs above the mean power, and the power with it
     i64 job, mw;
@@ -74,7 +76,7 @@ struct Budget : EnergyBudget {
   i64 plan_spent = 0;  // at the time looked at
 
   void keep(Archive& a) {
-    a(spent, saved, looked, reserved, reserving, in_use, ahead, at_start_mw, head_mj, left_mj,
+    a(static_cast<EnergyBudget&>(*this), spent, saved, looked, reserved, reserving, in_use, ahead, at_start_mw, head_mj, left_mj,
       rest_mw, base_mw, plan_start_mw, plan_mj, plan_spent);
   }
 };
