@@ -34,17 +34,20 @@ from hpcgym.scheduler.estimates.learning import asks_for_predictions
 from hpcgym.simulation import native
 from hpcgym.simulation.expressed import make_expressed
 from hpcgym.simulation.fair_share import begin_shares, make_shares
+from hpcgym.simulation.native_nodes import nodes_in
 from hpcgym.simulation.predictions import Learning
 from hpcgym.simulation.preempting import StoppedRuns, for_result, preempting
 from hpcgym.simulation.prepare import prepare
 from hpcgym.simulation.restricted import check_restricted, profile_for, restricted
 from hpcgym.simulation.warm_start import (
     Beginning,
-    begin_on_nodes,
     begin_with,
     beginning_of,
     check_running,
+    going_on,
+    hold_on_nodes,
     learned_before,
+    place_running,
 )
 
 if TYPE_CHECKING:
@@ -140,6 +143,9 @@ class Simulation:
         if self.beginning is not None:
             begin_with(self.arrays, self.beginning, self.learning)
             _begin_scores(self.arrays, self.shares, self.expressed)
+            nodes = nodes_in(self.machine)
+            if nodes is not None:
+                hold_on_nodes(self.arrays, nodes, self.beginning.ongoing)
         self.beginning, self.begun = None, True
 
     @property
@@ -208,8 +214,6 @@ def new_simulation(
     if scheduler.restricts:
         check_restricted(workload, scheduler, arrays.sim, nodes is not None)
         arrays = arrays._replace(profile=profile_for(scheduler, arrays.profile))
-    # reservations on nodes are made by the kernels
-    leaves = nodes is None or scheduler.depth is not None
     answers = answers_for(
         workload,
         scheduler,
@@ -218,13 +222,15 @@ def new_simulation(
         asks,
         counts,
         learned,
-        leaves=leaves,
+        leaves=True,
         natively=natively,
     )
-    if nodes is not None:
+    if nodes is not None and workload.initial is not None:
         if answers["beginning"] is not None:
             check_running(arrays, answers["beginning"])
-        begin_on_nodes(workload, scheduler, cluster, arrays, nodes)
+        place_running(workload, scheduler, cluster, nodes)
+        if answers["begun"]:
+            hold_on_nodes(arrays, nodes, going_on(workload.initial, scheduler, cluster))
     kind: Kind = POOL if nodes is None else NODES
     machine: Any = () if nodes is None else nodes
     if scheduler.restricts:

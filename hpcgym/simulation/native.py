@@ -23,7 +23,7 @@ from hpcgym.simulation.native_corun import take_corun, told_of_corun
 from hpcgym.simulation.native_limited import serves_limited, take_limited, told_of_limited
 from hpcgym.simulation.native_nodes import is_on, nodes_in, take_nodes, told_of_nodes, window_nodes
 from hpcgym.simulation.scoring import Scoring
-from hpcgym.simulation.starting import Native, Starting
+from hpcgym.simulation.starting import Native, Proposed, Starting
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -67,16 +67,12 @@ def restricted_of(machine: Any) -> Restricted | None:
 def _serves_nodes(simulation: Driven) -> bool:
     """Return the same of its machine, if that has nodes.
 
-    Where nodes fail nobody answers, and no few have reservations. A pool of which a dispatcher
-    starts the jobs is one node; idle processors of it are not switched off.
+    Where nodes fail nobody answers, and no few have reservations.
     """
     answers = (simulation.learning, simulation.shares, simulation.expressed, simulation.dispatch)
     if isinstance(simulation.machine, LimitedNodes):
-        scored = isinstance(simulation.dispatch, Scoring | None) and simulation.late is None
-        return scored and serves_limited(simulation.machine, simulation.arrays.sim)
+        return serves_limited(simulation.machine, simulation.arrays.sim)
     fails = isinstance(simulation.machine, FailingNodes)
-    if simulation.arrays.sim.managed and nodes_in(simulation.machine) is not None:
-        return False
     return not (fails and (any(answers) or simulation.arrays.sim.tested > 0))
 
 
@@ -127,7 +123,9 @@ def model_of(simulation: Driven, features: Features | None = None) -> Model:
     if isinstance(simulation.machine, Preempting):
         more["preemption"] = _preemption(simulation.machine)
     more |= told_of(simulation.learning, simulation.shares, simulation.expressed)
-    more |= told_of_nodes(simulation.machine) | told_of_corun(simulation.machine)
+    if not sim.managed:  # else a pool, also where it is one node to a dispatcher
+        more |= told_of_nodes(simulation.machine)
+    more |= told_of_corun(simulation.machine)
     if isinstance(simulation.machine, LimitedNodes):
         more["limited"] = told_of_limited(simulation.machine)
     # an empty machine: all is free, be it processors, or parts of nodes that jobs share
@@ -192,7 +190,11 @@ def simulation_of(simulation: Driven, features: Features | None = None) -> Simul
         more["looks"] = np.array(ongoing.looks)
     nodes = nodes_in(simulation.machine)
     if nodes is not None:
-        more |= dict(zip(("first", "node", "units"), cells_of(nodes, running), strict=True))
+        having = running
+        if "reserved" in more:  # those that wait have nodes in the plan
+            rows = np.arange(beginning.number)
+            having = np.concatenate([running, np.setdiff1d(rows, running)])
+        more |= dict(zip(("first", "node", "units"), cells_of(nodes, having), strict=True))
     native.begin(
         time=beginning.time,
         due=beginning.due,
@@ -279,7 +281,7 @@ def write_back(native: Simulation, arrays: state.Prepared) -> dict[str, NDArray[
 def answer(simulation: Driven, native: Simulation) -> None:
     """Answer what is asked for in Python: by policies, dispatchers or predictors."""
     if native.asked in ("order", "job", "starts"):
-        assert isinstance(simulation.dispatch, Scoring | Starting)
+        assert isinstance(simulation.dispatch, Scoring | Starting | Proposed)
         simulation.dispatch.answer(simulation.arrays.jobs, simulation.machine, native)
     else:
         assert simulation.learning is not None

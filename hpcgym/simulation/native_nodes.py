@@ -71,7 +71,7 @@ def layout_of(nodes: Nodes) -> Layout:
 def take_nodes(machine: Any, schedule: Columns) -> Any:
     """Write which nodes jobs have had; return the machine, which may have logs of other lengths."""
     nodes = nodes_in(machine)
-    if nodes is not None:
+    if nodes is not None and "cell_first" in schedule:
         write_cells(nodes, _cells_in(schedule))
     loses = isinstance(machine, FailingNodes | Preempting)
     return _with_lost(machine, schedule) if loses else machine
@@ -98,6 +98,14 @@ def take_view(nodes: Nodes, told: Columns) -> None:
     nodes.asked[...] = told["asked"]
     own.random_state, nodes.order[...] = told["drawn"][0], told["drawn"][1:]
     write_cells(nodes, _cells_in(told), told["running"])
+
+
+def take_pool(node: Nodes, free: int, running: NDArray[np.int64]) -> None:
+    """Write the same of the node that stands for a pool: jobs have a unit each."""
+    n = len(running)
+    node.set_free(np.array([[free]]))
+    cells = Cells(np.arange(n + 1), np.zeros(n, np.int64), np.ones(n, np.int64))
+    write_cells(node, cells, running)
 
 
 def _cells_in(schedule: Columns) -> Cells:

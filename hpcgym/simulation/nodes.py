@@ -23,7 +23,7 @@ from hpcgym.scheduler.dispatchers.asking import Facts, begin, dispatch
 from hpcgym.scheduler.dispatchers.late import LateDispatcher
 from hpcgym.scheduler.dispatchers.view import cells_of
 from hpcgym.simulation.native_nodes import assign_natively, is_on
-from hpcgym.simulation.starting import Starting
+from hpcgym.simulation.starting import Proposed, Starting
 from hpcgym.simulation.warm_start import own_cells, write_cells
 from hpcgym.simulation.windows import closings, holders_of
 from hpcgym.workload.needs import check_fits, expected_waits, needs_of
@@ -127,12 +127,12 @@ def asked(
 ) -> tuple[Any, Callable[[state.Prepared, Any], None]]:
     """Return a dispatcher, told that a simulation begins, and what asks it in a pass.
 
-    ``asks`` takes the dispatcher, the arrays and the machine of a simulation of the kernels, and
-    ``facts``; None: one on nodes of either engine is asked.
+    ``asks`` takes the dispatcher, a simulation where each job has nodes of its own, and ``facts``;
+    None: one where jobs share them is asked.
     """
     dispatcher, facts = _begun(dispatcher), facts_of(workload, cluster)
     if asks is not None:
-        return dispatcher, partial(asks, dispatcher, facts=facts)
+        return dispatcher, Proposed(partial(asks, dispatcher, facts=facts))
     return dispatcher, Starting(partial(dispatch, dispatcher, facts=facts))
 
 

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from hpcgym.engine.machines.nodes.placement import Nodes
 from hpcgym.engine.state import Prepared
 from hpcgym.scheduler.dispatchers.asking import Asking, Facts, Kernels, Present, Start, view_at
+from hpcgym.scheduler.dispatchers.own_nodes import OfKernels, Told
 from hpcgym.scheduler.dispatchers.view import PassView
-from hpcgym.simulation.native_nodes import take_view
+from hpcgym.simulation.native_nodes import take_pool, take_view
 
 if TYPE_CHECKING:
     from hpcgym._engine import Simulation
@@ -47,16 +48,15 @@ class Native(NamedTuple):
 
     def view(self, facts: Facts) -> PassView:  # noqa: D102
         told = self.native.view()
-        take_view(self.nodes, told)
+        if "free" in told:
+            take_view(self.nodes, told)
+        else:
+            take_pool(self.nodes, self.native.free, told["running"])
         return self.view_told(told, facts)
 
     def view_told(self, told: dict[str, NDArray[np.int64]], facts: Facts) -> PassView:
         """Return the same where the nodes tell of machine and jobs what there is to tell."""
-        order = np.argsort(told["queued"])
-        queued, duration = told["queued"][order], told["duration"][order]
-        running = told["running"], told["running_start"], told["running_end"]
-        present = Present(self.native.time, self.jobs, queued, duration, *running)
-        return view_at(present, self.nodes, facts)
+        return view_at(_present_in(told, self.native.time, self.jobs), self.nodes, facts)
 
     def start(self, starts: list[tuple[int, Start]]) -> int:  # noqa: D102
         node, units, first = [_NOWHERE], [_NOWHERE], [0]
@@ -69,6 +69,61 @@ class Native(NamedTuple):
         rows = np.array([job for job, _ in starts], np.int64)
         cells = np.array(first), np.concatenate(node), np.concatenate(units)
         return self.native.launch(rows, *cells)
+
+
+class NativeOwn(NamedTuple):
+    """One in which each job has nodes of its own, as :class:`Proposing` says.
+
+    Attributes
+    ----------
+    jobs : JOBS; their processors are nodes.
+    """
+
+    native: Simulation
+    jobs: NDArray[np.void]
+
+    @property
+    def widths(self) -> NDArray[np.int64]:  # noqa: D102
+        widths: NDArray[np.int64] = self.jobs["processors"]
+        return widths
+
+    @property
+    def coming(self) -> int:  # noqa: D102
+        return int(self.native.view()["coming"][0])
+
+    def told(self) -> Told:  # noqa: D102
+        told = self.native.view()
+        present = _present_in(told, self.native.time, self.jobs)
+        allowed = self.native.fits(present.queued.tolist()).astype(np.bool_)
+        free, changes = told["free"].astype(np.bool_), int(told["changes"][0])
+        return Told(present, allowed, changes, free, told["cell_first"], told["cell_node"])
+
+    def propose(self, jobs: list[int]) -> int:  # noqa: D102
+        first = np.zeros(len(jobs) + 1, np.int64)
+        return self.native.launch(np.array(jobs, np.int64), first, _NOWHERE, _NOWHERE)
+
+
+def _present_in(told: dict[str, NDArray[np.int64]], time: int, jobs: NDArray[np.void]) -> Present:
+    """Return the jobs that wait and run, by a view of the native engine."""
+    order = np.argsort(told["queued"])
+    queued, duration = told["queued"][order], told["duration"][order]
+    running = told["running"], told["running_start"], told["running_end"]
+    return Present(time, jobs, queued, duration, *running)
+
+
+@dataclass(frozen=True)
+class Proposed:
+    """Asks a dispatcher at a pass, of either engine, where each job has nodes of its own."""
+
+    asks: Callable[..., None]
+
+    def __call__(self, arrays: Prepared, machine: Any) -> None:
+        """Do so of a simulation of the kernels."""
+        self.asks(OfKernels(arrays, machine))
+
+    def answer(self, jobs: NDArray[np.void], machine: Any, native: Simulation) -> None:
+        """Do so of a simulation of the native engine."""
+        self.asks(NativeOwn(native, jobs))
 
 
 @dataclass(frozen=True)

@@ -156,24 +156,8 @@ def begin_running(
             learning.answer(a.blocks, a.entries)
 
 
-def begin_on_nodes(
-    workload: Workload,
-    scheduler: Scheduler,
-    cluster: Cluster,
-    arrays: state.Prepared,
-    nodes: Nodes,
-) -> None:
-    """Give the jobs that run at the beginning their nodes; called after :func:`begin_with`.
-
-    Raises
-    ------
-    WorkloadError : a job that finds no room beside the others.
-    """
-    initial = workload.initial
-    if initial is None:
-        return
-    place_running(workload, scheduler, cluster, nodes)
-    ongoing = going_on(initial, scheduler, cluster)
+def hold_on_nodes(arrays: state.Prepared, nodes: Nodes, ongoing: Ongoing | None) -> None:
+    """Let the jobs that wait have their reservations, where kernels have begun on nodes."""
     if ongoing is not None and ongoing.reserved is not None:
         engine.hold_on_nodes(
             arrays.sim, arrays.progress, arrays.blocks, arrays.entries, arrays.line, nodes,
@@ -182,7 +166,12 @@ def begin_on_nodes(
 
 
 def place_running(workload: Workload, scheduler: Scheduler, cluster: Cluster, nodes: Nodes) -> None:
-    """Do the part of :func:`begin_on_nodes` that is for jobs that run, of an extract."""
+    """Give the jobs that run at the beginning of an extract their nodes.
+
+    Raises
+    ------
+    WorkloadError : a job that finds no room beside the others.
+    """
     initial = workload.initial
     assert initial is not None
     cells = own_cells(initial, cluster)

@@ -384,7 +384,8 @@ NB_MODULE(_engine, m) {
            "their starts, `start` [s]. `due`: a pass is then. `history`: (n_users * last,) run "
            "times of users' last jobs [s], -1. `reserved`: [s] of jobs that wait, where each has a "
            "reservation. `looks`: where passes come by the clock, as the kernels keep it. `first`, "
-           "`node`, `units`: on nodes the cells of each that runs.")
+           "`node`, `units`: on nodes the cells of each that runs, then of each that waits if that "
+           "has a reservation.")
       .def("run", alone(&AnySimulation::run), "until"_a = forever, "passes"_a = forever,
            nb::call_guard<nb::gil_scoped_release>(),
            "Simulate up to `until` [s], inclusive, or so many passes, or to what is asked for; return "
@@ -419,7 +420,11 @@ NB_MODULE(_engine, m) {
            "Return the rows of the jobs that are queued, and their predicted run times; of those that "
            "run, their starts and predicted ends [s]. On nodes free, (N * R,); those of each that runs, "
            "as of a schedule; drawn, a random state and the order of the nodes; asked, of all that "
-           "wait. coming: how many jobs have not been submitted.")
+           "wait. coming: how many jobs have not been submitted. Under limits free, (N,) 1 where a node "
+           "has no job; changes, when they may let others start, though no job comes or ends [s].")
+      .def("fits", alone(+[](AnySimulation& s, const std::vector<i64>& jobs) {
+             return owned(s.fits(jobs));
+           }), "rows"_a, "Return which of these jobs that wait could start now, each alone.")
       .def("ended", alone(+[](const AnySimulation& s, i64 since) { return owned(s.ended(since)); }),
            "since"_a = 0, "Return the jobs in the order of their ends, from one place on.")
       .def("concerned", alone(+[](const AnySimulation& s) { return owned(s.concerned()); }),

@@ -110,6 +110,16 @@ void tell(Columns& found, const Limited& machine) {
                 {"kills", {machine.kills}}});
 }
 
+void tell_view(Columns& found, const Limited& machine, const std::vector<i64>& running) {
+  std::vector<i64> free, first{0}, node;
+  for (const LimitedNode& each : machine.nodes) free.push_back(each.job < 0);
+  for (const i64 j : running) {
+    node.insert(node.end(), machine.cells(j).begin(), machine.cells(j).end());
+    first.push_back(static_cast<i64>(node.size()));
+  }
+  found.insert(found.end(), {{"free", free}, {"changes", {machine.next_change()}},
+                             {"cell_first", first}, {"cell_node", node}});
+}
 void tell_facts(Columns& found, const Limited& machine) {
   const Limited& m = machine;
   std::vector<i64> until, job, boots, caps, budgets;

@@ -15,6 +15,8 @@ const char* refusal(const LimitedLayout& layout, const Model& model);
 // Of each job its level, its nodes, and what was predicted at the highest level; of nodes their
 // states, now and before.
 void tell(Columns& found, const Limited& machine);
+// What whoever says who starts may know: of nodes, and those of the jobs that run.
+void tell_view(Columns& found, const Limited& machine, const std::vector<i64>& running);
 // What else is known between two passes, for tests.
 void tell_facts(Columns& found, const Limited& machine);
 

@@ -76,9 +76,9 @@ const char* refusal_of_rules(const Model& m) {
       {m.is_scored(0) && !m.scores && !m.features, "scores: the order of the queue needs them"},
       {m.is_scored(1) && !m.second_scores, "second_scores: back-filling needs them"},
       {r.asks && !m.is_scored(0), "asks: an order from outside is by scores"},
-      {r.starts && (!m.nodes || r.asks || m.restricted || m.outages || r.tested > 0 ||
+      {r.starts && (m.sharing || r.asks || m.restricted || m.outages || r.tested > 0 ||
                     r.depth == all_jobs),
-       "starts: on nodes, where nothing else says who starts"},
+       "starts: where nothing else says who starts"},
       {m.n_users < 0, "n_users: 0 or more"},
       {r.estimate == Estimate::average && (!m.users || r.last < 1),
        "users: averages of their last jobs need them"},

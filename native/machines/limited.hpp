@@ -27,6 +27,8 @@ class Limited : public ControlledNodes {
     a(tried_, left_, predicted_, gone_, in_pass_);
   }
   const LimitedLayout& layout() const { return *layout_; }
+  // [s] when the next pass comes at which nothing happens to a job, forever if none does.
+  i64 next_change() const { return layout_->limited ? next_own() : forever; }
   bool fits(i64 j, i64 needed, i64 room) { return needed <= room && find_level(j, false, 0); }
   bool finds_place(i64 j, i64 room) { return fits(j, width(j), room); }
   void waits(i64) {}

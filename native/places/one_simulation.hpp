@@ -71,9 +71,7 @@ class OneSimulation final : public AnySimulation, public Scheduled<M> {
       });
       answers_.begin(sim_);
       has_begun_ = true;
-      if constexpr (!on_nodes)
-        if (conservative_ && !beginning.reserved.empty())
-          conservative_->begin(sim_, beginning.reserved);
+      if (conservative_ && !beginning.reserved.empty()) conservative_->begin(sim_, beginning);
       const auto& looks = beginning.looks;
       if (planned_ && !looks.empty())
         planned_->looks = {looks[0], looks[4], looks[1], looks[2] != 0, looks[3] != 0};
@@ -187,25 +185,29 @@ class OneSimulation final : public AnySimulation, public Scheduled<M> {
   i64 launch(std::span<const i64> jobs, std::span<const i64> first, std::span<const i64> node,
              const i64* units) override {
     expect_starts();
+    if (is_limited) expect(Asked::starts);
     i64 started = 0;
-    if constexpr (on_nodes)
-      for (std::size_t k = 0; k < jobs.size(); ++k, ++started) {
-        const i64 j = checked(jobs[k]);
-        if (j >= sim_.next || sim_.of(j).start >= 0)
-          throw std::invalid_argument("launch: a job that waits");
-        if (first[k] < 0 || first[k] > first[k + 1] || index(first[k + 1]) > node.size())
-          throw std::invalid_argument("launch: first ascends");
+    for (std::size_t k = 0; k < jobs.size(); ++k, ++started) {
+      const i64 j = checked(jobs[k]);
+      if (j >= sim_.next || sim_.of(j).start >= 0)
+        throw std::invalid_argument("launch: a job that waits");
+      if (first[k] < 0 || first[k] > first[k + 1] || index(first[k + 1]) > node.size())
+        throw std::invalid_argument("launch: first ascends");
+      bool placed = false;
+      if constexpr (on_nodes) {
         std::vector<Cell> cells;
         for (std::size_t c = index(first[k]); c < index(first[k + 1]); ++c)
           cells.push_back({static_cast<std::int32_t>(node[c]), static_cast<std::int32_t>(units[c])});
-        if (cells.empty() ? !sim_.machine.has_room(j, sim_.free) ||
-                                !sim_.machine.finds_place(j, sim_.free)
-                          : !sim_.machine.takes_place(j, checked(j, std::move(cells))))
+        placed = !cells.empty();
+        if (placed ? !sim_.machine.takes_place(j, checked(j, std::move(cells)))
+                   : !sim_.machine.has_room(j, sim_.free))
           break;
-        sim_.queue.leave(j, sim_.of(j).predicted);
-        sim_.start(j);
-        sim_.changed = true;
       }
+      if (!placed && !sim_.machine.finds_place(j, sim_.free)) break;
+      sim_.queue.leave(j, sim_.of(j).predicted);
+      sim_.start(j);
+      sim_.changed = true;
+    }
     if (asks_) answered();
     return started;
   }
@@ -235,6 +237,13 @@ class OneSimulation final : public AnySimulation, public Scheduled<M> {
       add_cells(found, of_jobs, running.size(),
                 [&](i64 k) { return sim_.machine.cells(running[index(k)]); });
     }
+    if constexpr (is_limited) tell_view(found, sim_.machine, running);
+    return found;
+  }
+  std::vector<i64> fits(const std::vector<i64>& jobs) override {
+    std::vector<i64> found;
+    for (const i64 j : jobs)
+      found.push_back(sim_.machine.fits(checked(j), sim_.needed_by(j), sim_.free));
     return found;
   }
   std::vector<i64> ended(i64 since) const override {
@@ -570,23 +579,25 @@ class OneSimulation final : public AnySimulation, public Scheduled<M> {
   }
   const char* refusal_of_cells(const Beginning& b) const requires on_nodes {
     const Layout& l = *model_->nodes;
-    if (!b.reserved.empty()) return "begin: no reservations of nodes";
-    if (b.first.size() != b.running.size() + 1 || b.node.size() != b.units.size() ||
+    std::vector<i64> jobs{b.running.begin(), b.running.end()};
+    for (i64 j = 0; j < b.number && !b.reserved.empty(); ++j)
+      if (std::ranges::find(b.running, j) == b.running.end()) jobs.push_back(j);
+    if (b.first.size() != jobs.size() + 1 || b.node.size() != b.units.size() ||
         b.first.front() != 0 || b.first.back() != static_cast<i64>(b.node.size()) ||
         !std::is_sorted(b.first.begin(), b.first.end()))
-      return "begin: cells of each that runs";
+      return "begin: cells of each that runs, or has a reservation";
     std::vector<i64> free = sim_.machine.free();
-    for (std::size_t k = 0; k < b.running.size(); ++k) {
-      const i64 j = b.running[k];
+    for (std::size_t k = 0; k < jobs.size(); ++k) {
+      const i64 j = jobs[k];
       i64 units = 0;
       for (std::size_t c = index(b.first[k]); c < index(b.first[k + 1]); ++c) {
         if (!is_between(b.node[c], 0, l.n_nodes - 1) || !is_between(b.units[c], 1, l.units(j)))
           return "begin: nodes that there are, and units";
         units += b.units[c];
-        for (i64 r = 0; r < l.n_resources; ++r)
+        for (i64 r = 0; k < b.running.size() && r < l.n_resources; ++r)
           free[index(b.node[c] * l.n_resources + r)] -= b.units[c] * l.demand(j)[r];
       }
-      if (units != l.units(j)) return "begin: all units of each that runs";
+      if (units != l.units(j)) return "begin: all units of each";
     }
     const bool fits = std::ranges::all_of(free, [](i64 left) { return left >= 0; });
     return fits ? nullptr : "begin: more runs than nodes have room for";

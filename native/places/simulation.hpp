@@ -47,13 +47,15 @@ class AnySimulation : public Alone {
   virtual void select(i64 j, i64 beside) = 0;
   // Start jobs, each on the nodes of its cells (`first`: where these begin), or where it has none on
   // those that the allocation chooses; return how many fit. That may be between two passes, too, at
-  // a time up to which it has run, or that has passed since.
+  // a time up to which it has run, or that has passed since; but not under limits.
   virtual i64 launch(std::span<const i64> jobs, std::span<const i64> first,
                      std::span<const i64> node, const i64* units) = 0;
   virtual void pass_time(i64 time) = 0;
   // For whoever answers: the jobs that wait, and run; those that ended, from one place on; those
   // whose predictions are to be renewed; what a job that ended ran; features, at submission or now.
   virtual Columns view() const = 0;
+  // Which jobs that wait could start now, each alone.
+  virtual std::vector<i64> fits(const std::vector<i64>& jobs) = 0;
   virtual std::vector<i64> ended(i64 since) const = 0;
   virtual std::vector<i64> concerned() const = 0;
   virtual i64 run_time(i64 j) const = 0;

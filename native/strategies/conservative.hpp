@@ -27,14 +27,23 @@ class Conservative {
   }
 
   void keep(Archive& a) { a(plan, may_advance_, first_reserved_); }
-  // Let the jobs that wait at the beginning have reservations, [s] by job.
-  void begin(Simulator<M>& s, std::span<const i64> reserved) {
+  // Let the jobs that wait at the beginning have its reservations.
+  void begin(Simulator<M>& s, const Beginning& b) {
     s.expired = false;
     may_advance_ = true;
     plan.begin(s.machine, s.time, s.free_with_leaving(), s.running);
+    if constexpr (requires { s.machine.choose(i64{0}, b.node, b.units); }) {
+      std::size_t k = b.running.size();  // cells of those that wait stand behind those that run
+      for (i64 j = 0; j < b.number; ++j) {
+        if (s.of(j).start >= 0) continue;
+        const std::size_t first = index(b.first[k]), n = index(b.first[k + 1]) - first;
+        plan.place(j, b.node.subspan(first, n), b.units.subspan(first, n));
+        ++k;
+      }
+    }
     s.queue.jobs.each([&](const Entry& e) {
-      plan.hold(e.job, reserved[index(e.job)], e.span);
-      first_reserved_ = std::min(first_reserved_, reserved[index(e.job)]);
+      plan.hold(e.job, b.reserved[index(e.job)], e.span);
+      first_reserved_ = std::min(first_reserved_, b.reserved[index(e.job)]);
     });
   }
 

@@ -68,7 +68,7 @@ def test_each_rule_has_a_range(name: str, value: int) -> None:
         ("scores", {"primary": 4}, {}),
         ("second_scores", {"secondary": 5}, {}),
         ("asks", {"asks": 1}, {}),
-        ("starts", {"starts": 1}, {}),
+        ("starts", {"starts": 1, "tested": 5}, {}),
         ("n_users", {}, {"n_users": -1}),
         ("users", {"estimate": 1, "last": 2}, {}),
         ("users", {"estimate": 1}, {"users": USERS, "n_users": 1}),

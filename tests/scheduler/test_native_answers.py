@@ -20,7 +20,7 @@ from predictors import Crooked
 from preemption_strategies import CLOSE, crowded, preemptions
 from quota_strategies import fitted, quotas, with_queues
 from slow_expressions import general
-from strategies import DEPTHS, cases, holds
+from strategies import DEPTHS, cases, clusters, holds
 from twins import assert_same_after_each_pass, assert_same_under_limits
 
 from hpcgym import load_workload
@@ -267,13 +267,15 @@ def scattering(seed: int) -> Any:
 def test_each_pass_in_which_a_dispatcher_starts_jobs(
     data: st.DataObject, case: tuple[Cluster, Workload, dict[str, Any]], seed: int
 ) -> None:
-    """On nodes, and on pools; run times may be learned."""
+    """On nodes, and on pools, which may switch off idle processors; run times may be learned."""
     cluster, workload, rules = case
     if data.draw(st.booleans()):
         workload, pool_rules = data.draw(cases())
-        cluster, rules = (
-            Cluster(workload.processors),
-            rules | pool_rules | {"allocation": "first-fit"},
+        rules = rules | pool_rules | {"allocation": "first-fit"}
+        cluster = data.draw(
+            st.one_of(
+                st.builds(Cluster, st.just(workload.processors)), clusters(workload.processors)
+            )
         )
     elif data.draw(st.integers(0, 4)) == 0:
         rules["allocation"] = "random:7"

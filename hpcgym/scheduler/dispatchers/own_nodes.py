@@ -7,7 +7,7 @@ limits do not let start now waits, and all behind it; at the next pass it is ask
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from hpcgym.engine.machines.limited.state import LimitedNodes
 from hpcgym.engine.state import FOREVER, Prepared
 from hpcgym.scheduler.dispatchers.asking import (
     Facts,
+    Present,
     Start,
     ask,
     check_goes_on,
@@ -29,10 +30,82 @@ from hpcgym.scheduler.dispatchers.view import PassView
 Ints = NDArray[np.int64]
 
 
+class Told(NamedTuple):
+    """What a simulation tells at a pass.
+
+    Attributes
+    ----------
+    present : its jobs.
+    allowed : (q,) bool, which of those that wait limits let start now, each alone.
+    changes : when the next pass without an event comes [s], FOREVER: never.
+    free : (N,) bool, which nodes have no job.
+    first, node : (r + 1,) and (c,), the nodes of those that run.
+    """
+
+    present: Present
+    allowed: NDArray[np.bool_]
+    changes: int
+    free: NDArray[np.bool_]
+    first: Ints
+    node: Ints
+
+
+class Proposing(Protocol):
+    """A simulation in which each job has nodes of its own, on either engine."""
+
+    @property
+    def widths(self) -> Ints:
+        """How many nodes each job takes, (n_jobs,)."""
+
+    @property
+    def coming(self) -> int:
+        """How many jobs have not been submitted."""
+
+    def told(self) -> Told:
+        """Return what there is to see."""
+
+    def propose(self, jobs: list[int]) -> int:
+        """Start jobs up to the first that limits do not let; return how many started."""
+
+
+class OfKernels(NamedTuple):
+    """One of the compiled kernels, as :class:`Proposing` says."""
+
+    arrays: Prepared
+    machine: LimitedNodes
+
+    @property
+    def widths(self) -> Ints:  # noqa: D102
+        return np.diff(self.machine.first)
+
+    @property
+    def coming(self) -> int:  # noqa: D102
+        return len(self.arrays.jobs) - int(self.arrays.sim.next)
+
+    def told(self) -> Told:  # noqa: D102
+        a, machine = self.arrays, self.machine
+        present = present_of(a)
+        allowed = np.zeros(len(present.queued), np.bool_)
+        changes = easy.allowed_now(machine, a.sim, a.jobs, a.progress, present.queued, allowed)
+        begin, end = machine.first[present.running], machine.first[present.running + 1]
+        first = np.concatenate([[0], np.cumsum(end - begin)])
+        cells = np.repeat(begin - first[:-1], end - begin) + np.arange(first[-1])
+        node = machine.cells[cells].astype(np.int64)
+        return Told(present, allowed, int(changes), machine.nodes["job"] < 0, first, node)
+
+    def propose(self, jobs: list[int]) -> int:  # noqa: D102
+        a = self.arrays
+        for number, job in enumerate(jobs):
+            if not easy.start_proposed(
+                a.jobs, a.keys, a.sim, a.progress, a.blocks, a.entries, self.machine, job
+            ):
+                return number
+        return len(jobs)
+
+
 def propose(
     dispatcher: Callable[[PassView], Iterable[Any]],
-    arrays: Prepared,
-    machine: LimitedNodes,
+    asking: Proposing,
     facts: Facts,
     capacity: Ints,
     held_back: Ints,
@@ -49,52 +122,33 @@ def propose(
     DispatchError : what :func:`ask` raises; more nodes than are free; or nothing that starts,
         though nothing runs, nothing is to come and no limit changes any more.
     """
-    view, changes = _view_of(arrays, machine, facts, capacity, held_back)
+    told = asking.told()
+    view = _view_of(told, asking.widths, facts, capacity, held_back)
     starts = ask(dispatcher, view, facts.job_number)
     _check_room(dispatcher, view, starts, facts.job_number)
-    a, started = arrays, 0
-    for start in starts:
-        job = int(view.job[start.place])
-        if not easy.start_proposed(
-            a.jobs, a.keys, a.sim, a.progress, a.blocks, a.entries, machine, job
-        ):
-            break
-        started += 1
+    started = asking.propose([int(view.job[start.place]) for start in starts])
     for start in starts[started:]:
         held_back[view.job[start.place]] += 1
-    if not started and changes == FOREVER:
-        check_goes_on(dispatcher, view, len(arrays.jobs) - int(arrays.sim.next), facts)
+    if not started and told.changes == FOREVER:
+        check_goes_on(dispatcher, view, asking.coming, facts)
 
 
-def _view_of(
-    arrays: Prepared, machine: LimitedNodes, facts: Facts, capacity: Ints, held_back: Ints
-) -> tuple[PassView, int]:
-    """Return what a dispatcher may know, and when the next pass without an event comes [s].
-
-    A unit of a job is a whole node.
-    """
-    told = seen(present_of(arrays), facts)
-    job, running = told["job"], told["running_job"]
-    allowed = np.zeros(len(job), np.bool_)
-    changes = easy.allowed_now(machine, arrays.sim, arrays.jobs, arrays.progress, job, allowed)
-    begin, end = machine.first[running], machine.first[running + 1]
-    first = np.concatenate([[0], np.cumsum(end - begin)])
-    cells = np.repeat(begin - first[:-1], end - begin) + np.arange(first[-1])
-    without_job = (machine.nodes["job"] < 0)[:, np.newaxis]
-    view = PassView(
-        **told,
+def _view_of(told: Told, widths: Ints, facts: Facts, capacity: Ints, held_back: Ints) -> PassView:
+    """Return what a dispatcher may know; a unit of a job is a whole node."""
+    job, running = told.present.queued, told.present.running
+    return PassView(
+        **seen(told.present, facts),
         capacity=capacity.copy(),
-        free=np.where(without_job, capacity, 0),
-        units=machine.first[job + 1] - machine.first[job],
+        free=np.where(told.free[:, np.newaxis], capacity, 0),
+        units=widths[job],
         per_unit=np.repeat(capacity[:1], len(job), axis=0),
-        allowed=allowed,
+        allowed=told.allowed,
         held_back=held_back[job],
         running_per_unit=np.repeat(capacity[:1], len(running), axis=0),
-        running_first=first,
-        running_node=machine.cells[cells].astype(np.int64),
-        running_units=np.ones(len(cells), np.int64),
+        running_first=told.first,
+        running_node=told.node,
+        running_units=np.ones(len(told.node), np.int64),
     )
-    return view, int(changes)
 
 
 def _check_room(dispatcher: Any, view: PassView, starts: list[Start], job_number: Ints) -> None:

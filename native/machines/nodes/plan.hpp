@@ -35,6 +35,16 @@ class NodePlan {
       foresee(e.key, e.job, 1);
     });
   }
+  // A job that waits has a reservation, which it has had before, on such nodes.
+  void place(i64 j, std::span<const i64> node, std::span<const i64> units) {
+    for (std::size_t c = 0; c < node.size(); ++c)
+      cells_[index(j)].push_back({static_cast<std::int32_t>(node[c]), static_cast<std::int32_t>(units[c])});
+  }
+  void hold(i64 j, i64 time, i64 length) {
+    foresee(time, j, -1);
+    foresee(time + length, j, 1);
+    reserved_[index(j)] = time;
+  }
   void ended(const Entry& e, bool) {
     note_gain(e.job);
     withdraw(e.job);
@@ -105,9 +115,7 @@ class NodePlan {
   void commit(const Nodes& m, i64 j, i64 length, i64 time) {
     const auto chosen = m.chosen();
     cells_[index(j)].assign(chosen.begin(), chosen.end());
-    foresee(time, j, -1);
-    foresee(time + length, j, 1);
-    reserved_[index(j)] = time;
+    hold(j, time, length);
   }
   std::span<const Cell> cells(const Event& e) const { return cells_[index(e.job)]; }
 
