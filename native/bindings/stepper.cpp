@@ -8,6 +8,7 @@
 
 #include "../base/alone.hpp"
 #include "../envs/stepper.hpp"
+#include "../machines/corun.hpp"
 #include "../machines/nodes.hpp"
 #include "../machines/nodes/fresh_plan.hpp"
 #include "../machines/nodes/plan.hpp"
@@ -48,7 +49,7 @@ const char* what_lacks_steps(const Model& m) {
   const bool plain = r.tested == 0 && r.depth != all_jobs && r.renews != Renews::each_time;
   const bool asks = m.learning && (r.holds || m.learning->estimators[0].kind == Predicts::outside ||
                                    m.learning->estimators[1].kind == Predicts::outside);
-  const bool elsewhere = m.sharing || m.restricted || m.arrivals.moves || m.outages;
+  const bool elsewhere = m.restricted || m.arrivals.moves || m.outages;
   if (!plain || asks || elsewhere || m.accounts ||
       r.correction == Correction::kill || (r.correction == Correction::again && !m.learning))
     return "environments: no rule of theirs";
@@ -98,16 +99,19 @@ Table table_of(std::shared_ptr<const Model> model, const Told& told) {
   std::copy_n(told.column<double>("watts", 5), 5, t.watts.begin());
   t.node_watts = told.list<double>("node_watts");
   t.still_w = *told.column<double>("still_w", 1);
-  if (!t.node_watts.empty() &&
-      (!model->nodes || static_cast<i64>(t.node_watts.size()) != 2 * model->nodes->n_nodes))
+  const i64 n_nodes = model->nodes ? model->nodes->n_nodes : model->sharing ? model->sharing->n_nodes : 0;
+  if (!t.node_watts.empty() && static_cast<i64>(t.node_watts.size()) != 2 * n_nodes)
     throw nb::value_error("node_watts: of each node, if any");
   t.shapes = told.list<i64>("shapes");
   t.reward_weights = told.list<double>("reward_weights", static_cast<i64>(t.shapes.size() * n_terms));
   for (const i64 code : t.codes)
     if (code < 0 || code >= static_cast<i64>(Shown::own) + t.n_columns)
       throw nb::value_error("codes: there is no such column");
-  if (t.settings.kind > Kind::weights || (t.settings.kind == Kind::weights && !model->features) ||
-      (t.settings.kind == Kind::selection) != (model->rules.primary == Order::selection))
+  const bool pairs = t.settings.kind == Kind::pairs || t.settings.kind == Kind::pair_scores;
+  if (pairs) t.mean_speedup = told.list<double>("mean_speedup", model->sharing ? model->sharing->n_codes : 0);
+  if (t.settings.kind > Kind::pair_scores || pairs != (model->sharing && model->sharing->draws) ||
+      t.settings.ticks < 1 || (t.settings.kind == Kind::weights && !model->features) ||
+      t.settings.selects() != (model->rules.primary == Order::selection))
     throw nb::value_error("settings: another order");
   if (model->features && t.formulas.size() != model->features->waiting.size())
     throw nb::value_error("formulas: of each feature");
@@ -133,7 +137,7 @@ std::vector<Row> rows_of(const Table& t, nb::dict arrays, std::vector<nb::object
   const auto window = grid("window", 1, i64{}), fresh = grid("new", 1, i64{});
   const std::size_t late = t.settings.paid == Paid::at_end ? fresh.shape(1) : 0;
   const auto unpaid = grid("unpaid", late, i64{}), gone = grid("gone", late, i64{});
-  const auto busy_until = grid("busy_until", t.node_watts.size() / 2, i64{});
+  const auto busy_until = grid("busy_until", t.n_booked(), i64{});
   const auto gone_bsld = grid("gone_bsld", late, double{});
   const auto terms = grid("terms", n_terms, double{}), totals = grid("totals", n_terms, double{});
   const auto norms = grid("norms", n_terms, double{}), owed = grid("owed", n_terms, double{});
@@ -147,6 +151,12 @@ std::vector<Row> rows_of(const Table& t, nb::dict arrays, std::vector<nb::object
                     at(terms, e), at(totals, e), at(norms, e), at(owed, e), at(scales, e),
                     at(next_scales, e), at(unpaid, e), at(gone, e), at(gone_bsld, e),
                     at(busy_until, e), at(begun_j, e), at(counted_j, e), static_cast<i64>(window.shape(1))});
+  if (!t.model->sharing) return rows;
+  const auto beside = grid("neighbours", 1, i64{}), books = grid("books", 4, i64{});
+  for (std::size_t e = 0; e < n; ++e) {
+    rows[e].beside = at(beside, e), rows[e].size_of_list = static_cast<i64>(beside.shape(1));
+    rows[e].n_paid = at(books, e) + 2, rows[e].n_beside = at(books, e) + 3;
+  }
   return rows;
 }
 
@@ -159,6 +169,7 @@ std::shared_ptr<Owned> make(std::shared_ptr<Model> model, ByName told, ByName ro
   if (model->nodes) owned->stepper = std::make_unique<Stepper<Nodes>>(std::move(table), all);
   else if (model->limited)
     owned->stepper = std::make_unique<Stepper<Limited>>(std::move(table), all);
+  else if (model->sharing) owned->stepper = std::make_unique<Stepper<Corun>>(std::move(table), all);
   else owned->stepper = std::make_unique<Stepper<Pool>>(std::move(table), all);
   return owned;
 }
@@ -181,14 +192,20 @@ void look_at(Owned& owned, Line<const i64> chosen, Grid<const double> numbers, G
   const Table& t = stepper.table();
   const auto n = static_cast<std::size_t>(stepper.size());
   const std::size_t room = index(stepper.room());
-  const std::size_t size = Observer<Pool>::jobs_at + room * (t.codes.size() + 1);
+  const bool shares = t.model->sharing != nullptr;
+  const std::size_t pairs = Pairs::n_pairs(stepper.room(), stepper.listed());
+  const std::size_t size = shares ? Pairs::size_of_row(stepper.room(), stepper.listed())
+                                  : Observer<Pool>::jobs_at + room * (t.codes.size() + 1);
+  const std::size_t n_numbers = t.settings.kind == Kind::pair_scores ? pairs
+                                : t.settings.kind == Kind::ordering  ? room
+                                                                     : 0;
   const bool whole = chosen.shape(0) == n && numbers.shape(0) == n && observations.shape(0) == n &&
                      masks.shape(0) == n && rewards.shape(0) == n && ended.shape(0) == n &&
                      truncated.shape(0) == n && told.shape(0) == n && terms.shape(0) == n;
   const bool wide = observations.shape(1) >= size && rewards.shape(1) == t.shapes.size() &&
-                    masks.shape(1) >= room + (t.settings.by_action == 1) && told.shape(1) >= room + 2 &&
-                    terms.shape(1) >= n_terms &&
-                    (t.settings.kind != Kind::ordering || numbers.shape(1) >= room) &&
+                    masks.shape(1) >= (shares ? pairs + 1 : room + (t.settings.by_action == 1)) &&
+                    told.shape(1) >= room + 2 && terms.shape(1) >= n_terms &&
+                    numbers.shape(1) >= n_numbers &&
                     has_room_for_limits(t, observations.shape(1), numbers.shape(1));
   if (!whole || !wide) throw nb::value_error("outputs: of each environment");
   owned.seen.clear();

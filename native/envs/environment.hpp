@@ -7,6 +7,8 @@
 
 #include "../places/one_simulation.hpp"
 #include "limits.hpp"
+#include "observe.hpp"
+#include "pairs.hpp"
 
 namespace hpc {
 
@@ -33,6 +35,7 @@ class Environment {
   static constexpr bool has_idle = requires(M& m) { m.idle(); };  // that may be switched off
   static constexpr bool has_nodes = std::is_same_v<M, Nodes>;
   static constexpr bool is_limited = std::is_same_v<M, Limited>;
+  static constexpr bool shares = Shareable<M>;  // and an action is a pair of jobs
   Limits next_limits_;
 
  public:
@@ -54,7 +57,7 @@ class Environment {
     for (const OrderedList* list : {&sim().running, &sim().queue.jobs, &sim().queue.by_key()})
       total += index(list->size_in_blocks()) * sizeof(Block);
     if constexpr (requires { sim().machine.bytes(); }) total += sim().machine.bytes();
-    const bool ordered = settings().kind != Kind::selection;
+    const bool ordered = !settings().selects();
     return total + sim().progress.size() * (sizeof(Progress) + (ordered ? sizeof(Score) : 0)) +
            sim().past.size() * sizeof(i64);
   }
@@ -106,7 +109,7 @@ class Environment {
   Simulator<M>& begin_empty() {
     const i64 n = jobs();
     made_ = anew();
-    if (table.settings.kind == Kind::selection) return sim();
+    if (settings().selects()) return sim();
     auto& scores = sim().queue.scores[0];
     scores.own(n);
     // jobs outside the window come after those within, by submission
@@ -118,6 +121,7 @@ class Environment {
   Simulator<M>& sim() { return made_->sim_; }
   const Simulator<M>& sim() const { return made_->sim_; }
   const Settings& settings() const { return table.settings; }
+  Pairs pairs() { return {table, row, sim()}; }
 
   void step(Todo task, i64 chosen, const double* numbers, const Outputs& out) {
     Episode& p = now();
@@ -142,7 +146,7 @@ class Environment {
       std::fill_n(out.rewards, table.shapes.size(), 0.0);
     }
   }
-  bool asks() const { return settings().kind == Kind::selection || table.model->rules.asks; }
+  bool asks() const { return settings().selects() || table.model->rules.asks; }
 
   void begin() {
     Episode& p = now();
@@ -163,7 +167,7 @@ class Environment {
     }
     p.last_time = p.stop = p.begin;
     *row.counted_j = *row.begun_j = 0;
-    std::fill_n(row.busy_until, table.node_watts.size() / 2, i64{0});
+    std::fill_n(row.busy_until, table.n_booked(), i64{0});
     const i64 last = sim().job(p.jobs - 1).submit;
     const double full = table.watts[0] * static_cast<double>(settings().processors);
     const auto decided = static_cast<double>(p.of_slice > 0 ? p.of_slice : p.jobs - sim().started);
@@ -175,11 +179,17 @@ class Environment {
     std::copy_n(row.next_scales, table.shapes.size(), row.scales);
     std::fill_n(row.totals, n_terms, 0.0);
     std::fill_n(row.owed, n_terms, 0.0);
+    if constexpr (shares) pairs().set_norms();
   }
 
   // Go to the next decision, after what the action says; to the first if the episode begins.
   void act(bool begins, i64 chosen, const double* numbers) {
     Episode& p = now();
+    if constexpr (shares) {
+      const auto go_on = [&] { simulate(forever); };
+      begins ? go_on() : pairs().act(chosen, numbers, go_on);
+      return account();
+    }
     const bool weighs = settings().kind == Kind::weights && !begins;
     if (!begins && settings().kind == Kind::selection) {
       if (chosen == row.size_of_window && switch_off()) {
@@ -297,6 +307,8 @@ class Environment {
     p.ended = p.open == 0 || p.truncated == 1;
     if constexpr (is_limited) {
       pay_under_limits(sim(), row);
+    } else if constexpr (shares) {
+      pairs().pay();
     } else {
       const double seconds = pay_started();
       pay_later();
@@ -465,6 +477,16 @@ class Environment {
 
   void show(const Outputs& out) {
     const Episode& p = now();
+    const i64 room = row.size_of_window;
+    if constexpr (shares) pairs().show(out);
+    else show_queue(out);
+    out.told[0] = sim().time;
+    out.told[1] = p.visible;
+    std::fill(std::copy_n(row.window, p.visible, out.told + 2), out.told + 2 + room, i64{-1});
+    std::copy_n(row.terms, n_terms, out.terms);
+  }
+  void show_queue(const Outputs& out) {
+    const Episode& p = now();
     Observer<M>(table, row, *made_, clock_).observe(out.observation);
     if constexpr (is_limited) show_power(sim(), settings().seen_power, out.observation);
     const i64 room = row.size_of_window;
@@ -472,10 +494,6 @@ class Environment {
       out.mask[room] = p.ended == 0 && some_idle();
     std::fill_n(out.mask, p.visible, std::int8_t{1});
     std::fill(out.mask + p.visible, out.mask + room, std::int8_t{0});
-    out.told[0] = sim().time;
-    out.told[1] = p.visible;
-    std::fill(std::copy_n(row.window, p.visible, out.told + 2), out.told + 2 + room, i64{-1});
-    std::copy_n(row.terms, n_terms, out.terms);
   }
 };
 

@@ -14,7 +14,7 @@
 namespace hpc {
 
 // The values of all of these are those of hpcgym.envs.core.arrays.
-enum class Kind : i64 { selection, ordering, weights };
+enum class Kind : i64 { selection, ordering, weights, pairs, pair_scores };
 enum class Interval : i64 { passes, seconds, submissions, episode };
 enum class Paid : i64 { at_start, at_end, while_waiting };
 enum class Todo : i64 { step, begin, show };
@@ -49,6 +49,8 @@ struct Settings {  // laid out as SETTINGS of the same
   i64 seen_power, ticks;
   Paid paid;
   i64 skips, split;
+
+  bool selects() const { return kind != Kind::ordering && kind != Kind::weights; }
 };
 
 // With what an episode may begin: see Beginning.
@@ -97,10 +99,13 @@ struct Table {
   double still_w = 0;
   std::vector<double> reward_weights;  // (n_rewards, n_terms)
   std::vector<i64> shapes;             // (n_rewards,) 1: minus the logarithm
+  std::vector<double> mean_speedup;    // (C,) believed of a code, where jobs share nodes
   std::vector<Before> before;          // none: all begin with an empty machine
   std::vector<float> still;            // (n_jobs, n_codes) what columns show, where nothing changes it
   std::vector<std::size_t> moving;     // the other columns
 
+  // Nodes that are counted for one by one in `Row::busy_until`.
+  std::size_t n_booked() const { return model->sharing ? 0 : node_watts.size() / 2; }
   // Fill these two in.
   void look_at_jobs() {
     const auto changes = [&](i64 code) {
@@ -147,6 +152,11 @@ struct Row {
   double* begun_j;    // energy since an extract began, which its first step takes
   double* counted_j;  // energy of processors without a job, as far as counted, where managed
   i64 size_of_window;
+  // where jobs share nodes: running jobs with room beside them, in the order of their starts
+  i64* beside = nullptr;
+  i64* n_beside = nullptr;  // how many there are, listed or not
+  i64* n_paid = nullptr;    // jobs of the log whose slowdowns are
+  i64 size_of_list = 0;
 };
 
 // What a step tells of one environment.

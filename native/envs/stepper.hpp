@@ -19,10 +19,13 @@ struct Places {  // of one environment: what is done next, and where to tell of 
 class AnyStepper {
  public:
   AnyStepper(Table table, const std::vector<Row>& rows)
-      : room_(rows.empty() ? 0 : rows.front().size_of_window), table_(std::move(table)) {}
+      : room_(rows.empty() ? 0 : rows.front().size_of_window),
+        listed_(rows.empty() ? 0 : rows.front().size_of_list),
+        table_(std::move(table)) {}
   virtual ~AnyStepper() = default;
   const Table& table() const { return table_; }
   i64 room() const { return room_; }
+  i64 listed() const { return listed_; }
   virtual i64 size() const = 0;
   virtual std::size_t bytes() const = 0;
   // Of those from `first` to `stop`, exclusive. Which thread steps one makes no difference.
@@ -36,7 +39,7 @@ class AnyStepper {
   virtual void put(i64 e, const AnySimulation& simulation) = 0;
 
  private:
-  i64 room_;
+  i64 room_, listed_;
 
  protected:
   Table table_;

@@ -1,7 +1,8 @@
-"""Selection beside neighbours, and energy, as environments of shared nodes ask for them."""
+"""Environments of shared nodes on the native engine, and what their simulations are asked for."""
 
 from __future__ import annotations
 
+from copy import deepcopy
 from types import SimpleNamespace
 from typing import Any
 
@@ -9,15 +10,17 @@ import numpy as np
 import pytest
 from drawing import given, settings
 from drawing import strategies as st
-from driving import SLOW, whole
+from driving import SLOW, go_on, play, random_acts, whole
 from pairs import GIVEN, OPTIONS, SIXTEEN, with_files, workloads
+from test_native_environments import on_both
 from twins import assert_same_sharing, assert_twins, same
 
 from hpcgym._engine import Model, Simulation
 from hpcgym.cluster import Cluster, NodeGroup, NodePower
 from hpcgym.engine.machines.corun.rows import row_of
 from hpcgym.engine.machines.corun.state import PART
-from hpcgym.envs import CoSchedule
+from hpcgym.envs import CoSchedule, CoScheduleVector
+from hpcgym.envs.core.native import serves
 from hpcgym.simulation.native import TAKEN
 from hpcgym.simulation.native_corun import told_of_rows
 
@@ -29,6 +32,21 @@ POWERED = Cluster(
     )
 )
 BY_JOB = ("nodes", "placement", "code", "processors", "io_demand")
+REWARDS = st.sampled_from(
+    [
+        *("bsld", "wait", "energy", "throughput", "log_bsld", "log_wait"),
+        {"bsld": 1.0, "energy": 0.5, "throughput": 2.0},
+        ("bsld", "energy", "log_wait"),
+        lambda view: float(view.wait_s.sum() - view.run_time_s.sum() + view.energy_j + view.free),
+    ]
+)
+
+
+def of_kernels(arguments: dict[str, Any]) -> CoSchedule:
+    """Return an environment that the kernels serve."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("HPCGYM_ENGINE", "numba")
+        return CoSchedule(**arguments)
 
 
 def simulation_of(env: CoSchedule) -> Simulation:
@@ -47,7 +65,7 @@ def simulation_of(env: CoSchedule) -> Simulation:
     )
 
 
-def assert_same(env: CoSchedule, native: Simulation) -> None:
+def assert_twin(env: CoSchedule, native: Simulation) -> None:
     """Compare all that both know at a question, or at the end."""
     simulations: Any = env.simulations
     batch, table, rows = simulations.batch, simulations.table, simulations.machines.parts.corun
@@ -86,7 +104,7 @@ def assert_same_episode(env: CoSchedule, seed: int) -> None:
     while True:
         native.run()
         native = native.copy()
-        assert_same(env, native)
+        assert_twin(env, native)
         elapsed = (native.time - before) / table.settings[0].ticks
         before, joules = native.time, native.take_joules() + elapsed * still
         if "reward_terms" in info:
@@ -113,7 +131,7 @@ def assert_same_episode(env: CoSchedule, seed: int) -> None:
 def test_each_question(workload: Any, options: Any, powered: bool, seed: int) -> None:
     if powered:
         options = options | {"cluster": POWERED, "reward": "energy"}
-    assert_same_episode(CoSchedule(**whole(workload, **GIVEN, **options)), seed)
+    assert_same_episode(of_kernels(whole(workload, **GIVEN, **options)), seed)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -121,12 +139,12 @@ def test_each_question(workload: Any, options: Any, powered: bool, seed: int) ->
 def test_extracts_of_many_jobs_and_files(files: bool, seed: int) -> None:
     options = with_files() if files else {"cluster": "8x2x12"}
     partners = ["best", "fill", "first"][seed]
-    env = CoSchedule(SIXTEEN, jobs=60, window=8, neighbours=3, partners=partners, **options)
-    assert_same_episode(env, seed)
+    options |= {"workload": SIXTEEN, "jobs": 60, "window": 8, "neighbours": 3}
+    assert_same_episode(of_kernels({**options, "partners": partners}), seed)
 
 
 def test_what_cannot_be_selected() -> None:
-    env = CoSchedule(SIXTEEN, jobs=5, cluster="8x2x12")
+    env = of_kernels({"workload": SIXTEEN, "jobs": 5, "cluster": "8x2x12"})
     env.reset(seed=0)
     native = simulation_of(env)
     native.run()
@@ -137,3 +155,68 @@ def test_what_cannot_be_selected() -> None:
     native.select(-1)
     native.run()
     assert native.time > env.simulations.table.jobs["submit"][env.simulations.rows(0)[0]]
+
+
+@settings(SLOW, max_examples=100)
+@given(
+    workload=workloads(),
+    options=OPTIONS,
+    action=st.sampled_from(["pair", "scores"]),
+    reward=REWARDS,
+    powered=st.booleans(),
+    seed=st.integers(0, 1000),
+)
+def test_an_episode_is_the_same(
+    workload: Any, options: Any, action: str, reward: Any, powered: bool, seed: int
+) -> None:
+    options = {**options, "action": action, "reward": reward}
+    if powered:
+        options["cluster"] = POWERED
+
+    def show() -> list[Any]:
+        env = CoSchedule(**whole(workload, **GIVEN, **options), render_mode="ansi")
+        acts = random_acts(env.action_space, seed)
+        begun = play(env, acts, most=3)
+        seen: list[Any] = [*begun]
+        seen += [env.time, env.free, env.queued(), env.running(), env.beside(), env.render()]
+        seen += [env.result().start, env.result().end]
+        for saved in (env.snapshot(), deepcopy(env.snapshot())):
+            seen.append(env.restore(saved))
+            if not begun[-1].terminated:
+                seen += go_on(env, acts, *seen[-1], first=3)
+        again = deepcopy(env)
+        seen += [again.result().end, *play(again, acts), *play(env, acts)]
+        result = env.result()
+        seen += [result.start, result.end, *result.allocation, result.metrics]
+        return seen
+
+    with pytest.MonkeyPatch.context() as patched:
+        on_both(patched, show)
+
+
+@pytest.mark.parametrize("autoreset", ["NextStep", "SameStep"])
+@pytest.mark.parametrize("files", [False, True], ids=["plain", "files"])
+@pytest.mark.parametrize("action", ["pair", "scores"])
+def test_many_at_once_are_the_same(
+    monkeypatch: pytest.MonkeyPatch, action: str, files: bool, autoreset: str
+) -> None:
+    options = with_files() if files else {"cluster": "8x2x12"}
+    options |= {"action": action, "jobs": 20, "window": 6, "neighbours": 4, "reward": "energy"}
+
+    def show() -> list[Any]:
+        env = CoScheduleVector(
+            5, SIXTEEN, autoreset_mode=autoreset, max_episode_steps=50, **options
+        )
+        seen = [env.reset(seed=3)]
+        for k in range(150):
+            env.action_space.seed(k)
+            seen.append(env.step(env.action_space.sample()))
+            if k == 90:
+                seen.append(env.reset(seed=k, options={"reset_mask": np.arange(5) % 2 == 0}))
+        return seen
+
+    on_both(monkeypatch, show)
+
+
+def test_it_is_the_native_engine_that_serves() -> None:
+    assert serves(CoSchedule(SIXTEEN, jobs=5).simulations)

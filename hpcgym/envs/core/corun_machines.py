@@ -125,8 +125,13 @@ class CorunMachines(Machines):
 
         What a schedule is made of are copies.
         """
-        machine = row_of(self.rows, e, n)
-        return machine._replace(tasks=machine.tasks.copy(), cells=machine.cells.copy())
+        machine, usual = row_of(self.rows, e, n), self.rows.usual[start : start + n]
+        tasks = machine.tasks.copy()
+        for name in ("nodes", "placement", "code"):
+            tasks[name] = usual[name]
+        return machine._replace(
+            tasks=tasks, cells=self.rows.cells[e, : usual["nodes"].sum()].copy()
+        )
 
     def schedule(
         self, told: State, workload: Workload, jobs: NDArray[np.void], options: Options

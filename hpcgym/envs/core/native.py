@@ -18,12 +18,13 @@ from hpcgym.engine.holding import hold_back
 from hpcgym.engine.machines.nodes.rows import row_of
 from hpcgym.engine.many.beginnings import Before
 from hpcgym.envs.core import arrays
-from hpcgym.envs.core.native_limits import next_limits, told_of_rows
+from hpcgym.envs.core.native_limits import next_limits, told_of_limited_rows
 from hpcgym.envs.core.native_nodes import layout_of_rooms
 from hpcgym.envs.core.told import NativeNow
 from hpcgym.scheduler.dispatchers.view import cells_of
 from hpcgym.simulation.native import TAKEN
 from hpcgym.simulation.native_answers import has_kinds, n_terms, told_of_learning
+from hpcgym.simulation.native_corun import told_of_rows
 from hpcgym.simulation.native_nodes import is_on
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ _ROWS = (
 
 
 def serves(simulations: Simulations) -> bool:
-    """Return whether the native engine has the rules of an environment, but on shared nodes."""
+    """Return whether the native engine has the rules of an environment."""
     sim, parts = simulations.table.sim[0], simulations.machines.parts
     kinds = simulations.table.kinds
     lacks = (
@@ -52,7 +53,6 @@ def serves(simulations: Simulations) -> bool:
     )
     return (
         is_on()
-        and parts.corun is None
         and parts.kept is None
         and simulations.usage is None
         and not (sim.managed and simulations.episodes.beginnings)
@@ -62,22 +62,26 @@ def serves(simulations: Simulations) -> bool:
 
 
 def model_of(
-    table: arrays.Table, history: tuple[int, int], learner: Learner, machines: MachineParts
+    table: arrays.Table, history: tuple[int, int], learner: Learner, parts: MachineParts
 ) -> Model:
     """Return what the engine is told of all jobs; ``history``: users, and their jobs.
 
-    ``learner`` has learned nothing yet. ``machines``: their parts.
+    ``learner`` has learned nothing yet. ``parts``: of the machines.
     """
     sim, kind, n = table.sim[0], table.settings[0]["kind"], len(table.jobs)
     rules = {name: int(sim[name]) for name in TAKEN}
     # the kernels look at ends to give nodes back
-    rules |= {"keeps": int(sim.keeps), "logs": int(sim.learns)}
+    logs = sim.learns or parts.corun is not None
+    rules |= {"keeps": int(sim.keeps), "logs": int(logs)}
     rules["asks"] = int(sim.asks == state.EACH_PASS)
     more: dict[str, Any] = {"predicted": table.predicted}
-    if machines.rooms is not None:
-        more["nodes"] = layout_of_rooms(machines.rooms)
-    if machines.limited is not None:
-        more["limited"] = told_of_rows(machines.limited)
+    if parts.rooms is not None:
+        more["nodes"] = layout_of_rooms(parts.rooms)
+    if parts.limited is not None:
+        more["limited"] = told_of_limited_rows(parts.limited)
+    if parts.corun is not None:
+        more["ticks"] = int(table.settings[0]["ticks"])
+        more["sharing"] = told_of_rows(parts.corun, table.watts, table.node_watts)
     if len(table.keys):
         more["second_keys"] = table.keys[len(table.keys) - n :]
     if len(table.second_scores):
@@ -85,8 +89,8 @@ def model_of(
     if kind == arrays.ORDERING_KIND:
         more["scores"] = np.tile([0.0, np.inf], (n, 1))  # before a decision
     if kind == arrays.WEIGHTS_KIND:
-        parts = table.weighed, table.waiting, table.places, table.serial
-        more["features"] = Features(*parts, table.ordered_by)
+        features = table.weighed, table.waiting, table.places, table.serial
+        more["features"] = Features(*features, table.ordered_by)
     if sim.estimate == state.AVERAGE:
         more |= {"users": table.users, "n_users": history[0]}
         rules["last"] = history[1]
@@ -145,7 +149,7 @@ class NativeSteps:
 
     def __init__(self, simulations: Simulations) -> None:
         self._simulations, self._batch = simulations, simulations.batch
-        self._rows = rows_of(self._batch)
+        self._rows = rows_of(self._batch, simulations.machines.parts.corun)
         self._stepper = stepper_of(simulations.table, self._rows, simulations)
         self._actions = simulations.chosen, simulations.numbers
         self._out: arrays.Outputs | None = None
@@ -236,11 +240,13 @@ def _beginnings(simulations: Simulations, before: Before) -> list[dict[str, Any]
     return found
 
 
-def rows_of(batch: arrays.Batch) -> dict[str, NDArray[Any]]:
+def rows_of(batch: arrays.Batch, corun: CorunRows | None) -> dict[str, NDArray[Any]]:
     """Return the arrays into which the engine writes of episodes."""
     rows = {name: getattr(batch, name) for name in _ROWS}
     for name in ("counted_j", "begun_j"):
         rows[name] = getattr(batch, name).reshape(-1, 1)
+    if corun is not None:
+        rows |= {"neighbours": corun.neighbours, "books": corun.books}
     rows["episode_state"] = batch.episode_state.view(np.int64).reshape(len(batch.window), -1)
     return rows
 
@@ -253,8 +259,10 @@ def stepper_of(
     told |= {"settings": table.settings.view(np.int64), "shapes": table.shapes}
     told |= {"reward_weights": table.reward_weights, "formulas": table.formulas}
     told |= {"node_watts": table.node_watts, "still_w": table.still_w}
+    parts = simulations.machines.parts
+    if parts.corun is not None:
+        told["mean_speedup"] = parts.corun.mean
     before = simulations.before
     begins = [] if before is None else _beginnings(simulations, before)
-    history, parts = simulations.batch.history.shape[1:], simulations.machines.parts
-    model = model_of(table, history, simulations.learner, parts)
+    model = model_of(table, simulations.batch.history.shape[1:], simulations.learner, parts)
     return Stepper(model, told, rows, begins)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-def told_of_rows(rows: LimitedRows) -> dict[str, NDArray[np.int64]]:
+def told_of_limited_rows(rows: LimitedRows) -> dict[str, NDArray[np.int64]]:
     """Return what the engine is told of the machines of all simulations, without limits."""
     own: Any = rows.begin[0]
     caps, budgets = rows.caps[0, : own["controlled"]], rows.budgets[0, :0]

@@ -280,6 +280,12 @@ class Simulations:
             return told["running"], told["running_end"]
         return running_of(self.batch, e)
 
+    def finds_room(self, e: int, rows: NDArray[np.int64]) -> NDArray[np.bool_] | None:
+        """Return which of these waiting jobs would fit now; None: ``pass_view`` knows."""
+        if self.native is not None and self.machines.parts.corun is not None:
+            return self.native.simulation(e).fits(rows.tolist()).astype(np.bool_)
+        return self.machines.finds_room(e, rows, self.now(e).free, self.rows(e)[0])
+
     def _end_steps(self) -> None:
         """Let simulations whose logs of nodes were full end their steps."""
         for e in self.machines.lengthen_logs():

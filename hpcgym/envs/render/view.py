@@ -214,8 +214,7 @@ def _free(env: Drawn) -> int:
 
 def _fits(env: Drawn, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Return which of these waiting jobs would fit now, whatever limits say, (n,)."""
-    first = env.simulations.rows(0)[0]
-    found = env.simulations.machines.finds_room(0, rows, env.free, first)
+    found = env.simulations.finds_room(0, rows)
     return env.pass_view(rows).fits() if found is None else found
 
 
