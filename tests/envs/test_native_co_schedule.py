@@ -211,6 +211,9 @@ def test_many_at_once_are_the_same(
         for k in range(150):
             env.action_space.seed(k)
             seen.append(env.step(env.action_space.sample()))
+            if k in (30, 120):
+                saved = env.snapshot()
+                seen += [env.step(env.action_space.sample()), env.restore(deepcopy(saved))]
             if k == 90:
                 seen.append(env.reset(seed=k, options={"reset_mask": np.arange(5) % 2 == 0}))
         return seen
