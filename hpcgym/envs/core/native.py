@@ -30,6 +30,7 @@ from hpcgym.simulation.native_nodes import is_on
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from hpcgym.engine.machines.corun.rows import CorunRows
     from hpcgym.envs.core.machines import MachineParts
     from hpcgym.envs.core.simulations import Simulations
 
