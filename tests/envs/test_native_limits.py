@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from driving import (
     SLOW,
     THRESHOLDS,
     VECTOR,
+    assert_same,
     go_on,
     limits_that_grow,
     play,
@@ -180,3 +182,18 @@ def test_limits_of_no_sense_are_refused() -> None:
         with pytest.raises(ValueError, match=name):
             limited.native._stepper.limit(0, {**told, name: np.ascontiguousarray(wrong)})
     limited.native._stepper.limit(0, {"caps": none, "budgets": none})
+
+
+def test_a_pickled_snapshot_has_its_limits() -> None:
+    """Of an episode that has others than what it is restored into."""
+    rules = {"cluster": CHASSIS, "jobs": 25, "limits": limits_that_grow}
+    env, other = (SINGLE["PowerCap"](LOADED, **rules) for _ in range(2))
+    acts, seen = random_acts(env.action_space, 3), set()
+    for seed in range(8):
+        play(env, acts, most=6, seed=seed)
+        saved = env.snapshot()
+        copy = pickle.loads(pickle.dumps(saved))
+        shown = [(each, each.restore(one)) for each, one in ((env, saved), (other, copy))]
+        assert_same(*([*go_on(each, acts, *found), *schedule_of(each)] for each, found in shown))
+        seen.add(len(env.result().limits))
+    assert len(seen) > 1
