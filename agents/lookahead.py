@@ -114,6 +114,7 @@ class Lookahead:
         }
         self._env: Any = None
         self._look: lookahead.Foresight | None = None
+        self._seen: tuple[Any, Foresight] | None = None  # on the native engine
 
     def __repr__(self) -> str:
         return f"Lookahead({len(self.weights)} vectors, estimate={self.estimate!r})"
@@ -169,10 +170,9 @@ class Lookahead:
         n = len(workload)
         simulation = Simulation(POOL, prepared)
         if native.serves(simulation):
-            features, classes = self._features(workload, prepared.jobs), _classes(workload)[0]
-            estimator = list(ESTIMATES).index(self.estimate)
+            features = self._features(workload, prepared.jobs)
             look_ahead = simulation_of(simulation, features)
-            look_ahead.look_ahead(Foresight(features, self.weights, classes, estimator, self.tau))
+            look_ahead.look_ahead(self._native_foresight(workload, prepared.jobs, features))
             native.write_back(look_ahead, prepared)
         elif n:
             second = prepared.scores[n:]  # of backfilling; none if that needs none
@@ -189,6 +189,14 @@ class Lookahead:
         mixed = weighed(JobColumns(workload), self.features, len(workload))
         requested = np.ascontiguousarray(jobs["requested"])
         return Features(mixed.static, mixed.waiting, mixed.places, mixed.serial, requested)
+
+    def _native_foresight(
+        self, workload: Workload, jobs: NDArray[np.void], features: Features | None = None
+    ) -> Foresight:
+        """Return what look-ahead works with on the native engine."""
+        features = self._features(workload, jobs) if features is None else features
+        classes, estimator = _classes(workload)[0], list(ESTIMATES).index(self.estimate)
+        return Foresight(features, self.weights, classes, estimator, self.tau)
 
     # -- in an environment -------------------------------------------------------------------------
 
@@ -210,11 +218,16 @@ class Lookahead:
         check_scheduler(env.options.scheduler, "look-ahead")
         _check_estimates(env.options.scheduler)
         check_pool(env.options.cluster, env.episode_workload, "look-ahead")
-        self._env = env
+        self._env, self._look, self._seen = env, None, None
+        simulations, workload = env.simulations, env.episode_workload
+        if simulations.native is not None:
+            look = self._native_foresight(workload, simulations.jobs(0))
+            self._seen = simulations.native.simulation(0), look
+            return
         table, batch, jobs = self._simulation()
         start, n = env.simulations.rows(0)
         self._look = self._foresight(
-            env.episode_workload,
+            workload,
             jobs,
             table.second_scores[start : start + n],
             batch.sim[0],
@@ -229,8 +242,17 @@ class Lookahead:
         observation, info : not looked at: what is known of all queued, running and ended jobs, not
             only of those in the window, is in the environment that ``begin`` was given.
         """
-        if self._look is None:
+        if self._look is None and self._seen is None:
             raise HpcgymError("look-ahead: call begin(env) after the reset, then act")
+        native = self._env.simulations.native
+        if native is not None:
+            simulation = native.simulation(0)
+            if self._seen is None or self._seen[0] is not simulation:
+                self.begin(self._env)  # a snapshot has been restored
+            assert self._seen is not None
+            best = simulation.choose(self._seen[1])
+            return within_bounds(self.weights[best].copy(), self._env.units)
+        assert self._look is not None
         table, batch, jobs = self._simulation()
         if len(jobs) != len(self._look.jobs) or not _goes_on(self._look, batch):
             self.begin(self._env)  # a snapshot has been restored
@@ -251,7 +273,7 @@ class Lookahead:
         """Return the arrays of the environment, and the jobs of the episode."""
         simulations = self._env.simulations
         start, n = simulations.rows(0)
-        return simulations.table, simulations.known(0), simulations.table.jobs[start : start + n]
+        return simulations.table, simulations.batch, simulations.table.jobs[start : start + n]
 
     # -- both --------------------------------------------------------------------------------------
 

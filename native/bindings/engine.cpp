@@ -459,6 +459,9 @@ NB_MODULE(_engine, m) {
       .def("look_ahead", alone(&AnySimulation::look_ahead), "foresight"_a,
            nb::call_guard<nb::gil_scoped_release>(),
            "Simulate to the end, and let look-ahead order the queue at each pass.")
+      .def("choose", alone(&AnySimulation::choose), "foresight"_a,
+           "Return the vector to follow at the pass before which an order is asked for. What it has "
+           "learned is of the passes before.")
       .def("control", alone(&AnySimulation::control), "end"_a, "mw"_a, "off"_a, "ceiling"_a,
            "Set the control of a machine under limits, from the next second on, up to `end` [s]: the "
            "power that may be charged, how many of the first nodes are off, and the highest level.")

@@ -73,6 +73,12 @@ Before read_before(const Model& m, const Told& told) {
   if (m.nodes) {
     b.first = told.list<i64>("first", running + 1);
     b.node = told.list<i64>("node"), b.units = told.list<i64>("units");
+    b.drawn = told.list<i64>("drawn");
+    const i64 n = m.nodes->n_nodes;
+    const auto is_none = [n](i64 node) { return !is_between(node, 0, n - 1); };
+    if (!b.drawn.empty() && (static_cast<i64>(b.drawn.size()) != 1 + n ||
+                             std::any_of(b.drawn.begin() + 1, b.drawn.end(), is_none)))
+      throw nb::value_error("drawn: a random state, and each node");
   }
   if (!m.learning) return b;
   const Learning& l = *m.learning;

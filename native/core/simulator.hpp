@@ -259,8 +259,8 @@ struct Simulator {
   }
 
   // Stand where another simulation does, of which this one has the jobs that run and wait: `rows`,
-  // ascending. Where an order is asked for there, a pass is due.
-  void stand_as(const Simulator& other, const std::vector<i64>& rows) {
+  // ascending. `due`: a pass is due at once.
+  void stand_as(const Simulator& other, const std::vector<i64>& rows, bool due) {
     const auto place_of = [&](i64 row) {
       return std::lower_bound(rows.begin(), rows.end(), row) - rows.begin();
     };
@@ -269,7 +269,7 @@ struct Simulator {
     started = other.started;
     free = other.free;
     changed = expired = true;
-    amid_ = due_ = other.asked == Asked::order;
+    amid_ = due_ = due;
     for (std::size_t k = 0; k < rows.size(); ++k) progress[k] = other.of(rows[k]);
     other.running.each([&](const Entry& e) {
       const i64 j = place_of(e.job);

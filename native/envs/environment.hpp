@@ -162,6 +162,8 @@ class Environment {
       p.begin = std::max(p.begin, before.time);
       if (auto& learner = made_->answers_.learner)
         learner->know(before.memory, before.ratios, before.terms, before.sums);
+      if constexpr (has_nodes)
+        if (!before.drawn.empty()) sim().machine.draw_on(before.drawn);
       if (before.time >= 0) made_->begin(before.told());
       else sim().past = before.history;
     }

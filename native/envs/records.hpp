@@ -59,6 +59,7 @@ struct Before {
   bool due = false;
   std::vector<i64> running, start, predicted, promised, history;
   std::vector<i64> first, node, units;
+  std::vector<i64> drawn;  // a random state, and the order of the nodes, where those were drawn
   // where run times are learned, what has been before: see Learning
   std::vector<double> memory, ratios;
   std::array<std::vector<double>, 2> terms;

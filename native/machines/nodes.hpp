@@ -177,6 +177,7 @@ class Nodes {
     choose(j, cells);
     return true;
   }
+  void draw_on(const std::vector<i64>& drawn) { filling_.draw_on(drawn); }
   std::span<const Cell> chosen() const { return chosen_; }
   // These are the nodes of a job that begins now.
   void choose(i64 j, const std::vector<Cell>& cells) { chosen_ = cells, chosen_for_ = j; }

@@ -48,7 +48,7 @@ class Foresight : public Alone {
     return features_->score(j, weights_[index(vector)].data(), totals_[index(vector)]);
   }
 
-  // The vector to follow at the pass before which an order is asked for, the first of equals.
+  // The vector to follow, the first of equals, if a pass was made now, as where an order is asked for.
   template <Machine M>
   i64 choose(const Simulator<M>& s) {
     learn(s);
@@ -58,7 +58,7 @@ class Foresight : public Alone {
     if (queued.size() < 2 || n_vectors < 2) return 0;
     const LiveJobs live(s, [&](i64 j) { return estimated(s, j); });
     Simulator<M> present(live.model);
-    present.stand_as(s, live.rows);
+    present.stand_as(s, live.rows, true);
     const std::vector<i64> units = units_of(s, live, queued);
     std::vector<bool> first, started(queued.size());
     bool differ = false;

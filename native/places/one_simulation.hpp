@@ -303,13 +303,20 @@ class OneSimulation final : public AnySimulation, public Scheduled<M> {
     };
     const auto made = std::make_shared<LiveJobs>(sim_, run_time);
     auto found = std::make_shared<OneSimulation>(std::shared_ptr<Model>(made, &made->model));
-    found->sim_.stand_as(sim_, made->rows);
+    found->sim_.stand_as(sim_, made->rows, sim_.asked == Asked::order);
     return {found, made->rows};
   }
   void look_ahead(Foresight& foresight) override {
     if (on_nodes || !plans || foresight.n_jobs() != model_->n_jobs)
       throw std::invalid_argument("look_ahead: of these jobs, on a pool");
     if constexpr (!on_nodes && plans) look_ahead_on_pool(foresight);
+  }
+  i64 choose(Foresight& foresight) const override {
+    if (on_nodes || !plans || foresight.n_jobs() != model_->n_jobs)
+      throw std::invalid_argument("choose: of these jobs, on a pool");
+    const Alone::Inside alone(foresight);
+    if constexpr (!on_nodes && plans) return foresight.choose(sim_);
+    return 0;
   }
   std::string saved() override {
     Archive a;

@@ -75,6 +75,8 @@ class AnySimulation : public Alone {
       std::span<const i64> run_times) const = 0;
   // Simulate to the end, and let look-ahead order the queue at each pass.
   virtual void look_ahead(Foresight& foresight) = 0;
+  // Which of its vectors to follow at the pass before which an order is asked for.
+  virtual i64 choose(Foresight& foresight) const = 0;
   // What it knows, as bytes; go on from that, before the first event of one of the same model.
   virtual std::string saved() = 0;
   virtual void load(std::string_view bytes) = 0;

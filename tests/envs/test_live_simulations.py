@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
 import numpy as np
@@ -84,3 +85,28 @@ def test_an_environment_goes_on_from_a_copy(name: str) -> None:
 def stepper_rows(env: Any) -> Any:
     """Return what steps write of episodes."""
     return env.simulations.native._rows
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("hide", [False, True], ids=["whole", "hidden"])
+@pytest.mark.parametrize(
+    "rules", [{}, {"estimate": "e-loss", "policy_estimate": "typical-ratio"}], ids=["", "learned"]
+)
+def test_a_snapshot_goes_on_alike_after_a_pickle(
+    name: str, hide: bool, rules: dict[str, Any]
+) -> None:
+    env, other = made(name, 2, **rules), made(name, 2, **rules)
+    env.reset(seed=1)
+    steps(env, 0, 20)
+    saved = env.snapshot(hide=hide)
+    bytes_ = pickle.dumps(saved)
+    seen = [env.restore(saved), *steps(env, 20, 9)]
+    again = env.snapshot()
+    seen += steps(env, 29, 60)
+    there = [other.restore(pickle.loads(bytes_)), *steps(other, 20, 9)]
+    other.restore(pickle.loads(pickle.dumps(again)))
+    there += steps(other, 29, 60)
+    for one, two in zip(seen, there, strict=True):
+        for a, b in zip(one, two, strict=False):
+            np.testing.assert_equal(a, b)
+    np.testing.assert_equal(schedules(other), schedules(env))

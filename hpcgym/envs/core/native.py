@@ -15,6 +15,7 @@ from hpcgym._engine import Features, Model, Simulation, Stepper
 from hpcgym.engine import state
 from hpcgym.engine.answers.online import FROM_OUTSIDE, Estimators, Learner
 from hpcgym.engine.holding import hold_back
+from hpcgym.engine.machines.nodes.filling import RANDOM
 from hpcgym.engine.machines.nodes.rows import row_of
 from hpcgym.engine.many.beginnings import Before
 from hpcgym.envs.core import arrays
@@ -236,6 +237,10 @@ def _beginnings(simulations: Simulations, before: Before) -> list[dict[str, Any]
         if rooms is not None:  # they stand behind those of the simulations
             nodes = row_of(rooms, len(simulations.batch.window) + s, start, start + number)
             one |= dict(zip(("first", "node", "units"), cells_of(nodes, running), strict=True))
+            own, drawn = nodes.scalars[0], np.zeros(0, np.int64)
+            if own.allocation == RANDOM:
+                drawn = np.concatenate([[own.random_state], nodes.order])
+            one["drawn"] = drawn
         start += len(parts[s])
         found.append(one)
     return found

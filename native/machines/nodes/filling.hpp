@@ -164,6 +164,11 @@ class Filling {
     note_all_changed(layout.capacity);
   }
 
+  // Draw orders from a random state on, behind which the last one stands.
+  void draw_on(const std::vector<i64>& drawn) {
+    random_ = static_cast<std::uint64_t>(drawn[0]);
+    order_.assign(drawn.begin() + 1, drawn.end());
+  }
   void keep(Archive& a) {
     a(order_, left_, kind_, stale_, is_stale_, has_changed_, asked_, random_);
   }
