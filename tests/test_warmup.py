@@ -83,7 +83,6 @@ class Type:
     ("function", "homes", "part"),
     [
         ("hpcgym.engine.machines.pool.easy.run", [], "simulator"),
-        ("hpcgym.workload.io.swf_lines.parse_lines", [], "simulator"),
         ("hpcgym.engine.warm_start.begin", [], "simulator"),
         ("hpcgym.engine.warm_start.hold_on_nodes", [], "nodes"),
         ("hpcgym.engine.answers.online.answer", [], "learning"),

@@ -23,6 +23,7 @@
 #include "corun.hpp"
 #include "limited.hpp"
 #include "stepper.hpp"
+#include "text.hpp"
 #include "told.hpp"
 
 namespace nb = nanobind;
@@ -519,4 +520,5 @@ NB_MODULE(_engine, m) {
            "(n_vectors, 1 or n_slices, n). `tau`: run times below count as that in bounded "
            "slowdowns [s]. `values`: (n_vectors, n_slices, n_metrics).");
   bind_stepper(m);
+  bind_text(m);
 }

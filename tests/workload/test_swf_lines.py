@@ -3,8 +3,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from hpcgym._engine import parse_lines
 from hpcgym.workload import read_swf
-from hpcgym.workload.io.swf_lines import BadLineError, parse_line, parse_lines
+from hpcgym.workload.io.swf_lines import KINDS, BadLineError, parse_line
 
 token = st.from_regex(rb"[+-]?[0-9]{0,19}(\.[0-9]{0,6})?([eE][+-]?[0-9]{1,2})?", fullmatch=True)
 junk = st.sampled_from([b"-", b"", b"x", b"1;", b";", b"-1", b"9007199254740993", b"0.5", b"\xff"])
@@ -29,8 +30,7 @@ def test_the_fast_path_agrees_with_the_exact_one(fields, gap, end):
     decimal = np.zeros(1)
     special = np.zeros((1, 4), dtype=np.int64)
     rounded = np.zeros(18, dtype=np.int64)
-    buffer = np.frombuffer(line, dtype=np.uint8)
-    done = parse_lines(buffer, 0, 0, whole, decimal, 0, special, rounded)
+    done = parse_lines(line, 0, 0, KINDS, whole, decimal, special, rounded)
     assert done[:3] == (len(line), 1, 1)
     if done[3]:  # left to the exact path
         assert special[0].tolist() == [0, len(line) - 1, 1, 0]
@@ -42,11 +42,26 @@ def test_the_fast_path_agrees_with_the_exact_one(fields, gap, end):
     assert done[4] == extra
 
 
+def test_a_text_that_could_be_read_beyond_its_end_is_refused():
+    filled = (
+        np.zeros((18, 1), np.int64),
+        np.zeros(1),
+        np.zeros((1, 4), np.int64),
+        np.zeros(18, np.int64),
+    )
+    for text in (b"", b"1 0"):
+        with pytest.raises(ValueError, match="each with its end"):
+            parse_lines(text, 0, 0, KINDS, *filled)
+    with pytest.raises(ValueError, match="as many rows"):
+        parse_lines(b"1\n", 0, 0, KINDS, filled[0], np.zeros(2), *filled[2:])
+    assert parse_lines(b"1\n", 9, 5, KINDS, *filled) == (9, 5, 0, 0, 0)
+
+
 def test_the_fast_path_takes_ordinary_lines(tmp_path, monkeypatch):
     def refuse(line):
         raise AssertionError(line)
 
-    monkeypatch.setattr("hpcgym.workload.io.swf_lines.parse_line", refuse)
+    monkeypatch.setattr("hpcgym.workload.io.swf.parse_line", refuse)
     line = "  1\t0 5.0 100.25 4 27.123 -1 4 200 -1 1 7 3 -1 2 -1 +1 -1 \r\n"
     path = tmp_path / "log.swf"
     path.write_text(line * 3)

@@ -16,6 +16,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym._engine import parse_lines
 from hpcgym.errors import WorkloadError, WorkloadWarning, warn_caller
 from hpcgym.files import open_bytes
 from hpcgym.files.writing import whole_text
@@ -23,6 +24,7 @@ from hpcgym.naming import CORE, MEMORY, OWN_COLUMNS, SWF_COLUMNS
 from hpcgym.workload.io.files import Errors, check_errors, is_table, stem
 from hpcgym.workload.io.records import size_by_jobs
 from hpcgym.workload.io.swf_header import HeaderReader, header_lines
+from hpcgym.workload.io.swf_lines import KINDS, BadLineError, parse_line
 from hpcgym.workload.model import (
     FLOAT_COLUMNS,
     MISSING,
@@ -215,17 +217,14 @@ class _Reader:
 
     def read(self, text: bytes, complete: bool) -> None:
         """Add the lines of ``text``; ``complete`` tells that the last had its line end."""
-        from hpcgym.workload.io.swf_lines import parse_lines
-
         rows = len(text) // _SHORTEST_JOB + 1
         whole = np.empty((len(SWF_COLUMNS), rows), dtype=np.int64)
         decimal = np.empty(rows)
         special = np.empty((_SPECIAL_LINES, 4), dtype=np.int64)
-        buffer = np.frombuffer(text, dtype=np.uint8)
         position = 0
         while position < len(text):
             position, self.line, row, n_special, n_extra = parse_lines(
-                buffer, position, self.line, whole, decimal, 0, special, self.rounded
+                text, position, self.line, KINDS, whole, decimal, special, self.rounded
             )
             self.extra += n_extra
             keep = np.ones(row, dtype=np.bool_)
@@ -255,8 +254,6 @@ class _Reader:
         row: int,
     ) -> bool:
         """Read a line that the fast path left; return whether it is a job."""
-        from hpcgym.workload.io.swf_lines import BadLineError, parse_line
-
         try:
             values, rounded, extra = parse_line(text)
         except BadLineError as error:
