@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
+from numpy.typing import NDArray
+
 from hpcgym.errors import HpcgymError, check_choice
+
+#: Codes of those that fill nodes in an order. BY_DEMAND: the order is another for each job.
+FIRST_FIT, BEST_FIT, WORST_FIT, RANDOM, BALANCED, WEIGHTED, HYBRID = range(7)
+BY_DEMAND = (WEIGHTED, HYBRID)  # they look at the job, and at what the others ask for that wait
 
 ALLOCATIONS = {
     "first-fit": "nodes by number",
@@ -32,6 +39,24 @@ def random_seed(allocation: str) -> int:
     check_allocation_name(allocation)
     name, _, seed = allocation.partition(":")
     return int(seed or 0) if name == "random" else 0
+
+
+def random_state(seed: int) -> int:
+    """Return the state of the generator of random orders that a seed gives, above 0."""
+    state = np.random.SeedSequence(seed).generate_state(1, np.uint64)[0]
+    return int(state >> np.uint64(1)) | 1
+
+
+def asks_of(needs: NDArray[np.int64], requested: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return what all units of each job ask for times its requested time and a second, (n_jobs, R).
+
+    Parameters
+    ----------
+    needs : (n_jobs, 1 + R) units of each job, and what each of them takes.
+    requested : (n_jobs,) [s].
+    """
+    asks: NDArray[np.int64] = needs[:, :1] * needs[:, 1:] * (requested[:, np.newaxis] + 1)
+    return asks
 
 
 def check_allocation_name(allocation: str) -> None:

@@ -28,12 +28,12 @@ from hpcgym.engine.machines.kinds import (
 from hpcgym.engine.passes.preempting import Preempting
 from hpcgym.engine.passes.requeueing import lengthened
 from hpcgym.errors import HpcgymError
-from hpcgym.scheduler.dispatchers.asking import Kernels
 from hpcgym.scheduler.estimates.by_name import learns
 from hpcgym.scheduler.estimates.learning import asks_for_predictions
 from hpcgym.simulation import native
 from hpcgym.simulation.expressed import make_expressed
 from hpcgym.simulation.fair_share import begin_shares, make_shares
+from hpcgym.simulation.kernel_passes import Kernels
 from hpcgym.simulation.native_nodes import nodes_in
 from hpcgym.simulation.predictions import Learning
 from hpcgym.simulation.preempting import StoppedRuns, for_result, preempting

@@ -21,11 +21,11 @@ from hpcgym.schedule.places import Allocation
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.asked_for import features_of
 from hpcgym.scheduler.capabilities import PLACES, check
-from hpcgym.scheduler.dispatchers.own_nodes import propose
 from hpcgym.scheduler.limits import Limit, check_limits
 from hpcgym.simulation.driver import Simulation, answers_for, asks_for_answers
 from hpcgym.simulation.limited_machine import check_countable, machine_for, node_power
 from hpcgym.simulation.nodes import asked, needs_on
+from hpcgym.simulation.own_nodes import propose
 from hpcgym.simulation.prepare import prepare
 from hpcgym.simulation.warm_start import check_extract
 

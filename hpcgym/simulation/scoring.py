@@ -18,9 +18,10 @@ from hpcgym.engine import state
 from hpcgym.engine.machines.nodes.placement import Nodes
 from hpcgym.engine.orders.scores import take_scores
 from hpcgym.errors import HpcgymError
-from hpcgym.scheduler.dispatchers.asking import Facts, begin, view_of
+from hpcgym.scheduler.dispatchers.asking import Facts, begin
 from hpcgym.scheduler.dispatchers.view import PassView
 from hpcgym.scheduler.rule_values import plain
+from hpcgym.simulation.kernel_passes import view_of
 from hpcgym.simulation.nodes import facts_of, pool_as_node
 from hpcgym.simulation.starting import Native
 from hpcgym.workload.model import Workload

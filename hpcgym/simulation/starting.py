@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 
 from hpcgym.engine.machines.nodes.placement import Nodes
 from hpcgym.engine.state import Prepared
-from hpcgym.scheduler.dispatchers.asking import Asking, Facts, Kernels, Present, Start, view_at
-from hpcgym.scheduler.dispatchers.own_nodes import OfKernels, Told
+from hpcgym.scheduler.dispatchers.asking import Asking, Facts, Present, Start, view_at
 from hpcgym.scheduler.dispatchers.view import PassView
+from hpcgym.simulation.kernel_passes import Kernels
 from hpcgym.simulation.native_nodes import take_pool, take_view
+from hpcgym.simulation.own_nodes import OfKernels, Told
 
 if TYPE_CHECKING:
     from hpcgym._engine import Simulation

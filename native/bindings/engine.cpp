@@ -20,10 +20,11 @@
 #include "../places/many.hpp"
 #include "../places/measures.hpp"
 #include "../places/simulation.hpp"
+#include "arrays.hpp"
 #include "corun.hpp"
 #include "limited.hpp"
+#include "parts.hpp"
 #include "stepper.hpp"
-#include "text.hpp"
 #include "told.hpp"
 
 namespace nb = nanobind;
@@ -32,31 +33,11 @@ using namespace hpc;
 
 namespace {
 
-template <class T>
-using In = nb::ndarray<const T, nb::numpy, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-template <class T>
-using Out = nb::ndarray<T, nb::numpy, nb::ndim<1>, nb::c_contig>;
 using JobRows = nb::ndarray<const i64, nb::numpy, nb::shape<-1, 5>, nb::c_contig, nb::device::cpu>;
-using Rows = nb::ndarray<const i64, nb::numpy, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using OutageRows =
     nb::ndarray<const i64, nb::numpy, nb::shape<-1, 3>, nb::c_contig, nb::device::cpu>;
 using ScoreRows =
     nb::ndarray<const double, nb::numpy, nb::shape<-1, 2>, nb::c_contig, nb::device::cpu>;
-
-// An array that Python owns from now on.
-template <class T>
-Out<T> owned(std::vector<T> values) {
-  auto* kept = new std::vector<T>(std::move(values));
-  nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
-  return Out<T>(kept->data(), {kept->size()}, owner);
-}
-template <class T>
-nb::typed<nb::dict, nb::str, Out<T>> as_arrays(
-    std::vector<std::pair<const char*, std::vector<T>>> columns) {
-  nb::typed<nb::dict, nb::str, Out<T>> found;
-  for (auto& [name, values] : columns) found[name] = owned(std::move(values));
-  return found;
-}
 
 std::vector<i64> listed(const In<i64>& rows) {
   return {rows.data(), rows.data() + rows.shape(0)};
@@ -520,5 +501,6 @@ NB_MODULE(_engine, m) {
            "(n_vectors, 1 or n_slices, n). `tau`: run times below count as that in bounded "
            "slowdowns [s]. `values`: (n_vectors, n_slices, n_metrics).");
   bind_stepper(m);
+  bind_listing(m);
   bind_text(m);
 }

@@ -1,5 +1,5 @@
 // Texts, for the module.
-#include "text.hpp"
+#include "parts.hpp"
 
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/array.h>

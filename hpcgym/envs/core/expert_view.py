@@ -14,7 +14,8 @@ from hpcgym.envs.core.cutting import Episode
 from hpcgym.envs.core.limited_machines import LimitedMachines
 from hpcgym.errors import HpcgymError
 from hpcgym.scheduler.dispatchers import PassView
-from hpcgym.scheduler.dispatchers.asking import Facts, Present, view_at, view_of
+from hpcgym.scheduler.dispatchers.asking import Facts, Present, view_at
+from hpcgym.simulation.kernel_passes import view_of
 from hpcgym.simulation.native_nodes import take_view
 from hpcgym.simulation.nodes import facts_of, pool_as_node
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.engine.state import FOREVER
+from hpcgym._engine import FOREVER
 from hpcgym.errors import is_number
 from hpcgym.scheduler.dispatchers.asking import (
     Asking,

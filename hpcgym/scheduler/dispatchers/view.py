@@ -9,11 +9,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.engine.machines.nodes import lists as node_lists
-from hpcgym.engine.machines.nodes.filling import BY_DEMAND, FIRST_FIT, HYBRID, RANDOM, shuffle
-from hpcgym.engine.machines.nodes.placement import Nodes, asks_of, make_nodes
-from hpcgym.engine.state import FOREVER
+from hpcgym._engine import Layout, Listing
 from hpcgym.errors import HpcgymError
+from hpcgym.scheduler.allocations import (
+    BY_DEMAND,
+    FIRST_FIT,
+    HYBRID,
+    RANDOM,
+    asks_of,
+    random_state,
+)
 from hpcgym.scheduler.dispatchers import given_view
 
 Ints = NDArray[np.int64]
@@ -64,7 +69,7 @@ class PassView:
     running_first, running_node, running_units : (r + 1,), (c,), (c,) int64; running job k is on
         nodes ``running_node[running_first[k]:running_first[k + 1]]``, with so many units on each.
     allocation : code of the order in which nodes are filled, see
-        :mod:`hpcgym.engine.machines.nodes.placement`.
+        :mod:`hpcgym.scheduler.allocations`.
     drawn : (1 + N,) int64, where random allocation stands: the state of its generator, and the last
         order of the nodes; None where the allocation is another.
     asked : (R,) int64, where the allocation goes by that, what all jobs that wait ask for, each
@@ -167,7 +172,7 @@ class PassView:
     def fits(self) -> NDArray[np.bool_]:
         """Return which queued jobs would fit now, each alone, (q,) bool."""
         alone = np.zeros(len(self.job), np.bool_)
-        node_lists.what_fits(self._nodes(), alone)
+        alone[self._listing(self.free).fits(np.arange(len(self.job)))] = True
         return alone
 
     def in_order(self, order: Any) -> list[int]:
@@ -183,10 +188,7 @@ class PassView:
         ------
         HpcgymError : an order that is not that.
         """
-        places = self._places(order)
-        times = np.full(len(self.job), -1, np.int64)
-        node_lists.start_now(self._nodes(), places, times, self.time)
-        return [int(place) for place in places if times[place] >= 0]
+        return self._listing(self.free).start(self._places(order)).tolist()
 
     def placed(
         self, places: Any, free: Ints | None = None, after: Any = ()
@@ -207,20 +209,11 @@ class PassView:
         HpcgymError : places that are not that.
         """
         chosen, started = self._places(places), self._places(after)
-        nodes = self._nodes()
-        if self.allocation == RANDOM:
-            for _ in started:
-                shuffle(nodes)
-        elif self.allocation in BY_DEMAND:
-            nodes.asked[:] -= nodes.asks[started].sum(axis=0)
-        if free is not None:
-            nodes.set_free(free)
-        times = np.full(len(self.job), -1, np.int64)
-        node_lists.start_now(nodes, chosen, times, self.time)
-        found = chosen[times[chosen] >= 0]
-        _, node, units = cells_of(nodes, found)
+        listing = self._listing(self.free if free is None else free, started)
+        found = listing.start(chosen)
+        cells = listing.cells(found)
         edges = np.cumsum(self.units[found])
-        of_each = np.split(np.repeat(node, units), edges)  # the last is empty
+        of_each = np.split(np.repeat(cells["node"], cells["units"]), edges)  # the last is empty
         return list(zip(found.tolist(), of_each[: len(found)], strict=True))
 
     def plan(self, order: Any) -> Plan:
@@ -238,11 +231,9 @@ class PassView:
             raise HpcgymError(
                 f"a plan needs an order of all {len(self.job)} places, not of {len(places)}"
             )
-        times = np.full(len(self.job), -1, np.int64)
-        until = np.concatenate([np.full(len(self.job), FOREVER, np.int64), self.running_end])
-        nodes = self._nodes(with_running=True)
-        duration = np.maximum(self.duration, 1)
-        if not node_lists.start_all(nodes, places, duration, times, until, self.time):
+        listing = self._listing(self.free, with_running=True)
+        times = listing.plan(places, np.maximum(self.duration, 1), self.running_end, self.time)
+        if (times < 0).any():
             place = int(np.flatnonzero(times < 0)[0])
             each = zip(self.per_unit[place].tolist(), self.resources, strict=True)
             raise HpcgymError(
@@ -250,8 +241,7 @@ class PassView:
                 f" ({', '.join(f'{amount} {name}' for amount, name in each)}), which the empty"
                 " machine does not hold"
             )
-        first, node, units = cells_of(nodes, np.arange(len(self.job)))
-        return Plan(times, first, node, units)
+        return Plan(times, **listing.cells(np.arange(len(self.job))))
 
     def _places(self, order: Any) -> Ints:
         """Return an order of places, checked."""
@@ -271,33 +261,43 @@ class PassView:
             )
         return places.astype(np.int64)
 
-    def _nodes(self, with_running: bool = False) -> Nodes:
-        """Return the nodes as they are, for the queued jobs and maybe those that run."""
-        needs, asks = np.column_stack([self.units, self.per_unit]), None
-        if self.allocation in BY_DEMAND:
-            asks = asks_of(needs, self.requested)
-        if with_running:
-            held = np.diff(self.running_first)
+    def _listing(
+        self, free: Ints, after: Ints | tuple[()] = (), with_running: bool = False
+    ) -> Listing:
+        """Return the nodes as they are, for the queued jobs and maybe those that run behind them.
+
+        ``free`` (N, R) is there for them; jobs of the places ``after`` wait no longer.
+        """
+        needs = np.column_stack([self.units, self.per_unit])
+        if with_running:  # as many units as cells: nobody looks at them
+            held = np.maximum(np.diff(self.running_first), 1)
             needs = np.concatenate([needs, np.column_stack([held, self.running_per_unit])])
-            if asks is not None:  # jobs that run ask for nothing
-                asks = np.concatenate([asks, np.zeros_like(self.running_per_unit)])
-        nodes = make_nodes(needs, self.capacity, self.allocation, asks=asks)
-        if asks is not None:
-            nodes.asked[:] = asks.sum(axis=0) if self.asked is None else self.asked
-        if self.drawn is not None:  # jobs get the nodes that the simulation will give them
-            nodes.scalars[0].random_state, nodes.order[:] = self.drawn[0], self.drawn[1:]
-        if with_running:
-            # as many cells as a running job has units there is room for
-            for field, values in (("node", self.running_node), ("units", self.running_units)):
-                begin = nodes.held["first"][len(self.job)] if len(held) else 0
-                nodes.cells[field][begin : begin + len(values)] = values
-            nodes.held["count"][len(self.job) :] = held
-        nodes.set_free(self.free)
-        return nodes
+        more: dict[str, Any] = {}
+        asked, drawn = np.zeros(self.capacity.shape[1], np.int64), 0
+        if self.allocation in BY_DEMAND:
+            asks = asks_of(needs[: len(self.job)], self.requested)
+            asked = asks.sum(axis=0) if self.asked is None else self.asked
+            asked = asked - asks[list(after)].sum(axis=0)
+            more["asks"] = np.zeros((len(needs), len(asked)), np.int64)  # who runs asks for nothing
+            more["asks"][: len(asks)] = asks
+        elif self.allocation == RANDOM:  # jobs get the nodes that the simulation will give them
+            more["random_state"], drawn = random_state(0), len(after)
+            if self.drawn is not None:
+                more["random_state"], more["order"] = int(self.drawn[0]), self.drawn[1:]
+        layout = Layout(needs, np.ascontiguousarray(self.capacity), self.allocation, **more)
+        listing = Listing(layout, np.ascontiguousarray(free), asked, drawn)
+        for k in range(len(self.running_job) if with_running else 0):
+            cells = slice(self.running_first[k], self.running_first[k + 1])
+            row = len(self.job) + k
+            listing.hold(row, self.running_node[cells], self.running_units[cells])
+        return listing
 
 
-def cells_of(nodes: Nodes, jobs: Ints) -> tuple[Ints, Ints, Ints]:
-    """Return where the cells of some jobs begin, and their nodes and units, one after the other."""
+def cells_of(nodes: Any, jobs: Ints) -> tuple[Ints, Ints, Ints]:
+    """Return where the cells of some jobs begin, and their nodes and units, one after the other.
+
+    ``nodes`` are those of a simulation.
+    """
     begin, count = nodes.held["first"][jobs], nodes.held["count"][jobs]
     first = np.concatenate([[0], np.cumsum(count)])
     place = np.repeat(begin - first[:-1], count) + np.arange(first[-1])

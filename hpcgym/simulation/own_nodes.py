@@ -21,11 +21,11 @@ from hpcgym.scheduler.dispatchers.asking import (
     Start,
     ask,
     check_goes_on,
-    present_of,
     refuse_start,
     seen,
 )
 from hpcgym.scheduler.dispatchers.view import PassView
+from hpcgym.simulation.kernel_passes import present_of
 
 Ints = NDArray[np.int64]
 

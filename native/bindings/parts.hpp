@@ -1,9 +1,10 @@
-// Texts, for the module.
+// What the module has beside simulations, each in a file of its own.
 #pragma once
 #include <nanobind/nanobind.h>
 
 namespace hpc {
 
+void bind_listing(nanobind::module_& m);
 void bind_text(nanobind::module_& m);
 
 }  // namespace hpc
