@@ -22,11 +22,10 @@ from hpcgym.baselines.policies import within_bounds
 from hpcgym.cluster.pool import Cluster
 from hpcgym.compilation import compiling
 from hpcgym.engine import state
-from hpcgym.engine.constants import TAU_S
 from hpcgym.engine.machines.kinds import POOL
 from hpcgym.engine.many import beliefs, lookahead
 from hpcgym.errors import HpcgymError, WorkloadError, check_choice
-from hpcgym.schedule.bounded_slowdown import check_tau
+from hpcgym.schedule.bounded_slowdown import TAU_S, check_tau
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.asked_for import check_scheduler
 from hpcgym.scheduler.estimates.learning import asks_for_predictions

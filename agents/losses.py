@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from river import optim
 
-from hpcgym.engine.answers.nag import LARGEST_EXPONENT, WEIGHTINGS
 from hpcgym.errors import HpcgymError, check_choice
 from hpcgym.scheduler.estimates import Regression
+from hpcgym.scheduler.estimates.regression import LARGEST_EXPONENT, WEIGHTINGS
 
 
 def job_weight(weight: str, run: float, processors: float) -> float:

@@ -31,18 +31,11 @@ from numpy.typing import NDArray
 from river import base, compose, feature_extraction, linear_model, optim, utils
 
 from hpcgym.agents.losses import BranchLoss, ELoss, job_weight, processors_of
-from hpcgym.engine.answers.nag import (
-    BRANCHES,
-    LOSS,
-    N_ROWS,
-    WEIGHTINGS,
-    learn_from,
-    n_terms,
-    predict_from,
-    term_places,
-)
+from hpcgym.engine.answers.nag import learn_from, predict_from
 from hpcgym.errors import HpcgymError
 from hpcgym.scheduler.estimates import Regression
+from hpcgym.scheduler.estimates.learned import LOSS, N_ROWS, n_terms, term_places
+from hpcgym.scheduler.estimates.regression import BRANCHES, WEIGHTINGS
 
 __all__ = [
     "NAG",

@@ -32,10 +32,9 @@ from hpcgym.agents.search import features_of, searching, units_of
 from hpcgym.agents.settings import XnesSettings
 from hpcgym.baselines import find_scheduler
 from hpcgym.baselines.policies import Baseline
-from hpcgym.engine.constants import TAU_S
 from hpcgym.errors import HpcgymError, unknown
 from hpcgym.files.writing import whole_json
-from hpcgym.schedule.bounded_slowdown import check_tau
+from hpcgym.schedule.bounded_slowdown import TAU_S, check_tau
 from hpcgym.scheduler.policies import FairShare
 from hpcgym.scheduler.rules import OF_SHARED_NODES, Scheduler
 from hpcgym.scheduler.site_rules import SITE_RULES

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym._engine import values_of
 from hpcgym.baselines.dispatchers import DISPATCHERS, Dispatcher, find_dispatcher
 from hpcgym.baselines.experts import Expert
 from hpcgym.baselines.schedulers import SCHEDULERS
-from hpcgym.engine.answers.expressed import Expressed, values_of
 from hpcgym.errors import HpcgymError, unknown
 from hpcgym.scheduler.policies.expressions import is_expression
 from hpcgym.scheduler.policies.features import JobColumns
@@ -91,7 +91,7 @@ class Baseline:
         Scheduler().but(**self.rules)
         self.name = _name(self.policy) if name is None else name
         self._ranking = _NO_ENVIRONMENT
-        self._expressed: Expressed | None = None
+        self._expressed: dict[str, NDArray[Any]] | None = None
         self._submit = np.zeros(0)
         self._moving: Any = None  # the environment, where its schedule says when jobs come
         self._weights = np.zeros(0)
@@ -138,9 +138,7 @@ class Baseline:
         expression = parse_policy(self.policy).expression
         if expression is not None and expression.general:
             program = expression.program(columns, np.array(workload.requested_time))
-            self._expressed = Expressed(
-                program, program, np.ones(1, np.int64), np.zeros(1, np.int64)
-            )
+            self._expressed = program.told()
         self._submit = columns.submit
         self._moving = env if rules.moves_submissions else None
         if env.action_kind == "selection":
@@ -184,9 +182,8 @@ class Baseline:
         """Return the scores of jobs, to the last bit those by which the simulator compares."""
         ranking = self._ranking
         if self._expressed is not None:
-            values = np.empty(len(rows))
-            values_of(self._expressed, rows, self._waits(rows, time), values)
-            return values
+            waits = self._waits(rows, time).astype(np.float64)
+            return values_of(self._expressed, len(self._submit), rows, waits)
         score = np.zeros(len(rows)) if ranking.score is None else ranking.score[rows]
         if ranking.patience is None:
             return score

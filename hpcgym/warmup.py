@@ -22,6 +22,7 @@ from hpcgym.engine.machines.pool import easy
 from hpcgym.envs import any_version
 from hpcgym.errors import check_choice
 from hpcgym.scheduler.dispatchers import PassView
+from hpcgym.scheduler.estimates import learned
 from hpcgym.scheduler.limits import EnergyBudget, PowerCap
 from hpcgym.simulation.continued import continued
 from hpcgym.simulation.run import simulate
@@ -188,8 +189,8 @@ def _learning() -> None:
 
 def _regression() -> None:
     """Learn as :class:`hpcgym.agents.runtime_regression.RuntimeRegression` does, without river."""
-    x, phi, terms = np.ones(1), np.ones(3), np.ones((nag.N_ROWS, 3))  # by 1, x and its square
-    loss, degree = np.zeros(1, nag.LOSS), 2
+    x, phi, terms = np.ones(1), np.ones(3), np.ones((learned.N_ROWS, 3))  # by 1, x and its square
+    loss, degree = np.zeros(1, learned.LOSS), 2
     loss["degree"], loss["eta"] = degree, 1.0
     nag.predict_from(x, phi, terms, degree)
     nag.learn_from(x, phi, terms, np.ones(2), loss[0], 1.0, 1.0, 1.0)
@@ -211,8 +212,8 @@ def _expressions() -> None:
     for backfill in ("easy", "depth:2", "conservative"):
         _extract(_jobs(), backfill=backfill, **rules)
         _extract(_units(), cluster=_nodes(), backfill=backfill, **rules)
-    for learned in ({"policy_estimate": "ave2"}, {"backfill_order": "fairshare"}):
-        simulate(_jobs(), **rules | learned)
+    for more in ({"policy_estimate": "ave2"}, {"backfill_order": "fairshare"}):
+        simulate(_jobs(), **rules | more)
     env: Any = gymnasium.make("hpcgym/QueueOrdering-v0", workload=_jobs(), jobs=20)
     _, info = env.reset(seed=0)
     baseline = Baseline("wait ** 2")

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from hpcgym.engine.answers import nag
-from hpcgym.scheduler.estimates import JOB_FEATURES, Regression
+from hpcgym.scheduler.estimates import JOB_FEATURES, Regression, learned
+from hpcgym.scheduler.estimates.regression import BRANCHES, WEIGHTINGS
 
 
 class Crooked:
@@ -101,14 +102,14 @@ class KernelRegression:
 
     def __init__(self, rules: Regression) -> None:
         self.rules = rules
-        n = nag.n_terms(len(rules.features), rules.degree)
-        self.terms, self.totals = np.zeros((nag.N_ROWS, n)), np.array([0.0, 1.0])
-        self.loss = np.zeros(1, nag.LOSS)
+        n = learned.n_terms(len(rules.features), rules.degree)
+        self.terms, self.totals = np.zeros((learned.N_ROWS, n)), np.array([0.0, 1.0])
+        self.loss = np.zeros(1, learned.LOSS)
         for name in ("over_scale", "under_scale", "threshold", "eta", "l2", "degree"):
             self.loss[name] = getattr(rules, name)
-        self.loss["over"] = nag.BRANCHES.index(rules.over)
-        self.loss["under"] = nag.BRANCHES.index(rules.under)
-        self.loss["weighting"] = nag.WEIGHTINGS.index(rules.weight)
+        self.loss["over"] = BRANCHES.index(rules.over)
+        self.loss["under"] = BRANCHES.index(rules.under)
+        self.loss["weighting"] = WEIGHTINGS.index(rules.weight)
 
     def own(self, x: dict[str, Any]) -> Any:
         return np.array([x[name] for name in self.rules.features], np.float64)

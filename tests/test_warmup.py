@@ -205,10 +205,11 @@ LEARN = """
 import numpy as np
 from hpcgym.compilation import notice
 from hpcgym.engine.answers import nag
+from hpcgym.scheduler.estimates import learned
 notice.SILENCE_S = 0.0
-x, phi, terms = np.ones(1), np.ones(3), np.ones((nag.N_ROWS, 3))
+x, phi, terms = np.ones(1), np.ones(3), np.ones((learned.N_ROWS, 3))
 nag.predict_from(x, phi, terms, 2)
-nag.learn_from(x, phi, terms, np.ones(2), np.zeros(1, nag.LOSS)[0], 1.0, 1.0, 1.0)
+nag.learn_from(x, phi, terms, np.ones(2), np.zeros(1, learned.LOSS)[0], 1.0, 1.0, 1.0)
 """
 
 

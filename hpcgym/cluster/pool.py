@@ -14,11 +14,13 @@ from hpcgym.cluster.nodes import MOST_NODES, NodeGroup
 from hpcgym.cluster.numbers import real, seconds, watts, whole
 from hpcgym.cluster.partitions import Partition, listed, names_of_nodes
 from hpcgym.cluster.power import Level
-from hpcgym.engine.constants import ANY_NUMBER
 from hpcgym.errors import HpcgymError
 from hpcgym.naming import CORE, MOST_OF_LIST, PARTITION, alike, name_problem
 
 MOST_PROCESSORS = 2**31  # so that no sum of processors overflows
+
+#: How much of a partition's resource each of its nodes has: more than any jobs there ask for.
+ANY_NUMBER = 2**40
 
 
 class Usual(float):
@@ -141,7 +143,7 @@ class Cluster:
         """The types of resources, ``core`` first, then as the groups name them, then partitions.
 
         To be in a partition, unless all nodes are, is a resource such as ``partition batch``: its
-        nodes have :data:`~hpcgym.engine.constants.ANY_NUMBER` of it, and each unit of its jobs
+        nodes have :data:`ANY_NUMBER` of it, and each unit of its jobs
         takes one.
         """
         named = dict.fromkeys([CORE, *(r for group in self.groups for r in group.resources)])

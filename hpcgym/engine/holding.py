@@ -14,11 +14,7 @@ import math
 import numpy as np
 
 from hpcgym.compilation import jit_entry, jit_part
-
-BY_REQUESTED, BY_PREDICTED, BY_BOTH = range(3)  # run times x; both: their geometric mean
-#: The numbers of the rule: processors that the longest jobs hold back, share P; from [s]; the
-#: logarithm of factor; by which run times.
-MOST, FROM, LOG_FACTOR, BY = range(4)
+from hpcgym.scheduler.hold import BY, BY_BOTH, BY_PREDICTED, FROM, LOG_FACTOR, MOST
 
 
 @jit_part

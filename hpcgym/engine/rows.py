@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from hpcgym.compilation import jit_part, jit_within
 from hpcgym.engine.answers.answering import answering
 from hpcgym.engine.answers.formulas import BUILT_IN
-from hpcgym.engine.answers.online import Estimators, Learner
 from hpcgym.engine.answers.share_rows import shares_of
 from hpcgym.engine.answers.told import Told
+from hpcgym.scheduler.estimates.learned import Estimators, Learner
 
 #: One array for all simulations, which nobody changes.
 Shared = Annotated[NDArray[Any], "shared"]

@@ -13,32 +13,16 @@ from numpy.typing import NDArray
 
 from hpcgym.engine.ordered import make_lists, records, whole_numbers
 from hpcgym.engine.orders.narrow import CLASSES
+from hpcgym.schedule.marks import *  # noqa: F403
+from hpcgym.scheduler.codes import *  # noqa: F403
+from hpcgym.scheduler.codes import KEYED, UNLIMITED
 
 FOREVER = 2**62  # [s] later than any event
-LATEST_TIME = 2**53  # [s] the latest that a workload may contain, so that no sum of times overflows
 
-# -- values of the rules, which are fields of `sim` -----------------------------------------------
-PER_TIMESTAMP, PER_EVENT = 0, 1  # passes
-UNLIMITED = 2**62  # depth: a reservation for every queued job, from its submission on
-ALL_JOBS = 2**62  # tested
 ALL_PASSES = 2**62  # how many `run` does at most: as many as there are
-NO_THRESHOLD = -1  # threshold [s]
-
-# primary and secondary, the orders in which the queue is served and back-filled. SUBMISSION is that
-# of arrival; KEYED ones do not change with time; SCORED ones do, and are computed at each pass.
-# PREDICTION (secondary only) is by predicted run time; SELECTION (primary only) is from outside.
-SUBMISSION, KEYED, PREDICTION, SELECTION, SCORED, CUBED = range(6)
-
-GIVEN, AVERAGE = 0, 1  # estimate: from outside, or the mean of the user's last jobs
-# asks: not at all, before each pass, for each job in turn, what starts at each pass (not on pools)
-NOBODY, EACH_PASS, EACH_JOB, EACH_START = range(4)
-# correction; UNCORRECTED: no prediction can expire; AGAIN: what the predictor says then; KILL: the
-# job ends
-UNCORRECTED, TO_REQUESTED, INCREMENTAL, DOUBLING, AGAIN, KILL = range(6)
 # asked: an order of the queue, within a pass; a prediction for the job that is submitted next; a
 # new one for the job sim.expiring, which has run as long as predicted; new ones for waiting jobs
 AN_ORDER, A_PREDICTION, A_CORRECTION, A_RENEWAL = range(1, 5)
-NEVER, AFTER_ENDS, EACH_TIME = range(3)  # renews
 # woken: at times of their own, that is a look, or a pass over all jobs
 AN_EVENT, A_LOOK, OVER_ALL = range(3)
 
@@ -143,11 +127,8 @@ PROGRESS = records(
     ("start", np.int64),  # [s] -1 before
     ("predicted", np.int64),  # [s] run time predicted at submission
     ("promised", np.int64),  # [s] first start time reserved for the job, -1 if none
-    ("marks", np.int64),  # the sum of these:
+    ("marks", np.int64),  # see hpcgym.schedule.marks
 )
-CORRECTED = 1  # for each expiry of the prediction, up to 255
-BACKFILLED = 256
-STARTED_AS = 512  # times the number of jobs that started before
 
 # What jobs are ordered by: `keys` ascending in a KEYED order, `scores` highest first in a SCORED
 # one. That of job j stands at j for the primary order, and at n_jobs + j for the secondary.

@@ -14,9 +14,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.engine import state
 from hpcgym.errors import HpcgymWarning
 from hpcgym.schedule.result import Result
+from hpcgym.scheduler.codes import UNLIMITED
 from hpcgym.scheduler.quotas import Quota
 from hpcgym.simulation.continued import again
 from hpcgym.simulation.native import go_on, simulation_of
@@ -169,7 +169,7 @@ class Watched:
         shadow, extra = known["shadow"].tolist()
         # under quotas there is one reservation, or none, and yet a plan; Slurm's have no first
         several = rules.depth > 1 or rules.every > 0
-        if rules.depth == state.UNLIMITED or (rules.tested > 0 and several):
+        if rules.depth == UNLIMITED or (rules.tested > 0 and several):
             head = -1
         # a head that has started since is not cleared
         stands = head >= 0 and self._native.start(head) < 0

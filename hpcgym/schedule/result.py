@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.cluster.pool import Cluster
-from hpcgym.engine.state import BACKFILLED
 from hpcgym.progress import silence
 from hpcgym.schedule.books import Books
 from hpcgym.schedule.bounded_slowdown import bsld
@@ -20,6 +19,7 @@ from hpcgym.schedule.energy import Energy, power_table
 from hpcgym.schedule.jobs_table import jobs_table
 from hpcgym.schedule.level_changes import in_pieces
 from hpcgym.schedule.lost_runs import cut_short, runs_of
+from hpcgym.schedule.marks import BACKFILLED
 from hpcgym.schedule.metrics import compute_metrics
 from hpcgym.schedule.places import Allocation, Coschedule
 from hpcgym.schedule.power_uses import known_powers

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from hpcgym.scheduler.capabilities import FEATURES, at_passes, check
-from hpcgym.scheduler.estimates.by_name import is_compiled_in, learns
+from hpcgym.scheduler.estimates.by_name import learns, predictor_of
 from hpcgym.scheduler.estimates.learning import average_in_kernel
 from hpcgym.scheduler.quotas import bound_submissions
 from hpcgym.scheduler.rules import Scheduler
@@ -30,7 +30,7 @@ def features_of(scheduler: Scheduler) -> dict[str, str]:
         if learns(getattr(scheduler, rule)):
             kind = "averages" if average_in_kernel(scheduler) else "learned"
             found[kind] = f"{rule}={rules[rule]!r}"
-        if not is_compiled_in(getattr(scheduler, rule)):
+        if predictor_of(getattr(scheduler, rule)) is not None:
             found["predictor"] = f"{rule}={rules[rule]!r}"
     for rule, looks in zip(("policy", "backfill_order"), scheduler.usage_orders, strict=True):
         if looks:  # the order of backfilling may only follow the policy

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.engine import holding
 from hpcgym.errors import HpcgymError, check_choice, is_number, number_in, unknown
 from hpcgym.naming import seconds_of
 
@@ -20,9 +19,11 @@ HOLD_BY = {
     "policy_estimate": "the run time that the policy looks at",
     "both": "the geometric mean of these two",
 }
-_CODES = dict(
-    zip(HOLD_BY, (holding.BY_REQUESTED, holding.BY_PREDICTED, holding.BY_BOTH), strict=True)
-)
+BY_REQUESTED, BY_PREDICTED, BY_BOTH = range(3)
+_CODES = dict(zip(HOLD_BY, (BY_REQUESTED, BY_PREDICTED, BY_BOTH), strict=True))
+#: The numbers of the rule as the engine takes them: processors that the longest jobs hold back,
+#: share P; from [s]; the logarithm of factor; by which run times.
+MOST, FROM, LOG_FACTOR, BY = range(4)
 _MOST_S = 2**53
 
 
@@ -116,11 +117,35 @@ class Hold:
     def numbers(self, processors: int) -> NDArray[np.float64]:
         """Return the numbers of the rule as the engine takes them, on so many processors."""
         numbers = np.empty(4)
-        numbers[holding.MOST] = self.share * processors
-        numbers[holding.FROM] = self.from_s
-        numbers[holding.LOG_FACTOR] = math.log(self.factor)
-        numbers[holding.BY] = _CODES[self.by]
+        numbers[MOST] = self.share * processors
+        numbers[FROM] = self.from_s
+        numbers[LOG_FACTOR] = math.log(self.factor)
+        numbers[BY] = _CODES[self.by]
         return numbers
+
+    def held_back(
+        self, requested: NDArray[np.int64], predicted: NDArray[np.int64], processors: int
+    ) -> NDArray[np.float64]:
+        """Return how many processors each job holds back before it has waited, (n_jobs,).
+
+        Parameters
+        ----------
+        requested, predicted : (n_jobs,) [s], of those the run times that policies look at.
+        processors : of the machine.
+        """
+        most, least, log_factor, by = self.numbers(processors)
+        x = requested.astype(np.float64)
+        if by == BY_PREDICTED:
+            x = predicted.astype(np.float64)
+        elif by == BY_BOTH:
+            x = np.sqrt(x * predicted)
+        # the logarithms of the C library, as in the engine: numpy's may differ in the last bit
+        times, place = np.unique(x, return_inverse=True)
+        held = [
+            most * min(math.log(each / least) / log_factor, 1.0) if each > least else 0.0
+            for each in times.tolist()
+        ]
+        return np.array(held, np.float64)[place]
 
     @property
     def looks_at_estimate(self) -> bool:

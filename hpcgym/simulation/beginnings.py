@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from hpcgym.cluster.pool import Cluster
 from hpcgym.engine import state
-from hpcgym.engine.answers import online
 from hpcgym.engine.machines.nodes.rows import Rooms, empty_nodes, row_of
 from hpcgym.engine.many.beginnings import Before
 from hpcgym.engine.rows import empty_rows
+from hpcgym.scheduler.estimates.learned import Estimators, Learner
 from hpcgym.scheduler.estimates.learning import asks_for_predictions, learner_rows
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.predictions import Learning
@@ -35,7 +35,7 @@ def states_before(
     table: Any,
     slices: NDArray[np.int64],
     empty: state.State,
-    learner: online.Learner,
+    learner: Learner,
 ) -> Before | None:
     """Return the states with which slices begin; None if all do with an empty machine.
 
@@ -64,14 +64,14 @@ def states_before(
         own = state.State._make([array.copy() for array in empty])
         own.sim.time = jobs[0].submit
         own.progress["predicted"][: len(part)] = table.predicted[start:stop]
-        mine = online.Learner._make([array.copy() for array in learner])
+        mine = Learner._make([array.copy() for array in learner])
         if part.initial is not None:
             scores = np.zeros(2 * len(part), state.SCORES)
             arrays = state.Prepared(jobs, _NONE, scores, users, *own)
             learning = None
             if asks_for_predictions(rules):
-                fields = [getattr(table, name) for name in online.Estimators._fields]
-                known = online.Estimators._make(fields)
+                fields = [getattr(table, name) for name in Estimators._fields]
+                known = Estimators._make(fields)
                 known = known._replace(classes=known.classes[start:stop])
                 learned = learned_before(part, rules)
                 learning = Learning(part, rules, arrays, learned, (known, mine))

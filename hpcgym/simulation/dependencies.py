@@ -17,7 +17,7 @@ from hpcgym.scheduler.policies.index import parse_policy
 from hpcgym.simulation.prepare import rankings
 from hpcgym.simulation.quotas import called_together
 from hpcgym.workload.dependencies import Following, followed, think_times
-from hpcgym.workload.model import MISSING
+from hpcgym.workload.model import MAX_TIME, MISSING
 
 if TYPE_CHECKING:
     from hpcgym.schedule.result import Result
@@ -136,7 +136,7 @@ def _check_think_times(
     """Raise a WorkloadError if the think times of a slice are beyond the clock together."""
     for one, following in zip(slices, made, strict=True):
         total = float(think_times(one, following, dependencies).sum(dtype=np.float64))
-        if total > state.LATEST_TIME:
+        if total > MAX_TIME:
             raise WorkloadError(f"{one.name}: think times are {total:.3g} s together, over 2^53 s")
 
 

@@ -11,7 +11,7 @@ from hpcgym.compilation import compiling
 from hpcgym.engine import state
 from hpcgym.engine.answers.answering import answering
 from hpcgym.engine.answers.expressed import Expressed, express_all
-from hpcgym.engine.answers.formulas import chain
+from hpcgym.engine.answers.formulas import BUILT_IN
 from hpcgym.engine.answers.shares import Shares, counting
 from hpcgym.engine.machines.kinds import (
     CORUN,
@@ -115,7 +115,7 @@ class Simulation:
         run = self.kind.loop_of(self.arrays.sim)
         learning, answers = self.learning, ()
         if any(part is not None for part in (learning, self.shares, self.expressed)):
-            run = answering(run, self.kind.told, chain())
+            run = answering(run, self.kind.told, BUILT_IN)
             parts = (None, None) if learning is None else (learning.estimators, learning.learner)
             answers = (*parts, self.shares, self.expressed)
         if self.pairs is not None:

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.engine.answers.expressed import Expressed
-from hpcgym.engine.orders.operations import Program
 from hpcgym.scheduler.estimates.by_name import predicted_run_times
 from hpcgym.scheduler.policies.expressions import Expression
 from hpcgym.scheduler.policies.features import JobColumns
+from hpcgym.scheduler.policies.operations import Program
 
 if TYPE_CHECKING:
     from hpcgym.scheduler.rules import Scheduler

@@ -18,7 +18,7 @@ from hpcgym.engine.machines.nodes.failures import FailingNodes
 from hpcgym.engine.passes.preempting import Preempting
 from hpcgym.engine.passes.restricted import Restricted
 from hpcgym.scheduler.dispatchers.view import cells_of
-from hpcgym.simulation.native_answers import has_formulas, take_learned, told_of
+from hpcgym.simulation.native_answers import take_learned, told_of
 from hpcgym.simulation.native_corun import take_corun, told_of_corun
 from hpcgym.simulation.native_limited import serves_limited, take_limited, told_of_limited
 from hpcgym.simulation.native_nodes import is_on, nodes_in, take_nodes, told_of_nodes, window_nodes
@@ -43,13 +43,7 @@ TAKEN = (
 def serves(simulation: Driven) -> bool:
     """Return whether the native engine has the rules of a simulation on an empty machine."""
     sim = simulation.arrays.sim
-    return (
-        is_on()
-        and not sim.keeps
-        and _serves_nodes(simulation)
-        and not simulation.begun
-        and has_formulas(simulation.learning)
-    )
+    return is_on() and not sim.keeps and _serves_nodes(simulation) and not simulation.begun
 
 
 def _moves(simulation: Driven) -> bool:
@@ -84,7 +78,7 @@ def begins(arrays: state.Prepared, learning: Learning | None) -> bool:
         return True
     # predictors in Python are not asked at the beginning, nor is it known who has been killed then
     asks = learning.has_predictors or arrays.sim.correction == state.KILL
-    return not asks and has_formulas(learning)
+    return not asks
 
 
 def model_of(simulation: Driven, features: Features | None = None) -> Model:

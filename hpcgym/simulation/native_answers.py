@@ -7,31 +7,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.engine.answers import nag
 from hpcgym.engine.answers.expressed import Expressed
-from hpcgym.engine.answers.formulas import FORMULAS, is_built_in
-from hpcgym.engine.answers.online import BY_FORMULA, BY_REGRESSION, Estimators, Learner
 from hpcgym.engine.answers.shares import Shares
+from hpcgym.scheduler.estimates import learned
+from hpcgym.scheduler.estimates.formulas import FORMULAS
 
 if TYPE_CHECKING:
     from hpcgym._engine import Simulation
-    from hpcgym.engine.orders.operations import Program
     from hpcgym.simulation.predictions import Learning
 
 Arrays = dict[str, NDArray[Any]]
-BUILT_IN = 3  # formulas that the native engine has: the first of the table
-
-
-def has_formulas(learning: Learning | None) -> bool:
-    """Return whether the native engine has the formulas by which run times are predicted."""
-    return learning is None or has_kinds(learning.estimators.kinds)
 
 
 def has_kinds(kinds: NDArray[np.int64]) -> bool:
-    """Return the same of two kinds of estimates."""
-    names = list(FORMULAS)
-    places = [int(kind) - BY_FORMULA for kind in kinds if kind >= BY_FORMULA]
-    return all(place < BUILT_IN and is_built_in(names[place]) for place in places)
+    """Return whether the native engine predicts run times by two kinds of estimates: it has all."""
+    return bool((kinds < learned.BY_FORMULA + len(FORMULAS)).all())
 
 
 def told_of(
@@ -47,11 +37,11 @@ def told_of(
         told["accounts"]["book"] = shares.book.view(np.int64)
     if expressed is not None:
         programs = (expressed.first, expressed.second)
-        told["expressions"] = [_told_of_program(one, expressed.ticks) for one in programs]
+        told["expressions"] = [one.told(int(expressed.ticks[0])) for one in programs]
     return told
 
 
-def told_of_learning(by: Estimators, learner: Learner) -> Arrays:
+def told_of_learning(by: learned.Estimators, learner: learned.Learner) -> Arrays:
     """Return how run times are predicted, and what has been learned before."""
     names = ("kinds", "last", "looks", "chosen", "classes", "asked", "hold")
     told = {name: getattr(by, name) for name in names}
@@ -66,22 +56,11 @@ def told_of_learning(by: Estimators, learner: Learner) -> Arrays:
     }
 
 
-def n_terms(by: Estimators, which: int) -> int:
+def n_terms(by: learned.Estimators, which: int) -> int:
     """Return how many terms one of the two estimates has, 0 if it is no regression."""
-    if by.kinds[which] != BY_REGRESSION:
+    if by.kinds[which] != learned.BY_REGRESSION:
         return 0
-    return nag.n_terms(int((by.chosen[which] >= 0).sum()), int(by.loss[which]["degree"]))
-
-
-def _told_of_program(program: Program, ticks: NDArray[np.int64]) -> Arrays:
-    return {
-        "codes": program.codes,
-        "numbers": program.numbers,
-        "columns": np.ascontiguousarray(program.columns),
-        "n_columns": np.array([len(program.columns)]),
-        "times": program.times,
-        "ticks": ticks,
-    }
+    return learned.n_terms(int((by.chosen[which] >= 0).sum()), int(by.loss[which]["degree"]))
 
 
 def learned_by(learning: Learning, native: Simulation) -> Arrays:
@@ -89,7 +68,7 @@ def learned_by(learning: Learning, native: Simulation) -> Arrays:
     found, model = native.learned(), np.zeros_like(learning.learner.model)
     for k, name in enumerate(("terms", "second_terms")):
         n = n_terms(learning.estimators, k)
-        model[k, :, :n] = found[name].reshape(nag.N_ROWS, n)
+        model[k, :, :n] = found[name].reshape(learned.N_ROWS, n)
     return {
         "memory": found["memory"],
         "ratios": found["ratios"],

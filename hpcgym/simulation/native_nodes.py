@@ -9,11 +9,11 @@ import numpy as np
 
 from hpcgym._engine import Layout, Model, assign
 from hpcgym.engine.machines.nodes.failures import FailingNodes
-from hpcgym.engine.machines.nodes.filling import RANDOM
 from hpcgym.engine.machines.nodes.placement import CELLS, Nodes
 from hpcgym.engine.passes.preempting import Preempting
 from hpcgym.engine.passes.requeueing import LOST
 from hpcgym.engine.passes.restricted import Restricted
+from hpcgym.scheduler.allocations import RANDOM
 from hpcgym.scheduler.dispatchers.view import cells_of
 from hpcgym.simulation.warm_start import write_cells
 from hpcgym.workload.warm_start import Cells

@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 
 from hpcgym.baselines.dispatchers import find_dispatcher
 from hpcgym.engine import state
-from hpcgym.engine.machines.nodes import filling
 from hpcgym.engine.machines.nodes import placement as engine_nodes
-from hpcgym.engine.machines.nodes.placement import Nodes, asks_of, make_nodes
+from hpcgym.engine.machines.nodes.placement import Nodes, make_nodes
 from hpcgym.engine.machines.nodes.rows import Rooms, make_rooms
 from hpcgym.errors import HpcgymError
 from hpcgym.schedule.places import Allocation
-from hpcgym.scheduler.allocations import random_seed
+from hpcgym.scheduler import allocations
+from hpcgym.scheduler.allocations import asks_of, random_seed
 from hpcgym.scheduler.asked_for import check_scheduler
 from hpcgym.scheduler.dispatchers.asking import Facts, begin, dispatch
 from hpcgym.scheduler.dispatchers.late import LateDispatcher
@@ -38,13 +38,13 @@ if TYPE_CHECKING:
     from hpcgym.workload.warm_start import Initial
 
 _ALLOCATIONS = {
-    "first-fit": filling.FIRST_FIT,
-    "best-fit": filling.BEST_FIT,
-    "worst-fit": filling.WORST_FIT,
-    "balanced": filling.BALANCED,
-    "weighted": filling.WEIGHTED,
-    "hybrid": filling.HYBRID,
-    "random": filling.RANDOM,
+    "first-fit": allocations.FIRST_FIT,
+    "best-fit": allocations.BEST_FIT,
+    "worst-fit": allocations.WORST_FIT,
+    "balanced": allocations.BALANCED,
+    "weighted": allocations.WEIGHTED,
+    "hybrid": allocations.HYBRID,
+    "random": allocations.RANDOM,
 }
 
 _MOST_ASKED = 2.0**62  # of resources, in units of a machine file, times seconds
@@ -258,7 +258,7 @@ def demand_of(
     ------
     HpcgymError : more in all than can be counted.
     """
-    if _ALLOCATIONS[scheduler.allocation.partition(":")[0]] not in filling.BY_DEMAND:
+    if _ALLOCATIONS[scheduler.allocation.partition(":")[0]] not in allocations.BY_DEMAND:
         return None
     asks = asks_of(needs, requested)
     most = (needs[:, :1].astype(np.float64) * needs[:, 1:] * (requested[:, np.newaxis] + 1.0)).sum()
@@ -304,7 +304,7 @@ def allocation_of(nodes: Nodes, n_jobs: int | None = None) -> Allocation:
 def pool_as_node(asked: NDArray[np.int64], processors: int) -> Nodes:
     """Return one node with all processors, and jobs that ask for so many on it."""
     needs = np.column_stack([np.ones_like(asked), asked])
-    nodes = make_nodes(needs, np.array([[processors]]), filling.FIRST_FIT)
+    nodes = make_nodes(needs, np.array([[processors]]), allocations.FIRST_FIT)
     nodes.cells["node"], nodes.cells["units"] = 0, 1
     nodes.held["count"] = 1
     return nodes

@@ -14,9 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.engine import state
-from hpcgym.engine.answers import histories, online
-from hpcgym.engine.answers.formulas import chain
+from hpcgym.engine.answers import online
+from hpcgym.engine.answers.formulas import BUILT_IN
 from hpcgym.errors import HpcgymError
+from hpcgym.scheduler.estimates import learned
 from hpcgym.scheduler.estimates.by_name import Predictor, predictor_of
 from hpcgym.scheduler.estimates.features import JOB_FEATURES
 from hpcgym.scheduler.estimates.learning import (
@@ -57,7 +58,7 @@ class Learning:
         scheduler: Scheduler,
         arrays: state.Prepared,
         learned: Learned | None = None,
-        parts: tuple[online.Estimators, online.Learner] | None = None,
+        parts: tuple[learned.Estimators, learned.Learner] | None = None,
     ) -> None:
         self.arrays, self._facts = arrays, _Facts(workload)
         users = arrays.users
@@ -152,7 +153,7 @@ class Learning:
     def answer(self, blocks: Lists, entries: Lists) -> None:
         """Answer what a simulation that does not run in a loop asks for."""
         a, rules = self.arrays, (self.estimators, self.learner)
-        if not online.answers_by(chain()).alone(
+        if not online.answers_by(BUILT_IN).alone(
             a.jobs, a.scores, a.users, a.sim, a.progress, blocks, entries, a.line, a.ended, *rules
         ):
             self.ask_predictors(a.scores)
@@ -189,27 +190,27 @@ class Learning:
             x = self._facts.of(job, learner.seen[job].tolist(), 0.0)
         else:
             # what policies look at stays as it was
-            job, asked = int(sim.expiring), asked[: online.FOR_ORDERING]
+            job, asked = int(sim.expiring), asked[: learned.FOR_ORDERING]
             elapsed = float(sim.time - self.arrays.progress["start"][job])
-            now = learner.scratch[online.NOW, : histories.N_SEEN].tolist()
+            now = learner.scratch[learned.NOW, : learned.N_SEEN].tolist()
             x = self._facts.of(job, now, elapsed)
         for k, predictor in enumerate(asked):
             if predictor is not None:
-                learner.scratch[online.ANSWERS, k] = _seconds(predictor, dict(x))
+                learner.scratch[learned.ANSWERS, k] = _seconds(predictor, dict(x))
 
     def _renew(self, ranked: NDArray[np.void]) -> None:
         """Ask for the run times of waiting jobs whose users had ends since the last pass."""
         a, rules = self.arrays, (self.estimators, self.learner)
-        predictor = self._predictors[online.FOR_ORDERING]
+        predictor = self._predictors[learned.FOR_ORDERING]
         assert predictor is not None
         n = online.list_concerned(a.users, a.sim, a.blocks, a.entries, a.ended)
         ended = int(a.sim.ended)
         for job in sorted(a.ended[ended : ended + n].tolist()):
             online.look_at_one(a.jobs, a.users, a.sim, a.progress, a.blocks, a.entries, job, *rules)
             x = self._facts.of(
-                job, self.learner.scratch[online.NOW, : histories.N_SEEN].tolist(), 0.0
+                job, self.learner.scratch[learned.NOW, : learned.N_SEEN].tolist(), 0.0
             )
-            self.learner.scratch[online.ANSWERS, online.FOR_ORDERING] = _seconds(predictor, x)
+            self.learner.scratch[learned.ANSWERS, learned.FOR_ORDERING] = _seconds(predictor, x)
             online.renew_one(a.jobs, ranked, a.sim, a.blocks, a.line, job, *rules)
 
     # -- on the native engine ----------------------------------------------------------------------
@@ -248,7 +249,7 @@ class Learning:
 
 
 def _ratio_rows(
-    workload: Workload, users: Mapping[int, int], estimators: online.Estimators, n_users: int
+    workload: Workload, users: Mapping[int, int], estimators: learned.Estimators, n_users: int
 ) -> dict[tuple[int, ...], int]:
     """Return where the ratios of all jobs, of each user and of each class stand."""
     if not len(estimators.classes):

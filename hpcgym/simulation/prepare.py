@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from hpcgym.cluster.files import find_cluster
 from hpcgym.cluster.pool import Cluster
-from hpcgym.engine import holding, state
+from hpcgym.engine import state
 from hpcgym.errors import HpcgymError, WorkloadError
 from hpcgym.scheduler.asked_for import check_scheduler
 from hpcgym.scheduler.estimates.by_name import CORRECTION_CODES, learns, predicted_run_times
@@ -34,7 +34,7 @@ from hpcgym.scheduler.policies.index import (
     unknown_yet,
 )
 from hpcgym.scheduler.rules import Scheduler
-from hpcgym.workload.model import Workload
+from hpcgym.workload.model import MAX_TIME, Workload
 
 COSCHEDULED = ("compact", "spread", "half-socket", "part")  # allocations
 
@@ -122,7 +122,7 @@ def prepare(
         )
         # where they are learned, the requested times hold their places
         times = jobs["requested"] if times is None else times
-        holding.hold_back(jobs, times, hold.numbers(cluster.processors), start.line)
+        start.line["held"] = hold.held_back(jobs["requested"], times, cluster.processors)
     if start.sim.tested_of_user > 0:
         _, first, of_job = np.unique(workload.user_id, return_index=True, return_inverse=True)
         start.line["user"] = first[of_job]
@@ -192,9 +192,7 @@ def engine_rules(
         "estimate": state.AVERAGE if last else state.GIVEN,
         "correction": state.UNCORRECTED if never_short else CORRECTION_CODES[scheduler.correction],
         # waiting times are whole seconds, so "longer than" stays the same rounded down
-        "threshold": (
-            state.NO_THRESHOLD if threshold is None else int(min(threshold, state.LATEST_TIME))
-        ),
+        "threshold": (state.NO_THRESHOLD if threshold is None else int(min(threshold, MAX_TIME))),
         "strict": int(scheduler.backfill == "until-shadow" or scheduler.slurm is not None),
         **planning_rules(scheduler),
         **hold_rules(Hold.parse(scheduler.hold)),
@@ -323,10 +321,10 @@ def check_jobs(workload: Workload, processors: int) -> None:
     if len(workload) == 0:
         return
     checks = (
-        ("run_time", 1, state.LATEST_TIME),
-        ("requested_time", 1, state.LATEST_TIME),
+        ("run_time", 1, MAX_TIME),
+        ("requested_time", 1, MAX_TIME),
         ("requested_processors", 1, processors),
-        ("submit_time", 0, state.LATEST_TIME),
+        ("submit_time", 0, MAX_TIME),
     )
     for column, least, most in checks:
         values = workload.columns[column]

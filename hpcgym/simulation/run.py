@@ -47,7 +47,7 @@ from hpcgym.simulation.scoring import scored_by
 from hpcgym.simulation.starting import Starting
 from hpcgym.speedups.generated import find_speedups
 from hpcgym.speedups.heatmap import Heatmap
-from hpcgym.workload.model import Workload
+from hpcgym.workload.model import MAX_TIME, Workload
 
 
 def simulate(
@@ -306,7 +306,7 @@ def _whole_time(time: Any) -> int:
     """Return the first whole second from a time on, checked, within the simulator's clock."""
     if not is_number(time) or time != time:
         raise HpcgymError(f"time must be a number of seconds, not {time!r}")
-    return math.ceil(min(max(time, -state.LATEST_TIME), state.LATEST_TIME))
+    return math.ceil(min(max(time, -MAX_TIME), MAX_TIME))
 
 
 def result_of(

@@ -19,6 +19,7 @@ from hpcgym.scheduler.capabilities import check
 from hpcgym.simulation.predictions import Learning
 from hpcgym.simulation.prepare import check_jobs, job_records, numbered
 from hpcgym.workload.extracts import recorded_run_time
+from hpcgym.workload.model import MAX_TIME
 from hpcgym.workload.warm_start import joined
 
 if TYPE_CHECKING:
@@ -261,7 +262,7 @@ def learned_before(workload: Workload, scheduler: Scheduler) -> Learned | None:
     both = joined(past, runs)
     check_jobs(past, max(past.processors, int(past.requested_processors.max())))
     jobs = job_records(both)
-    jobs["run"][~ended] = state.LATEST_TIME  # they run on
+    jobs["run"][~ended] = MAX_TIME  # they run on
     users, n_users = numbered(both.user_id)
     begun = state.make_state(
         {"logs": 1}, np.zeros(len(both), np.int64), len(both), len(both), n_users

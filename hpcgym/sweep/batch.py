@@ -11,9 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from hpcgym._engine import Many
 from hpcgym.baselines.schedulers import find_scheduler
 from hpcgym.cluster.pool import Cluster
-from hpcgym.engine.constants import TAU_S
 from hpcgym.errors import HpcgymError, check_choice
-from hpcgym.schedule.bounded_slowdown import check_tau
+from hpcgym.schedule.bounded_slowdown import TAU_S, check_tau
 from hpcgym.scheduler.asked_for import check_scheduler
 from hpcgym.scheduler.capabilities import check
 from hpcgym.scheduler.policies.features import WEIGHTED_FEATURES, check_features

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from hpcgym._engine import Features
 from hpcgym._engine import Simulation as Native
 from hpcgym.cluster.pool import Cluster
-from hpcgym.engine import state
 from hpcgym.errors import RuleWarning
 from hpcgym.scheduler.asked_for import check_scheduler
+from hpcgym.scheduler.codes import SCORED
 from hpcgym.scheduler.estimates.by_name import predicted_run_times
 from hpcgym.scheduler.policies.features import JobColumns
 from hpcgym.scheduler.policies.mixed import weighed
@@ -85,7 +85,7 @@ def _simulation(part: Workload, rules: Scheduler, machine: Cluster) -> Simulatio
             nodes = nodes_for(part, needs, machine, rules)
     simulation = new_simulation(taken_over(part), rules, machine, nodes, natively=True)
     arrays = simulation.arrays
-    arrays.sim.primary = state.SCORED
+    arrays.sim.primary = SCORED
     if simulation.learning is not None:
         simulation.learning.estimators.looks[0] = 1
     if simulation.beginning is not None:

@@ -14,6 +14,7 @@
 #include <optional>
 #include <string>
 
+#include "../answers/program.hpp"
 #include "../core/weights.hpp"
 #include "../machines/nodes/layout.hpp"
 #include "../places/foresight.hpp"
@@ -354,6 +355,23 @@ NB_MODULE(_engine, m) {
       "Return the nodes of jobs that have run on a pool of as many cores, and whose units all fit "
       "wherever enough cores are free, as cells of `Simulation.schedule`. `start` [s] of each job; "
       "the jobs that have started in the order of their starts, and of their ends.");
+
+  m.def(
+      "values_of",
+      [](const ByName& expression, i64 n_jobs, In<i64> rows, In<double> waiting) {
+        const Told told(expression);
+        const Expression found = expression_of(told, n_jobs);
+        std::vector<i64> jobs = listed(rows);
+        for (const i64 j : jobs)
+          if (j < 0 || j >= n_jobs) throw nb::index_error("no such job");
+        if (found.codes.empty() || as_many(rows, waiting) == 0) return owned(std::vector<double>{});
+        Program program(found);
+        const double* values =
+            program.values_of(jobs, {waiting.data(), waiting.data() + jobs.size()}, found.times);
+        return owned(std::vector<double>(values, values + jobs.size()));
+      },
+      "expression"_a, "n_jobs"_a, "rows"_a, "waiting"_a,
+      "Return the scores of jobs that have waited so long [s], by an expression as a model takes it.");
 
   nb::class_<AnySimulation>(m, "Simulation", "A machine and a queue, from empty to empty.")
       .def(nb::new_(&make_simulation), "model"_a)

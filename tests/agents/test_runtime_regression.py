@@ -29,8 +29,8 @@ from hpcgym.agents.runtime_regression import (
     job_weight,
     river_pipeline,
 )
-from hpcgym.engine.answers.nag import BRANCHES, WEIGHTINGS
 from hpcgym.scheduler.estimates import JOB_FEATURES, Regression
+from hpcgym.scheduler.estimates.regression import BRANCHES, WEIGHTINGS
 from hpcgym.sweep import BatchSimulator
 
 KEEN: dict[str, Any] = {"eta": 20.0, "l2": 0.0}

@@ -11,7 +11,9 @@ import pytest
 
 from hpcgym.compilation import jit_entry
 from hpcgym.engine.answers import nag
-from hpcgym.engine.answers.nag import BRANCHES, LOSS, WEIGHTINGS
+from hpcgym.scheduler.estimates import learned
+from hpcgym.scheduler.estimates.learned import LOSS
+from hpcgym.scheduler.estimates.regression import BRANCHES, LARGEST_EXPONENT, WEIGHTINGS
 
 KEEN: dict[str, Any] = {"eta": 20.0, "l2": 0.0}
 
@@ -102,9 +104,9 @@ class Fast:
 
     def __init__(self, loss: Any, n_features: int) -> None:
         self.loss = loss
-        n = nag.n_terms(n_features, int(loss.degree))
+        n = learned.n_terms(n_features, int(loss.degree))
         self.terms, self.totals, self.phi = (
-            np.zeros((nag.N_ROWS, n)),
+            np.zeros((learned.N_ROWS, n)),
             np.array([0.0, 1.0]),
             np.empty(n),
         )
@@ -137,29 +139,29 @@ def stream(n: int, n_features: int, seed: int = 0) -> list[tuple[list[float], fl
 @pytest.mark.parametrize("n_features", [0, 1, 2, 5, 20])
 def test_terms(n_features: int, degree: int) -> None:
     x = np.random.default_rng(3).standard_normal(n_features)
-    phi = np.full(nag.n_terms(n_features, degree), np.nan)
+    phi = np.full(learned.n_terms(n_features, degree), np.nan)
     expand(x, phi, degree)
     assert list(phi) == Plain(loss_record(degree=degree)).terms(list(x))
 
 
 def test_the_number_of_terms_of_the_published_features() -> None:
-    assert nag.n_terms(20, 2) == 231
+    assert learned.n_terms(20, 2) == 231
 
 
 @pytest.mark.parametrize("degree", [1, 2])
 @pytest.mark.parametrize("some", [[], [0], [3], [0, 4], [1, 2, 3], [0, 1, 2, 3, 4]])
 def test_places_of_terms(some: list[int], degree: int) -> None:
     x = np.array([2.0, 3.0, 5.0, 7.0, 11.0])
-    phi, part = np.empty(nag.n_terms(5, degree)), np.empty(nag.n_terms(len(some), degree))
+    phi, part = np.empty(learned.n_terms(5, degree)), np.empty(learned.n_terms(len(some), degree))
     expand(x, phi, degree)
     expand(x[some], part, degree)
-    assert list(phi[nag.term_places(some, 5, degree)]) == list(part)
+    assert list(phi[learned.term_places(some, 5, degree)]) == list(part)
 
 
 @pytest.mark.parametrize("n_features", [1, 2, 3, 4, 5])
 def test_a_prediction_sums_all_terms(n_features: int) -> None:
     fast = Fast(loss_record(degree=1), n_features)
-    fast.terms[nag.WEIGHT] = 10.0 ** np.arange(n_features + 1)
+    fast.terms[learned.WEIGHT] = 10.0 ** np.arange(n_features + 1)
     assert fast.predict([1.0] * n_features) == float("1" * (n_features + 1))
 
 
@@ -178,13 +180,13 @@ def test_slopes(over: str, under: str) -> None:
 
 def test_slopes_stay_finite() -> None:
     loss = loss_record("exponential", "exponential", scales=(1.0, 1.0))
-    assert slope(loss, 1e9, 0.0) == slope(loss, 1e6, 0.0) == math.exp(nag.LARGEST_EXPONENT)
+    assert slope(loss, 1e9, 0.0) == slope(loss, 1e6, 0.0) == math.exp(LARGEST_EXPONENT)
     assert slope(loss, 0.0, 1e9) == -slope(loss, 1e9, 0.0)
     fast = Fast(loss, 2)
     for _ in range(3):
         fast.learn([1e6, 1e-6], 1e9, 1e3)
     assert np.isfinite(fast.terms).all()
-    assert fast.terms[nag.WEIGHT].any()
+    assert fast.terms[learned.WEIGHT].any()
 
 
 def test_weights_of_jobs() -> None:
@@ -221,7 +223,7 @@ def test_learning_is_the_published_algorithm(name: str, degree: int) -> None:
         assert fast.predict(x) == pytest.approx(plain.predict(x), rel=1e-6, abs=1e-6)
         plain.learn(x, y, weight)
         fast.learn(x, y, weight)
-    assert np.abs(fast.terms[nag.WEIGHT]).min() > 0.0
+    assert np.abs(fast.terms[learned.WEIGHT]).min() > 0.0
     assert fast.totals == pytest.approx([plain.norm, plain.t + 1])
 
 

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from hpcgym.engine.answers.online import Learner
 from hpcgym.engine.answers.share_rows import begin_shares, make_share_rows
 from hpcgym.engine.answers.shares import ShareRows, Shares
 from hpcgym.engine.machines.corun.files.rows import FileRows
@@ -28,6 +27,7 @@ from hpcgym.engine.rows import (
 )
 from hpcgym.engine.state import State
 from hpcgym.envs.core import arrays
+from hpcgym.scheduler.estimates.learned import Learner
 
 
 class One(NamedTuple):

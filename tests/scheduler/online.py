@@ -11,10 +11,9 @@ from predictors import Crooked, KernelRegression
 from strategies import POLICY, workloads
 
 from hpcgym import load_workload
-from hpcgym.engine.answers import formulas
 from hpcgym.reference.jobs import jobs_of
 from hpcgym.reference.pool import Simulation
-from hpcgym.scheduler.estimates import Regression
+from hpcgym.scheduler.estimates import Regression, formulas
 from hpcgym.scheduler.estimates.by_name import KNOWN
 from hpcgym.workload.model import Workload
 

@@ -18,8 +18,8 @@ from predictors import Crooked
 from strategies import workloads
 
 from hpcgym import Scheduler, load_workload, simulate
-from hpcgym.engine.answers.formulas import FORMULAS
 from hpcgym.schedule.result import Result
+from hpcgym.scheduler.estimates.formulas import FORMULAS
 from hpcgym.simulation.run import learn_before
 from hpcgym.workload.model import Workload
 

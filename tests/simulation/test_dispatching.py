@@ -17,7 +17,7 @@ import hpcgym
 from hpcgym import HpcgymError, simulate
 from hpcgym.baselines.dispatchers import CP_DISPATCHERS, DISPATCHERS, find_dispatcher
 from hpcgym.cluster import Cluster, NodeGroup
-from hpcgym.engine.machines.nodes.filling import WEIGHTED, WORST_FIT
+from hpcgym.scheduler.allocations import WEIGHTED, WORST_FIT
 from hpcgym.scheduler.dispatchers import BEST_FIT, FIRST_FIT, PassView
 from hpcgym.scheduler.dispatchers.asking import DispatchError
 from hpcgym.scheduler.rules import OF_THE_QUEUE, Scheduler

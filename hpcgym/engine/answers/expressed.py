@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from hpcgym.compilation import jit, jit_entry, jit_inline
 from hpcgym.engine.ordered import BLOCK, block_at
-from hpcgym.engine.orders.operations import Program
 from hpcgym.engine.orders.programs import value_of
 from hpcgym.engine.orders.scores import forget_bounds
 from hpcgym.engine.state import QUEUE, RUNNING
+from hpcgym.scheduler.policies.operations import Program
 
 
 class Expressed(NamedTuple):

@@ -13,28 +13,22 @@ import numpy as np
 from hpcgym.compilation import jit, jit_part
 from hpcgym.engine.ordered import BLOCK, block_at
 from hpcgym.engine.state import RUNNING
-
-# -- columns of a user's memory: sums over the jobs that have ended --------------------------------
-(
+from hpcgym.scheduler.estimates.by_name import ROUNDED_S
+from hpcgym.scheduler.estimates.learned import (
+    LAST,
+    LAST_END,
     NUMBER,
-    RUN,  # [s]
     PROCESSORS,
-    LAST_END,  # [s] the end of the last; no sum
-    RATIOS,  # run time / requested time
-    LAST,  # [s] from here on: run times, the latest first
-) = range(6)
-LEAST_LAST = 3  # run times that are needed for the features
+    RATIOS,
+    RUN,
+)
 
 # -- columns of ratios, see docs/prediction.md -----------------------------------------------------
 WEIGHT, LOGARITHMS = range(2)  # of the jobs that have ended, and of their ratios, the sum
 DECAY = 0.95  # what a job counts when the next of its class has ended; all count among all jobs
 PRIOR = 1.0  # jobs that what is known of the wider class counts as
 
-#: A prediction that is less than this below a whole second [s] is that second: it is a rounded sum.
-ROUNDED_S = 1e-6
-
 DAY, WEEK = 86_400, 604_800  # [s]
-N_SEEN = 20  # features of a job
 
 
 @jit_part

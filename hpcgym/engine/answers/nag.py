@@ -12,59 +12,16 @@ same weights to the last bit.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-
-import numpy as np
-from numpy.typing import NDArray
 
 from hpcgym.compilation import jit, jit_entry, jit_part
-from hpcgym.engine.ordered import records
+from hpcgym.scheduler.estimates.learned import N_ROWS, SCALE, SQUARES, WEIGHT  # noqa: F401
+from hpcgym.scheduler.estimates.regression import LARGEST_EXPONENT
 
 ABSOLUTE, SQUARED, EXPONENTIAL = range(3)
 CONSTANT, LONG, WIDE, SMALL, LARGE = range(5)
 
-#: Names of the branches of a loss and of the weightings of jobs: their codes are their places.
-BRANCHES = ("absolute", "squared", "exponential")
-WEIGHTINGS = ("1", "long", "wide", "small", "large")
-
-LOSS = records(
-    ("over", np.int64),  # ABSOLUTE, SQUARED or EXPONENTIAL
-    ("over_scale", np.float64),
-    ("under", np.int64),
-    ("under_scale", np.float64),
-    ("threshold", np.float64),  # [s] predictions up to so much too long are under-predictions
-    ("weighting", np.int64),  # CONSTANT, LONG, WIDE, SMALL or LARGE
-    ("eta", np.float64),  # how fast to learn
-    ("l2", np.float64),
-    ("degree", np.int64),
-)
-
-# rows of ``terms``
-WEIGHT, SCALE, SQUARES = range(3)
-N_ROWS = 3
-
 # of ``totals``
 NORM, STEPS = range(2)
-
-#: Exponents are cut off here: the squares of slopes, times features, still are finite.
-LARGEST_EXPONENT = 300.0
-
-
-def n_terms(n_features: int, degree: int) -> int:
-    """Return the number of terms of degree 0 up to ``degree``, 1 or 2, of so many features."""
-    return 1 + n_features + (n_features * (n_features + 1) // 2 if degree == 2 else 0)
-
-
-def term_places(places: Sequence[int], n_features: int, degree: int) -> NDArray[np.intp]:
-    """Return where the terms of some features, at increasing places, stand among those of all."""
-    some = np.array(places, np.intp)
-    linear = np.concatenate([[0], 1 + some])
-    if degree == 1:
-        return linear
-    first, second = np.triu_indices(len(some))
-    i, j = some[first], some[second]
-    before = i * n_features - i * (i - 1) // 2  # products whose first feature stands before i
-    return np.concatenate([linear, 1 + n_features + before + (j - i)])
 
 
 @jit

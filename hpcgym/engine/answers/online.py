@@ -10,13 +10,11 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hpcgym.compilation import jit, jit_entry, jit_inline, jit_part
 from hpcgym.engine.answers import nag
 from hpcgym.engine.answers.formulas import Remembered
 from hpcgym.engine.answers.histories import (
-    N_SEEN,
     asked_by,
     describe,
     remember,
@@ -35,42 +33,23 @@ from hpcgym.engine.state import (
     PER_EVENT,
     QUEUE,
 )
-
-# -- `Estimators.kinds`: how run times are predicted, for what there are two of --------------------
-# from BY_FORMULA on: places in the table of formulas
-KNOWN, FROM_OUTSIDE, BY_REGRESSION, BY_FORMULA = range(4)
-FOR_BACKFILLING, FOR_ORDERING = 0, 1
-
-
-class Estimators(NamedTuple):
-    """How run times are predicted; an entry for each of the two estimates."""
-
-    kinds: NDArray[np.int64]  # (2,) KNOWN, FROM_OUTSIDE ...
-    last: NDArray[np.int64]  # (2,) how many run times are looked at, where it is a formula
-    loss: NDArray[np.void]  # (2,) nag.LOSS, where it is BY_REGRESSION
-    chosen: NDArray[np.int64]  # (2, N_SEEN) places of its features; behind them -1
-    looks: NDArray[np.int64]  # (2,) whether the first and the second order look at predictions
-    classes: NDArray[np.int64]  # (n_jobs,) a number for each user and number of processors, or (0,)
-    asked: NDArray[np.int64]  # (n_jobs,) processors of jobs where these count nodes, else (0,)
-    hold: NDArray[np.float64]  # (4,) of hpcgym.engine.holding, or (0,) where no job is held back
-
-
-class Learner(NamedTuple):
-    """What a simulation has learned, and what it predicts from that."""
-
-    memory: NDArray[np.float64]  # (n_users, LAST + n)
-    ratios: NDArray[np.float64]  # (1 + n_users + n_classes, 2) run time / requested time, or (0, 2)
-    seen: NDArray[np.float64]  # (n_jobs, N_SEEN) features at submission, or (0, N_SEEN)
-    model: NDArray[np.float64]  # (2, nag.N_ROWS, n_terms)
-    model_sums: NDArray[np.float64]  # (2, 2)
-    ordered_by: NDArray[np.int64]  # (n_jobs,) [s] predictions FOR_ORDERING, or (0,)
-    weights: NDArray[np.float64]  # (2, N_FEATURES) of the features of the two orders
-    scratch: NDArray[np.float64]  # (N_SCRATCH, the most that is needed)
-
-
-# rows of `Learner.scratch`
-NOW, X, PHI, STATIC, ANSWERS = range(5)
-N_SCRATCH = 5
+from hpcgym.scheduler.estimates.learned import (  # noqa: F401
+    ANSWERS,
+    BY_FORMULA,
+    BY_REGRESSION,
+    FOR_BACKFILLING,
+    FOR_ORDERING,
+    FROM_OUTSIDE,
+    KNOWN,
+    N_ROWS,
+    N_SEEN,
+    NOW,
+    PHI,
+    STATIC,
+    Estimators,
+    Learner,
+    X,
+)
 
 
 class Answers(NamedTuple):
@@ -244,7 +223,7 @@ def forget(learner):
     for row in range(len(learner.ratios)):
         learner.ratios[row, 0] = learner.ratios[row, 1] = 0.0
     for which in range(2):
-        for row in range(nag.N_ROWS):
+        for row in range(N_ROWS):
             for k in range(learner.model.shape[2]):
                 learner.model[which, row, k] = 0.0
         learner.model_sums[which, 0] = 0.0

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.compilation import jit, jit_part
-from hpcgym.engine.answers.online import FOR_ORDERING, KNOWN, forget, note_held, rank_both
+from hpcgym.engine.answers.online import forget, note_held, rank_both
 from hpcgym.engine.answers.share_rows import shares_of
 from hpcgym.engine.answers.shares import write_all
 from hpcgym.engine.holding import hold_back
@@ -20,6 +20,7 @@ from hpcgym.engine.ordered import BLOCK, block_at
 from hpcgym.engine.rows import estimators_of, keys_of, learner_of, users_of
 from hpcgym.engine.state import RUNNING
 from hpcgym.engine.warm_start import line_up
+from hpcgym.scheduler.estimates.learned import FOR_ORDERING, KNOWN
 
 
 class Before(NamedTuple):

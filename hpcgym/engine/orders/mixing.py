@@ -11,10 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from hpcgym.compilation import jit, jit_part
-from hpcgym.engine.orders import formulas
-
-# how a feature depends on waiting
-STATIC_ONLY, BY_WAIT, BY_EXPANSION, BY_UNICEF = range(4)
+from hpcgym.scheduler.policies import formulas
+from hpcgym.scheduler.policies.mixed import BY_EXPANSION, BY_UNICEF, BY_WAIT, STATIC_ONLY
 
 
 @jit

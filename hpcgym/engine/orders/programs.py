@@ -1,7 +1,8 @@
 """Scores by expressions that are worked out anew: a small stack machine, compiled.
 
-It runs the operations of :mod:`hpcgym.engine.orders.operations`, in double precision. Squares and
-cubes are products; what logarithms, roots and other powers are says the C library, as in Python.
+It runs the operations of :mod:`hpcgym.scheduler.policies.operations`, in double precision. Squares
+and cubes are products; what logarithms, roots and other powers are says the C library, as in
+Python.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import numpy as np
 
 from hpcgym.compilation import jit, jit_inline, jit_part
 from hpcgym.engine.orders.mixing import EXPANSION, UNICEF, JobNumbers, serial_patience, static_of
-from hpcgym.engine.orders.operations import (
+from hpcgym.scheduler.policies.operations import (
     ABS,
     ADD,
     AND,

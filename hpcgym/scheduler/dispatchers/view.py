@@ -188,7 +188,8 @@ class PassView:
         ------
         HpcgymError : an order that is not that.
         """
-        return self._listing(self.free).start(self._places(order)).tolist()
+        started: list[int] = self._listing(self.free).start(self._places(order)).tolist()
+        return started
 
     def placed(
         self, places: Any, free: Ints | None = None, after: Any = ()

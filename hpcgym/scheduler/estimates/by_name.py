@@ -12,15 +12,18 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.engine import state
-from hpcgym.engine.answers.formulas import FORMULAS, Formula, is_built_in
-from hpcgym.engine.answers.histories import ROUNDED_S
 from hpcgym.errors import HpcgymError, unknown
+from hpcgym.scheduler import codes
+from hpcgym.scheduler.estimates.formulas import FORMULAS, Formula
 from hpcgym.scheduler.estimates.heuristics import DataDriven
 from hpcgym.scheduler.estimates.regression import Regression
+from hpcgym.workload.model import MAX_TIME
 
 if TYPE_CHECKING:
     from hpcgym.workload.model import Workload
+
+#: A prediction that is less than this below a whole second [s] is that second: it is a rounded sum.
+ROUNDED_S = 1e-6
 
 #: Name -> what is predicted once a job has run as long as predicted (Glesser 2016, section 7.4.2).
 CORRECTIONS = {
@@ -36,12 +39,12 @@ CORRECTIONS = {
 }
 
 CORRECTION_CODES = {
-    "requested": state.TO_REQUESTED,
-    "incremental": state.INCREMENTAL,
-    "recursive-doubling": state.DOUBLING,
-    "predicted-again": state.AGAIN,
-    "kill": state.KILL,
-    "next-second": state.UNCORRECTED,
+    "requested": codes.TO_REQUESTED,
+    "incremental": codes.INCREMENTAL,
+    "recursive-doubling": codes.DOUBLING,
+    "predicted-again": codes.AGAIN,
+    "kill": codes.KILL,
+    "next-second": codes.UNCORRECTED,
 }
 
 
@@ -62,7 +65,7 @@ class Predictor(Protocol):
 
 @dataclass(frozen=True)
 class Named:
-    """An estimate that is no :class:`hpcgym.engine.answers.formulas.Formula`.
+    """An estimate that is no :class:`hpcgym.scheduler.estimates.formulas.Formula`.
 
     Attributes
     ----------
@@ -85,7 +88,7 @@ KNOWN = {
     "double-requested": Named(
         "twice the requested time",
         "twice the requested times",
-        lambda requested, run: np.minimum(2 * requested, state.LATEST_TIME),
+        lambda requested, run: np.minimum(2 * requested, MAX_TIME),
     ),
     "clairvoyant": Named(
         "the actual run time, which no real scheduler knows",
@@ -208,14 +211,6 @@ def predictor_of(estimate: Estimate) -> Predictor | None:
     return copy.deepcopy(estimate) if isinstance(estimate, Predictor) else None
 
 
-def is_compiled_in(estimate: Estimate) -> bool:
-    """Return whether environments and batches, which are compiled beforehand, know an estimate."""
-    if predictor_of(estimate) is not None:
-        return False
-    found = formula_of(estimate) if isinstance(estimate, str) else None
-    return found is None or is_built_in(found[0])
-
-
 def predicted_run_times(
     estimate: Estimate,
     run_time: NDArray[np.int64],
@@ -247,5 +242,5 @@ def predicted_run_times(
             f"{argument} has {len(estimate):,} predictions, the workload {len(run_time):,} jobs"
         )
     # exact: no time is beyond 2**53, the whole numbers that float64 holds
-    seconds = np.clip(estimate.astype(np.float64) + ROUNDED_S, 1, state.LATEST_TIME)
+    seconds = np.clip(estimate.astype(np.float64) + ROUNDED_S, 1, MAX_TIME)
     return seconds.astype(np.int64)

@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.engine import state
-from hpcgym.engine.answers import histories, nag, online
-from hpcgym.engine.answers.formulas import FORMULAS
-from hpcgym.engine.orders import mixing
+from hpcgym.scheduler import codes
+from hpcgym.scheduler.estimates import learned
 from hpcgym.scheduler.estimates.by_name import (
     Estimate,
     Predictor,
@@ -22,7 +20,8 @@ from hpcgym.scheduler.estimates.by_name import (
     predictor_of,
 )
 from hpcgym.scheduler.estimates.features import JOB_FEATURES
-from hpcgym.scheduler.estimates.regression import Regression
+from hpcgym.scheduler.estimates.formulas import FORMULAS
+from hpcgym.scheduler.estimates.regression import BRANCHES, WEIGHTINGS, Regression
 from hpcgym.scheduler.hold import Hold
 from hpcgym.scheduler.policies.features import FEATURES, USER_FEATURES
 from hpcgym.scheduler.policies.index import PolicyLike, parse_policy
@@ -39,7 +38,7 @@ class Learned:
     ----------
     estimates : the two estimates that it was learned for, in words.
     memory : user -> sums over the user's jobs and last run times, (n,) float64; see
-        :mod:`hpcgym.engine.answers.histories`.
+        :mod:`hpcgym.scheduler.estimates.learned`.
     ratios : (), (user,) or (user, processors) -> number of jobs and sum of the logarithms of run
         time / requested time, (2,) float64.
     model : (2, 3, n_terms) float64, the regressions' weights, scales and sums of squares.
@@ -55,7 +54,7 @@ class Learned:
     predictors: tuple[Predictor | None, Predictor | None]
 
     def __repr__(self) -> str:
-        known = sum(row[histories.NUMBER] > 0 for row in self.memory.values())
+        known = sum(row[learned.NUMBER] > 0 for row in self.memory.values())
         return f"Learned({' and '.join(self.estimates)}, {known} users)"
 
 
@@ -92,8 +91,8 @@ def learning_rules(
 def _renews(scheduler: Scheduler, counts: bool) -> int:
     """Return when the simulator stops before a pass for new scores, as the engine takes it."""
     if any(scheduler.anew):
-        return state.EACH_TIME
-    return state.AFTER_ENDS if learns(scheduler.policy_estimate) or counts else state.NEVER
+        return codes.EACH_TIME
+    return codes.AFTER_ENDS if learns(scheduler.policy_estimate) or counts else codes.NEVER
 
 
 def looks_at_time(policy: PolicyLike) -> bool:
@@ -110,7 +109,7 @@ def make_estimators(
     processors: NDArray[np.int64],
     counted: NDArray[np.int64],
     size: int,
-) -> online.Estimators:
+) -> learned.Estimators:
     """Return how the simulator is to predict run times.
 
     Parameters
@@ -122,10 +121,10 @@ def make_estimators(
     size : processors of the machine.
     """
     specs, hold = _specs(scheduler), Hold.parse(scheduler.hold)
-    chosen = np.full((2, histories.N_SEEN), -1, np.int64)
+    chosen = np.full((2, learned.N_SEEN), -1, np.int64)
     for k, spec in enumerate(specs):
         chosen[k, : len(spec.chosen)] = spec.chosen
-    return online.Estimators(
+    return learned.Estimators(
         kinds=np.array([spec.kind for spec in specs]),
         last=np.array([spec.last for spec in specs]),
         loss=np.concatenate([spec.loss for spec in specs]),
@@ -157,31 +156,31 @@ def _classes(
 
 def make_learner(
     scheduler: Scheduler, n_jobs: int, n_users: int, classes: NDArray[np.int64]
-) -> online.Learner:
+) -> learned.Learner:
     """Return the arrays of predictions before anything has been learned.
 
     ``n_jobs`` is the most that a simulation has; ``classes`` are those of the estimators.
     """
     specs = _specs(scheduler)
-    seen = any(spec.kind in (online.BY_REGRESSION, online.FROM_OUTSIDE) for spec in specs)
+    seen = any(spec.kind in (learned.BY_REGRESSION, learned.FROM_OUTSIDE) for spec in specs)
     n_terms = max(spec.n_terms for spec in specs)
-    memory = histories.LAST + max(histories.LEAST_LAST, *(spec.last for spec in specs))
-    ordering = specs[online.FOR_ORDERING].kind != online.KNOWN
+    memory = learned.LAST + max(learned.LEAST_LAST, *(spec.last for spec in specs))
+    ordering = specs[learned.FOR_ORDERING].kind != learned.KNOWN
     n_ratios = 2 + n_users + int(classes.max(initial=-1)) if len(classes) else 0
-    weights = np.zeros((2, mixing.N_FEATURES))
+    weights = np.zeros((2, len(FEATURES)))
     for half, policy in enumerate(_orders(scheduler)):
         given = {} if policy is None else parse_policy(policy).weights
         for name in FEATURES.keys() & given.keys():  # what usage adds is counted elsewhere
             weights[half, list(FEATURES).index(name)] = given[name]
-    return online.Learner(
+    return learned.Learner(
         memory=np.zeros((n_users, memory)),
         ratios=np.zeros((n_ratios, 2)),
-        seen=np.zeros((n_jobs if seen else 0, histories.N_SEEN)),
-        model=np.zeros((2, nag.N_ROWS, n_terms)),
+        seen=np.zeros((n_jobs if seen else 0, learned.N_SEEN)),
+        model=np.zeros((2, learned.N_ROWS, n_terms)),
         model_sums=np.tile([0.0, 1.0], (2, 1)),
         ordered_by=np.zeros(n_jobs if ordering else 0, np.int64),
         weights=weights,
-        scratch=np.zeros((online.N_SCRATCH, max(n_terms, histories.N_SEEN))),
+        scratch=np.zeros((learned.N_SCRATCH, max(n_terms, learned.N_SEEN))),
     )
 
 
@@ -215,33 +214,33 @@ class _Spec:
     def of(cls, estimate: Estimate) -> _Spec:
         """Return how run times of an estimate are predicted."""
         nothing = np.zeros(0, np.int64)
-        loss = np.zeros(1, nag.LOSS)
+        loss = np.zeros(1, learned.LOSS)
         if not learns(estimate):
-            return cls(online.KNOWN, 0, loss, nothing, 0)
+            return cls(learned.KNOWN, 0, loss, nothing, 0)
         if not isinstance(estimate, str) or predictor_of(estimate) is not None:
-            return cls(online.FROM_OUTSIDE, 0, loss, nothing, 0)
+            return cls(learned.FROM_OUTSIDE, 0, loss, nothing, 0)
         found = formula_of(estimate)
         if found is None:
             return cls._of_regression(Regression.parse(estimate))
         name, formula = found
-        kind = online.BY_FORMULA + list(FORMULAS).index(name)
+        kind = learned.BY_FORMULA + list(FORMULAS).index(name)
         return cls(kind, formula.last, loss, nothing, 0, formula.by_class)
 
     @classmethod
     def _of_regression(cls, regression: Regression) -> _Spec:
-        loss = np.zeros(1, nag.LOSS)
+        loss = np.zeros(1, learned.LOSS)
         for name in ("over_scale", "under_scale", "threshold", "eta", "l2", "degree"):
             loss[name] = getattr(regression, name)
-        loss["over"] = nag.BRANCHES.index(regression.over)
-        loss["under"] = nag.BRANCHES.index(regression.under)
-        loss["weighting"] = nag.WEIGHTINGS.index(regression.weight)
+        loss["over"] = BRANCHES.index(regression.over)
+        loss["under"] = BRANCHES.index(regression.under)
+        loss["weighting"] = WEIGHTINGS.index(regression.weight)
         names = list(JOB_FEATURES)
         chosen = np.array([names.index(name) for name in regression.features])
-        n_terms = nag.n_terms(len(chosen), regression.degree)
-        return cls(online.BY_REGRESSION, 0, loss, chosen, n_terms)
+        n_terms = learned.n_terms(len(chosen), regression.degree)
+        return cls(learned.BY_REGRESSION, 0, loss, chosen, n_terms)
 
 
-def learner_rows(learner: online.Learner, number: int) -> dict[str, NDArray[Any]]:
+def learner_rows(learner: learned.Learner, number: int) -> dict[str, NDArray[Any]]:
     """Return the arrays of that many simulations by name, each row a copy of ``learner``.
 
     The memory of what is 0 at first is touched, and so taken, only when used.

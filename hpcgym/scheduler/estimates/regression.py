@@ -7,9 +7,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-from hpcgym.engine.answers.nag import BRANCHES, WEIGHTINGS
 from hpcgym.errors import HpcgymError, check_choice, is_number, unknown
 from hpcgym.scheduler.estimates.features import JOB_FEATURES
+
+#: Names of the branches of a loss and of the weightings of jobs: their codes are their places.
+BRANCHES = ("absolute", "squared", "exponential")
+WEIGHTINGS = ("1", "long", "wide", "small", "large")
+
+#: Exponents are cut off here: the squares of slopes, times features, still are finite.
+LARGEST_EXPONENT = 300.0
 
 _PREFIX = "regression"
 

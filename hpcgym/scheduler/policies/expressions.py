@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.engine.orders import operations as op
 from hpcgym.errors import HpcgymError
 from hpcgym.naming import NAMED
+from hpcgym.scheduler.policies import operations as op
 from hpcgym.scheduler.policies.features import FEATURES, USER_FEATURES, Feature, JobColumns
 from hpcgym.scheduler.policies.grammar import IN_EXPRESSIONS, Step, fail, read_steps
 

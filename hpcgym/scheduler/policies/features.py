@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.engine.orders import formulas
 from hpcgym.errors import HpcgymError, WorkloadWarning, check_choice, warn_caller
 from hpcgym.naming import NICE
+from hpcgym.scheduler.policies import formulas
 from hpcgym.workload.model import MISSING
 from hpcgym.workload.names import names_of
 

@@ -3,7 +3,7 @@
 It is a part of Python's, read with :mod:`ast`: numbers, names, ``+ - * / // % **``, comparisons,
 ``and or not``, ``A if C else B`` and the functions of :data:`FUNCTIONS`. Python runs none of it.
 A text in quotes is compared with a number that has names in the log: ``queue == "urgent"``.
-Steps are in postfix order, see :mod:`hpcgym.engine.orders.operations`.
+Steps are in postfix order, see :mod:`hpcgym.scheduler.policies.operations`.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import warnings
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple, NoReturn
 
-from hpcgym.engine.orders import operations as op
 from hpcgym.errors import HpcgymError, unknown
+from hpcgym.scheduler.policies import operations as op
 
 #: Function -> operation, and what it returns; ``min`` and ``max`` take two values or more.
 FUNCTIONS: dict[str, tuple[int, str]] = {

@@ -7,18 +7,16 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.engine.orders import mixing
 from hpcgym.scheduler.policies.features import FEATURES, JobColumns
 
-_DEPENDS = {
-    "wait": mixing.BY_WAIT,
-    "expansion": mixing.BY_EXPANSION,
-    "unicef": mixing.BY_UNICEF,
-}
+#: How a feature depends on waiting.
+STATIC_ONLY, BY_WAIT, BY_EXPANSION, BY_UNICEF = range(4)
+
+_DEPENDS = {"wait": BY_WAIT, "expansion": BY_EXPANSION, "unicef": BY_UNICEF}
 
 
 class Weighed(NamedTuple):
-    """What :func:`hpcgym.engine.orders.mixing.mix` takes, of all jobs."""
+    """What the engine takes of all jobs, to add features up."""
 
     static: NDArray[np.float64]  # (n_jobs, n_features) what waiting does not change
     waiting: NDArray[np.int64]  # (n_features,) how features depend on waiting
@@ -32,7 +30,7 @@ def weighed(columns: JobColumns, features: tuple[str, ...], n_jobs: int) -> Weig
 
     Those that depend on what users have used are left out: usage is added to scores later.
     In that order sums are those of :func:`hpcgym.scheduler.policies.index.rank`, to the last bit. A
-    new kind of patience needs a code of its own in :mod:`hpcgym.engine.orders.mixing`; without,
+    new kind of patience needs a code of its own, which the engine knows; without,
     this is a KeyError.
     """
     names = sorted(FEATURES.keys() & set(features), key=list(FEATURES).index)
@@ -54,4 +52,4 @@ def weighed(columns: JobColumns, features: tuple[str, ...], n_jobs: int) -> Weig
 
 def _depends(name: str) -> int:
     """Return how a feature depends on waiting."""
-    return mixing.STATIC_ONLY if FEATURES[name].patience is None else _DEPENDS[name]
+    return STATIC_ONLY if FEATURES[name].patience is None else _DEPENDS[name]

@@ -20,8 +20,8 @@ from hpcgym.baselines.cp.problem import pose
 from hpcgym.baselines.cp.pure_cp import PureCP
 from hpcgym.baselines.cp.solve import Limits, parameters
 from hpcgym.baselines.dispatchers import chooses_nodes, prb, sdprb
-from hpcgym.engine.machines.nodes.filling import WORST_FIT
 from hpcgym.errors import HpcgymError
+from hpcgym.scheduler.allocations import WORST_FIT
 from hpcgym.scheduler.dispatchers import BEST_FIT
 from hpcgym.scheduler.dispatchers.view import PassView
 

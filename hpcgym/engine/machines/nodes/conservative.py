@@ -18,7 +18,7 @@ import numpy as np
 from hpcgym.compilation import jit, jit_part
 from hpcgym.engine.events import enqueue
 from hpcgym.engine.loop import loop_of, next_event_pass
-from hpcgym.engine.machines.nodes.filling import FIRST_FIT, held_by, note_waiting, weigh_all
+from hpcgym.engine.machines.nodes.filling import held_by, note_waiting, weigh_all
 from hpcgym.engine.machines.nodes.placement import (
     ANY_UNITS,
     change,
@@ -31,6 +31,7 @@ from hpcgym.engine.machines.nodes.placement import (
 from hpcgym.engine.ordered import BLOCK, block_at
 from hpcgym.engine.passes.reserving import compress_of, replan_of
 from hpcgym.engine.state import FOREVER, RUNNING
+from hpcgym.scheduler.allocations import FIRST_FIT
 
 # Rows of `ahead`. NOW: what is free when a job would start. WITHIN: what is free at a time while it
 # runs. AT_ONE_TIME: what is free where the plan has been looked at last. SPARE: in place of the

@@ -13,13 +13,7 @@ from hpcgym.compilation import jit, jit_entry, jit_part
 from hpcgym.engine.events import enqueue, leave_queue, start
 from hpcgym.engine.holding import needed
 from hpcgym.engine.loop import loop_of, next_event_pass
-from hpcgym.engine.machines.nodes.filling import (
-    RANDOM,
-    goes_by_demand,
-    held_by,
-    note_waiting,
-    shuffle,
-)
+from hpcgym.engine.machines.nodes.filling import goes_by_demand, held_by, note_waiting, shuffle
 from hpcgym.engine.machines.nodes.placement import (
     ANY_UNITS,
     change,
@@ -48,6 +42,7 @@ from hpcgym.engine.state import (
     SELECTION,
     SUBMISSION,
 )
+from hpcgym.scheduler.allocations import RANDOM
 
 
 @jit_part

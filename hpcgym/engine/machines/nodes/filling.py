@@ -9,9 +9,15 @@ from __future__ import annotations
 import numpy as np
 
 from hpcgym.compilation import jit, jit_entry, jit_part
-
-FIRST_FIT, BEST_FIT, WORST_FIT, RANDOM, BALANCED, WEIGHTED, HYBRID = range(7)  # ALLOCATION
-BY_DEMAND = (WEIGHTED, HYBRID)  # they look at the job, and at what the others ask for that wait
+from hpcgym.scheduler.allocations import (
+    BALANCED,
+    BEST_FIT,
+    FIRST_FIT,
+    HYBRID,
+    RANDOM,
+    WEIGHTED,
+    WORST_FIT,
+)
 
 _PLAIN, _FULL = -1, -2  # kinds of nodes without scarce resources, and without room for the job
 

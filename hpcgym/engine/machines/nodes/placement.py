@@ -12,11 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.cluster.pool import ANY_NUMBER
 from hpcgym.compilation import jit, jit_entry, jit_part
-from hpcgym.engine.constants import ANY_NUMBER
 from hpcgym.engine.machines.nodes.filling import (
-    BY_DEMAND,
-    FIRST_FIT,
     arrange,
     goes_by_demand,
     held_by,
@@ -28,6 +26,7 @@ from hpcgym.engine.machines.nodes.filling import (
 from hpcgym.engine.ordered import records, whole_numbers
 from hpcgym.engine.passes.node_bits import add, next_open
 from hpcgym.engine.state import FOREVER
+from hpcgym.scheduler.allocations import BY_DEMAND, FIRST_FIT, random_state
 
 # The scalars of a machine, in one record.
 SCALARS = whole_numbers(
@@ -133,10 +132,11 @@ def make_nodes(
     ----------
     needs : (n_jobs, 1 + R) units of each job, and what each unit takes; at least one core.
     capacity : (N, R) what each node has.
-    allocation : one of :mod:`hpcgym.engine.machines.nodes.filling`.
+    allocation : one of :mod:`hpcgym.scheduler.allocations`.
     seed : of RANDOM.
     plans : whether several queued jobs may have reservations.
-    asks : (n_jobs, R) of :func:`asks_of`; None where the allocation does not go by that.
+    asks : (n_jobs, R) of :func:`hpcgym.scheduler.allocations.asks_of`; None where the allocation
+        does not go by that.
     takers : how many reservations of whole nodes, and windows, there may be at a time; 0 unless
         Slurm's looks make them.
     """
@@ -152,8 +152,7 @@ def make_nodes(
     own: Any = scalars[0]
     own.allocation, own.version, own.guarded = allocation, 1, -1
     own.gained_until = FOREVER  # no reservation has been tried
-    state = np.random.SeedSequence(seed).generate_state(1, np.uint64)[0]
-    own.random_state = np.int64(state >> np.uint64(1)) | 1
+    own.random_state = random_state(seed)
     total = np.maximum(capacity.sum(axis=0), 1).astype(np.float64)
     total[capacity.max(axis=0, initial=0) >= ANY_NUMBER] = 0.0
     words, periods = n_nodes // 64 + 1, 2 * takers + 1 if takers else 0
@@ -185,18 +184,6 @@ def make_nodes(
     note_open(nodes)
     weigh_all(nodes, nodes.free)
     return nodes
-
-
-def asks_of(needs: NDArray[np.int64], requested: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return what all units of each job ask for times its requested time and a second, (n_jobs, R).
-
-    Parameters
-    ----------
-    needs : (n_jobs, 1 + R) as :func:`make_nodes` takes them.
-    requested : (n_jobs,) [s].
-    """
-    asks: NDArray[np.int64] = needs[:, :1] * needs[:, 1:] * (requested[:, np.newaxis] + 1)
-    return asks
 
 
 def kinds_of(needs: NDArray[np.int64]) -> NDArray[np.int64]:

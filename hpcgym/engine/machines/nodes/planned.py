@@ -13,7 +13,7 @@ from hpcgym.engine.machines.nodes.conservative import (
     forget_ended,
     withdraw,
 )
-from hpcgym.engine.machines.nodes.filling import FIRST_FIT, note_waiting, weigh, weigh_all
+from hpcgym.engine.machines.nodes.filling import note_waiting, weigh, weigh_all
 from hpcgym.engine.machines.nodes.placement import WINDOWS, find_nodes, move, take
 from hpcgym.engine.machines.nodes.placement import fits as fits_free
 from hpcgym.engine.passes.node_bits import add, remove
@@ -22,6 +22,7 @@ from hpcgym.engine.passes.preempting import CANCEL, REQUEUE, Stopping, loop_pree
 from hpcgym.engine.passes.requeueing import note_cells
 from hpcgym.engine.passes.restricted import Restricting, loop_restricted
 from hpcgym.engine.state import FOREVER
+from hpcgym.scheduler.allocations import FIRST_FIT
 
 
 @jit_part

@@ -16,7 +16,7 @@ import numpy as np
 
 from hpcgym.compilation import jit, jit_part
 from hpcgym.engine.machines.nodes.conservative import put
-from hpcgym.engine.machines.nodes.filling import FIRST_FIT, held_by, weigh_all
+from hpcgym.engine.machines.nodes.filling import held_by, weigh_all
 from hpcgym.engine.machines.nodes.placement import (
     FOR_JOB,
     IDLE,
@@ -35,6 +35,7 @@ from hpcgym.engine.passes.joining import HALF_MINUTE, raised, rounded, rounded_e
 from hpcgym.engine.passes.looks import order_moves
 from hpcgym.engine.passes.node_bits import add, is_in, next_open, remove
 from hpcgym.engine.state import FOREVER, RUNNING
+from hpcgym.scheduler.allocations import FIRST_FIT
 
 NO_TIME = -1
 _ALL = np.uint64(2**64 - 1)

@@ -6,7 +6,7 @@ values from the top of a stack and leave one.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,17 @@ class Program(NamedTuple):
     columns: NDArray[np.float64]  # (n_columns, n_jobs) SINCE_FIRST [s], PROCESSORS, then others
     times: NDArray[np.int64]  # (n_jobs,) [s] requested, or what stands for it; may be renewed
     stack: NDArray[np.float64]  # (n_steps,) scratch
+
+    def told(self, ticks: int = 1) -> dict[str, NDArray[Any]]:
+        """Return it as the native engine takes it; ``ticks`` of its clock in a second."""
+        return {
+            "codes": self.codes,
+            "numbers": self.numbers,
+            "columns": np.ascontiguousarray(self.columns),
+            "n_columns": np.array([len(self.columns)]),
+            "times": self.times,
+            "ticks": np.array([ticks]),
+        }
 
 
 def takes(code: int) -> int:

@@ -1,0 +1,96 @@
+"""What is learned of run times in a simulation, and how, as the engine takes it.
+
+Memory has a row for each user, ratios one for all jobs, then one for each user, then one for each
+class: jobs of a user with the same number of processors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.scheduler.estimates.features import JOB_FEATURES
+
+# `Estimators.kinds`: how run times are predicted, for what there are two of. From BY_FORMULA on:
+# places in the table of formulas.
+KNOWN, FROM_OUTSIDE, BY_REGRESSION, BY_FORMULA = range(4)
+FOR_BACKFILLING, FOR_ORDERING = 0, 1
+
+# columns of a user's memory: sums over the jobs that have ended
+(
+    NUMBER,
+    RUN,  # [s]
+    PROCESSORS,
+    LAST_END,  # [s] the end of the last; no sum
+    RATIOS,  # run time / requested time
+    LAST,  # [s] from here on: run times, the latest first
+) = range(6)
+LEAST_LAST = 3  # run times that are needed for the features
+N_SEEN = len(JOB_FEATURES)
+
+# rows of the terms of a regression
+WEIGHT, SCALE, SQUARES = range(3)
+N_ROWS = 3
+
+_LOSS = [
+    ("over", np.int64),  # a place in BRANCHES
+    ("over_scale", np.float64),
+    ("under", np.int64),
+    ("under_scale", np.float64),
+    ("threshold", np.float64),  # [s] predictions up to so much too long are under-predictions
+    ("weighting", np.int64),  # a place in WEIGHTINGS
+    ("eta", np.float64),  # how fast to learn
+    ("l2", np.float64),
+    ("degree", np.int64),
+]
+LOSS: np.dtype[np.void] = np.dtype((np.record, _LOSS))
+
+# rows of `Learner.scratch`
+NOW, X, PHI, STATIC, ANSWERS = range(5)
+N_SCRATCH = 5
+
+
+class Estimators(NamedTuple):
+    """How run times are predicted; an entry for each of the two estimates."""
+
+    kinds: NDArray[np.int64]  # (2,) KNOWN, FROM_OUTSIDE ...
+    last: NDArray[np.int64]  # (2,) how many run times are looked at, where it is a formula
+    loss: NDArray[np.void]  # (2,) LOSS, where it is BY_REGRESSION
+    chosen: NDArray[np.int64]  # (2, N_SEEN) places of its features; behind them -1
+    looks: NDArray[np.int64]  # (2,) whether the first and the second order look at predictions
+    classes: NDArray[np.int64]  # (n_jobs,) a number for each user and number of processors, or (0,)
+    asked: NDArray[np.int64]  # (n_jobs,) processors of jobs where these count nodes, else (0,)
+    hold: NDArray[np.float64]  # (4,) of hpcgym.scheduler.hold, or (0,) where no job is held back
+
+
+class Learner(NamedTuple):
+    """What a simulation has learned, and what it predicts from that."""
+
+    memory: NDArray[np.float64]  # (n_users, LAST + n)
+    ratios: NDArray[np.float64]  # (1 + n_users + n_classes, 2) run time / requested time, or (0, 2)
+    seen: NDArray[np.float64]  # (n_jobs, N_SEEN) features at submission, or (0, N_SEEN)
+    model: NDArray[np.float64]  # (2, N_ROWS, n_terms)
+    model_sums: NDArray[np.float64]  # (2, 2)
+    ordered_by: NDArray[np.int64]  # (n_jobs,) [s] predictions FOR_ORDERING, or (0,)
+    weights: NDArray[np.float64]  # (2, N_FEATURES) of the features of the two orders
+    scratch: NDArray[np.float64]  # (N_SCRATCH, the most that is needed)
+
+
+def n_terms(n_features: int, degree: int) -> int:
+    """Return the number of terms of degree 0 up to ``degree``, 1 or 2, of so many features."""
+    return 1 + n_features + (n_features * (n_features + 1) // 2 if degree == 2 else 0)
+
+
+def term_places(places: Sequence[int], n_features: int, degree: int) -> NDArray[np.intp]:
+    """Return where the terms of some features, at increasing places, stand among those of all."""
+    some = np.array(places, np.intp)
+    linear = np.concatenate([[0], 1 + some])
+    if degree == 1:
+        return linear
+    first, second = np.triu_indices(len(some))
+    i, j = some[first], some[second]
+    before = i * n_features - i * (i - 1) // 2  # products whose first feature stands before i
+    return np.concatenate([linear, 1 + n_features + before + (j - i)])
