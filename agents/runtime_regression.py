@@ -30,8 +30,8 @@ import numpy as np
 from numpy.typing import NDArray
 from river import base, compose, feature_extraction, linear_model, optim, utils
 
+from hpcgym._engine import learn_by, predict_by
 from hpcgym.agents.losses import BranchLoss, ELoss, job_weight, processors_of
-from hpcgym.engine.answers.nag import learn_from, predict_from
 from hpcgym.errors import HpcgymError
 from hpcgym.scheduler.estimates import Regression
 from hpcgym.scheduler.estimates.learned import LOSS, N_ROWS, n_terms, term_places
@@ -265,8 +265,7 @@ class RuntimeRegression(base.Regressor):
     def predict_one(self, x: Mapping[base.typing.FeatureName, Any]) -> float:
         """Return the prediction for features ``x``."""
         values = np.array([x.get(name, 0.0) for name in self._places], np.float64)
-        phi = np.empty(self._terms.shape[1])
-        return float(predict_from(values, phi, self._terms, self.degree))
+        return predict_by(values, self._loss(), self._terms)
 
     def learn_one(self, x: Mapping[base.typing.FeatureName, Any], y: float, w: float = 1.0) -> None:
         """Learn that features ``x`` came with ``y``; the loss counts ``w`` times that of the job.
@@ -292,13 +291,12 @@ class RuntimeRegression(base.Regressor):
     ) -> NDArray[np.float64]:
         """Learn with the terms of some features, in place; return them."""
         values = np.array([x[name] for name in names], np.float64)
-        phi = np.empty(terms.shape[1])
         processors = processors_of(x, self.weight)
-        learn_from(values, phi, terms, self._totals, self._record(), float(y), float(w), processors)
+        learn_by(values, self._loss(), terms, self._totals, float(y), processors, float(w))
         return terms
 
-    def _record(self) -> Any:
-        """Return the loss as compiled code takes it: parameters may have been mutated."""
+    def _loss(self) -> NDArray[np.int64]:
+        """Return the loss as the engine takes it: parameters may have been mutated."""
         record = np.zeros(1, LOSS)
         record[0] = (
             BRANCHES.index(self.over),
@@ -311,7 +309,7 @@ class RuntimeRegression(base.Regressor):
             self.l2,
             self.degree,
         )
-        return record[0]
+        return record.view(np.int64)
 
     def _make_room(self, x: Iterable[Any]) -> None:
         """Take the features seen for the first time behind the others, with weights of 0."""

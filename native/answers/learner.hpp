@@ -116,7 +116,7 @@ class Learner {
       histories.remember(j, run, s.job(j).requested, s.of(j).start + run);
       for (std::size_t k = 0; k < 2; ++k)
         if (kind(k) == Predicts::regression)
-          regressions[k].learn(seen(j), static_cast<double>(run), histories.processors(j));
+          regressions[k].learn(seen(j).data(), static_cast<double>(run), histories.processors(j));
     }
   }
 
@@ -159,7 +159,7 @@ class Learner {
   void answer_from(const Seen& x, i64 j, i64 requested) {
     for (std::size_t k = 0; k < 2; ++k) {
       if (kind(k) == Predicts::regression)
-        answers_[k] = regressions[k].predict(x);
+        answers_[k] = regressions[k].predict(x.data());
       else if (kind(k) > Predicts::regression)
         answers_[k] = histories.predict(rules().estimators[k], j, requested);
     }

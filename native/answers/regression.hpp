@@ -28,14 +28,15 @@ class Regression {
   }
 
   void keep(Archive& a) { a(terms, norm, steps); }
-  double predict(const Seen& x) {
+  double predict(const double* x) {
     expand(x);
     return sum();
   }
-  // Learn from a job of so many processors that ran for so long [s]: one step of NAG.
-  void learn(const Seen& x, double run, double processors) {
+  // Learn from a job of so many processors that ran for so long [s]: one step of NAG. Its loss
+  // counts so many `times` what it does by its weighting.
+  void learn(const double* x, double run, double processors, double times = 1) {
     const Loss& loss = rules_->loss;
-    const double counts = weight_of(loss.weighting, run, processors);
+    const double counts = times * weight_of(loss.weighting, run, processors);
     expand(x);
     rescale();
     const std::size_t n = phi_.size();
@@ -56,14 +57,13 @@ class Regression {
   const Estimator* rules_;
   std::vector<double> phi_;  // the terms of the job at hand
 
-  void expand(const Seen& x) {
-    Seen own;
-    std::size_t n = 0;
-    for (const std::size_t place : rules_->features) own[n++] = x[place];
+  void expand(const double* x) {
     phi_[0] = 1;
-    std::copy(own.begin(), own.begin() + static_cast<std::ptrdiff_t>(n), phi_.begin() + 1);
+    double* const own = phi_.data() + 1;
+    const std::size_t n = rules_->features.size();
+    for (std::size_t i = 0; i < n; ++i) own[i] = x[rules_->features[i]];
     if (rules_->loss.degree != 2) return;
-    double* product = phi_.data() + 1 + n;
+    double* product = own + n;
     for (std::size_t i = 0; i < n; ++i)
       for (std::size_t k = i; k < n; ++k) *product++ = own[i] * own[k];
   }

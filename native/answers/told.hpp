@@ -21,7 +21,7 @@ enum class Predicts : i64 {
 enum class Branch : i64 { absolute, squared, exponential };
 enum class Weighting : i64 { constant, long_ones, wide_ones, small_ones, large_ones };
 
-struct Loss {  // of a regression; laid out as LOSS of hpcgym.engine.answers.nag
+struct Loss {  // of a regression; laid out as LOSS of hpcgym.scheduler.estimates.learned
   Branch over;
   double over_scale;
   Branch under;

@@ -520,5 +520,6 @@ NB_MODULE(_engine, m) {
            "slowdowns [s]. `values`: (n_vectors, n_slices, n_metrics).");
   bind_stepper(m);
   bind_listing(m);
+  bind_regression(m);
   bind_text(m);
 }
