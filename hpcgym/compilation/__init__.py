@@ -24,9 +24,9 @@ from numba.core import config as numba_config
 from numba.core import types
 from numba.extending import intrinsic
 
-from hpcgym.compilation.folders import find_folder
 from hpcgym.compilation.kept import keep
 from hpcgym.compilation.pipeline import Pipeline
+from hpcgym.files.folders import find_folder
 
 config: Any = numba_config
 njit: Any = numba.njit
@@ -46,7 +46,7 @@ def cache_folder() -> Path | None:
     """Return the folder of compiled code, None where it can be kept nowhere.
 
     ``NUMBA_CACHE_DIR`` is respected; else it is in the user's cache folder, else in the system's
-    folder for temporary files; :mod:`hpcgym.compilation.folders` tells which are trusted.
+    folder for temporary files; :mod:`hpcgym.files.folders` tells which are trusted.
     """
     return find_folder(_name_of_folder(), config.CACHE_DIR)
 

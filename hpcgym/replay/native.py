@@ -11,8 +11,8 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from hpcgym.compilation.folders import find_folder
 from hpcgym.errors import HpcgymError
+from hpcgym.files.folders import find_folder
 
 _SOURCES = Path(__file__).parent / "native"
 #: The clock asks whether pointers that the C library declares never null are, and defines functions

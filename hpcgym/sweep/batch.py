@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from numba import get_num_threads
 from numpy.typing import ArrayLike, NDArray
 
 from hpcgym._engine import Many
@@ -20,6 +19,7 @@ from hpcgym.scheduler.rules import Scheduler
 from hpcgym.scheduler.usage import counts_usage
 from hpcgym.simulation.dependencies import check_moved, check_weighed
 from hpcgym.simulation.prepare import check_allocation, machine_of
+from hpcgym.sweep.executors import threads_here
 from hpcgym.sweep.slices import slices_of
 from hpcgym.workload.model import Workload
 
@@ -127,7 +127,8 @@ class BatchSimulator:
             has vectors of its own. Vectors need not be normalised; with all weights 0 jobs are
             served by submission.
         metrics : a name of :data:`METRICS`, or several.
-        threads : how many work on it; by default all that numba has. With 1 no thread is started.
+        threads : how many work on it; by default one for each processor that this process may use,
+            at most OMP_NUM_THREADS. With 1 no thread is started.
         progress : called with the number of simulations done so far, now and then.
 
         Returns
@@ -242,9 +243,9 @@ def _check_rules(rules: Scheduler, machine: Cluster, features: tuple[str, ...]) 
 
 
 def thread_count(threads: int | None) -> int:
-    """Return how many threads to use, at most those of numba."""
+    """Return how many threads to use, at most those that there are."""
     if threads is None:
-        return int(get_num_threads())
+        return threads_here()
     if not isinstance(threads, int | np.integer) or threads < 1:
         raise HpcgymError(f"threads must be a whole number of at least 1, not {threads!r}")
-    return min(int(threads), get_num_threads())
+    return min(int(threads), threads_here())

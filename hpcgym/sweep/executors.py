@@ -127,6 +127,13 @@ def processors_here() -> int:
     return os.cpu_count() or 1
 
 
+def threads_here() -> int:
+    """Return how many threads this process may use: its processors, at most OMP_NUM_THREADS."""
+    told = os.environ.get("OMP_NUM_THREADS", "")
+    most = processors_here()
+    return min(int(told), most) if told.isdecimal() and int(told) > 0 else most
+
+
 class SerialExecutor(Executor):
     """Does each task in this process, when it is submitted."""
 

@@ -41,7 +41,7 @@ class Program {
   }
 
  private:
-  // The operations of hpcgym.engine.orders.operations: those that push a value, and those that take
+  // The operations of hpcgym.scheduler.policies.operations: those that push a value, those that take
   // one, two or three from the top of the stack and leave one.
   enum Code : i64 {
     number, feature, column, usage, wait,

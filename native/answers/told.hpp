@@ -91,7 +91,7 @@ struct Accounts {
 // -- scores that are worked out anew ---------------------------------------------------------------
 
 struct Expression {  // a list of steps in postfix order
-  std::vector<i64> codes;  // of hpcgym.engine.orders.operations
+  std::vector<i64> codes;  // of hpcgym.scheduler.policies.operations
   std::vector<double> numbers;            // what a push takes: a number, or a place in a table
   std::vector<const double*> columns;     // by job: since first [s], processors, then others
   const i64* times = nullptr;  // [s] by job: requested, or what stands for it

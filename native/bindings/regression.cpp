@@ -18,7 +18,8 @@ using Terms = nb::ndarray<double, nb::numpy, nb::shape<3, -1>, nb::c_contig, nb:
 using Totals = nb::ndarray<double, nb::numpy, nb::shape<2>, nb::c_contig, nb::device::cpu>;
 
 Estimator rules_of(In<double> x, In<i64> loss, const Terms& terms) {
-  Estimator rules{.kind = Predicts::regression};
+  Estimator rules;
+  rules.kind = Predicts::regression;
   if (loss.size() * sizeof(i64) != sizeof(Loss)) throw nb::value_error("loss: a LOSS");
   std::memcpy(&rules.loss, loss.data(), sizeof(Loss));
   rules.features.resize(x.size());

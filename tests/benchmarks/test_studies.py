@@ -218,9 +218,9 @@ BESIDE = {
     *("hpcgym.scheduler.dispatchers", "hpcgym.scheduler.policies", "hpcgym.simulation"),
     *(f"hpcgym.engine.{name}" for name in ("answers", "machines", "orders", "passes")),
     *(f"hpcgym.engine.machines.{name}" for name in ("corun", "limited", "nodes", "pool")),
-    *(f"hpcgym.compilation.{name}" for name in ("files", "folders", "kept", "locks", "pipeline")),
+    *(f"hpcgym.compilation.{name}" for name in ("files", "kept", "locks", "pipeline")),
     *(f"hpcgym.compilation.{name}" for name in ("notice", "sources")),
-    *(f"hpcgym.files.{name}" for name in ("opening", "tables", "texts")),
+    *(f"hpcgym.files.{name}" for name in ("folders", "opening", "tables", "texts")),
     *(
         f"hpcgym.workload.io.{name}"
         for name in ("files", "records", "schedule_header", "swf", "swf_header", "swf_lines")

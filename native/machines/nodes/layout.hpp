@@ -10,7 +10,7 @@
 
 namespace hpc {
 
-// In which order nodes are filled; the values are those of hpcgym.engine.machines.nodes.filling.
+// In which order nodes are filled; the values are those of hpcgym.scheduler.allocations.
 enum class Allocation : std::uint8_t {
   first_fit,
   best_fit,

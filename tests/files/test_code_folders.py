@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from hpcgym.compilation.folders import find_folder
 from hpcgym.errors import CompilationWarning
+from hpcgym.files.folders import find_folder
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "geteuid"), reason="needs owners of files")
 needs_root = pytest.mark.skipif(
@@ -175,7 +175,7 @@ def test_a_folder_that_is_there_is_used_though_nothing_more_fits(
     """A full disk, or an image that is read only: what is there can be loaded."""
     assert find_folder("code", str(tmp_path)) == tmp_path / "code"
     (tmp_path / "code" / "function.nbc").touch()
-    monkeypatch.setattr("hpcgym.compilation.folders.ROOM", 2**80)
+    monkeypatch.setattr("hpcgym.files.folders.ROOM", 2**80)
     assert find_folder("code", str(tmp_path)) == tmp_path / "code"
     for _ in range(2):  # the second time there is an empty folder
         with pytest.warns(CompilationWarning, match="kept nowhere"):
