@@ -4,6 +4,7 @@
 #pragma once
 #include <algorithm>
 #include <numeric>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -176,6 +177,7 @@ class Filling {
   bool goes_by_demand() const { return layout_->allocation >= Allocation::weighted; }
   const std::vector<i64>& order() const { return order_; }  // the last one
   const std::vector<i64>& asked() const { return asked_; }
+  void set_asked(std::span<const i64> asked) { asked_.assign(asked.begin(), asked.end()); }
   i64 random_state() const { return static_cast<i64>(random_); }
   // A job waits now, or no longer where `sign` is -1.
   void note_waiting(i64 j, i64 sign) {

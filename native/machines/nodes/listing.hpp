@@ -36,7 +36,7 @@ class Listing {
   Listing(const Layout& layout, std::span<const i64> free, std::span<const i64> asked, i64 drawn)
       : layout_(&layout), filling_(layout), free_(free.begin(), free.end()),
         cells_(index(layout.n_rows)), known_(index(layout.n_kinds)) {
-    filling_.put(filling_.order(), {asked.begin(), asked.end()}, layout.random_state);
+    filling_.set_asked(asked);
     filling_.note_all_changed(free_.data());
     while (drawn-- > 0) filling_.shuffle();
   }
