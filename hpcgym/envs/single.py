@@ -249,7 +249,7 @@ class SchedulingEnv(gymnasium.Env[Any, Any]):
         start = self.simulations.now(0).progress["start"]
         end = start + jobs["run"]
         runs = (start >= 0) & (end > self.time)
-        runs[self.simulations.machines.suspended(0)] = False
+        runs[self.simulations.suspended(0)] = False
         return np.flatnonzero(runs)
 
     def pass_view(self, rows: NDArray[np.int64] | None = None) -> PassView:

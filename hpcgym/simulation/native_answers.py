@@ -32,13 +32,18 @@ def told_of(
     if learning is not None:
         told["learning"] = told_of_learning(learning.estimators, learning.learner)
     if shares is not None:
-        names = "owner rate parent share part kinds weights capacity damping used recent"
-        told["accounts"] = {name: getattr(shares, name) for name in names.split()}
-        told["accounts"]["book"] = shares.book.view(np.int64)
+        told["accounts"] = told_of_accounts(shares)
     if expressed is not None:
         programs = (expressed.first, expressed.second)
         told["expressions"] = [one.told(int(expressed.ticks[0])) for one in programs]
     return told
+
+
+def told_of_accounts(shares: Shares) -> Arrays:
+    """Return what there is to know of users' accounts before the first event."""
+    names = "owner rate parent share part kinds weights capacity damping used recent"
+    told = {name: getattr(shares, name) for name in names.split()}
+    return told | {"book": shares.book.view(np.int64)}
 
 
 def told_of_learning(by: learned.Estimators, learner: learned.Learner) -> Arrays:

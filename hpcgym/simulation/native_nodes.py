@@ -113,8 +113,8 @@ def _cells_in(schedule: Columns) -> Cells:
     return Cells(*(schedule[f"cell_{name}"] for name in Cells._fields))
 
 
-def _with_lost(machine: Any, schedule: Columns) -> Any:
-    """Return a machine with the runs on record that a schedule of the native engine has lost."""
+def lost_in(schedule: Columns) -> tuple[NDArray[np.void], NDArray[np.void]]:
+    """Return LOST and CELLS of the runs that a schedule of the native engine has lost."""
     lost, on_nodes = np.zeros(len(schedule["lost_job"]), LOST), "lost_node" in schedule
     cells = np.empty(len(schedule["lost_node"]) if on_nodes else 0, CELLS)
     for name in ("job", "start", "end"):
@@ -122,6 +122,12 @@ def _with_lost(machine: Any, schedule: Columns) -> Any:
     if on_nodes:
         lost["first"] = schedule["lost_first"][:-1]
         cells["node"], cells["units"] = schedule["lost_node"], schedule["lost_units"]
+    return lost, cells
+
+
+def _with_lost(machine: Any, schedule: Columns) -> Any:
+    """Return a machine with the runs on record that a schedule of the native engine has lost."""
+    lost, cells = lost_in(schedule)
     own: Any = machine.scalars[0]
     own.lost, own.cells = len(lost), len(cells)
     return machine._replace(lost=lost, cells=cells)

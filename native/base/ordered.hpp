@@ -262,6 +262,12 @@ class OrderedList {
     for (int k = 0; k < size_in_blocks(); ++k)
       for (const Entry& e : at(k)) f(e);
   }
+  template <class F>
+  bool any(F f) const {
+    for (int k = 0; k < size_in_blocks(); ++k)
+      if (std::any_of(at(k).begin(), at(k).end(), f)) return true;
+    return false;
+  }
 };
 
 }  // namespace hpc

@@ -435,7 +435,8 @@ NB_MODULE(_engine, m) {
            "Return the features of a job, as it was submitted or now.")
       .def("moment", alone(+[](const AnySimulation& s) { return as_arrays(s.moment()); }),
            "Return what stands at the end of a pass. now: time, jobs that have come, and started, free, "
-           "arrived, changed, head; shadow: [s], extra; looks: due, all_due, next, waited, had_planned.")
+           "arrived, changed, head; shadow: [s], extra; looks: due, all_due, next, waited, had_planned. "
+           "came: how many had come before each job, -1; given_up: the jobs that others have suspended.")
       .def("progress", alone(+[](const AnySimulation& s, In<i64> rows) {
              return as_arrays(s.progress(listed(rows)));
            }), "rows"_a, "Return the starts of jobs [s], -1, and whether they were back-filled.")

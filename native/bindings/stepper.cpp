@@ -1,6 +1,7 @@
 // What Python sees of environments.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
@@ -46,11 +47,10 @@ struct Owned {
 
 const char* what_lacks_steps(const Model& m) {
   const Rules& r = m.rules;
-  const bool plain = r.tested == 0 && r.depth != all_jobs && r.renews != Renews::each_time;
+  const bool plain = r.depth != all_jobs && r.renews != Renews::each_time;
   const bool asks = m.learning && (r.holds || m.learning->estimators[0].kind == Predicts::outside ||
                                    m.learning->estimators[1].kind == Predicts::outside);
-  const bool elsewhere = m.restricted || m.arrivals.moves || m.outages;
-  if (!plain || asks || elsewhere || m.accounts ||
+  if (!plain || asks || m.outages ||
       r.correction == Correction::kill || (r.correction == Correction::again && !m.learning))
     return "environments: no rule of theirs";
   return nullptr;
@@ -96,7 +96,6 @@ Table table_of(std::shared_ptr<const Model> model, const Told& told) {
   t.model = model;
   std::memcpy(&t.settings, told.column<i64>("settings", sizeof(Settings) / sizeof(i64)), sizeof(Settings));
   t.codes = told.list<i64>("codes");
-  t.formulas = told.list<i64>("formulas");
   const i64 n = model->n_jobs;
   const auto all = static_cast<i64>(told.list<float>("columns").size());
   t.n_columns = n > 0 ? all / n : 0;
@@ -119,11 +118,6 @@ Table table_of(std::shared_ptr<const Model> model, const Told& told) {
       t.settings.ticks < 1 || (t.settings.kind == Kind::weights && !model->features) ||
       t.settings.selects() != (model->rules.primary == Order::selection))
     throw nb::value_error("settings: another order");
-  if (model->features && t.formulas.size() != model->features->waiting.size())
-    throw nb::value_error("formulas: of each feature");
-  for (const i64 formula : t.formulas)
-    if (formula < 0 || (model->learning && formula >= static_cast<i64>(n_features)))
-      throw nb::value_error("formulas: there is no such");
   t.look_at_jobs();
   return t;
 }
@@ -239,6 +233,15 @@ void limit(Owned& owned, i64 e, ByName limits) {
   if (!m.limited) throw nb::value_error("limit: a machine under none");
   owned.stepper->limit(owned.checked(e), limits_of(Told(limits), m.limited->n_nodes));
 }
+// What users have used when an episode of so many jobs begins.
+std::shared_ptr<const OwnAccounts> own_accounts(const ByName& arrays, i64 n) {
+  const Told told(arrays);
+  const auto own = std::make_shared<OwnAccounts>(
+      OwnAccounts{told.list<i64>("owner", n), told.list<double>("rate", 2 * n), accounts_of(told, n)});
+  own->accounts.owner = own->owner.data();
+  own->accounts.rate = {own->rate.data(), own->rate.data() + n};
+  return own;
+}
 
 }  // namespace
 
@@ -260,11 +263,19 @@ void bind_stepper(nb::module_& m) {
                    "Memory of the simulations [bytes].")
       .def("limit", &limit, "environment"_a, "limits"_a,
            "Set the limits of its next episode: `caps` and `budgets`, as a model takes them.")
-      .def("anew", [](const Owned& owned, i64 e) {
+      .def("begin_with", [](Owned& owned, i64 e, const ByName& accounts) {
              const Alone::Inside inside(owned.alone);
-             return owned.stepper->anew(owned.checked(e));
-           }, "environment"_a,
-           "Return a simulation of the jobs that its row tells of, before its first event.")
+             const i64 n = owned.stepper->episode(owned.checked(e)).next_jobs;
+             owned.stepper->begin_with(e, own_accounts(accounts, n));
+           }, "environment"_a, "accounts"_a,
+           "Say what users have used when the next episode of an environment begins.")
+      .def("anew", [](const Owned& owned, i64 e, const std::optional<ByName>& accounts) {
+             const Alone::Inside inside(owned.alone);
+             const i64 n = owned.stepper->episode(owned.checked(e)).jobs;
+             return owned.stepper->anew(e, accounts ? own_accounts(*accounts, n) : nullptr);
+           }, "environment"_a, "accounts"_a = nb::none(),
+           "Return a simulation of the jobs that its row tells of, before its first event; "
+           "`accounts`: what users have used before, where that counts.")
       .def("simulation", [](const Owned& owned, i64 e) {
              const Alone::Inside inside(owned.alone);
              return owned.stepper->simulation(owned.checked(e));

@@ -119,6 +119,7 @@ QuotaRules quotas_of(const Told& told, i64 n_jobs, const char* counts, const cha
 void restrict(Model& m, const Told& told) {
   m.restricted = true;
   m.quotas = quotas_of(told, m.n_jobs, "counts", "left");
+  m.quotas.spent = !m.several;
   const std::vector<i64> windows = told.list<i64>("windows");
   for (std::size_t k = 0; k + 2 < windows.size(); k += 3)
     m.windows.push_back({windows[k], windows[k + 1], windows[k + 2]});
@@ -165,15 +166,19 @@ void let_come(Model& m, const Told& told) {
     return std::all_of(values.begin(), values.end(), [&](i64 v) { return v >= 0 && v < end; });
   };
   rules.moves = true;
-  rules.first = told.list<i64>("first");
-  rules.followers = told.list<i64>("followers");
-  rules.left = told.list<i64>("awaits", m.n_jobs);
-  const auto n = static_cast<i64>(rules.followers.size());
-  expect((rules.first.empty() || static_cast<i64>(rules.first.size()) == m.n_jobs + 1) &&
-             are_below(rules.followers, m.n_jobs) && are_below(rules.first, n + 1) &&
-             std::is_sorted(rules.first.begin(), rules.first.end()),
+  const auto first = told.list<i64>("first"), followers = told.list<i64>("followers");
+  const auto n = static_cast<i64>(followers.size());
+  expect(((first.empty() && !m.several) || static_cast<i64>(first.size()) == m.n_jobs + 1) &&
+             are_below(followers, m.n_jobs) && are_below(first, n + 1) &&
+             std::is_sorted(first.begin(), first.end()),
          "first, followers: jobs that follow each job");
-  rules.think = told.column<i64>("think", m.n_jobs);
+  if (m.several) {
+    rules.links = std::make_shared<Links>(Links{first, followers, told.column<i64>("think", m.n_jobs),
+                                                told.column<i64>("log_end", m.n_jobs)});
+  } else {
+    rules.first = first, rules.followers = followers;
+    rules.left = told.list<i64>("awaits", m.n_jobs), rules.think = told.list<i64>("think", m.n_jobs);
+  }
   rules.earliest = told.column<i64>("earliest", m.n_jobs);
   const i64* by_arrival = told.column<i64>("by_arrival", 2);
   rules.by_arrival = {by_arrival[0] != 0, by_arrival[1] != 0};

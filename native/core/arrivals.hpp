@@ -6,6 +6,7 @@
 #pragma once
 #include <algorithm>
 #include <array>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -22,31 +23,64 @@ struct Due {
     return std::pair(a.time, a.job) > std::pair(b.time, b.job);
   }
 };
+// Of the jobs of several episodes, which of them follow which.
+struct Links {
+  std::vector<i64> first, followers;  // as of ArrivalRules
+  const i64* think;    // [s] by job; -1: what the log has in between
+  const i64* log_end;  // [s] when jobs ended in the log, -1 where it does not tell that
+};
 struct ArrivalRules {
   bool moves = false;                // all jobs come so
   std::vector<i64> first;            // (n_jobs + 1,) where those that follow a job begin in, or (0,)
   std::vector<i64> followers;        // jobs, by whom they follow
   std::vector<i64> left;             // by job: how many that it follows are still to end
-  const i64* think = nullptr;        // [s] by job, from the end of the last other to the submission
+  std::vector<i64> think;            // [s] by job, from the end of the last other to the submission
+  std::shared_ptr<const Links> links;  // of which a part is to be taken
   const i64* earliest = nullptr;     // [s] by job: no submission is before
   std::array<bool, 2> by_arrival{};  // whether an order is that of coming
   QuotaRules places;                 // of jobs that are queued or run
+
+  // Let them be of the jobs of some rows alone. Others, of which there is no end here, count as if
+  // nobody followed them.
+  template <class Job>
+  void take_part(i64 row, i64 n, const Job* jobs) {
+    places.move(row), earliest += row;
+    left.assign(index(n), 0), think.resize(index(n)), first.resize(index(n) + 1);
+    std::vector<i64> latest(index(n), -forever);  // [s] the last end of those that it follows
+    for (i64 other = 0; other < n; ++other) {
+      first[index(other)] = static_cast<i64>(followers.size());
+      for (i64 k = links->first[index(row + other)]; k < links->first[index(row + other) + 1]; ++k) {
+        const i64 j = links->followers[index(k)] - row, end = links->log_end[row + other];
+        if (j < 0 || j >= n) continue;
+        followers.push_back(j);
+        ++left[index(j)];
+        latest[index(j)] = end < 0 ? forever : std::max(latest[index(j)], end);
+      }
+    }
+    first[index(n)] = static_cast<i64>(followers.size());
+    for (i64 j = 0; j < n; ++j) {
+      const i64 told = links->think[row + j], last = latest[index(j)];
+      const i64 between = last < forever ? std::max(jobs[j].submit - last, i64{0}) : 0;
+      think[index(j)] = told >= 0 ? told : between;
+    }
+  }
 };
 
 class Arrivals {
  public:
+  std::vector<i64> came;  // by job: how many had before it did; -1: it is to come
   bool alone = false;  // this time has no other reason than jobs that are due
 
   // The jobs that follow none come at the times of the log.
   template <class Jobs>
   Arrivals(const ArrivalRules& rules, const Jobs& jobs, i64 n_jobs)
-      : rules_(&rules), left_(rules.left), places_(rules.places) {
+      : came(index(n_jobs), -1), rules_(&rules), left_(rules.left), places_(rules.places) {
     for (i64 j = 0; j < n_jobs; ++j)
       if (left_[index(j)] == 0) push(jobs[j].submit, j);
   }
 
   void keep(Archive& a) {
-    a(alone, left_, coming_, outside_, places_, lined_up_, followed_, ended_);
+    a(came, n_came_, alone, left_, coming_, outside_, places_, lined_up_, followed_, ended_);
   }
   i64 next() const { return coming_.empty() ? forever : coming_.front().time; }  // [s]
 
@@ -83,6 +117,7 @@ class Arrivals {
         continue;
       }
       places_.begun(j);
+      came[index(j)] = n_came_++;
       f(j);
     }
     outside_.resize(left);
@@ -95,6 +130,7 @@ class Arrivals {
   std::vector<Due> coming_;   // a heap
   std::vector<i64> outside_;  // jobs that are due, the first to be so first
   Quotas places_;
+  i64 n_came_ = 0;
   std::size_t lined_up_ = 0;  // how many of the last in `outside_` were not there in the last pass
   std::size_t followed_ = 0;  // jobs whose ends have let those come that follow them
   std::size_t ended_ = 0;     // jobs that have made room for others
@@ -106,7 +142,7 @@ class Arrivals {
   void follow(i64 other, i64 now) {
     for (i64 k = rules_->first[index(other)]; k < rules_->first[index(other + 1)]; ++k) {
       const i64 j = rules_->followers[index(k)];
-      if (--left_[index(j)] == 0) push(std::max(rules_->earliest[j], now + rules_->think[j]), j);
+      if (--left_[index(j)] == 0) push(std::max(rules_->earliest[j], now + rules_->think[index(j)]), j);
     }
   }
 };

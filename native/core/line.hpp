@@ -51,6 +51,13 @@ inline void line_up(const Model& model, const Queue& queue, i64 now, i64 most,
   if (sorts) sort_by_score(line.begin() + starved, line.end());
 }
 
+// The same of a simulation: where jobs are selected, it is the one that has been.
+template <class S>
+void line_up(const S& s, i64 most, std::vector<InLine>& line) {
+  if (s.rules().primary == Order::selection) return line.assign(1, {s.selected, 0});
+  line_up(s.model, s.queue, s.time, most, line);
+}
+
 // Put some jobs in primary order, be they queued or not.
 inline void sort_in_order(const Model& model, const Queue& queue, i64 now, std::vector<i64>& jobs) {
   const Rules& rules = model.rules;

@@ -119,13 +119,15 @@ struct Model {
   }
   std::shared_ptr<const Features> features;  // where weights say the order, in place of scores
 
-  // The same rules for the jobs of some rows alone. Features stay those of all.
+  // The same rules for the jobs of some rows alone. Features and nodes stay those of all.
   Model part(i64 first, i64 n) const {
     Model some = *this;
     some.n_jobs = n;
     const auto move = [&](auto&... columns) { ((columns = columns ? columns + first : nullptr), ...); };
     move(some.jobs, some.keys, some.second_keys, some.scores, some.second_scores, some.predicted,
-         some.held, some.users);
+         some.held, some.users, some.stops.group);
+    if (restricted) some.quotas.move(first);
+    if (arrivals.moves) some.arrivals.take_part(first, n, some.jobs);
     if (sharing) some.sharing = std::make_shared<Sharing>(sharing->part(first));
     if (some.learning) move(some.learning->classes, some.learning->asked);
     return some;

@@ -18,6 +18,9 @@ struct QuotaRules {
   i64 n = 0;                    // quotas
   const i64* processors = nullptr;  // by job
   std::vector<Bound> left;          // by count, at the beginning
+  bool spent = true;                // jobs that run then have been taken off
+
+  void move(i64 row) { counts += row * n, processors += row; }  // to jobs from there on
 };
 
 class Quotas {

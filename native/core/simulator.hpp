@@ -235,7 +235,7 @@ struct Simulator {
       }
       start(b.running[k]);
     }
-    if (quotas) quotas.emplace(model.quotas);  // these count from the beginning
+    if (quotas && model.quotas.spent) quotas.emplace(model.quotas);
     if (rules().correction != Correction::none) {
       while (next_expected_end() < b.time) {
         time = next_expected_end();
@@ -311,6 +311,11 @@ struct Simulator {
       }
       answered = Asked::nothing;
     }
+  }
+  i64 next_end() const {  // [s]
+    i64 end = running.at(0).least_span;
+    for (int k = 1; k < running.size_in_blocks(); ++k) end = std::min(end, running.at(k).least_span);
+    return end;
   }
   // [s] of the next submission, end or expiry.
   i64 next_event_time() const {
@@ -414,17 +419,13 @@ struct Simulator {
     asked = Asked::renewal;
     return true;
   }
-  // Under limits it is asked for within the pass.
+  // Under limits, and where all reservations are made anew, it is asked for within the pass.
   bool asks_for_order() {
-    return !has_levels && (rules().asks || rules().starts) && waits_for_order();
+    const bool asks = (rules().asks && rules().tested == 0) || rules().starts;
+    return !has_levels && asks && waits_for_order();
   }
 
   i64 logged() const { return static_cast<i64>(log.size()); }
-  i64 next_end() const {
-    i64 end = running.at(0).least_span;
-    for (int k = 1; k < running.size_in_blocks(); ++k) end = std::min(end, running.at(k).least_span);
-    return end;
-  }
   i64 next_expected_end() const { return running.empty() ? forever : running.front().key; }
 
   // All jobs whose end is now, where their order makes no difference.

@@ -58,6 +58,28 @@ class Stops {
   // What suspended jobs have used is charged when they end.
   bool charges_at_once() const { return rules_->become != Stopped::suspended; }
 
+  // Whether a job may start now, or stop one that runs, be that enough or not.
+  template <class S>
+  bool some_may_start(S& s) {
+    std::vector<bool> stoppers(rules_->n_groups());
+    const auto note_stoppers_of = [&](i64 other) {
+      for (std::size_t own = 0; own < stoppers.size(); ++own)
+        if (rules_->may_stop(static_cast<i64>(own), other)) stoppers[own] = true;
+    };
+    s.running.each([&](const Entry& e) {
+      const i64 own = group(e.job);
+      if (own >= 0 && s.time - s.of(e.job).start >= rules_->exempt[index(own)]) note_stoppers_of(own);
+    });
+    for (const Suspended& other : suspended) note_stoppers_of(group(other.job));
+    hide_all(s, -1);
+    const bool found = s.queue.jobs.any([&](const Entry& e) {
+      const i64 own = group(e.job);
+      return !s.bars(e.job) &&
+             (s.machine.has_room(e.job, s.free) || (own >= 0 && stoppers[index(own)]));
+    });
+    hide_all(s, 1);
+    return found;
+  }
   // Let those start, and go on, that may stop others. `plan` says whether a job fits now.
   template <class S, class P>
   void serve(S& s, P& plan) {
@@ -179,7 +201,7 @@ class Stops {
   // Start the jobs of a level that fit, or for which others are stopped.
   template <class S, class P>
   void serve_level(S& s, P& plan, i64 level) {
-    line_up(s.model, s.queue, s.time, all_jobs, line_);
+    line_up(s, all_jobs, line_);
     for (const InLine& place : line_) {
       const i64 j = place.job, predicted = s.of(j).predicted;
       if (group(j) < 0 || level_of(j) != level || blocked_[index(group(j))] || s.bars(j)) continue;

@@ -41,6 +41,13 @@ struct Features {
   // which weights are those of the priorities of users, by processors and by energy; -1: none
   std::array<i64, 2> by_usage{-1, -1};
 
+  // The same of the jobs of some rows alone.
+  Features part(i64 first, i64 n) const {
+    Features some = *this;
+    some.n_jobs = n, some.parts += first * static_cast<i64>(waiting.size()), some.seconds += first;
+    if (serial) some.serial += first;
+    return some;
+  }
   bool is_of_usage(i64 place) const { return place == by_usage[0] || place == by_usage[1]; }
 
   // The score under weights that are divided by `total`, and 0 without one: that of

@@ -7,22 +7,31 @@
 
 #include "../places/one_simulation.hpp"
 #include "limits.hpp"
+#include "moving.hpp"
 #include "observe.hpp"
 #include "pairs.hpp"
+#include "stopped.hpp"
 
 namespace hpc {
 
 // What the simulation of an episode is told. It looks at what is told of all episodes, and keeps that.
 struct OfEpisode {
   std::shared_ptr<const Model> whole;
+  std::shared_ptr<const OwnAccounts> accounts;
   Model model;
   std::optional<Layout> layout;
 
-  OfEpisode(std::shared_ptr<const Model> all, i64 first, i64 n, const Limits& limits)
-      : whole(std::move(all)), model(whole->part(first, n)) {
+  OfEpisode(std::shared_ptr<const Model> all, std::shared_ptr<const OwnAccounts> own, i64 first, i64 n,
+            const Limits& limits)
+      : whole(std::move(all)), accounts(std::move(own)), model(whole->part(first, n)) {
     model.several = false;
-    if (model.nodes) model.nodes = &layout.emplace(model.nodes->part(first, n));
+    if (model.accounts) model.accounts = accounts->accounts;
+    if (model.features) model.features = std::make_shared<Features>(model.features->part(first, n));
     if (model.limited) model.limited = model.limited->part(first, limits);
+    if (!model.nodes) return;
+    // who holds nodes in windows stands behind the jobs of all
+    const i64 rows = model.windows.empty() ? n : model.nodes->n_rows - first;
+    model.nodes = &layout.emplace(model.nodes->part(first, rows));
   }
 };
 
@@ -31,6 +40,7 @@ class Environment {
   const Table& table;
   Row row;
   std::shared_ptr<OneSimulation<M>> made_;  // of the jobs of the episode
+  std::shared_ptr<const OwnAccounts> next_accounts_;  // of the next
   Clock clock_;
   static constexpr bool has_idle = requires(M& m) { m.idle(); };  // that may be switched off
   static constexpr bool has_nodes = std::is_same_v<M, Nodes>;
@@ -61,6 +71,8 @@ class Environment {
     return total + sim().progress.size() * (sizeof(Progress) + (ordered ? sizeof(Score) : 0)) +
            sim().past.size() * sizeof(i64);
   }
+  const Episode& episode() const { return now(); }
+  void begin_with(std::shared_ptr<const OwnAccounts> own) { next_accounts_ = std::move(own); }
   // Throw unless it can do this.
   void check(Todo task) const {
     const Episode& p = now();
@@ -70,6 +82,9 @@ class Environment {
     const i64 n = table.model->n_jobs;
     if (begins && (p.next_jobs < 1 || p.next_start < 0 || p.next_start + p.next_jobs > n))
       throw std::invalid_argument("the next episode has no such jobs");
+    if (begins && table.model->accounts &&
+        (!next_accounts_ || static_cast<i64>(next_accounts_->owner.size()) != p.next_jobs))
+      throw std::invalid_argument("the next episode has no such accounts");
     if (!begins || table.before.empty()) return;
     const auto known = static_cast<i64>(table.before.size());
     if (p.next_beginning < 0 || p.next_beginning >= known ||
@@ -97,10 +112,13 @@ class Environment {
     made_ = std::make_shared<OneSimulation<M>>(*own);
   }
   // One of that episode before its first event.
-  std::shared_ptr<OneSimulation<M>> anew() const {
+  std::shared_ptr<OneSimulation<M>> anew(std::shared_ptr<const OwnAccounts> accounts) const {
     if (now().start < 0 || jobs() < 0 || now().start + jobs() > table.model->n_jobs)
       throw std::invalid_argument("the episode has no such jobs");
-    const auto told = std::make_shared<OfEpisode>(table.model, now().start, jobs(), next_limits_);
+    if (table.model->accounts && (!accounts || static_cast<i64>(accounts->owner.size()) != jobs()))
+      throw std::invalid_argument("the episode has no such accounts");
+    const auto told = std::make_shared<OfEpisode>(table.model, std::move(accounts), now().start, jobs(),
+                                                  next_limits_);
     return std::make_shared<OneSimulation<M>>(std::shared_ptr<const Model>(told, &told->model));
   }
 
@@ -108,9 +126,9 @@ class Environment {
   // Have the episode that the row tells of, with an empty machine.
   Simulator<M>& begin_empty() {
     const i64 n = jobs();
-    made_ = anew();
+    made_ = anew(next_accounts_);
     if (settings().selects()) return sim();
-    auto& scores = sim().queue.scores[0];
+    auto& scores = made_->answers_.ranked(sim())[0];
     scores.own(n);
     // jobs outside the window come after those within, by submission
     const double first = table.settings.kind == Kind::ordering ? -inf : 0.0;
@@ -167,6 +185,8 @@ class Environment {
       if (before.time >= 0) made_->begin(before.told());
       else sim().past = before.history;
     }
+    if (sim().arrivals) p.begin = sim().time = sim().arrivals->next();
+    if (sim().stops) stopped_jobs().begin();
     p.last_time = p.stop = p.begin;
     *row.counted_j = *row.begun_j = 0;
     std::fill_n(row.busy_until, table.n_booked(), i64{0});
@@ -199,9 +219,11 @@ class Environment {
         return;
       }
       // there is no job to select: the first is served
-      sim().selected = row.window[0 <= chosen && chosen < p.visible ? chosen : 0];
+      select(0 <= chosen && chosen < p.visible ? chosen : 0);
     } else if (!begins && settings().kind == Kind::ordering) {
-      for (i64 i = 0; i < p.visible; ++i) sim().queue.scores[0].at(row.window[i]).score = numbers[i];
+      if (!in_log_order(sim())) order_as_seen(sim(), row, numbers);
+      else
+        for (i64 i = 0; i < p.visible; ++i) sim().queue.scores[0].at(row.window[i]).score = numbers[i];
       sim().queue.forget_bounds();
     }
     for (bool goes_on = true, again = false; goes_on; again = true) {
@@ -223,17 +245,21 @@ class Environment {
       account();
       if (settings().skips == 1 && !begins && is_forced()) {
         goes_on = true;
-        sim().selected = row.window[0];
+        select(0);
       }
     }
   }
+  void select(i64 i) { sim().selected = nearest_allowed(sim(), row, row.window[i]); }
+  StoppedJobs<Simulator<M>> stopped_jobs() { return {sim(), row, settings().paid}; }
   void simulate(i64 stop) {
-    if (made_->asked() != Asked::nothing) made_->answered();
+    made_->go_on();
     made_->run(stop, forever);
   }
   // Whether there is one job to select, and nothing else that could be done.
   bool is_forced() const {
-    if (now().ended == 1 || now().visible != 1) return false;
+    const bool restricted = table.model->restricted;
+    const i64 choices = restricted ? std::max(count_allowed(sim(), row), i64{1}) : now().visible;
+    if (now().ended == 1 || choices != 1) return false;
     return settings().by_action == 0 || !some_idle();
   }
   bool some_idle() const {
@@ -247,11 +273,10 @@ class Environment {
 
   // -- weights, and how long they hold -----------------------------------------------------------
 
-  bool all_started() const { return sim().started == now().jobs; }
   // [s] the last second that the next weights hold for.
   i64 next_stop() {
     Episode& p = now();
-    if (all_started()) return forever;
+    if (all_started(sim())) return forever;
     if (settings().interval == Interval::seconds) return p.stop + settings().interval_length - 1;
     if (settings().interval != Interval::submissions) return forever;
     // before so many more jobs have been submitted
@@ -264,38 +289,38 @@ class Environment {
   bool interval_is_over(i64 stop) {
     Episode& p = now();
     // once all have started, the weights hold to the end
-    if (settings().interval == Interval::submissions) return !all_started();
+    if (settings().interval == Interval::submissions) return !all_started(sim());
     p.stop = stop + 1;
-    if (all_started()) return false;
+    if (all_started(sim())) return false;
     sim().time = std::max(sim().time, stop);  // all events up to this second have been seen
-    if (sim().next > sim().started) return true;
+    if (queued(sim()) > 0) return true;
     // nothing waits: an answer would be of no use, and when one is would tell what comes
-    const i64 length = settings().interval_length, idle = sim().job(sim().next).submit - p.stop;
-    p.stop += std::max(floor_div(idle, length), i64{0}) * length;
+    const auto& coming = sim().arrivals;
+    const i64 next = coming ? std::max(std::min(coming->next(), sim().next_end()), sim().time)
+                            : sim().job(sim().next).submit;
+    const i64 length = settings().interval_length;
+    p.stop += std::max(floor_div(next - p.stop, length), i64{0}) * length;
     return false;
   }
   // Give scores to the queued jobs and to those that come up to `stop` [s].
   void weigh(const double* weights, i64 stop) {
-    const Features& features = *table.model->features;
+    const Features& features = *made_->model().features;
+    std::size_t n = features.waiting.size();
+    for (const i64 place : features.by_usage) n += place >= 0;
     double total = 0;
-    for (std::size_t k = 0; k < features.waiting.size(); ++k) total += std::abs(weights[k]);
-    sim().queue.forget_bounds();
-    auto& learner = made_->answers_.learner;
-    const bool learns = learner && learner->predicts_order();
-    for (std::size_t k = 0; learns && k < features.waiting.size(); ++k)
-      learner->weights[0][index(table.formulas[k])] =
-          total > 0 ? weights[features.places[k]] / total : 0.0;
-    const auto score = [&](i64 j) {
-      if (!learns)
-        sim().queue.scores[0].at(j) = features.score(now().start + j, weights, total);
-      else if (j < sim().next)  // that of a job to come will be known when it is submitted
-        learner->rank(sim(), made_->answers_.ranked(sim()), j);
-    };
-    sim().queue.jobs.each([&](const Entry& e) { score(e.job); });
-    // where asked at each pass, jobs to come are weighed when they are in the queue
-    if (settings().interval == Interval::passes) return;
-    for (i64 j = sim().next - sim().arrived; j < now().jobs && sim().job(j).submit <= stop; ++j)
-      score(j);
+    for (std::size_t k = 0; k < n; ++k) total += std::abs(weights[k]);
+    made_->weigh_jobs({weights, n}, total, [&](auto weigh_one) {
+      const auto listed = [&](const Entry& e) { weigh_one(e.job); };
+      sim().queue.jobs.each(listed);
+      if (sim().stops) sim().running.each(listed);  // who runs may wait again in this pass
+      // where asked at each pass, jobs to come are weighed when they are in the queue
+      if (settings().interval == Interval::passes) return;
+      // where they are not in the order of the log each may come, or come again, whenever that is
+      const bool moves = sim().arrivals.has_value();
+      i64 j = in_log_order(sim()) ? sim().next - sim().arrived : 0;
+      for (; j < now().jobs && (moves || sim().job(j).submit <= stop); ++j) weigh_one(j);
+    });
+    if (auto& shares = made_->answers_.shares) shares->begin(sim());
   }
 
   // -- accounts ----------------------------------------------------------------------------------
@@ -303,25 +328,35 @@ class Environment {
   // Note who has started since the last decision, what it cost, and who is seen.
   void account() {
     Episode& p = now();
-    look();
+    if (in_log_order(sim())) {
+      look();
+    } else {
+      if (sim().arrivals) p.fresh = find_started(sim(), row);
+      p.visible = see_queue(sim(), row, size_of_head());
+    }
     p.counted = sim().started;
     for (i64 i = p.noted; i < p.fresh; ++i) p.open -= p.counts(row.fresh[i]);
+    if (sim().stops) stopped_jobs().count_open();
     p.ended = p.open == 0 || p.truncated == 1;
     if constexpr (is_limited) {
       pay_under_limits(sim(), row);
     } else if constexpr (shares) {
       pairs().pay();
     } else {
-      const double seconds = pay_started();
-      pay_later();
+      double seconds = pay_started();
+      if (sim().stops) seconds += stopped_jobs().pay();
+      else pay_later();
       row.terms[energy] += table.node_watts.empty() ? joules(seconds) : joules_on_nodes();
     }
     p.noted = p.fresh;
   }
   bool waits(i64 j) const { return sim().of(j).start < 0; }
+  i64 size_of_head() const {
+    return settings().split == 1 ? (row.size_of_window + 1) / 2 : row.size_of_window;
+  }
   void look() {
     Episode& p = now();
-    const i64 room = row.size_of_window, head = settings().split == 1 ? (room + 1) / 2 : room;
+    const i64 room = row.size_of_window, head = size_of_head();
     i64 found = p.noted, seen = 0;
     const i64 missing = sim().started - p.counted + found;
     for (i64 i = 0; i < p.visible; ++i) {
@@ -496,6 +531,11 @@ class Environment {
       out.mask[room] = p.ended == 0 && some_idle();
     std::fill_n(out.mask, p.visible, std::int8_t{1});
     std::fill(out.mask + p.visible, out.mask + room, std::int8_t{0});
+    if (table.model->restricted && settings().kind == Kind::selection) {
+      mask_barred(sim(), row, out.mask);
+      const auto columns = static_cast<i64>(table.codes.size());
+      mask_barred(sim(), row, out.observation + Observer<M>::jobs_at + room * columns);
+    }
   }
 };
 

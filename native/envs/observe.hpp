@@ -6,6 +6,7 @@
 #include <numbers>
 
 #include "../strategies/scheduled.hpp"
+#include "moving.hpp"
 #include "records.hpp"
 
 namespace hpc {
@@ -92,7 +93,7 @@ class Observer {
       oldest = std::max(oldest, s.time - job.submit);
       fitting += fits(row.window[i]);
     }
-    const i64 queued = s.next - s.started, room = row.size_of_window;
+    const i64 queued = hpc::queued(s), room = row.size_of_window;
     const auto ratio = [](i64 a, i64 b) {
       return static_cast<float>(static_cast<double>(a) / static_cast<double>(b));
     };
@@ -117,6 +118,7 @@ class Observer {
                                                           : table.ordered_by[row.episode->start + j]);
       case Shown::expansion: return waiting / (waiting + static_cast<float>(job.requested));
       case Shown::fit: return fits(j);
+      case Shown::quota: return !s.bars(j);
       default:  // what it leaves free
         return static_cast<float>(static_cast<double>(std::max(free - job.processors, i64{0})) / machine);
     }

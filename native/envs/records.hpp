@@ -88,7 +88,6 @@ struct Clock {  // what is shown of a time
 struct Table {
   std::shared_ptr<const Model> model;  // of the jobs of all episodes
   Settings settings;
-  std::vector<i64> formulas;   // which of the table of features those are that are weighed
   std::vector<i64> codes;      // which feature each column of the window is
   const float* columns;        // (n_jobs, n_columns) users' own
   i64 n_columns;
@@ -113,7 +112,8 @@ struct Table {
       const auto shown = static_cast<Shown>(code);
       return shown == Shown::wait || shown == Shown::expansion || shown == Shown::fit || shown == Shown::leaves ||
              (shown == Shown::predicted && (model->rules.estimate != Estimate::given || model->learning)) ||
-             (shown == Shown::policy_time && model->learning);
+             (shown == Shown::policy_time && model->learning) ||
+             (shown == Shown::quota && model->restricted);
     };
     for (std::size_t k = 0; k < codes.size(); ++k)
       if (changes(codes[k])) moving.push_back(k);
@@ -138,6 +138,13 @@ struct Table {
       default: return columns[j * n_columns + code - static_cast<i64>(Shown::own)];
     }
   }
+};
+
+// What users have used when an episode begins. The arrays are its own.
+struct OwnAccounts {
+  std::vector<i64> owner;
+  std::vector<double> rate;
+  Accounts accounts;
 };
 
 // The rows of one environment.

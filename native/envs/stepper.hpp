@@ -32,9 +32,11 @@ class AnyStepper {
   virtual void go_on(Todo task, i64 first, i64 stop, int threads,
                      const std::vector<Places>& places) = 0;
   virtual void limit(i64 e, const Limits& limits) = 0;  // of its next episode
+  virtual const Episode& episode(i64 e) const = 0;
+  virtual void begin_with(i64 e, std::shared_ptr<const OwnAccounts> accounts) = 0;
   // One of its episode before the first event; that of an episode which has begun, as it goes on;
   // put a copy of another in its place.
-  virtual std::shared_ptr<AnySimulation> anew(i64 e) const = 0;
+  virtual std::shared_ptr<AnySimulation> anew(i64 e, std::shared_ptr<const OwnAccounts> accounts) const = 0;
   virtual std::shared_ptr<AnySimulation> simulation(i64 e) const = 0;
   virtual void put(i64 e, const AnySimulation& simulation) = 0;
 
@@ -58,7 +60,13 @@ class Stepper final : public AnyStepper {
     return total;
   }
   void limit(i64 e, const Limits& limits) override { environments_[index(e)].limit(limits); }
-  std::shared_ptr<AnySimulation> anew(i64 e) const override { return environments_[index(e)].anew(); }
+  const Episode& episode(i64 e) const override { return environments_[index(e)].episode(); }
+  void begin_with(i64 e, std::shared_ptr<const OwnAccounts> accounts) override {
+    environments_[index(e)].begin_with(std::move(accounts));
+  }
+  std::shared_ptr<AnySimulation> anew(i64 e, std::shared_ptr<const OwnAccounts> accounts) const override {
+    return environments_[index(e)].anew(std::move(accounts));
+  }
   std::shared_ptr<AnySimulation> simulation(i64 e) const override {
     return environments_[index(e)].simulation();
   }

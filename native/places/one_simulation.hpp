@@ -86,10 +86,24 @@ class OneSimulation final : public AnySimulation, public Scheduled<M> {
     };
     for (const i64 place : features->places) check(place);
     for (const i64 place : features->by_usage) check(place);
-    auto& scores = answers_.ranked(sim_)[0];
-    for (i64 j = 0; j < model_->n_jobs; ++j) scores.at(j) = features->score(j, weights.data(), total);
-    if (answers_.learner) weigh_learned(*features, weights, total);
-    if (answers_.shares) weigh_usage(*features, weights, total);
+    weigh_jobs(weights, total, [&](auto weigh_one) {
+      for (i64 j = 0; j < model_->n_jobs; ++j) weigh_one(j);
+    });
+    if (answers_.shares && has_begun_) answers_.shares->begin(sim_);
+  }
+  // The same of those jobs for which `each` calls what it is given. What usage adds is to be written.
+  template <class F>
+  void weigh_jobs(std::span<const double> weights, double total, F each) {
+    const Features& features = *model_->features;
+    const bool learns = answers_.learner && answers_.learner->predicts_order();
+    if (learns) weigh_learned(features, weights, total);
+    Ranked& scores = answers_.ranked(sim_);
+    each([&](i64 j) {
+      scores[0].at(j) = features.score(j, weights.data(), total);
+      // that of a job to come will be known when it is submitted
+      if (learns && j < sim_.next && !sim_.arrivals) answers_.learner->rank(sim_, scores, j);
+    });
+    if (answers_.shares) weigh_usage(features, weights, total);
     sim_.queue.forget_bounds();
   }
   std::shared_ptr<AnySimulation> weighed(std::span<const double> weights) const override {
@@ -142,7 +156,8 @@ class OneSimulation final : public AnySimulation, public Scheduled<M> {
   i64 time() const override { return sim_.time; }
   i64 free() const override { return sim_.free; }
 
-  // Who has answered in the simulation itself says so.
+  // Who has answered in the simulation itself says so; after an order, or a job, nothing follows.
+  void go_on() { asks_ = false; }
   void answered() {
     asks_ = false;
     answers_.follow(sim_);
@@ -442,6 +457,12 @@ class OneSimulation final : public AnySimulation, public Scheduled<M> {
     const auto& s = sim_;
     Columns found{{"now", {s.time, s.next, s.started, s.free, s.arrived, s.changed, s.head}},
                   {"shadow", {s.shadow.time, s.shadow.extra}}};
+    if (s.arrivals) found.push_back({"came", s.arrivals->came});
+    if (s.stops) {
+      std::vector<i64> jobs;
+      for (const Suspended& own : s.stops->suspended) jobs.push_back(own.job);
+      found.push_back({"given_up", jobs});
+    }
     if constexpr (plans)
       if (planned_) {
         const Planned<M>& p = *planned_;
@@ -520,15 +541,10 @@ class OneSimulation final : public AnySimulation, public Scheduled<M> {
     const auto told = std::make_shared<FirstJobs>(model_, run_times);
     return std::make_shared<OneSimulation>(std::shared_ptr<const Model>(told, &told->model));
   }
-  // Rank jobs that are known by predictions, and those to come when they are.
   void weigh_learned(const Features& features, std::span<const double> weights, double total) {
-    Learner& learner = *answers_.learner;
-    if (!learner.predicts_order()) return;
     for (std::size_t k = 0; k < features.formulas.size(); ++k)
-      learner.weights[0][index(features.formulas[k])] =
+      answers_.learner->weights[0][index(features.formulas[k])] =
           total > 0 ? weights[index(features.places[k])] / total : 0.0;
-    for (i64 j = 0; !sim_.arrivals && j < sim_.next; ++j)
-      learner.rank(sim_, answers_.ranked(sim_), j);
   }
   void weigh_usage(const Features& features, std::span<const double> weights, double total) {
     const auto weight = [&](i64 k) {
@@ -538,7 +554,6 @@ class OneSimulation final : public AnySimulation, public Scheduled<M> {
     for (i64 k = 0; k < static_cast<i64>(weights.size()); ++k)
       others = others || (!features.is_of_usage(k) && weight(k) != 0);
     answers_.shares->weigh(weight(features.by_usage[0]), weight(features.by_usage[1]), others);
-    if (has_begun_) answers_.shares->begin(sim_);
   }
   // Serve jobs by scores that stay; those of one score have one key.
   void key_by(const Features& features, std::span<const double> weights) {

@@ -24,9 +24,13 @@ struct Looks {
   bool waited = false;  // jobs did at the last look
   bool had_planned = false;  // on nodes: it has reserved some on which no job is
   bool woken = false;   // the pass that comes has no other reason than a look that is due
+  bool over_all = false;  // or than a pass over all jobs
 
   // A pass is due though nothing happens: at a look, or for another reason, at `other` [s].
-  void note_woken(i64 other) { woken = due < std::min(all_due, other); }
+  void note_woken(i64 other) {
+    woken = due < std::min(all_due, other);
+    over_all = !woken && all_due < other;
+  }
   // Whether the jobs that wait are looked at now, if there are any; if not, note when they are.
   bool is_now(const Rules& r, i64 now, bool waits) {
     const i64 late = now - next;

@@ -12,6 +12,11 @@
 // fit now; a pass as above is made only at looks. It looks at the first `tested` jobs, but of each
 // user only at `tested_of_user`, if that is not 0: further jobs of the user do not count. It
 // reserves nothing that begins later than `window` seconds from now.
+//
+// Where somebody says who is served, a pass asks as long as a queued job may start, or stop others,
+// as far as is known: for an order of the queue once, or for one job after the other. Where there are
+// looks, an order holds from event to event, and each event asks at which jobs wait: reservations are
+// in that order, too, and on nodes they say when the next look comes.
 #pragma once
 #include <utility>
 #include <vector>
@@ -37,7 +42,7 @@ class Planned {
     plan_.begin(s.machine, s.time, s.free, s.running);
   }
 
-  void keep(Archive& a) { a(looks, n_reserved, last_reserved, beyond, plan_, reserved_, tested_); }
+  void keep(Archive& a) { a(looks, has_asked_, n_reserved, last_reserved, beyond, plan_, reserved_, tested_); }
   // [s] when there is a pass although nothing happens.
   i64 due() const { return std::min(looks.due, looks.all_due); }
 
@@ -46,14 +51,20 @@ class Planned {
     if (!s.changed) plan_.forget_past(s.time);
     const i64 arrived = std::exchange(s.arrived, 0);
     for (i64 j = s.next - arrived; j < s.next; ++j) s.wait(j);
-    if constexpr (Stoppable<M>)
-      if (s.stops) {
-        s.changed = true;  // no plan holds
-        s.stops->serve(s, *this);
-        look(s, arrived);
-        return s.stops->pass_ends(s);
-      }
-    look(s, arrived);
+    if (s.rules().asks || selects(s)) {
+      s.changed = true;  // nothing has been planned
+      if (ask(s) || (s.rules().every == 0 && !s.stops)) return;
+    }
+    start_some(s, arrived);
+  }
+  // Whether a pass has asked, and is to go on with the answer.
+  bool has_asked() const { return has_asked_; }
+  void go_on(Simulator<M>& s) {
+    has_asked_ = false;
+    start_some(s, 0);
+    if (!selects(s)) return;
+    const bool starts = s.of(std::exchange(s.selected, -1)).start >= 0;
+    if (starts) ask(s);
   }
   // Whether a job fits beside what runs, and the windows while it does; its place is chosen then.
   bool fits_now(Simulator<M>& s, i64 j) {
@@ -66,6 +77,34 @@ class Planned {
   }
 
  private:
+  static bool selects(const Simulator<M>& s) { return s.rules().primary == Order::selection; }
+  // Ask if that may let a job start; return whether it does.
+  bool ask(Simulator<M>& s) {
+    const bool by_clock = looks.woken || std::exchange(looks.over_all, false);
+    bool asks = false;
+    if (s.rules().every > 0) asks = !by_clock && !s.queue.empty();
+    else asks = some_may_start(s);
+    if (asks) s.asked = selects(s) ? Asked::job : Asked::order;
+    return has_asked_ = asks;
+  }
+  static bool some_may_start(Simulator<M>& s) {
+    if constexpr (Stoppable<M>)
+      if (s.stops) return s.stops->some_may_start(s);
+    return s.queue.jobs.any([&](const Entry& e) {
+      return !s.bars(e.job) && s.machine.fits(e.job, s.machine.width(e.job), s.free);
+    });
+  }
+  // Serve those who may stop others; then start what may start. So many jobs have just come.
+  void start_some(Simulator<M>& s, i64 arrived) {
+    if constexpr (Stoppable<M>)
+      if (s.stops) {
+        s.changed = true;  // no plan holds
+        s.stops->serve(s, *this);
+        look(s, arrived);
+        return s.stops->pass_ends(s);
+      }
+    look(s, arrived);
+  }
   // Start what may start; so many jobs have just come.
   void look(Simulator<M>& s, i64 arrived) {
     const Rules& r = s.rules();
@@ -85,6 +124,7 @@ class Planned {
     i64 time;  // [s]
     i64 at;    // [s] of the pass that made it
   };
+  bool has_asked_ = false;
   typename M::FreshPlan plan_;
   std::vector<Reserved> reserved_;  // by job
   std::vector<i64> tested_;         // by user: jobs that this pass has looked at
@@ -132,7 +172,7 @@ class Planned {
     // each job that starts takes a unit
     const bool few = tests_all && !s.model.restricted;
     const i64 most = few ? r.depth + s.free : r.tested_of_user > 0 ? all_jobs : r.tested;
-    line_up(s.model, s.queue, s.time, most, line_);
+    line_up(s, most, line_);
     const i64 queued = static_cast<i64>(line_.size());
     if (r.tested_of_user > 0)
       for (const InLine& place : line_) tested_[index(s.model.users[place.job])] = 0;
@@ -268,7 +308,7 @@ class Planned {
     const i64 looked = some ? r.at_events : all_jobs;
     const bool closes = s.closes();
     if (closes) begin_plan(s);
-    line_up(s.model, s.queue, s.time, s.model.restricted ? all_jobs : s.free + 1, line_);
+    line_up(s, s.model.restricted ? all_jobs : s.free + 1, line_);
     i64 i = 0;
     for (const InLine& place : line_) {
       const i64 j = place.job;

@@ -7,32 +7,33 @@ knows, as :func:`hpcgym.simulate` has one.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hpcgym._engine import Features, Model, Simulation, Stepper
+from hpcgym._engine import Simulation, Stepper
 from hpcgym.engine import state
-from hpcgym.engine.answers.online import FROM_OUTSIDE, Estimators, Learner
-from hpcgym.engine.holding import hold_back
+from hpcgym.engine.answers.online import FROM_OUTSIDE
 from hpcgym.engine.machines.nodes.filling import RANDOM
 from hpcgym.engine.machines.nodes.rows import row_of
 from hpcgym.engine.many.beginnings import Before
 from hpcgym.envs.core import arrays
-from hpcgym.envs.core.native_limits import next_limits, told_of_limited_rows
-from hpcgym.envs.core.native_nodes import layout_of_rooms
+from hpcgym.envs.core.native_limits import next_limits
+from hpcgym.envs.core.native_model import estimators_of, model_of
 from hpcgym.envs.core.told import NativeNow
 from hpcgym.scheduler.dispatchers.view import cells_of
-from hpcgym.simulation.native import TAKEN
-from hpcgym.simulation.native_answers import has_kinds, n_terms, told_of_learning
-from hpcgym.simulation.native_corun import told_of_rows
-from hpcgym.simulation.native_nodes import is_on
+from hpcgym.scheduler.estimates.learning import asks_for_predictions
+from hpcgym.simulation.native_answers import has_kinds, n_terms, told_of_accounts
+from hpcgym.simulation.native_nodes import is_on, lost_in
+from hpcgym.simulation.preempting import StoppedRuns
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from hpcgym.engine.machines.corun.rows import CorunRows
-    from hpcgym.envs.core.machines import MachineParts
     from hpcgym.envs.core.simulations import Simulations
 
 #: What steps write for Python, of a Batch.
@@ -47,64 +48,18 @@ def serves(simulations: Simulations) -> bool:
     sim, parts = simulations.table.sim[0], simulations.machines.parts
     kinds = simulations.table.kinds
     lacks = (
-        sim.tested,
         sim.depth == state.UNLIMITED,
         sim.renews == state.EACH_TIME,
         sim.learns and sim.holds,
         FROM_OUTSIDE in kinds,
+        parts.corun is not None and simulations.usage is not None,
     )
     return (
         is_on()
-        and parts.kept is None
-        and simulations.usage is None
         and not (sim.managed and simulations.episodes.beginnings)
         and not any(lacks)
         and has_kinds(kinds)
     )
-
-
-def model_of(
-    table: arrays.Table, history: tuple[int, int], learner: Learner, parts: MachineParts
-) -> Model:
-    """Return what the engine is told of all jobs; ``history``: users, and their jobs.
-
-    ``learner`` has learned nothing yet. ``parts``: of the machines.
-    """
-    sim, kind, n = table.sim[0], table.settings[0]["kind"], len(table.jobs)
-    rules = {name: int(sim[name]) for name in TAKEN}
-    # the kernels look at ends to give nodes back
-    logs = sim.learns or parts.corun is not None
-    rules |= {"keeps": int(sim.keeps), "logs": int(logs)}
-    rules["asks"] = int(sim.asks == state.EACH_PASS)
-    more: dict[str, Any] = {"predicted": table.predicted}
-    if parts.rooms is not None:
-        more["nodes"] = layout_of_rooms(parts.rooms)
-    if parts.limited is not None:
-        more["limited"] = told_of_limited_rows(parts.limited)
-    if parts.corun is not None:
-        more["ticks"] = int(table.settings[0]["ticks"])
-        more["sharing"] = told_of_rows(parts.corun, table.watts, table.node_watts)
-    if len(table.keys):
-        more["second_keys"] = table.keys[len(table.keys) - n :]
-    if len(table.second_scores):
-        more["second_scores"] = table.second_scores.view(np.float64).reshape(n, 2)
-    if kind == arrays.ORDERING_KIND:
-        more["scores"] = np.tile([0.0, np.inf], (n, 1))  # before a decision
-    if kind == arrays.WEIGHTS_KIND:
-        features = table.weighed, table.waiting, table.places, table.serial
-        more["features"] = Features(*features, table.ordered_by)
-    if sim.estimate == state.AVERAGE:
-        more |= {"users": table.users, "n_users": history[0]}
-        rules["last"] = history[1]
-    if sim.learns:
-        more |= {"users": table.users, "n_users": len(learner.memory)}
-        more["learning"] = told_of_learning(_estimators_of(table), learner)
-    if sim.holds:
-        line = np.zeros(n, state.LINE)
-        hold_back(table.jobs, table.ordered_by, table.hold, line)
-        more["held"] = np.ascontiguousarray(line["held"])
-    jobs = table.jobs.view(np.int64).reshape(n, -1)
-    return Model(jobs, int(sim.free), rules, several=True, **more)
 
 
 class Kept:
@@ -125,12 +80,15 @@ class Kept:
             saved = own.saved(), own.run_times() if self._hides else None
         return {"_simulation": None, "_hides": self._hides, "_saved": saved}
 
-    def in_place(self, stepper: Stepper, e: int) -> Simulation:
-        """Return it, to go on in an environment of its jobs."""
+    def in_place(self, stepper: Stepper, e: int, accounts: Callable[[], Any]) -> Simulation:
+        """Return it, to go on in an environment of its jobs.
+
+        ``accounts`` returns what users had used before, as the engine takes it, or None.
+        """
         if self._simulation is None:
             assert self._saved is not None
             saved, run_times = self._saved
-            made = stepper.anew(e)
+            made = stepper.anew(e, accounts())
             if run_times is not None:
                 made = made.anew(run_times)
             made.load(saved)
@@ -156,13 +114,15 @@ class NativeSteps:
         self._actions = simulations.chosen, simulations.numbers
         self._out: arrays.Outputs | None = None
         for e in range(len(self._batch.window)):
-            self.limit(e)
+            self.set_next(e)
 
-    def limit(self, e: int) -> None:
-        """Tell of the limits of the next episode of simulation ``e``."""
-        limited = self._simulations.machines.parts.limited
+    def set_next(self, e: int) -> None:
+        """Tell of the limits and the accounts of users of the next episode of simulation ``e``."""
+        limited, usage = self._simulations.machines.parts.limited, self._simulations.usage
         if limited is not None:
             self._stepper.limit(e, next_limits(limited, e))
+        if usage is not None and e in usage.coming:
+            self._stepper.begin_with(e, told_of_accounts(usage.coming[e]))
 
     def go_on(self, task: int, first: int, stop: int, workers: int, out: arrays.Outputs) -> None:
         """Do what :func:`hpcgym.envs.kernels.steps.go_on` does."""
@@ -171,6 +131,24 @@ class NativeSteps:
             self._stepper.look_at(*self._actions, *told)
             self._out = out
         self._stepper.go_on(task, first, stop, workers)
+
+    def _accounts(self, e: int) -> dict[str, NDArray[Any]] | None:
+        """Return those with which the present episode of simulation ``e`` has begun."""
+        simulations = self._simulations
+        if simulations.usage is None:
+            return None
+        jobs = simulations.episodes.workload_of(simulations.present(e))
+        return told_of_accounts(simulations.usage.beginning(jobs))
+
+    def suspended(self, e: int) -> NDArray[np.int64]:
+        """Return the rows of the jobs of simulation ``e`` that others have suspended."""
+        return self.simulation(e).moment().get("given_up", np.zeros(0, np.int64))
+
+    def stopped(self, e: int) -> StoppedRuns:
+        """Return the log of runs that others have ended in simulation ``e``."""
+        kept: Any = self._simulations.machines.kept
+        lost, cells = lost_in(self.simulation(e).schedule())
+        return StoppedRuns(int(kept.stops.begin["mode"][0]), lost, cells)
 
     def simulation(self, e: int) -> Simulation:
         """Return simulation ``e``, which goes on with its environment up to the next episode."""
@@ -199,7 +177,7 @@ class NativeSteps:
         """Let simulation ``e`` go on from a copy, of an episode of these rows, or as they are."""
         for name, row in ({} if rows is None else rows).items():
             self._rows[name][e] = row
-        self._stepper.put(e, kept.in_place(self._stepper, e))
+        self._stepper.put(e, kept.in_place(self._stepper, e, partial(self._accounts, e)))
 
     @property
     def nbytes(self) -> int:
@@ -207,14 +185,11 @@ class NativeSteps:
         return self._stepper.nbytes + sum(array.nbytes for array in self._rows.values())
 
 
-def _estimators_of(table: arrays.Table) -> Estimators:
-    return Estimators(*(getattr(table, name) for name in Estimators._fields))
-
-
 def _beginnings(simulations: Simulations, before: Before) -> list[dict[str, Any]]:
     """Return with what episodes begin, as the engine takes it."""
     table, rooms = simulations.table, simulations.machines.parts.rooms
-    found, by, start = [], _estimators_of(table), 0
+    found, by, start = [], estimators_of(table), 0
+    learns = asks_for_predictions(simulations.options.scheduler)
     parts = simulations.episodes.beginnings
     for s, number in enumerate(before.number.tolist()):
         known = before.progress[s, :number]
@@ -228,7 +203,7 @@ def _beginnings(simulations: Simulations, before: Before) -> list[dict[str, Any]
             "promised": np.ascontiguousarray(known["promised"]),
             "history": before.history[s].reshape(-1),
         }
-        if table.sim[0].learns:
+        if learns:
             for name in ("memory", "ratios"):
                 one[name] = getattr(before, name)[s].reshape(-1)
             for k, name in enumerate(("terms", "second_terms")):
@@ -263,12 +238,11 @@ def stepper_of(
     """Return what steps environments."""
     told = {name: getattr(table, name) for name in ("codes", "columns", "ordered_by", "watts")}
     told |= {"settings": table.settings.view(np.int64), "shapes": table.shapes}
-    told |= {"reward_weights": table.reward_weights, "formulas": table.formulas}
+    told |= {"reward_weights": table.reward_weights}
     told |= {"node_watts": table.node_watts, "still_w": table.still_w}
     parts = simulations.machines.parts
     if parts.corun is not None:
         told["mean_speedup"] = parts.corun.mean
     before = simulations.before
     begins = [] if before is None else _beginnings(simulations, before)
-    model = model_of(table, simulations.batch.history.shape[1:], simulations.learner, parts)
-    return Stepper(model, told, rows, begins)
+    return Stepper(model_of(simulations), told, rows, begins)

@@ -29,7 +29,7 @@ def state_of(simulations: Simulations, e: int) -> State:
         simulations.now(e).kept(),
         simulations.table.jobs[start : start + n] if own is None else own,
         machines.row(e, start, n),
-        machines.stopped(e),
+        simulations.stopped(e),
         machines.limits_now(e),
         bool(simulations.table.sim[0].managed),
         bool(simulations.episodes.beginnings),

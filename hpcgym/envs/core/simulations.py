@@ -47,6 +47,7 @@ from hpcgym.scheduler.estimates.learning import (
     make_learner,
 )
 from hpcgym.simulation.nodes import check_limits_kept
+from hpcgym.simulation.preempting import StoppedRuns
 from hpcgym.simulation.prepare import power_rules
 from hpcgym.simulation.restricted import check_restricted
 from hpcgym.workload.model import Workload
@@ -224,10 +225,10 @@ class Simulations:
         # most machines need not know: jobs are cut out of the whole for those that must
         jobs_of = partial(self.episodes.workload_of, episode)
         self.machines.set_next(e, jobs_of, episode.start)
-        if self.native is not None:
-            self.native.limit(e)
         if self.usage is not None:
             self.usage.set_next(e, jobs_of())
+        if self.native is not None:
+            self.native.set_next(e)
 
     def reset(self, those: NDArray[np.int64]) -> None:
         """Begin the next episodes of some simulations, (k,)."""
@@ -353,7 +354,12 @@ class Simulations:
         rows = np.flatnonzero(came & (self.now(e).progress["start"] < 0))
         if not self.options.scheduler.moves_submissions:  # they came by their rows
             return rows
-        return rows[np.argsort(self.machines.came(e, len(came))[rows])]
+        return rows[np.argsort(self._came(e)[rows])]
+
+    def _came(self, e: int) -> NDArray[np.int64]:
+        """Return how many jobs had come before each did in simulation ``e``, -1: none has yet."""
+        came = self.machines.came(e, self.rows(e)[1])
+        return came if self.native is None else self.native.simulation(e).moment()["came"]
 
     def waiting(self, e: int) -> int:
         """Return how many jobs of the episode wait in simulation ``e``."""
@@ -367,7 +373,7 @@ class Simulations:
         """Return which jobs of the episode have been submitted in simulation ``e``, (n_jobs,)."""
         n = self.rows(e)[1]
         if self.options.scheduler.moves_submissions:
-            return self.machines.came(e, n) >= 0
+            return self._came(e) >= 0
         came: NDArray[np.bool_] = np.arange(n) < self.now(e).next
         return came
 
@@ -381,3 +387,12 @@ class Simulations:
         if self.native is None:
             return self.machines.jobs(e, jobs)
         return self.native.now(e).jobs(jobs) if self.native.changes_jobs(e) else jobs
+
+    def suspended(self, e: int) -> NDArray[np.int64]:
+        """Return the rows of the jobs of simulation ``e`` that others have suspended."""
+        return self.machines.suspended(e) if self.native is None else self.native.suspended(e)
+
+    def stopped(self, e: int) -> StoppedRuns | None:
+        """Return the log of stopped runs of simulation ``e``; None: nobody stops any."""
+        found = self.machines.stopped(e)
+        return found if found is None or self.native is None else self.native.stopped(e)

@@ -7,7 +7,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from hpcgym.engine.answers.share_rows import make_share_rows, set_beginning
-from hpcgym.engine.answers.shares import ShareRows
+from hpcgym.engine.answers.shares import ShareRows, Shares
 from hpcgym.envs.core.episodes import Episodes
 from hpcgym.envs.core.options import Options
 from hpcgym.scheduler.usage import check_fair_share, counts_usage
@@ -23,6 +23,8 @@ class Usage:
     Attributes
     ----------
     fair : rows of the simulations, and behind them those with which their next episodes begin.
+    whole : the accounts of all jobs together.
+    coming : those with which next episodes begin, by the simulation.
 
     Raises
     ------
@@ -38,22 +40,28 @@ class Usage:
     ) -> None:
         self._given = options.scheduler, options.cluster, features
         # no episode has more accounts than all jobs together, with those before them
-        self._whole = beginning_of(episodes.workload, *self._given)
-        all_of = [self._whole, *(beginning_of(one, *self._given) for one in episodes.beginnings)]
+        self.whole = beginning_of(episodes.workload, *self._given)
+        all_of = [self.whole, *(beginning_of(one, *self._given) for one in episodes.beginnings)]
         n_users = max(len(one.stamp) for one in all_of)
         n_accounts = max(len(one.share) for one in all_of)
         rows = make_share_rows(number, number, episodes.longest, n_users, n_accounts)
         self.fair = ShareRows(rows, places_of_usage(features))
+        self.coming: dict[int, Shares] = {}
 
     @property
     def rules(self) -> tuple[NDArray[Any], ...]:
         """What differs where users, their shares or what orders make of usage do."""
-        return (*self._whole, self.fair.by_usage)
+        return (*self.whole, self.fair.by_usage)
+
+    def beginning(self, workload: Workload) -> Shares:
+        """Return the accounts with which an episode of these jobs begins."""
+        return beginning_of(workload, *self._given)
 
     def set_next(self, e: int, workload: Workload) -> None:
         """Set the accounts of the next episode of simulation ``e``, which has these jobs."""
         number = len(self.fair.rows.base)
-        set_beginning(self.fair.rows, number + e, beginning_of(workload, *self._given))
+        self.coming[e] = self.beginning(workload)
+        set_beginning(self.fair.rows, number + e, self.coming[e])
 
 
 def usage_of(

@@ -160,7 +160,7 @@ def look(env: Drawn) -> View:
     seen = np.zeros(len(result.start), np.bool_)
     seen[rows] = True
     paused = None if result.suspended is None else result.suspended[rows]
-    suspended = place[env.simulations.machines.suspended(0)]
+    suspended = place[env.simulations.suspended(0)]
     if paused is not None:
         run_time[running] -= paused[running]
         run_time[suspended] = ran_before(result)[rows][suspended]

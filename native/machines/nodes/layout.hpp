@@ -62,7 +62,7 @@ struct Layout {
     number_kinds();
   }
 
-  // The same for the jobs of some rows alone, and nobody else.
+  // The same for some rows alone.
   Layout part(i64 first, i64 n) const {
     Layout some = *this;
     some.n_rows = n;
