@@ -13,13 +13,13 @@ from hpcgym.cluster.power import MILLION, NodePower, units_a_second
 from hpcgym.cluster.power_plans import greatest_w, rho, savings_w
 from hpcgym.engine import state
 from hpcgym.engine.machines.limited import state as limited_state
-from hpcgym.engine.machines.limited.caps import idle_mw
 from hpcgym.engine.machines.limited.changing import make_changing
 from hpcgym.engine.machines.limited.state import LimitedNodes, make_limited
 from hpcgym.errors import HpcgymError, WorkloadError
 from hpcgym.schedule.power_uses import QUANTUM_W
 from hpcgym.scheduler.capabilities import check
 from hpcgym.scheduler.limits import EnergyBudget, Limit, PowerCap
+from hpcgym.simulation.native_limited import idle_mw
 
 if TYPE_CHECKING:
     from hpcgym.cluster.pool import Cluster
@@ -378,7 +378,7 @@ def check_possible(workload: Workload, machine: LimitedNodes) -> None:
     if scalars.switches:  # its nodes may have to be switched on
         power = np.maximum(power, widths * scalars.rise_mw)
     for cap in lasting:
-        floor = idle_mw(machine, cap["off"])
+        floor = idle_mw(machine, int(cap["off"]))
         idle = widths * scalars.rest_mw
         drawn = floor + power - idle
         left = len(machine.nodes) - int(lasting["off"].max())

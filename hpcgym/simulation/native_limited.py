@@ -64,3 +64,14 @@ def take_limited(machine: LimitedNodes, schedule: dict[str, NDArray[np.int64]]) 
         log[name] = schedule[f"log_{name}"]
     own.logged, own.kills = len(log), schedule["kills"][0]
     return machine._replace(log=log)
+
+
+def idle_mw(machine: LimitedNodes, off: int) -> int:
+    """Return what is charged without jobs while the first ``off`` nodes are off [mW]."""
+    own, n_nodes, size = machine.scalars[0], len(machine.nodes), machine.size
+    dark = np.full(len(size), n_nodes) if off == n_nodes else off // size * size
+    power = off * own.off_mw + (n_nodes - off) * own.rest_mw + own.components_mw
+    # of the nodes below a component that is off not even what is off draws anything
+    return int(
+        power - (-(-dark // size) * machine.component_mw).sum() - dark[:1].sum() * own.off_mw
+    )

@@ -7,7 +7,7 @@ still run then, by their requested times. From its start on, the charged power t
 
 from __future__ import annotations
 
-from hpcgym.compilation import jit, jit_entry, jit_part
+from hpcgym.compilation import jit, jit_part
 from hpcgym.engine.machines.limited.at_levels import later_mw
 from hpcgym.engine.machines.limited.budgets import wake_free
 from hpcgym.engine.machines.limited.nodes import (
@@ -79,7 +79,7 @@ def announce(machine, blocks, entries, time):
         set_floor(machine, cap, time)
 
 
-@jit_entry
+@jit_part
 def idle_mw(machine, off):
     """Return what is charged without jobs while the first ``off`` nodes are off [mW]."""
     scalars, n_nodes = machine.scalars[0], len(machine.nodes)
