@@ -25,10 +25,10 @@ from hpcgym.cluster.power_plans import greatest_w
 from hpcgym.errors import HpcgymError
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.dispatchers import PassView
-from hpcgym.simulation.own_nodes import propose
 from hpcgym.scheduler.limits import PowerCap
 from hpcgym.simulation.driver import Simulation
 from hpcgym.simulation.nodes import asked
+from hpcgym.simulation.own_nodes import propose
 from hpcgym.workload import Workload
 
 pytestmark = pytest.mark.slow
