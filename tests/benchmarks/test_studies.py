@@ -215,7 +215,8 @@ BESIDE = {
     *("hpcgym.baselines.dispatchers", "hpcgym.errors", "hpcgym.version", "hpcgym.files.writing"),
     # packages, whose modules are named where they are taken
     *("hpcgym.compilation", "hpcgym.engine", "hpcgym.files"),
-    *("hpcgym.scheduler.dispatchers", "hpcgym.scheduler.policies", "hpcgym.simulation"),
+    *("hpcgym.scheduler", "hpcgym.scheduler.estimates", "hpcgym.simulation"),
+    *("hpcgym.scheduler.dispatchers", "hpcgym.scheduler.policies"),
     *(f"hpcgym.engine.{name}" for name in ("answers", "machines", "orders", "passes")),
     *(f"hpcgym.engine.machines.{name}" for name in ("corun", "limited", "nodes", "pool")),
     *(f"hpcgym.compilation.{name}" for name in ("files", "kept", "locks", "pipeline")),
