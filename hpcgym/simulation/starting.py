@@ -73,7 +73,9 @@ class Native(NamedTuple):
 
 
 class NativeOwn(NamedTuple):
-    """One in which each job has nodes of its own, as :class:`Proposing` says.
+    """One in which each job has nodes of its own.
+
+    It is asked as :class:`hpcgym.simulation.own_nodes.Proposing` says.
 
     Attributes
     ----------
