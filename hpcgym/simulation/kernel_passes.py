@@ -23,8 +23,8 @@ def present_of(arrays: Prepared, queued: Ints | None = None) -> Present:
     These are in the order of submission.
     """
     progress = arrays.progress
-    job = np.sort(_listed(arrays, QUEUE)[0] if queued is None else queued)
-    running, end = _listed(arrays, RUNNING)
+    job = np.sort(listed(arrays.blocks, arrays.entries, QUEUE)[0] if queued is None else queued)
+    running, end = listed(arrays.blocks, arrays.entries, RUNNING)
     start, duration = progress["start"][running], progress["predicted"][job]
     return Present(int(arrays.sim.time), arrays.jobs, job, duration, running, start, end)
 
@@ -37,14 +37,13 @@ def view_of(arrays: Prepared, nodes: Nodes, facts: Facts, queued: Ints | None = 
     return view_at(present_of(arrays, queued), nodes, facts)
 
 
-def _listed(arrays: Prepared, which: int) -> tuple[Ints, Ints]:
-    """Return the jobs of an ordered list and their keys, (n,) each."""
-    blocks, entries = arrays.blocks, arrays.entries
+def listed(blocks: NDArray[np.void], entries: NDArray[np.void], which: int) -> tuple[Ints, Ints]:
+    """Return the jobs of an ordered list of a simulation and their keys, (n,) each."""
     begin = int(blocks["first"][which])
     numbers = blocks["order"][begin : begin + int(blocks["in_use"][which])].tolist()
     parts = [entries[b * BLOCK : b * BLOCK + int(blocks["count"][b])] for b in numbers]
-    listed = np.concatenate(parts)
-    return listed["job"].astype(np.int64), listed["key"].astype(np.int64)
+    found = np.concatenate(parts)
+    return found["job"].astype(np.int64), found["key"].astype(np.int64)
 
 
 class Kernels(NamedTuple):

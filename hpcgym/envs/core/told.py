@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.engine.ordered import BLOCK
 from hpcgym.engine.state import PROGRESS, RUNNING
 from hpcgym.envs.core import arrays
 from hpcgym.envs.core.cutting import Episode
 from hpcgym.scheduler.limits import Limit
+from hpcgym.simulation.kernel_passes import listed
 from hpcgym.simulation.native import taken, write_progress
 from hpcgym.simulation.preempting import StoppedRuns
 from hpcgym.simulation.run import idle_processor_seconds
@@ -142,12 +142,7 @@ def now_of(batch: arrays.Batch, e: int) -> Now:
 
 def running_of(batch: arrays.Batch, e: int) -> tuple[Ints, Ints]:
     """Return the running jobs of simulation ``e`` by the arrays, and their predicted ends."""
-    blocks, entries = batch.blocks[e], batch.entries[e]
-    listed = blocks[RUNNING]
-    used = blocks["order"][listed["first"] : listed["first"] + listed["in_use"]]
-    parts = [entries[block * BLOCK : block * BLOCK + blocks["count"][block]] for block in used]
-    found = np.concatenate(parts)
-    return found["job"].astype(np.int64), found["key"].astype(np.int64)
+    return listed(batch.blocks[e], batch.entries[e], RUNNING)
 
 
 @dataclass(frozen=True)
