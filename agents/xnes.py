@@ -274,7 +274,7 @@ class Xnes:
         or preemption.
         """
         of_others = ("dispatcher", "dispatch_time", *SITE_RULES, *OF_SHARED_NODES)
-        others = ("policy", "fair_share", "power", "dvfs_when", *of_others)
+        others = ("policy", "fair_share", "power", *of_others)
         names = (field.name for field in fields(Scheduler) if field.name not in others)
         rules = {name: _plain(getattr(self.rules, name)) for name in names}
         rules["hold"] = self.rules.describe()["hold"]

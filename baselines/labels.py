@@ -37,7 +37,6 @@ _OF_SETTING = {
     "passes": "{} passes",
     "allocation": "{} allocation",
     "power": "{} power",
-    "dvfs_when": "frequencies chosen: {}",
     "partners": "partners {}",
     "pairs_above": "pairs above {}",
     "pair_estimate": "pair speedups {}",
@@ -75,7 +74,7 @@ def scheduler_name(scheduler: Scheduler) -> str:
             told = [*_dispatch_time(rules), *_allocation(scheduler)]
             return ", ".join([str(rules["dispatcher"]), *told])
         return describe(scheduler)
-    names = ("passes", "allocation", "power", "dvfs_when", *OF_SHARED_NODES)
+    names = ("passes", "allocation", "power", *OF_SHARED_NODES)
     beside = {name: getattr(scheduler, name) for name in names}
 
     def is_that(known: Scheduler) -> bool:
@@ -174,7 +173,6 @@ def _allocation(scheduler: Scheduler) -> list[str]:
     usual = chooses_nodes(scheduler.dispatcher) or scheduler.allocation == "first-fit"
     parts = [] if usual else [f"{scheduler.allocation} allocation"]
     parts += [] if scheduler.power == "none" else [f"{scheduler.power} power"]
-    parts += [] if scheduler.dvfs_when == "start" else ["frequencies change while jobs run"]
     return parts + _partners(scheduler)
 
 

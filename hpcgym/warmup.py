@@ -228,7 +228,6 @@ def _limits() -> None:
     for estimate in ("requested", "e-loss"):
         simulate(_jobs(), cluster=cluster, limits=[cap, budget], estimate=estimate)
     simulate(_jobs(), _in_order, cluster=cluster, limits=[cap, budget])
-    simulate(_jobs(), cluster=cluster, limits=[cap], power="dvfs", dvfs_when="running")
 
 
 def _corun() -> None:

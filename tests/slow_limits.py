@@ -380,10 +380,6 @@ class LimitedSimulation(Plans, Simulation):
             lasting.append((cells, power + len(boots) * (self.m.rise - self.m.rest)))
         return self.floor(cap, lasting)
 
-    def now_or_waiting(self, job: LimitedJob, time: int) -> int:
-        waits = job.start > time
-        return self.waiting(job, job.level) if waits else self.work(job, job.level)
-
     def floor(self, cap: Cap, lasting: list[Any]) -> int:
         held = {n for cells, _ in lasting for n in cells}
         free = {n: self.then(n, cap) for n in range(self.m.nodes) if n not in held}

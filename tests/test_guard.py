@@ -240,7 +240,7 @@ def test_the_matrix_has_all_names_of_the_library(guard: SimpleNamespace) -> None
     )  # fmt: skip
     usual = {
         "backfill": "easy", "correction": "requested", "passes": "per-timestamp",
-        "partners": "fill", "dvfs_when": "start",
+        "partners": "fill",
     }  # fmt: skip
     for rule, known in (
         ("backfill", {name.replace("depth:K", "depth:3") for name in library.BACKFILL}),
@@ -248,7 +248,6 @@ def test_the_matrix_has_all_names_of_the_library(guard: SimpleNamespace) -> None
         ("passes", library.PASSES),
         ("partners", library.PARTNERS),
         ("power", library.POWER),
-        ("dvfs_when", library.DVFS_WHEN),
         ("allocation", {name.replace("part", "part:3") for name in library.ALLOCATIONS}),
     ):
         assert {*known} <= {*settings.ALONE[rule], usual.get(rule, "")}, rule

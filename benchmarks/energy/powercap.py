@@ -14,9 +14,7 @@ from hpcgym.benchmarks.studies.spread import check_same_jobs
 from hpcgym.cluster.files import find_cluster
 from hpcgym.cluster.pool import Cluster
 from hpcgym.cluster.power_plans import greatest_w
-from hpcgym.schedule.level_changes import in_pieces
 from hpcgym.schedule.result import Result
-from hpcgym.schedule.slowdowns import job_slowdowns
 from hpcgym.scheduler.limits import PowerCap
 from hpcgym.simulation.run import simulate
 from hpcgym.workload.fingerprint import fingerprint
@@ -24,8 +22,6 @@ from hpcgym.workload.model import Workload
 
 #: What the thesis calls the policies -> the rule ``power`` here; without any, nodes are left idle.
 POLICIES = {"SHUT": "shut", "DVFS": "dvfs", "MIX": "mix", "none": "none"}
-#: Those whose frequencies may change while jobs run, as section 8.2 proposes.
-CHANGING = ("DVFS", "MIX")
 CAPS = (0.8, 0.6, 0.4)
 QUICK_CAPS = (0.6,)
 LENGTH_S = HOUR_S
@@ -71,7 +67,6 @@ def capped(
     cap: float,
     policy: str,
     of: str = MACHINE,
-    dvfs_when: str = "start",
 ) -> Result:
     """Return the schedule under a cap, a share, for the hour in the middle of an interval.
 
@@ -85,8 +80,7 @@ def capped(
         return simulate(jobs, cluster=machine, limits=[])
     start = (interval.begin + interval.end - LENGTH_S) // 2
     limit = PowerCap(watts, start, end=start + LENGTH_S, announced=interval.begin)
-    rule = POLICIES[policy]
-    return simulate(jobs, cluster=machine, limits=[limit], power=rule, dvfs_when=dvfs_when)
+    return simulate(jobs, cluster=machine, limits=[limit], power=POLICIES[policy])
 
 
 def amounts(result: Result, interval: Interval) -> dict[str, float]:
@@ -102,11 +96,6 @@ def amounts(result: Result, interval: Interval) -> dict[str, float]:
     runs = np.minimum(result.end, end) - np.maximum(result.start, begin)
     work = result.workload.requested_processors * np.maximum(runs, 0)
     computed = work * (result.full_speed_run_time / result.run_time)
-    if result.level_changes is not None:  # at each level as much as is done there
-        pieces, _ = in_pieces(result)
-        runs = np.minimum(pieces.end, end) - np.maximum(pieces.start, begin)
-        cores = pieces.workload.requested_processors
-        computed = cores * np.maximum(runs, 0) / job_slowdowns(pieces)
     launched = (result.start >= begin) & (result.start < end)
     return {
         "energy_j": energy_within(result, begin, end),
@@ -114,23 +103,6 @@ def amounts(result: Result, interval: Interval) -> dict[str, float]:
         "work": float(work.sum()),
         "computed": float(computed.sum()),
         "exceeded_s": int(result.metrics.get("cap_exceeded_s", 0)),
-    }
-
-
-def around_cap(result: Result, interval: Interval) -> dict[str, float]:
-    """Return what happens before a cap in the middle of an interval, and after.
-
-    Returns
-    -------
-    amounts : "before_j", energy in the hour before the cap; "turnaround_s", the mean from
-        submission to end of the jobs that are submitted within the interval, 0 if none is.
-    """
-    start = (interval.begin + interval.end - LENGTH_S) // 2
-    inside = result.workload.submit_time >= interval.begin
-    turnaround = result.end[inside] - result.workload.submit_time[inside]
-    return {
-        "before_j": energy_within(result, start - HOUR_S, start),
-        "turnaround_s": float(turnaround.mean()) if inside.any() else 0.0,
     }
 
 
@@ -147,9 +119,7 @@ def measure(task: Mapping[str, Any], sources: Mapping[str, str]) -> dict[str, An
     Returns
     -------
     outcome : "interval", as :class:`Interval`; "possible_j" and "possible_work", of a machine that
-        is busy throughout; "rows", of :func:`amounts` with "cap" and "policy", no cap first;
-        "changing", under caps on the machine those of DVFS and MIX with :func:`around_cap` and
-        "when", for frequencies that are chosen at the "start" of jobs or change while "running".
+        is busy throughout; "rows", of :func:`amounts` with "cap" and "policy", no cap first.
 
     Raises
     ------
@@ -161,18 +131,10 @@ def measure(task: Mapping[str, Any], sources: Mapping[str, str]) -> dict[str, An
     check_same_jobs(name, fingerprint([workload]), task["jobs_sha256"])
     interval = choose(workload, cluster, task["interval"])
     cells = [(1.0, "none"), *((cap, policy) for cap in task["caps"] for policy in POLICIES)]
-    rows, changing = [], []
+    rows = []
     for cap, policy in cells:
         result = capped(workload, cluster, interval, cap, policy, task["capped"])
         rows.append({"cap": cap, "policy": policy} | amounts(result, interval))
-        if policy in CHANGING and task["capped"] == MACHINE:
-            later = capped(workload, cluster, interval, cap, policy, dvfs_when="running")
-            changing += [
-                {"cap": cap, "policy": policy, "when": when}
-                | amounts(one, interval)
-                | around_cap(one, interval)
-                for when, one in (("start", result), ("running", later))
-            ]
     seconds = interval.end - interval.begin
     machine, _ = machine_and_cap(cluster, 1.0, task["capped"])
     return {
@@ -180,5 +142,4 @@ def measure(task: Mapping[str, Any], sources: Mapping[str, str]) -> dict[str, An
         "possible_j": greatest_w(machine) * seconds,
         "possible_work": cluster.processors * seconds,
         "rows": rows,
-        "changing": changing,
     }

@@ -55,14 +55,6 @@ TEXTS = {
         "Means over workloads. Energy and work over those of a machine that is busy throughout at"
         " the highest frequency, launched jobs over the most of any run of the interval.",
     ),
-    "changing": (
-        "Frequencies that change while jobs run (section 8.2)",
-        "DVFS and MIX under caps on the machine, with frequencies that are chosen at the start of"
-        " jobs, as published, or change while they run, by rules of ours. Means over workloads and"
-        " intervals of the same length. *Hour before*: energy in the hour before the cap, over that"
-        " of a busy machine; *turnaround*: from submission to end, of jobs that are submitted"
-        " within the interval.",
-    ),
     "4.3": (
         "Switching off or slowing down (table 4.3)",
         "rho = 1 - 1/deg - ratio, ratio = (Pmax - Pdvfs) / (Pmax - Poff). The published values need"

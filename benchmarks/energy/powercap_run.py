@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hpcgym.benchmarks.energy import powercap_changing, powercap_figures, powercap_tables
+from hpcgym.benchmarks.energy import powercap_figures, powercap_tables
 from hpcgym.benchmarks.energy.powercap import (
     CAPS,
     MACHINE,
@@ -113,7 +113,6 @@ def make_tables(outcomes: powercap_tables.Outcomes) -> dict[str, pd.DataFrame]:
     return {
         "statements": powercap_tables.statements(outcomes),
         "4.6": powercap_tables.figure_4_6(outcomes),
-        "changing": powercap_changing.of_changing(outcomes),
         "4.3": powercap_tables.table_4_3(),
         "intervals": powercap_tables.of_intervals(outcomes),
     }

@@ -115,7 +115,7 @@ def compare(
     html: options.HtmlOption = None,
     paper: FigureOptions,
     force: ForceOption = False,
-    under: Annotated[Several[limits.LimitOptions], "power", "dvfs_when"],
+    under: Annotated[Several[limits.LimitOptions], "power"],
     signal: signals.SignalOptions,
     shared: Annotated[
         Several[coscheduling.SharingOptions], "partners", "pairs_above", "pair_estimate"

@@ -75,19 +75,9 @@ class LimitOptions:
         ),
     ] = None
 
-    dvfs_when: Annotated[
-        str | None,
-        typer.Option(
-            metavar="start|running",
-            help="With --power dvfs or mix: whether jobs keep the frequency at which they start, or"
-            " change it while they run.",
-            show_default="start",
-        ),
-    ] = None
-
     def given(self) -> dict[str, Any]:
         """Return the rules of schedulers that were given."""
-        return given_rules(power=self.power, dvfs_when=self.dvfs_when)
+        return given_rules(power=self.power)
 
     def read(self, machine: Cluster | None) -> tuple[Asked, ...] | None:
         """Return the limits; None without any of these options.

@@ -15,7 +15,6 @@ from hpcgym.errors import HpcgymError
 from hpcgym.naming import name_problem
 
 MILLION = 1_000_000
-UNITS = 10**9  # of work in a second at the highest level
 MOST_SLOWDOWN = 1_000.0  # so that no product of whole seconds and millionths overflows
 MOST_BELOW = 2**20  # nodes of a machine
 
@@ -151,19 +150,6 @@ def slowed(time_s: ArrayLike, slowdown: ArrayLike) -> NDArray[np.int64]:
     # in two parts, so that no product overflows
     many, rest = np.divmod(times, MILLION)
     return np.asarray(many * millionths - (-rest * millionths) // MILLION, dtype=np.int64)
-
-
-def units_a_second(slowdown: ArrayLike) -> NDArray[np.int64]:
-    """Return the units of work that slowed jobs do in a second, rounded up: 10^9 at full speed.
-
-    Where levels change while jobs run, work is counted in these: so its sum over levels is exact.
-
-    Parameters
-    ----------
-    slowdown : factors from 1 to 1,000, which count in millionths.
-    """
-    millionths = np.rint(np.asarray(slowdown, dtype=np.float64) * MILLION).astype(np.int64)
-    return np.asarray(-(-UNITS * MILLION // millionths), dtype=np.int64)
 
 
 def unslowed(time_s: ArrayLike, slowdown: ArrayLike) -> NDArray[np.int64]:

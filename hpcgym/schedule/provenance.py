@@ -168,8 +168,6 @@ def schedule_digest(result: Result) -> str:
         parts |= result.allocation._asdict()
     if result.frequency is not None:
         parts["frequency"] = result.frequency
-    if result.level_changes is not None:
-        parts |= {f"change {name}": x for name, x in result.level_changes._asdict().items()}
     if result.interrupted is not None:
         told = {name: x for name, x in result.interrupted._asdict().items() if name != "failures"}
         what = "lost" if result.suspended is None else "piece"

@@ -17,7 +17,6 @@ from hpcgym.schedule.books import Books
 from hpcgym.schedule.bounded_slowdown import bsld
 from hpcgym.schedule.energy import Energy, power_table
 from hpcgym.schedule.jobs_table import jobs_table
-from hpcgym.schedule.level_changes import in_pieces
 from hpcgym.schedule.lost_runs import cut_short, runs_of
 from hpcgym.schedule.marks import BACKFILLED
 from hpcgym.schedule.metrics import compute_metrics
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
 
     from hpcgym.explanation import Explanation
     from hpcgym.explore.page import Frame
-    from hpcgym.schedule.level_changes import LevelChanges
     from hpcgym.schedule.lost_runs import LostRuns
     from hpcgym.schedule.node_states import NodeStates
     from hpcgym.scheduler.dispatchers.calls import Dispatching
@@ -69,8 +67,6 @@ class Result:
     frequency : (n_jobs,) int64, the level at which each job runs, 0 being the lowest; None where
         all run at the highest. ``run_time`` is then that of the highest times the slowdown of the
         level (:func:`hpcgym.schedule.slowdowns.job_slowdowns`), whole seconds, rounded up.
-    level_changes : at which levels jobs went on while they ran, where they may
-        (``dvfs_when="running"``); else None. ``frequency`` is then that at their starts.
     node_states : when nodes are off, being switched, or down; None where all are on.
     limits : caps and budgets that were to be kept; None where jobs may share nodes.
     coschedule : where jobs share nodes and speed each other up; None elsewhere. ``start``,
@@ -109,7 +105,6 @@ class Result:
     dispatcher: Any = None
     dispatching: Dispatching | None = None
     frequency: NDArray[np.int64] | None = None
-    level_changes: LevelChanges | None = None
     node_states: NodeStates | None = None
     limits: tuple[Limit, ...] | None = None
     coschedule: Coschedule | None = None
@@ -301,9 +296,6 @@ class Result:
     def books(self) -> Books:
         """What the machine draws, and who is charged; see :mod:`hpcgym.schedule.books`."""
         result, owner = self.runs.from_begin, None if self.interrupted is None else self._runs[1]
-        if result.level_changes is not None:
-            result, piece = in_pieces(result)
-            owner = piece if owner is None else owner[piece]
         return Books(result, owner)
 
     @cached_property

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from hpcgym.cluster.power import unslowed
 from hpcgym.cluster.powers import Floats
 from hpcgym.errors import HpcgymError
-from hpcgym.schedule.level_changes import seconds_done
 
 if TYPE_CHECKING:
     from hpcgym.schedule.result import Result
@@ -23,8 +22,6 @@ def full_speed_times(result: Result) -> NDArray[np.int64]:
     ------
     HpcgymError : see :func:`job_slowdowns`.
     """
-    if result.level_changes is not None:
-        return seconds_done(result)
     return unslowed(result.run_time, job_slowdowns(result))
 
 

@@ -58,6 +58,4 @@ def features_of(scheduler: Scheduler) -> dict[str, str]:
         found["limits"] = f"power={scheduler.power!r}"
     if scheduler.allocation == "contiguous":
         found["contiguous"] = FEATURES["contiguous"]
-    if scheduler.dvfs_when != "start":
-        found["changing levels"] = FEATURES["changing levels"]
     return found

@@ -67,7 +67,6 @@ FEATURES = {
     "preemption": "preemption",
     "dependencies": "jobs that follow others",
     "contiguous": "allocation='contiguous'",
-    "changing levels": "dvfs_when='running'",
     "shutdown": "shutdown_after_s",
     "partitions": "partitions of nodes",
     "extract": "an extract, which begins with jobs that run",
@@ -94,7 +93,6 @@ _NO_PYTHON = "no Python runs inside; 'ave2' or 'e-loss' are compiled"
 _NO_DISPATCHER = "there is no dispatcher"
 _OTHER_ENDS = "how long a job runs depends on who is beside it"
 _NOT_TOLD = "not supported yet: it is not told of runs that a failure ended"
-_OF_CAPS = "it keeps caps of power; limits= says which"
 
 _ANEW = (
     "not supported yet: there waiting changes orders by a multiple of the waiting time, or not at"
@@ -187,14 +185,6 @@ APART: dict[tuple[str, str], str] = {
     ("contiguous", "pool"): "its processors are no nodes; cluster= says which machine",
     ("contiguous", "shared nodes"): "allocation says there how jobs share nodes",
     ("contiguous", "batches"): "it is for jobs with nodes of their own",
-    ("changing levels", "pool"): _OF_CAPS,
-    ("changing levels", "nodes"): _OF_CAPS,
-    ("changing levels", "shared nodes"): _OF_CAPS,
-    ("changing levels", "environments"): "there the agent sets frequencies, at starts",
-    ("changing levels", "batches"): "a batch keeps no limits",
-    ("changing levels", "look-ahead"): "look-ahead keeps no limits",
-    ("changing levels", "usage"): "what a job uses in a second is told once, when it ends",
-    ("changing levels", "dispatcher"): "it is told powers and ends of jobs as they start",
     ("shutdown", "shared nodes"): "nodes that jobs share stay on",
     ("shutdown", "batches"): "a batch switches nothing off",
     ("shutdown", "extract"): "which processors were off at its beginning is not known",

@@ -57,10 +57,6 @@ POWER = {
     "reduce-pc": "budgets: what is saved is for the first that waits, others have a lower mean",
     "energy-bud": "budgets: what is saved is for all, but for what the first that waits needs",
 }
-DVFS_WHEN = {
-    "start": "a job keeps the frequency at which it starts",
-    "running": "frequencies also change while jobs run, as caps begin, end and leave room",
-}
 PARTNERS = {
     "fill": "nodes in use first, beside whom it is fastest",
     "best": "beside whom the job is fastest first; an idle node counts as nobody beside it",
@@ -137,8 +133,6 @@ class Scheduler:
         of its own, in a row, for each job.
     power : how limits of power and energy are kept, see :func:`hpcgym.simulate`: "none", "shut",
         "dvfs" or "mix" under caps, "powercap", "reduce-pc" or "energy-bud" under budgets.
-    dvfs_when : when frequencies are chosen with the rules "dvfs" and "mix": at the "start" of jobs,
-        or also while they are "running".
     fair_share : shares of users, and how fast what they have used is forgotten, where ``policy`` or
         ``backfill_order`` looks at usage: a :class:`hpcgym.scheduler.policies.FairShare`, or what
         its ``parse`` takes: a text, a file, a mapping. None: equal shares, half in a week.
@@ -180,7 +174,6 @@ class Scheduler:
     dispatch_time: float | str | Callable[..., Any] | None = None
     fair_share: FairShare | str | Mapping[str, Any] | None = None
     power: str = "none"
-    dvfs_when: str = "start"
     partners: str = "fill"
     pairs_above: float | None = None
     pair_estimate: Any = "known"
@@ -203,12 +196,6 @@ class Scheduler:
         check_choice("dependencies", self.dependencies, DEPENDENCIES)
         check_choice("passes", self.passes, PASSES)
         check_choice("power", self.power, POWER)
-        check_choice("dvfs_when", self.dvfs_when, DVFS_WHEN)
-        if self.dvfs_when == "running" and self.power not in ("dvfs", "mix"):
-            raise HpcgymError(
-                "dvfs_when='running' slows jobs down: it needs power='dvfs' or 'mix', not"
-                f" {self.power!r}"
-            )
         check_choice("partners", self.partners, PARTNERS)
         settle(self, "pairs_above", number_or_none("pairs_above", self.pairs_above))
         settle(self, "pair_estimate", pair_estimate(self.pair_estimate))

@@ -12,10 +12,8 @@ from numpy.typing import NDArray
 
 from hpcgym.engine.machines.kinds import LIMITED
 from hpcgym.engine.machines.limited import state as limited_state
-from hpcgym.engine.machines.limited.changing import with_longer_log
 from hpcgym.engine.machines.limited.state import LimitedNodes
 from hpcgym.errors import HpcgymError, HpcgymWarning, warn_caller
-from hpcgym.schedule.level_changes import LevelChanges
 from hpcgym.schedule.node_states import NodeStates
 from hpcgym.schedule.places import Allocation
 from hpcgym.schedule.result import Result
@@ -23,7 +21,7 @@ from hpcgym.scheduler.asked_for import features_of
 from hpcgym.scheduler.capabilities import PLACES, check
 from hpcgym.scheduler.limits import Limit, check_limits
 from hpcgym.simulation.driver import Simulation, answers_for, asks_for_answers
-from hpcgym.simulation.limited_machine import check_countable, machine_for, node_power
+from hpcgym.simulation.limited_machine import machine_for, node_power
 from hpcgym.simulation.nodes import asked, needs_on
 from hpcgym.simulation.own_nodes import propose
 from hpcgym.simulation.prepare import prepare
@@ -103,17 +101,13 @@ def limited_simulation(
     arrays.jobs["processors"] = widths
     arrays.sim.free = cluster.nodes
     machine = machine_for(workload, scheduler, cluster, power, widths, limits)
-    if machine.changing is not None:
-        check_countable(arrays.progress["predicted"], "estimate: for a job it predicts")
     answers = answers_for(workload, scheduler, cluster, arrays, asks, counts, learned)
     return Simulation(LIMITED, arrays, machine, lengthen=_longer, **answers)
 
 
 def _longer(machine: LimitedNodes) -> LimitedNodes:
-    """Return the machine with twice as long a log, or two."""
+    """Return the machine with twice as long a log."""
     machine.scalars[0].full = 0
-    if machine.changing is not None:
-        machine = with_longer_log(machine)
     more = np.empty(len(machine.log), limited_state.LOG)
     return machine._replace(log=np.concatenate([machine.log, more]))
 
@@ -192,37 +186,15 @@ def with_machine(
     limits: tuple[Limit, ...],
 ) -> Result:
     """Return a schedule with the nodes of jobs, their frequencies and the states of nodes."""
-    level, changes = _levels(machine, result.start)
+    level = machine.tasks["level"]
     slowed_down = bool((level < machine.scalars[0].highest).any())
-    slowed_down |= changes is not None and len(changes.job) > 0
     return replace(
         result,
-        frequency=level if slowed_down else None,
-        level_changes=changes,
+        frequency=level.copy() if slowed_down else None,
         node_states=_node_states(machine, int(result.end.max(initial=0))),
         allocation=_allocation(machine, units, a_node),
         limits=limits,
     )
-
-
-def _levels(
-    machine: LimitedNodes, start: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], LevelChanges | None]:
-    """Return the level at which each job starts, and how it changes; None where it cannot."""
-    level: NDArray[np.int64] = machine.tasks["level"].copy()
-    if machine.changing is None:
-        return level, None
-    log = machine.changing.log[: machine.changing.counts[0].logged]
-    log = log[np.argsort(log["job"], kind="stable")]
-    early = log["time"] <= start[log["job"]]  # before, it waits for its nodes
-    level[log["job"][early]] = log["level"][early]  # the last of each job
-    late = log[~early]
-    # one that goes back and forth before it starts has not changed
-    before = np.concatenate([[-1], late["level"][:-1]])
-    first = np.append(True, late["job"][1:] != late["job"][:-1])[: len(late)]
-    before = np.where(first, level[late["job"]], before[: len(late)])
-    late = late[late["level"] != before]
-    return level, LevelChanges(*(late[name].copy() for name in LevelChanges._fields))
 
 
 def _allocation(

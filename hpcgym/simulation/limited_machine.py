@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.cluster.power import MILLION, NodePower, units_a_second
+from hpcgym.cluster.power import MILLION, NodePower
 from hpcgym.cluster.power_plans import greatest_w, rho, savings_w
 from hpcgym.engine import state
 from hpcgym.engine.machines.limited import state as limited_state
-from hpcgym.engine.machines.limited.changing import make_changing
 from hpcgym.engine.machines.limited.state import LimitedNodes, make_limited
 from hpcgym.errors import HpcgymError, WorkloadError
 from hpcgym.schedule.power_uses import QUANTUM_W
@@ -35,7 +34,6 @@ BUDGET_RULES = {
 #: ``mix`` uses frequencies of at least this share of the highest (Glesser 2016, section 4.5.2: from
 #: 2.0 GHz on of 2.7).
 MIX_FROM = 0.74
-MOST_COUNTED_S = 10**9  # where work is counted in billionths of a second
 _NO_POWER = NodePower(idle_w=0.0, busy_w=0.0)
 _RELATIVE_ERROR = 1e-12  # of watts and joules that were multiplied
 
@@ -112,32 +110,7 @@ def machine_for(
     )
     machine.scalars[0].limited = int(len(caps) > 0 or len(budgets) > 0)
     check_possible(workload, machine)
-    if scheduler.dvfs_when == "start":
-        return machine
-    check_changing(scheduler, given)
-    check_countable(workload.requested_time, f"{workload.name}: a job requests")
-    speed = units_a_second(model.slowdown / MILLION)
-    return machine._replace(changing=make_changing(speed, len(workload), cluster.nodes))
-
-
-def check_countable(times: NDArray[np.int64], what: str) -> None:
-    """Raise a WorkloadError for times [s] whose work, in billionths of a second, overflows."""
-    longest = int(times.max(initial=0))
-    if longest > MOST_COUNTED_S:
-        raise WorkloadError(
-            f"{what} {longest:.3g} s; with dvfs_when='running' work is counted up to"
-            f" {MOST_COUNTED_S:.3g} s"
-        )
-
-
-def check_changing(scheduler: Scheduler, given: tuple[Limit, ...]) -> None:
-    """Raise an HpcgymError where levels are to change while jobs run, under budgets."""
-    budgets = any(isinstance(limit, EnergyBudget) for limit in given)
-    if scheduler.dvfs_when == "running" and budgets:
-        raise HpcgymError(
-            "dvfs_when='running' does not go with budgets: they reckon at the start of a job with"
-            " the energy that it takes up to its end"
-        )
+    return machine
 
 
 def may_switch(scheduler: Scheduler, cluster: Cluster, given: tuple[Limit, ...]) -> bool:

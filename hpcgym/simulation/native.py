@@ -20,7 +20,7 @@ from hpcgym.engine.passes.restricted import Restricted
 from hpcgym.scheduler.dispatchers.view import cells_of
 from hpcgym.simulation.native_answers import take_learned, told_of
 from hpcgym.simulation.native_corun import take_corun, told_of_corun
-from hpcgym.simulation.native_limited import serves_limited, take_limited, told_of_limited
+from hpcgym.simulation.native_limited import take_limited, told_of_limited
 from hpcgym.simulation.native_nodes import is_on, nodes_in, take_nodes, told_of_nodes, window_nodes
 from hpcgym.simulation.scoring import Scoring
 from hpcgym.simulation.starting import Native, Proposed, Starting
@@ -64,8 +64,6 @@ def _serves_nodes(simulation: Driven) -> bool:
     Where nodes fail nobody answers, and no few have reservations.
     """
     answers = (simulation.learning, simulation.shares, simulation.expressed, simulation.dispatch)
-    if isinstance(simulation.machine, LimitedNodes):
-        return serves_limited(simulation.machine, simulation.arrays.sim)
     fails = isinstance(simulation.machine, FailingNodes)
     return not (fails and (any(answers) or simulation.arrays.sim.tested > 0))
 

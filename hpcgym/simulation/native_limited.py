@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hpcgym.engine import state
 from hpcgym.engine.machines.limited.state import LOG, LimitedNodes
 
 if TYPE_CHECKING:
@@ -18,11 +17,6 @@ _CONSTANTS = (
 )
 _CAP = ("start", "end", "announced", "mw", "kills", "off")
 _BUDGET = ("start", "end", "mj", "mean_mw", "period", "shuts", "as_idle", "binds")
-
-
-def serves_limited(machine: LimitedNodes, sim: Any) -> bool:
-    """Return whether the native engine has such a machine under these rules."""
-    return machine.changing is None and sim.passes == state.PER_TIMESTAMP
 
 
 def told_of_limited(machine: LimitedNodes) -> dict[str, NDArray[np.int64]]:

@@ -100,7 +100,7 @@ def simulate(
         attributes: ``policy``, ``backfill``, ``backfill_order``, ``estimate``, ``correction``,
         ``threshold``, ``hold``, ``quota``, ``maintenance``, ``preemption``, ``dependencies``,
         ``passes``, ``policy_estimate``, ``allocation``, ``dispatcher``, ``dispatch_time``,
-        ``fair_share``, ``power``, ``dvfs_when``, ``partners``, ``pairs_above``, ``pair_estimate``.
+        ``fair_share``, ``power``, ``partners``, ``pairs_above``, ``pair_estimate``.
 
     Returns
     -------

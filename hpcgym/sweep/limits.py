@@ -13,7 +13,6 @@ from hpcgym.scheduler.limit_texts import read_limits
 from hpcgym.scheduler.limits import EnergyBudget, Limit, PowerCap, check_limits
 from hpcgym.simulation.limited import check_for_limits, check_power_rule
 from hpcgym.simulation.limited_machine import (
-    check_changing,
     check_off_as_idle,
     may_switch,
     node_power,
@@ -82,7 +81,6 @@ def check_limited(
             caps = [limit for limit in found if isinstance(limit, PowerCap)]
             for rank, scheduler in enumerate(schedulers.values()):
                 pair = f"schedulers[{rank}] under limits[{place}] on workloads[{number}]"
-                at(pair, check_changing, scheduler, found)
                 at(pair, check_off_as_idle, found, may_switch(scheduler, machine, found))
                 for cap in caps:
                     at(pair, nodes_off, machine, power, cap, scheduler.power)

@@ -11,9 +11,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.cluster.powers import weighed
-from hpcgym.schedule.level_changes import in_pieces
-from hpcgym.validation.levels import lengths_with_changes
 from hpcgym.validation.schedules import Times, cases
 
 if TYPE_CHECKING:
@@ -33,8 +30,6 @@ def lengths_at_frequencies(result: Result, length: Times) -> Times:
     """
     if result.frequency is None or result.allocation is None:
         return length
-    if result.level_changes is not None:
-        return lengths_with_changes(result, length)
     first, node, _ = result.allocation
     job = np.repeat(np.arange(len(length)), np.diff(first))
     own = result.workload.slowdown
@@ -103,10 +98,6 @@ def check_books(result: Result) -> list[str]:
     books, found = result.books, _not_alike(result)
     charged = books.by_job()
     least, most = _bounds(result)
-    if result.level_changes is not None:
-        divided, job = in_pieces(result)
-        low, high = _bounds(divided)
-        least, most = weighed(job, low, len(charged)), weighed(job, high, len(charged))
     wrong = (charged < least * (1 - _RELATIVE_ERROR)) | (charged > most * (1 + _RELATIVE_ERROR))
     text = "job {} is charged {} J, which is not from {} J to {} J"
     return found + cases(wrong, text, charged, least, most)

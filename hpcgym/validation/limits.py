@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.validation.levels import check_changed_levels, fast_when
 from hpcgym.validation.schedules import Mask, Timeline, Times, cases
 
 if TYPE_CHECKING:
@@ -74,19 +73,13 @@ def happening(result: Result, line: Timeline) -> Times:
     if after is not None:  # a node was to be switched off then
         times += [moments + after for moments in [result.workload.submit_time[:1], *times]]
     power = result.cluster.groups[0].power
-    # nodes begin to switch off; where levels change, how long jobs may take is renewed
-    looks_ahead = result.scheduler.power in ("shut", "mix") or result.level_changes is not None
-    if power is not None and looks_ahead:
+    if power is not None and result.scheduler.power in ("shut", "mix"):  # nodes begin to switch off
         times += [np.array([cap.start - power.shutdown_time_s]) for cap in caps_of(result)]
     return np.concatenate(times)
 
 
-def check_levels(result: Result, line: Timeline) -> list[str]:
-    """Find jobs at levels that the rule does not use; who steers from outside may use all.
-
-    Where levels change while jobs run, find also changes when nothing happens, and times at which
-    jobs run above the lowest level although the power is above a cap.
-    """
+def check_levels(result: Result) -> list[str]:
+    """Find jobs at levels that the rule does not use; who steers from outside may use all."""
     if result.frequency is None:
         return []
     rule, power = result.scheduler.power, result.cluster.groups[0].power
@@ -98,28 +91,8 @@ def check_levels(result: Result, line: Timeline) -> list[str]:
         ghz = np.array(power.frequency_ghz)
         lowest = int((ghz < _MIX_FROM * ghz[-1]).sum())
     wrong = (result.frequency < lowest) | (result.frequency >= power.levels)
-    found = cases(
-        wrong, f"job {{}} runs at level {{}}, which {rule!r} does not use", result.frequency
-    )
-    if result.level_changes is not None:
-        happens = happening(result, line)
-        found += check_changed_levels(result, lowest, power.levels - 1, happens)
-        found += [] if found else _fast_above_caps(result, lowest)
-    return found
-
-
-def _fast_above_caps(result: Result, lowest: int) -> list[str]:
-    """Find times at which the power is above a cap and jobs run that could go slower."""
-    found: list[str] = []
-    times, power = _power(result)
-    fast = fast_when(result, lowest, times)
-    for cap in caps_of(result):
-        end = times[-1] if cap.end is None else cap.end
-        wrong = (times[:-1] < end) & (times[:-1] >= max(cap.start, cap.announced or 0))
-        wrong &= (power > cap.watts * (1 + _RELATIVE_ERROR)) & fast
-        text = f"jobs run fast at {{1}} s, although {{2}} W are above the cap of {cap.watts:g} W"
-        found += cases(wrong, text, times[:-1], power)
-    return found
+    text = f"job {{}} runs at level {{}}, which {rule!r} does not use"
+    return cases(wrong, text, result.frequency)
 
 
 def check_caps(result: Result) -> list[str]:

@@ -15,7 +15,6 @@ from hpcgym.validation.dependencies import check_dependencies
 from hpcgym.validation.dispatching import check_call_numbers, check_calls
 from hpcgym.validation.failures import prove_failures
 from hpcgym.validation.idle_power import check_energy, delays_s
-from hpcgym.validation.levels import check_changes
 from hpcgym.validation.limits import (
     check_budgets,
     check_caps,
@@ -138,8 +137,7 @@ def validate_schedule(result: Result) -> tuple[str, ...]:
     In place of *progress* this is proved, by the power of the books:
 
     - *alone*: no two jobs share a node.
-    - *levels*: jobs run at frequencies that ``power`` uses, above a cap that holds at the lowest
-      if these change while they run; changes come when something happens.
+    - *levels*: jobs run at frequencies that ``power`` uses.
     - *caps*: whenever the power is above a cap that holds, no job runs that was given its nodes
       since it was announced; and once it was below, it is never above again.
     - *budgets*: no more is used in a period than its budget, if a job runs in it.
@@ -323,7 +321,7 @@ def _of_every_schedule(
 def _of_limits(result: Result, line: Timeline) -> Proofs:
     """Look at what limits are to keep."""
     yield "alone", check_nodes_alone(result)
-    yield "levels", check_levels(result, line)
+    yield "levels", check_levels(result)
     yield "caps", check_caps(result)
     yield "budgets", check_budgets(result)
 
@@ -372,6 +370,6 @@ def _check_shapes(result: Result) -> None:
         for name in _PER_JOB
         if np.shape(getattr(result, name)) != (n,)
     ]
-    wrong += [*check_call_numbers(result), *check_changes(result)]
+    wrong += check_call_numbers(result)
     if wrong:
         raise ScheduleError(wrong)

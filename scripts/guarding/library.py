@@ -29,7 +29,7 @@ from hpcgym.scheduler.allocations import ALLOCATIONS
 from hpcgym.scheduler.estimates import CORRECTIONS, ESTIMATES, DataDriven, Regression
 from hpcgym.scheduler.limits import EnergyBudget, PowerCap
 from hpcgym.scheduler.policies import FEATURES, POLICIES, USER_FEATURES, FairShare
-from hpcgym.scheduler.rules import BACKFILL, DVFS_WHEN, PARTNERS, PASSES, POWER, Scheduler
+from hpcgym.scheduler.rules import BACKFILL, PARTNERS, PASSES, POWER, Scheduler
 from hpcgym.simulation.run import learn_before
 from hpcgym.speedups import LearnedSpeedups
 from hpcgym.sweep import BatchSimulator, read_table, run_experiment
@@ -44,7 +44,6 @@ __all__ = [
     "CORRECTIONS",
     "COSCHEDULERS",
     "DISPATCHERS",
-    "DVFS_WHEN",
     "ESTIMATES",
     "FEATURES",
     "PARTNERS",
@@ -118,7 +117,7 @@ RESULT: dict[str, Callable[[Any], Any]] = {
     "killed": lambda result: result.killed,
     "decided": lambda result: result.decided,
     "nodes": lambda result: result.allocation,
-    "levels": lambda result: _levels(result),
+    "levels": lambda result: result.frequency,
     "node_states": lambda result: None if result.node_states is None else vars(result.node_states),
     "idle_seconds": lambda result: result.idle_seconds,
     "coschedule": lambda result: _coschedule(result),
@@ -195,12 +194,6 @@ def failure(error: Exception) -> str:
 def library_folder() -> Path:
     """Return the folder of the repository that hpcgym is imported from."""
     return Path(hpcgym.__file__).parents[1]
-
-
-def _levels(result: Any) -> Any:
-    """Return the levels of jobs, and how they change."""
-    changes = result.level_changes
-    return result.frequency if changes is None else (result.frequency, *changes)
 
 
 def _coschedule(result: Any) -> Any:

@@ -22,14 +22,14 @@ POLICY_ESTIMATES = (
 )  # fmt: skip
 RULES = (
     "policy", "backfill", "backfill_order", "estimate", "correction", "threshold", "hold", "passes",
-    "policy_estimate", "allocation", "fair_share", "power", "dvfs_when",
+    "policy_estimate", "allocation", "fair_share", "power",
     "partners", "pairs_above",
 )  # fmt: skip
 
 
 def groups() -> Iterator[Group]:
     """Yield all cases of single simulations."""
-    for group in (_pools, _units, _failing, _limited, _changing, _shared, _dispatchers):
+    for group in (_pools, _units, _failing, _limited, _shared, _dispatchers):
         yield from group()
 
 
@@ -195,21 +195,6 @@ def _limited() -> Iterator[Group]:
         return for_ever or apart(row)
 
     yield cases_of("limited", factors, pairwise(factors, excluded, rounds=3), _under_limits)
-
-
-def _changing() -> Iterator[Group]:
-    """Yield cases of levels that change while jobs run, under caps."""
-    factors = {
-        **LIMITED_FACTORS,
-        "limits": ("no-limits", "cap", "low-cap", "share-cap", "killing-cap", "late-cap", "caps"),
-        "power": ("dvfs", "mix"),
-        "dvfs_when": ("running",),
-        "backfill": ("easy", "none"),
-        "backfill_order": ("fcfs", "sjbf"),
-        "estimate": ("requested", "clairvoyant", "given", "ave2", "user-ratio"),
-        "correction": CORRECTIONS,
-    }
-    yield cases_of("changing", factors, pairwise(factors, apart, rounds=2), _under_limits)
 
 
 def limited_machine(row: Row) -> tuple[Any, Any, list[Any]]:

@@ -260,7 +260,7 @@ def test_a_saved_agent_is_the_same(tmp_path: Path) -> None:
     alike = usual.describe().items() & rules.describe().items()
     # no other rule that batches know is left out here; they run on pools
     left = {("allocation", "first-fit"), ("fair_share", None), ("power", "none")}
-    left |= {("dvfs_when", "start"), ("partners", "fill"), ("pairs_above", None)}
+    left |= {("partners", "fill"), ("pairs_above", None)}
     left |= {("pair_estimate", "known"), ("quota", None), ("maintenance", None)}
     left |= {("dependencies", "none"), ("preemption", None)}
     assert alike == {("dispatcher", None), ("dispatch_time", None), *left}

@@ -14,7 +14,6 @@ from typer.testing import CliRunner
 
 from hpcgym.benchmarks.energy import (
     powercap,
-    powercap_changing,
     powercap_figures,
     powercap_tables,
     powercap_workload,
@@ -67,54 +66,6 @@ def test_amounts_are_those_second_by_second(policy: str) -> None:
     assert found["energy_j"] == pytest.approx(energy, rel=1e-12)
     began = (result.start >= INTERVAL.begin) & (result.start < INTERVAL.end)
     assert found["launched"] == began.sum() > 0
-
-
-def test_frequencies_that_change_while_jobs_run() -> None:
-    result = powercap.capped(JOBS, MACHINE, INTERVAL, 0.5, "DVFS", dvfs_when="running")
-    validate_schedule(result)
-    assert result.frequency is not None
-    assert result.level_changes is not None
-    assert len(result.level_changes.job) > 2
-    size, level = result.workload.requested_processors, result.frequency.copy()
-    changes = list(zip(*(column.tolist() for column in result.level_changes), strict=True))
-    computed = before = 0.0
-    for second in range(int(result.start.min()), INTERVAL.end):
-        for job, _, new in (change for change in changes if change[1] == second):
-            level[job] = new
-        runs = (result.start <= second) & (second < result.end)
-        if second >= INTERVAL.begin:
-            computed += (size * np.where(level == 1, 1.0, 1 / 1.5))[runs].sum()
-        if 8_600 <= second < 12_200:  # up to the cap
-            watts = (size * np.where(level == 1, 100.0, 50.0))[runs].sum()
-            before += watts + 10.0 * (16 - size[runs].sum())
-    assert powercap.amounts(result, INTERVAL)["computed"] == pytest.approx(computed, rel=1e-12)
-    around = powercap.around_cap(result, INTERVAL)
-    assert around["before_j"] == pytest.approx(before, rel=1e-12)
-    inside = result.workload.submit_time >= INTERVAL.begin
-    turnaround = result.end[inside] - result.workload.submit_time[inside]
-    assert around["turnaround_s"] == turnaround.mean()
-
-
-def test_a_table_of_what_changes() -> None:
-    """Two workloads, one of them without a submission within the interval."""
-
-    def outcome(*hours: float) -> dict[str, Any]:
-        usual = {"energy_j": 50.0, "exceeded_s": 60, "work": 3.0, "computed": 2.0, "launched": 4}
-        rows = [
-            {"cap": 0.6, "policy": "DVFS", "when": when, "before_j": 10.0} | usual
-            | {"turnaround_s": 3600 * time}
-            for when, time in zip(("start", "running"), hours, strict=True)
-        ]  # fmt: skip
-        where = {"interval": {"begin": 0, "end": 5 * 3600}, "changing": rows}
-        return where | {"possible_j": 100.0, "possible_work": 6.0}
-
-    table = powercap_changing.of_changing({("t", "r", "bigjob"): [outcome(2, 1.5), outcome(0, 0)]})
-    assert table["frequencies"].tolist() == ["start", "running"]
-    assert table["turnaround (h)"].tolist() == [2.0, 1.5]
-    assert table["less turnaround (%)"].tolist() == [0.0, 25.0]
-    assert table["hour before"].tolist() == [0.5, 0.5]
-    assert table["computed / possible"].tolist() == pytest.approx([1 / 3] * 2)
-    assert table["above the cap (min)"].tolist() == [1.0, 1.0]
 
 
 def test_before_the_interval_all_policies_are_one() -> None:

@@ -90,7 +90,6 @@ def test_json_has_all_metrics_in_full_and_where_they_come_from(trace_file):
         "dispatch_time": None,
         "fair_share": None,
         "power": "none",
-        "dvfs_when": "start",
         "partners": "fill",
         "pairs_above": None,
         "pair_estimate": "known",

@@ -343,10 +343,6 @@ ONE_CAPPED = ("--cluster", "taurus", "--cap", "watts=9e5", "--scheduler", "easy"
             "conservative: backfill='conservative' and limits of power and energy do not go",
         ),
         (
-            [*ONE_CAPPED, "--power", "shut,dvfs", "--dvfs-when", "running"],
-            "easy, power=shut: dvfs_when='running' slows jobs down",
-        ),
-        (
             ["--cluster", "10x2x8", "--speedups", "generated", "--cap", "watts=9"],
             "--cap, --budget and --power do not go with --speedups",
         ),

@@ -46,18 +46,6 @@ def test_a_cap() -> None:
     assert shown["energy_off_j"] > 0
 
 
-@pytest.mark.slow
-def test_frequencies_that_change_while_jobs_run() -> None:
-    rules = ("--power", "dvfs", "--dvfs-when", "running")
-    shown = as_json(*TAURUS, *rules, "--cap", "percent=70,start=20000,end=60000")
-    assert shown["scheduler"]["dvfs_when"] == "running"
-    assert shown["scheduler"]["name"] == "easy, dvfs power, frequencies change while jobs run"
-    refused = run(*TAURUS, "--power", "shut", *rules[2:], "--cap", "percent=70")
-    assert refused.exit_code != 0
-    words = "it needs power='dvfs' or 'mix', not 'shut'"
-    assert words in f"{refused.exception}{refused.output}"
-
-
 def test_several_limits() -> None:
     budgets = ("joules=2e8,start=20000,end=100000,period=60", "percent=70,start=100000,end=150000")
     options = [word for text in budgets for word in ("--budget", text)]

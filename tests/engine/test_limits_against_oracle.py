@@ -41,10 +41,6 @@ def check_same(result: Result, slow: LimitedSimulation) -> None:
     assert (result.frequency is None) == (min(levels) == highest)
     if result.frequency is not None:
         assert result.frequency.tolist() == levels
-    check_but_levels(result, slow)
-
-
-def check_but_levels(result: Result, slow: LimitedSimulation) -> None:
     jobs = slow.jobs
     assert result.start.tolist() == [job.start for job in jobs]
     assert result.end.tolist() == [job.end for job in jobs]

@@ -109,7 +109,6 @@ def test_every_core_is_held_by_one_job_at_a_time_on_the_nodes_it_has(case):
         ),
         coschedule=None,
         lost=None,
-        level_changes=None,
         dispatching=None,
     )
     rows = np.cumsum([0, *nodes])
@@ -135,7 +134,6 @@ def test_more_than_a_node_has_is_refused():
         allocation=SimpleNamespace(first=np.array([0, 1]), node=np.array([1]), units=np.array([3])),
         coschedule=None,
         lost=None,
-        level_changes=None,
         dispatching=None,
     )
     with pytest.raises(ValueError, match="more processors than"):

@@ -25,7 +25,6 @@ def placed(start, end, sizes, processors):
             end=np.array(end, dtype=np.int64),
             coschedule=None,
             lost=None,
-            level_changes=None,
             dispatching=None,
         )
     )

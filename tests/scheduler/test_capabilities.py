@@ -77,7 +77,6 @@ RULES: dict[str, dict[str, Any]] = {
     "preemption": {"preemption": "user:1>0"},
     "dependencies": {"dependencies": "after"},
     "contiguous": {"allocation": "contiguous"},
-    "changing levels": {"power": "dvfs", "dvfs_when": "running"},
     "shutdown": {},
     "partitions": {},
     "extract": {},
@@ -211,12 +210,7 @@ OTHERWISE: dict[tuple[str, str], str] = {
         for place in ("pool", "environments", "job selection", "look-ahead")
     },
 }
-OTHERWISE |= {(place, "changing levels"): "needs limits" for place in ("pool", "nodes")}
-OTHERWISE |= {
-    (place, "changing levels"): "unexpected keyword" for place in PLACES if "env" in place
-}
 for feature, words in (
-    ("changing levels", "unexpected keyword"),
     ("conservative", "unknown backfill"),
     ("dispatcher", "unexpected keyword"),
     ("dispatch time", "unexpected keyword"),
@@ -271,8 +265,6 @@ def test_two_things_that_no_machine_takes_together() -> None:
         ("depth", "shutdown"),
         ("slurm", "shutdown"),
         ("per-event", "shutdown"),
-        ("changing levels", "usage"),
-        ("changing levels", "dispatcher"),
         ("shutdown", "extract"),
         *OF_A_SCHEDULER,
         *((one, "shutdown") for one in RESTRICTIONS),
@@ -284,10 +276,6 @@ def test_two_things_that_no_machine_takes_together() -> None:
     }
     part = JOBS.extract(int(JOBS.submit_time[10]))
     asleep = dataclasses.replace(POOL, shutdown_after_s=60)
-    for other in ("usage", "dispatcher"):
-        rules = RULES["changing levels"] | RULES[other]
-        with pytest.raises(HpcgymError, match="do not go together"):
-            simulate(NEEDY, cluster=NODES, limits=[], **rules)
     for jobs, cluster, rules in (
         (JOBS, asleep, RULES["conservative"]),
         (JOBS, asleep, RULES["depth"]),

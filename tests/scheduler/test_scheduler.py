@@ -33,7 +33,6 @@ EASY = {
     "dispatch_time": None,
     "fair_share": None,
     "power": "none",
-    "dvfs_when": "start",
     "partners": "fill",
     "pairs_above": None,
     "pair_estimate": "known",

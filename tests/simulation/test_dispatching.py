@@ -275,7 +275,6 @@ def test_rules_of_the_queue_are_not_described_beside_a_dispatcher() -> None:
         "dispatch_time": None,
         "fair_share": None,
         "power": "none",
-        "dvfs_when": "start",
         "partners": "fill",
         "pairs_above": None,
         "pair_estimate": "known",

@@ -10,6 +10,6 @@ PLAIN: dict[str, Any] = {
     "keeps_books": False,
     **dict.fromkeys((
         "idle_seconds", "policy_run_time", "allocation", "frequency", "node_states", "limits",
-        "coschedule", "lost", "suspended", "level_changes", "dispatching",
+        "coschedule", "lost", "suspended", "dispatching",
     )),
 }  # fmt: skip

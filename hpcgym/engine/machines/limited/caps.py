@@ -8,7 +8,6 @@ still run then, by their requested times. From its start on, the charged power t
 from __future__ import annotations
 
 from hpcgym.compilation import jit, jit_part
-from hpcgym.engine.machines.limited.at_levels import later_mw
 from hpcgym.engine.machines.limited.budgets import wake_free
 from hpcgym.engine.machines.limited.nodes import (
     cap_near,
@@ -168,7 +167,7 @@ def add_to_forecast(machine, cap, job, sign):
     inside = count_below(machine, job, cap.off)
     cap.inside += sign * inside
     cap.outside += sign * (width_of(machine, job) - inside)
-    cap.work_mw += sign * later_mw(machine, machine.changing, job, cap.start)
+    cap.work_mw += sign * (task.wait_mw if task.ready > cap.start else task.work_mw)
 
 
 @jit

@@ -32,13 +32,6 @@ from hpcgym.engine.machines.limited.caps import (
     next_control,
     switch_for_caps,
 )
-from hpcgym.engine.machines.limited.changing import (
-    forget,
-    lacks_room,
-    renew_until,
-    slow_down,
-    speed_up,
-)
 from hpcgym.engine.machines.limited.controls import switch_for_control
 from hpcgym.engine.machines.limited.nodes import begin_waiting, end_switching, release
 from hpcgym.engine.machines.limited.reservations import find_shadow
@@ -77,9 +70,6 @@ def advance(
         if scalars.switches == 1 and len(machine.log) - scalars.logged < 8 * len(machine.nodes):
             scalars.full = 1
             return False
-        if lacks_room(machine.changing, len(machine.nodes)):
-            scalars.full = 1
-            return False
         control = next_control(machine)
         by_event = next_pass(
             sim, jobs, progress, users, history, blocks, entries, freed, idle, ended,
@@ -111,7 +101,6 @@ def release_ended(machine, sim, ended):
         job = ended[scalars.released]
         scalars.released += 1
         release(machine, sim.time, job)
-        forget(machine.changing, job)
         forecast_start(machine, sim.time, job, LESS)
         give_back(machine, job)
 
@@ -307,8 +296,6 @@ def do_pass(
         announce(machine, blocks, entries, time)
         switch_for_control(machine, blocks, entries, time)
         switch_for_caps(machine, blocks, entries, time)
-        renew_until(machine, machine.changing, time)
-        slow_down(machine, machine.changing, jobs, progress, blocks, entries, time)
         kill_for_caps(
             machine, sim, jobs, progress, users, history, blocks, entries, freed, idle, ended
         )
@@ -320,7 +307,6 @@ def do_pass(
         weigh(machine, blocks, entries, time)
         serve_queue(machine, sim, jobs, keys, scores, progress, blocks, entries, narrow, idle)
     if sim.asked != AN_ORDER:
-        speed_up(machine, machine.changing, jobs, progress, blocks, entries, time)
         switch_off_idle(machine, time)
 
 

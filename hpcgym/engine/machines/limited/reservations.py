@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from hpcgym.compilation import jit, jit_part
-from hpcgym.engine.machines.limited.at_levels import lowest_level, reckoned, slowed, work_mw
+from hpcgym.engine.machines.limited.at_levels import lowest_level, slowed, work_mw
 from hpcgym.engine.machines.limited.budgets import above_mw, off_for
 from hpcgym.engine.machines.limited.caps import after, next_look
 from hpcgym.engine.machines.limited.nodes import count_below, find_row, set_bit, width_of
@@ -59,7 +59,7 @@ def find_shadow(machine, sim, jobs, blocks, entries, head):
             if entry.key > time:
                 break
             job = entry.job
-            total -= planned_work_mw(machine, machine.changing, job)
+            total -= machine.tasks[job].work_mw
             held -= width_of(machine, job)
             leave(machine, job)
             i += 1
@@ -97,7 +97,7 @@ def begin_plan(machine, blocks, entries, time, off):
             job, expected = entries[i].job, entries[i].key
             task, width = machine.tasks[job], width_of(machine, job)
             task.expected = expected
-            work = planned_work_mw(machine, machine.changing, job)
+            work = task.work_mw
             total += work
             held += width
             for c in range(len(machine.caps)):
@@ -105,14 +105,6 @@ def begin_plan(machine, blocks, entries, time, off):
             for b in range(len(machine.budgets)):
                 plan_budget(machine.budgets[b], time, expected, work, width)
     return total, held
-
-
-@jit
-def planned_work_mw(machine, changing, job):
-    """Return what a running job is planned to be charged up to its predicted end [mW]."""
-    if changing is None:
-        return machine.tasks[job].work_mw
-    return work_mw(machine, job, lowest_level(machine))
 
 
 @jit_part
@@ -199,15 +191,14 @@ def leave(machine, job):
 def planned_level(machine, jobs, head, time, total, held, off):
     """Return the highest level at which the head can start at ``time`` [s], -1 if none."""
     for level in range(machine.scalars[0].ceiling, lowest_level(machine) - 1, -1):
-        then = reckoned(machine, machine.changing, level)
-        until = time + slowed(machine, head, then, jobs[head].requested)
+        until = time + slowed(machine, head, level, jobs[head].requested)
         spare, _ = spare_nodes(machine, jobs, head, time, until, held)
         if spare < 0:
             continue
-        if spare_below_caps(machine, head, then, time, until, total, held) < 0:
+        if spare_below_caps(machine, head, level, time, until, total, held) < 0:
             continue
-        if plan_allows(machine, head, then, time, until, total, held, off):
-            return then
+        if plan_allows(machine, head, level, time, until, total, held, off):
+            return level
     return -1
 
 

@@ -13,7 +13,6 @@ from hpcgym.compilation import jit, jit_part
 from hpcgym.engine.machines.limited.at_levels import (
     drawn_mw,
     lowest_level,
-    reckoned,
     slowed,
     wait_mw,
     work_mw,
@@ -27,7 +26,6 @@ from hpcgym.engine.machines.limited.budgets import (
     woken_mw,
 )
 from hpcgym.engine.machines.limited.caps import forecast_mw, forecast_start, nodes_off
-from hpcgym.engine.machines.limited.changing import keep_work, slow_down, spared_mw
 from hpcgym.engine.machines.limited.nodes import (
     charged_for,
     pick,
@@ -65,8 +63,7 @@ def best_level(machine, sim, jobs, progress, job):
 def may_start(machine, sim, jobs, progress, job, level):
     """Return whether a job may start now at a level; its nodes are chosen then."""
     scalars, time = machine.scalars[0], sim.time
-    longest = reckoned(machine, machine.changing, level)
-    requested = slowed(machine, job, longest, jobs[job].requested)
+    requested = slowed(machine, job, level, jobs[job].requested)
     backfills, contiguous = scalars.backfills == 1, scalars.contiguous == 1
     # first as if all its nodes were on: others would only draw more, and be ready later, but for
     # those that are just being switched on and count as more than idle
@@ -129,7 +126,7 @@ def leaves_room(machine, sim, progress, job, level):
         return True
     if width > scalars.spare_nodes and scalars.contiguous == 0:
         return False
-    work = work_mw(machine, job, reckoned(machine, machine.changing, level))
+    work = work_mw(machine, job, level)
     if work - width * scalars.left_mw > scalars.spare_limit_mw:
         return False
     return work - width * scalars.rest_mw <= scalars.spare_mw
@@ -207,11 +204,8 @@ def caps_allow(machine, time, job, level, until):
             continue
         if cap.start <= time:
             power = scalars.charged + more_now(machine, time, job, level)
-            if power > cap.mw:
-                power -= spared_mw(machine, machine.changing, time, level)
         else:
-            then = reckoned(machine, machine.changing, level)
-            power = forecast_mw(machine, cap) + mw_at(machine, cap.start, job, then)
+            power = forecast_mw(machine, cap) + mw_at(machine, cap.start, job, level)
             power -= width_of(machine, job) * scalars.rest_mw
         if power > cap.mw:
             return False
@@ -338,16 +332,14 @@ def begin(machine, jobs, sim, progress, blocks, entries, job, level):
     task.wait_mw = wait_mw(machine, job, level)
     task.drawn_mw = drawn_mw(machine, job, level)
     task.predicted = progress[job].predicted
-    keep_work(machine.changing, jobs, progress, job, task.ready)
-    longest = reckoned(machine, machine.changing, level)
-    task.until = task.ready + slowed(machine, job, longest, jobs[job].requested)
+    task.until = task.ready + slowed(machine, job, level, jobs[job].requested)
     # from now on the job is as long as it is at this level: for its end, corrections and histories
     jobs[job].run = slowed(machine, job, level, jobs[job].run)
     jobs[job].requested = slowed(machine, job, level, jobs[job].requested)
     progress[job].predicted = slowed(machine, job, level, progress[job].predicted)
     if scalars.backfills == 1:
         progress[job].marks += BACKFILLED
-        take_from_head(machine, sim, progress, job, longest)
+        take_from_head(machine, sim, progress, job, level)
     settle_budgets(machine, sim, job, level)
     progress[job].start = task.ready
     progress[job].marks += sim.started * STARTED_AS
@@ -358,7 +350,6 @@ def begin(machine, jobs, sim, progress, blocks, entries, job, level):
     insert(blocks, entries, RUNNING, expected, job, end, jobs[job].processors)
     take(machine, time, job)
     forecast_start(machine, time, job, MORE)
-    slow_down(machine, machine.changing, jobs, progress, blocks, entries, time)
     weigh(machine, blocks, entries, time)
 
 

@@ -192,7 +192,6 @@ class LimitedNodes(NamedTuple):
     reserving: NDArray[np.int64]  # (n_budgets, N) these jobs, while they run
     log: NDArray[np.void]  # LOG: when nodes were off or switched
     scalars: NDArray[np.void]  # (1,) SCALARS
-    changing: Any = None  # of levels that change while jobs run, see changing.py; None: they do not
 
 
 def make_limited(
