@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym._engine import charge_past
 from hpcgym.engine import state
 from hpcgym.engine.answers import shares as engine
 from hpcgym.engine.answers.fair_tree import TREE
@@ -17,6 +18,7 @@ from hpcgym.naming import CORE
 from hpcgym.scheduler.policies.fair_share import FAIR_TREE, FairShare
 from hpcgym.scheduler.policies.features import USER_FEATURES
 from hpcgym.scheduler.policies.index import PolicyLike, parse_policy
+from hpcgym.simulation.native_answers import told_of_accounts
 from hpcgym.simulation.warm_start import past_jobs
 from hpcgym.workload.extracts import recorded_run_time
 from hpcgym.workload.model import MISSING
@@ -122,10 +124,11 @@ def accounts_of(
         book=book,
     )
     if past is not None:
-        engine.charge_past(
-            shares, tree.owner[by_end], np.ascontiguousarray(rate[:, by_end]),
-            recorded_run_time(past)[by_end], ends[by_end],
-        )  # fmt: skip
+        of_past = shares._replace(owner=tree.owner[by_end], rate=rate[:, by_end].copy())
+        run = np.ascontiguousarray(recorded_run_time(past)[by_end])
+        used, told = charge_past(told_of_accounts(of_past), run, ends[by_end])
+        shares.used[...] = used.reshape(2, n)
+        book.view(np.int64)[...] = told
     return shares
 
 

@@ -45,6 +45,11 @@ class Shares {
   void keep(Archive& a) {
     a(base, used, recent, terms, kinds, weights, book, greatest_, places_, stamp_);
   }
+  // Charge the jobs of the model, which ended before those of a simulation, one after the other.
+  void charge_past(const i64* run, const i64* end) {  // [s] by job; ends ascend
+    for (i64 j = 0; j < model_->n_jobs; ++j) charge_run(j, end[j], static_cast<double>(run[j]));
+    settle_all();
+  }
   // Give jobs that wait when a simulation begins the scores of then.
   template <class S>
   void begin(S& s) {
@@ -115,6 +120,18 @@ class Shares {
       recent[1][a] += told().rate[1][j] * seconds * drawn;
     });
   }
+  // Charge a run that is not of those that have ended.
+  void charge_run(i64 j, i64 end, double seconds) {
+    if (end != book.open_at) {
+      settle_all();
+      move_epoch(end);
+      book.open_at = end;
+    }
+    each_above(j, [&](std::size_t a) {
+      for (std::size_t what = 0; what < kinds_of_usage; ++what)
+        recent[what][a] += told().rate[what][j] * seconds;
+    });
+  }
   // Charge the runs that others have ended, and that have not been charged yet.
   template <class S>
   void charge_stopped(const S& s) {
@@ -123,16 +140,8 @@ class Shares {
     settle(s, book.charged);
     for (; book.stopped < n; ++book.stopped) {
       const LostRun& run = s.lost[index(book.stopped)];
-      if (run.end != book.open_at) {
-        settle_all();
-        move_epoch(run.end);
-        book.open_at = run.end;
-      }
-      const double seconds = static_cast<double>(run.end - run.start) / static_cast<double>(book.ticks);
-      each_above(run.job, [&](std::size_t a) {
-        for (std::size_t what = 0; what < kinds_of_usage; ++what)
-          recent[what][a] += told().rate[what][run.job] * seconds;
-      });
+      charge_run(run.job, run.end,
+                 static_cast<double>(run.end - run.start) / static_cast<double>(book.ticks));
     }
     settle_all();
     book.open = book.charged;

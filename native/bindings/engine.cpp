@@ -521,6 +521,7 @@ NB_MODULE(_engine, m) {
            "slowdowns [s]. `values`: (n_vectors, n_slices, n_metrics).");
   bind_stepper(m);
   bind_listing(m);
+  bind_past(m);
   bind_regression(m);
   bind_text(m);
 }

@@ -171,29 +171,6 @@ def begin(scores, sim, blocks, entries, shares):
     write_all(scores, sim, blocks, entries, shares)
 
 
-@jit_entry
-def charge_past(shares, owner, rate, run, end):
-    """Charge jobs that ended before the simulation begins.
-
-    Parameters
-    ----------
-    owner, run, end : (n_past,) leaves, run times [s] and ends [s], rising.
-    rate : (2, n_past) what a second counts.
-    """
-    book = shares.book[0]
-    for k in range(len(owner)):
-        if end[k] != book.open_at:
-            settle_all(shares)
-            move_epoch(shares, end[k])
-            book.open_at = end[k]
-        account = owner[k]
-        while account >= 0:
-            for what in range(2):
-                shares.recent[what, account] += rate[what, k] * run[k]
-            account = shares.parent[account]
-    settle_all(shares)
-
-
 @jit_part
 def settle_all(shares):
     """Add what was charged at `open_at` to all before."""
