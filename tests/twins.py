@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import pytest
 from drawing import assume
 from limit_strategies import Case
 
@@ -281,9 +280,7 @@ def assert_same_after_each_pass(
     They are compared after so many passes each. It goes on as a copy then, and after each question.
     ``meanwhile`` may change both alike, before the first pass and after each comparison.
     """
-    with pytest.MonkeyPatch.context() as patch:
-        patch.delenv("HPCGYM_ENGINE", raising=False)  # extracts are left to whoever begins them
-        simulation, other = (make(workload, scheduler, cluster) for _ in range(2))
+    simulation, other = (make(workload, scheduler, cluster) for _ in range(2))
     if not serves(other):
         return False
     native, passes = simulation_of(other), 0

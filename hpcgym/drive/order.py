@@ -47,7 +47,7 @@ def order_of(jobs: Workload, rules: Scheduler, now: int) -> NDArray[np.int64]:
     if not len(jobs):
         return np.zeros(0, np.int64)
     nothing = np.zeros(0, np.int64)
-    simulation = new_simulation(jobs, rules, Cluster(jobs.processors), natively=True)
+    simulation = new_simulation(jobs, rules, Cluster(jobs.processors))
     native = simulation_of(simulation)
     native.begin(
         time=now,

@@ -17,8 +17,10 @@ from hpcgym.scheduler.estimates.learning import asks_for_predictions, learner_ro
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.predictions import Learning
 from hpcgym.simulation.warm_start import (
+    Beginning,
     begin_running,
     beginning_of,
+    in_order,
     learned_before,
     place_running,
     taken_over,
@@ -101,4 +103,5 @@ def fill_rooms(
     for e, (part, (start, stop)) in enumerate(zip(parts, slices.tolist(), strict=True), first):
         empty_nodes(rooms, e, start, stop)
         if part.initial is not None:
-            place_running(part, rules, machine, row_of(rooms, e, start, stop))
+            found = part, rules, machine, part.initial.begin, 0, False, in_order(part), None
+            place_running(Beginning(*found), row_of(rooms, e, start, stop))

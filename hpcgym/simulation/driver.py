@@ -43,8 +43,6 @@ from hpcgym.simulation.warm_start import (
     Beginning,
     begin_with,
     beginning_of,
-    check_running,
-    going_on,
     hold_on_nodes,
     learned_before,
     place_running,
@@ -106,8 +104,6 @@ class Simulation:
         known = not goes_on and sim.depth <= 1 and not sim.tested  # no reservations to look at
         to_end = until == state.FOREVER or known
         if to_end and self._is_plain and native.serves(self):
-            if self.beginning is not None:
-                check_running(self.arrays, self.beginning)
             native.simulate_natively(self, until)
             self.begun = True
             return
@@ -145,6 +141,7 @@ class Simulation:
             _begin_scores(self.arrays, self.shares, self.expressed)
             nodes = nodes_in(self.machine)
             if nodes is not None:
+                place_running(self.beginning, nodes)
                 hold_on_nodes(self.arrays, nodes, self.beginning.ongoing)
         self.beginning, self.begun = None, True
 
@@ -195,12 +192,10 @@ def new_simulation(
     nodes: Nodes | None = None,
     learned: Learned | None = None,
     always_learns: bool = False,
-    natively: bool = False,
 ) -> Simulation:
     """Return a simulation on a pool, or on nodes, before its first event.
 
-    ``always_learns``: also where the kernel could average by itself, and tells nobody;
-    ``natively``: it is for the native engine, on which it begins.
+    ``always_learns``: also where the kernel could average by itself, and tells nobody.
 
     Raises
     ------
@@ -214,23 +209,7 @@ def new_simulation(
     if scheduler.restricts:
         check_restricted(workload, scheduler, arrays.sim, nodes is not None)
         arrays = arrays._replace(profile=profile_for(scheduler, arrays.profile))
-    answers = answers_for(
-        workload,
-        scheduler,
-        cluster,
-        arrays,
-        asks,
-        counts,
-        learned,
-        leaves=True,
-        natively=natively,
-    )
-    if nodes is not None and workload.initial is not None:
-        if answers["beginning"] is not None:
-            check_running(arrays, answers["beginning"])
-        place_running(workload, scheduler, cluster, nodes)
-        if answers["begun"]:
-            hold_on_nodes(arrays, nodes, going_on(workload.initial, scheduler, cluster))
+    answers = answers_for(workload, scheduler, cluster, arrays, asks, counts, learned)
     kind: Kind = POOL if nodes is None else NODES
     machine: Any = () if nodes is None else nodes
     if scheduler.restricts:
@@ -250,36 +229,27 @@ def answers_for(
     counts: bool,
     learned: Learned | None = None,
     ticks: int = 1,
-    leaves: bool = False,
-    natively: bool = False,
 ) -> dict[str, Any]:
     """Return what answers in a simulation, as :class:`Simulation` takes it.
 
     That of an extract begins with its state then, and what has been learned from its past, unless
     ``learned`` is given. ``asks``: it asks for predictions; ``counts``: usage is counted in it;
-    ``ticks``: of its clock in a second; ``leaves``: what has not begun may be left so;
-    ``natively``: it is.
+    ``ticks``: of its clock in a second.
     """
     learning = None
     if asks:
         before = learned_before(workload, scheduler) if learned is None else learned
         learning = Learning(workload, scheduler, arrays, before)
-    beginning, begun = beginning_of(workload, scheduler, cluster, arrays), False
+    beginning = beginning_of(workload, scheduler, cluster, arrays)
     shares = make_shares(workload, scheduler, cluster, arrays, ticks) if counts else None
     times = None if learning is None else learning.policy_run_time
     expressed = make_expressed(workload, scheduler, times, ticks)
-    is_left = natively or (leaves and native.begins(arrays, learning))
-    if beginning is not None and not is_left:
-        begin_with(arrays, beginning, learning)
-        _begin_scores(arrays, shares, expressed)
-        beginning, begun = None, True
     return {
         "learning": learning,
         "shares": shares,
         "expressed": expressed,
         "ticks": ticks,
         "beginning": beginning,
-        "begun": begun,
     }
 
 

@@ -6,6 +6,7 @@ tests compare both after each pass. ``HPCGYM_ENGINE=numba`` has the kernels serv
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,19 +18,19 @@ from hpcgym.engine.machines.limited.state import LimitedNodes
 from hpcgym.engine.machines.nodes.failures import FailingNodes
 from hpcgym.engine.passes.preempting import Preempting
 from hpcgym.engine.passes.restricted import Restricted
-from hpcgym.scheduler.dispatchers.view import cells_of
 from hpcgym.simulation.native_answers import take_learned, told_of
 from hpcgym.simulation.native_corun import take_corun, told_of_corun
 from hpcgym.simulation.native_limited import take_limited, told_of_limited
 from hpcgym.simulation.native_nodes import is_on, nodes_in, take_nodes, told_of_nodes, window_nodes
 from hpcgym.simulation.scoring import Scoring
 from hpcgym.simulation.starting import Native, Proposed, Starting
+from hpcgym.simulation.warm_start import cannot_run, check_running
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from hpcgym.simulation.driver import Simulation as Driven
-    from hpcgym.simulation.predictions import Learning
+    from hpcgym.simulation.warm_start import Beginning
 
 #: The rules of a :data:`hpcgym.engine.state.SIM` that it takes, by name.
 TAKEN = (
@@ -66,17 +67,6 @@ def _serves_nodes(simulation: Driven) -> bool:
     answers = (simulation.learning, simulation.shares, simulation.expressed, simulation.dispatch)
     fails = isinstance(simulation.machine, FailingNodes)
     return not (fails and (any(answers) or simulation.arrays.sim.tested > 0))
-
-
-def begins(arrays: state.Prepared, learning: Learning | None) -> bool:
-    """Return whether it serves a simulation on a pool that begins with jobs that run and wait."""
-    if not is_on() or arrays.sim.keeps:
-        return False
-    if learning is None:
-        return True
-    # predictors in Python are not asked at the beginning, nor is it known who has been killed then
-    asks = learning.has_predictors or arrays.sim.correction == state.KILL
-    return not asks
 
 
 def model_of(simulation: Driven, features: Features | None = None) -> Model:
@@ -166,12 +156,22 @@ def simulation_of(simulation: Driven, features: Features | None = None) -> Simul
     """Return a native simulation before its first event, which begins as the other is to.
 
     ``features``: where weights say the order of the queue.
+
+    Raises
+    ------
+    WorkloadError : jobs that cannot run when it begins.
     """
+    if simulation.beginning is not None:
+        check_running(simulation.beginning)
     native = Simulation(model_of(simulation, features))
-    arrays, beginning = simulation.arrays, simulation.beginning
-    if beginning is None:
-        return native
-    running, ongoing = beginning.running, beginning.ongoing
+    if simulation.beginning is not None:
+        _begin(simulation, simulation.beginning, native)
+    return native
+
+
+def _begin(simulation: Driven, beginning: Beginning, native: Simulation) -> None:
+    """Let it begin with jobs that run and wait."""
+    arrays, running, ongoing = simulation.arrays, beginning.running, beginning.ongoing
     known = arrays.progress[: beginning.number]
     more: dict[str, Any] = {}
     if arrays.sim.estimate == state.AVERAGE:
@@ -180,14 +180,15 @@ def simulation_of(simulation: Driven, features: Features | None = None) -> Simul
         more["reserved"] = ongoing.reserved
     if ongoing is not None and ongoing.looks is not None and not beginning.due:
         more["looks"] = np.array(ongoing.looks)
-    nodes = nodes_in(simulation.machine)
-    if nodes is not None:
+    cells = beginning.cells
+    if nodes_in(simulation.machine) is not None and cells is not None:
         having = running
         if "reserved" in more:  # those that wait have nodes in the plan
             rows = np.arange(beginning.number)
             having = np.concatenate([running, np.setdiff1d(rows, running)])
-        more |= dict(zip(("first", "node", "units"), cells_of(nodes, having), strict=True))
-    native.begin(
+        more |= cells.take(having)._asdict()
+    go_on = partial(
+        native.begin,
         time=beginning.time,
         due=beginning.due,
         running=running,
@@ -196,7 +197,12 @@ def simulation_of(simulation: Driven, features: Features | None = None) -> Simul
         promised=np.ascontiguousarray(known["promised"]),
         **more,
     )
-    return native
+    stuck = go_on()
+    while native.asked:
+        answer(simulation, native)
+        stuck = go_on()
+    if stuck >= 0:
+        raise cannot_run(beginning, stuck, native.run_time(stuck))
 
 
 def simulate_natively(simulation: Driven, until: int) -> None:

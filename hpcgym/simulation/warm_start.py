@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym._engine import Model, Simulation
 from hpcgym.compilation import compiling
 from hpcgym.engine import state
 from hpcgym.engine import warm_start as engine
-from hpcgym.engine.answers import records
 from hpcgym.engine.machines.nodes.placement import Nodes
 from hpcgym.engine.ordered import make_lists
 from hpcgym.errors import WorkloadError
 from hpcgym.scheduler.capabilities import check
+from hpcgym.simulation.native_answers import take_learned, told_of
 from hpcgym.simulation.predictions import Learning
 from hpcgym.simulation.prepare import check_jobs, job_records, numbered
 from hpcgym.workload.extracts import recorded_run_time
@@ -49,7 +50,7 @@ class Beginning(NamedTuple):
 
     Attributes
     ----------
-    workload, processors : the extract, and how many the machine has.
+    workload, scheduler, cluster : the extract, and by which rules it is simulated on which machine.
     time : [s] when it begins; what happens in that second is the first event.
     number : of jobs that were submitted before.
     due : whether a pass is due then, whatever happens.
@@ -58,12 +59,19 @@ class Beginning(NamedTuple):
     """
 
     workload: Workload
-    processors: int
+    scheduler: Scheduler
+    cluster: Cluster
     time: int
     number: int
     due: bool
     running: Ints
     ongoing: Ongoing | None
+
+    @property
+    def cells(self) -> Cells | None:
+        """The nodes that jobs have on this machine; None where nobody knows."""
+        assert self.workload.initial is not None
+        return own_cells(self.workload.initial, self.cluster)
 
 
 def beginning_of(
@@ -83,7 +91,7 @@ def beginning_of(
         return None
     if sim.managed:
         check_extract(workload, "shutdown")
-    running = _in_order(workload, initial)
+    running = in_order(workload)
     ongoing = going_on(initial, scheduler, cluster)
     number = int(np.searchsorted(workload.submit_time, initial.begin))
     progress["start"][running] = initial.start[running]
@@ -98,7 +106,8 @@ def beginning_of(
     if ongoing is not None:
         progress["promised"][:number] = ongoing.promised[:number]
     due = _due(workload.submit_time, initial, ongoing)
-    return Beginning(workload, cluster.processors, initial.begin, number, due, running, ongoing)
+    found = workload, scheduler, cluster, initial.begin, number, due, running, ongoing
+    return Beginning(*found)
 
 
 def begin_with(
@@ -146,7 +155,13 @@ def begin_running(
         lists = make_lists([len(running)])
         engine.list_running(a.jobs, progress, *lists, running)
         learning.predict_first(number, time, *lists)
-    check_running(arrays, beginning)
+    check_running(beginning)
+    run = a.jobs["run"][running]
+    if sim.correction == state.KILL:
+        run = np.minimum(run, progress["predicted"][running])
+    over = progress["start"][running] + run < time
+    if over.any():
+        raise cannot_run(beginning, int(running[over.argmax()]), int(run[over.argmax()]))
     with compiling(engine.start_running):
         engine.start_running(a.jobs, sim, progress, a.blocks, a.entries, a.idle, running, number)
         while True:
@@ -166,29 +181,25 @@ def hold_on_nodes(arrays: state.Prepared, nodes: Nodes, ongoing: Ongoing | None)
         )  # fmt: skip
 
 
-def place_running(workload: Workload, scheduler: Scheduler, cluster: Cluster, nodes: Nodes) -> None:
-    """Give the jobs that run at the beginning of an extract their nodes.
+def place_running(beginning: Beginning, nodes: Nodes) -> None:
+    """Give the jobs that run at the beginning of an extract their nodes, for the kernels.
 
     Raises
     ------
     WorkloadError : a job that finds no room beside the others.
     """
-    initial = workload.initial
+    workload, initial = beginning.workload, beginning.workload.initial
     assert initial is not None
-    cells = own_cells(initial, cluster)
+    cells = beginning.cells
     if cells is not None:
         write_cells(nodes, cells)
-    running = _in_order(workload, initial)
-    without = engine.place_running(nodes, running, cells is not None)
+    without = engine.place_running(nodes, beginning.running, cells is not None)
     if len(nodes.asks):
         waiting = (workload.submit_time < initial.begin) & ~initial.running
         asks = nodes.asks[: len(waiting)]  # behind them stand those who hold nodes in windows
         nodes.asked[:] = asks[waiting].sum(axis=0)
     if without >= 0:
-        raise WorkloadError(
-            f"{workload.name}: {workload.called(without)} runs at {initial.begin} s, and finds no "
-            f"room on the nodes beside those that started before it, by {scheduler.allocation}"
-        )
+        raise cannot_run(beginning, without)
 
 
 def going_on(initial: Initial, scheduler: Scheduler, cluster: Cluster) -> Ongoing | None:
@@ -267,21 +278,33 @@ def learned_before(workload: Workload, scheduler: Scheduler) -> Learned | None:
     begun = state.make_state(
         {"logs": 1}, np.zeros(len(both), np.int64), len(both), len(both), n_users
     )
-    begun.progress["start"] = started
     keys, scores = np.zeros(0, np.int64), np.zeros(0, state.SCORES)
     arrays = state.Prepared(jobs, keys, scores, users, *begun)
     learning = Learning(both, scheduler, arrays)
-    records.learn_from_record(
-        jobs, users, begun.sim, begun.progress, begun.history, begun.blocks, begun.entries,
-        begun.freed, begun.idle, begun.ended, np.flatnonzero(ended),
-        np.argsort(started, kind="stable"), initial.begin, learning.estimators, learning.learner,
-    )  # fmt: skip
-    learning.finish()
+    model = Model(
+        jobs.view(np.int64).reshape(len(both), -1),
+        int(jobs["processors"].sum()),
+        {"logs": 1, "learns": 1},
+        predicted=np.zeros(len(both), np.int64),
+        users=users,
+        n_users=len(learning.learner.memory),
+        **told_of(learning, None, None),
+    )
+    native = Simulation(model)
+    native.learn_from(
+        past=np.flatnonzero(ended),
+        by_start=np.argsort(started, kind="stable"),
+        start=started,
+        time=initial.begin,
+    )
+    take_learned(learning, native)
     return learning.learned
 
 
-def _in_order(workload: Workload, initial: Initial) -> Ints:
-    """Return the jobs that run, in the order of their starts."""
+def in_order(workload: Workload) -> Ints:
+    """Return the jobs that run at the beginning, in the order of their starts."""
+    initial = workload.initial
+    assert initial is not None
     running = np.flatnonzero(initial.running)
     within = np.arange(len(workload)) if initial.ongoing is None else initial.ongoing.order
     return running[np.lexsort((within[running], initial.start[running]))]
@@ -310,34 +333,40 @@ def _remember(workload: Workload, arrays: state.Prepared) -> None:
             row[-1] = length
 
 
-def check_running(arrays: state.Prepared, beginning: Beginning) -> None:
-    """Raise a WorkloadError if the jobs that are said to run at the beginning cannot.
+def check_running(beginning: Beginning) -> None:
+    """Raise a WorkloadError if jobs that are said to run at the beginning cannot have started.
 
-    They were submitted before, fit on the machine together, and have not ended by then.
+    They were submitted before, and fit on the machine together.
     """
     workload, initial, running = beginning.workload, beginning.workload.initial, beginning.running
     assert initial is not None
     begin, where = initial.begin, f"{workload.name} at {initial.begin} s"
     used = int(workload.requested_processors[running].sum())
-    if used > beginning.processors:
+    if used > beginning.cluster.processors:
         raise WorkloadError(
             f"{where}: running jobs hold {used} processors, and the machine has "
-            f"{beginning.processors}; extract from a trace that is cleaned for it"
+            f"{beginning.cluster.processors}; extract from a trace that is cleaned for it"
         )
-    start, run = initial.start[running], arrays.jobs["run"][running]
+    start = initial.start[running]
     early = (start < workload.submit_time[running]) | (start >= begin)
     if early.any():
         job = int(running[early.argmax()])
         raise WorkloadError(f"{where}: {workload.called(job)} does not start between its"
                             f" submission and then, but at {initial.start[job]} s")  # fmt: skip
-    predicted: Any = arrays.progress["predicted"][running]
-    if arrays.sim.correction == state.KILL:
-        run = np.minimum(run, predicted)
-    over = start + run < begin
-    if over.any():
-        job = int(running[over.argmax()])
-        raise WorkloadError(
-            f"{where}: {workload.called(job)} cannot run still: it started at "
-            f"{initial.start[job]} s, and ends {run[over.argmax()]} s later by its run time, its "
-            "requested time and the rules of the scheduler"
+
+
+def cannot_run(beginning: Beginning, job: int, run_time: int = MAX_TIME) -> WorkloadError:
+    """Return the error of a job that is said to run: its run is over, or else it finds no room."""
+    workload, initial = beginning.workload, beginning.workload.initial
+    assert initial is not None
+    name = workload.called(job)
+    if initial.start[job] + run_time >= initial.begin:
+        return WorkloadError(
+            f"{workload.name}: {name} runs at {initial.begin} s, and finds no room on the nodes "
+            f"beside those that started before it, by {beginning.scheduler.allocation}"
         )
+    return WorkloadError(
+        f"{workload.name} at {initial.begin} s: {name} cannot run still: it started at "
+        f"{initial.start[job]} s, and ends {run_time} s later by its run time, its "
+        "requested time and the rules of the scheduler"
+    )

@@ -25,7 +25,7 @@ from hpcgym.simulation.fair_share import places_of_usage
 from hpcgym.simulation.idle_shares import warn_of_weights
 from hpcgym.simulation.nodes import as_on_pool, needs_on, nodes_for
 from hpcgym.simulation.restricted import warn_of_unused
-from hpcgym.simulation.warm_start import check_running, taken_over
+from hpcgym.simulation.warm_start import taken_over
 from hpcgym.workload.model import Workload
 
 
@@ -83,11 +83,9 @@ def _simulation(part: Workload, rules: Scheduler, machine: Cluster) -> Simulatio
         if not as_on_pool(needs, rules):
             check_scheduler(rules, "nodes", "batches on nodes")
             nodes = nodes_for(part, needs, machine, rules)
-    simulation = new_simulation(taken_over(part), rules, machine, nodes, natively=True)
+    simulation = new_simulation(taken_over(part), rules, machine, nodes)
     arrays = simulation.arrays
     arrays.sim.primary = SCORED
     if simulation.learning is not None:
         simulation.learning.estimators.looks[0] = 1
-    if simulation.beginning is not None:
-        check_running(arrays, simulation.beginning)
     return simulation

@@ -4,6 +4,7 @@
 // A prediction is cut to whole seconds, from 1 to the requested time. What a predictor in Python has
 // to say comes from outside: the simulation stops for it.
 #pragma once
+#include <span>
 #include <vector>
 
 #include "../core/features.hpp"
@@ -120,6 +121,35 @@ class Learner {
     }
   }
 
+  // Learn from jobs of the past, which have ended by `until` [s], each as it was seen at its
+  // submission: those had ended that had in that second, and those ran that had started before. Of a
+  // simulation before its first event, of these jobs and others that run on: `by_start` are all, in
+  // the order of their starts, `start` [s] by job.
+  template <class S>
+  void learn_from(S& s, std::span<const i64> past, std::span<const i64> by_start,
+                  std::span<const i64> start, i64 until) {
+    std::size_t begun = 0;
+    for (std::size_t i = 0; i <= past.size(); ++i) {
+      const i64 now = i < past.size() ? s.job(past[i]).submit : until;
+      while (true) {
+        const i64 end = s.next_end();
+        const i64 began = begun < by_start.size() ? start[index(by_start[begun])] : forever;
+        if (end <= std::min(now, began)) {
+          s.time = end;
+          s.end_first();
+        } else if (began < now) {
+          s.time = began;
+          s.start(by_start[begun++]);
+        } else {
+          break;
+        }
+      }
+      learn(s);
+      if (i == past.size() || at_submission.empty()) continue;
+      s.time = now;
+      histories.describe(s, past[i], at_submission[index(past[i])]);
+    }
+  }
   // Write the scores of a job under the orders that look at predictions, and what it holds back.
   template <class S>
   void rank(S& s, Ranked& ranked, i64 j) {

@@ -221,7 +221,7 @@ std::span<const i64> span_of(const std::optional<In<i64>>& array) {
   return {array->data(), array->shape(0)};
 }
 
-void begin(AnySimulation& s, i64 time, bool due, In<i64> running, In<i64> start, In<i64> predicted,
+i64 begin(AnySimulation& s, i64 time, bool due, In<i64> running, In<i64> start, In<i64> predicted,
            In<i64> promised, const std::optional<In<i64>>& history,
            const std::optional<In<i64>>& reserved, const std::optional<In<i64>>& looks,
            const std::optional<In<i64>>& first, const std::optional<In<i64>>& node,
@@ -235,9 +235,19 @@ void begin(AnySimulation& s, i64 time, bool due, In<i64> running, In<i64> start,
   if (reserved && reserved->shape(0) < number)
     throw nb::value_error("begin: one reservation for each job before");
   if (looks && looks->shape(0) != 5) throw nb::value_error("begin: looks of five numbers");
-  s.begin({time, static_cast<i64>(predicted.shape(0)), due, span_of(running), span_of(start),
-           span_of(predicted), span_of(promised), span_of(history), span_of(reserved), span_of(first),
-           span_of(node), span_of(units), span_of(looks)});
+  return s.begin({time, static_cast<i64>(predicted.shape(0)), due, span_of(running), span_of(start),
+                  span_of(predicted), span_of(promised), span_of(history), span_of(reserved),
+                  span_of(first), span_of(node), span_of(units), span_of(looks)});
+}
+void learn_from(AnySimulation& s, In<i64> past, In<i64> by_start, In<i64> start, i64 time) {
+  const auto check = [&](const In<i64>& rows) {
+    for (std::size_t k = 0; k < rows.size(); ++k)
+      if (rows(k) < 0 || rows(k) >= static_cast<i64>(start.size()))
+        throw nb::index_error("learn_from: no such job");
+  };
+  check(past), check(by_start);
+  s.learn_from({past.data(), past.size()}, {by_start.data(), by_start.size()},
+               {start.data(), start.size()}, time);
 }
 
 // A function, or a method, as one that is inside its simulation alone.
@@ -385,7 +395,12 @@ NB_MODULE(_engine, m) {
            "times of users' last jobs [s], -1. `reserved`: [s] of jobs that wait, where each has a "
            "reservation. `looks`: where passes come by the clock, as the kernels keep it. `first`, "
            "`node`, `units`: on nodes the cells of each that runs, then of each that waits if that "
-           "has a reservation.")
+           "has a reservation; the allocation places those that run where none are known. Return "
+           "the first of those that cannot run, as it has ended by then or finds no room, -1 if all "
+           "can. Where something is asked for, answer, and call it again.")
+      .def("learn_from", alone(&learn_from), "past"_a, "by_start"_a, "start"_a, "time"_a,
+           "Learn from jobs of the past, which have ended by `time` [s], each as it was seen at its "
+           "submission. `by_start`: all jobs, others run on. `start`: (n_jobs,) [s].")
       .def("run", alone(&AnySimulation::run), "until"_a = forever, "passes"_a = forever,
            nb::call_guard<nb::gil_scoped_release>(),
            "Simulate up to `until` [s], inclusive, or so many passes, or to what is asked for; return "

@@ -19,7 +19,7 @@ struct Beginning {
   std::span<const i64> history;       // as a simulation keeps it; empty where no estimate needs it
   std::span<const i64> reserved;      // [s] by job, where each that waits has a reservation
   // on nodes: where the cells of each that runs begin, and the nodes and units of all of them; where
-  // there are reservations, behind them those of each that waits, by row
+  // there are reservations, behind them those of each that waits, by row. Empty where none are known
   std::span<const i64> first, node, units;
   std::span<const i64> looks;         // LOOKS of hpcgym.engine.state, where they go on by the clock
 };

@@ -216,35 +216,33 @@ struct Simulator {
 
   // Begin with jobs that run and jobs that wait; called before anything else. What has expired of
   // predictions before is corrected as it would have been. `answer()` is called for each prediction
-  // that is asked for: first of all these jobs, as if they were submitted now.
+  // that is asked for: first of all these jobs, as if they were submitted now. Where it returns false
+  // the answer comes from outside: called again, it goes on from there. Return the first of those
+  // that run that cannot, as it has ended by then, or finds no room; -1 if all do.
   template <class F>
-  void begin(const Beginning& b, F answer) {
-    begins = std::max(begins, b.time);
-    std::copy(b.history.begin(), b.history.end(), past.begin());
-    for (i64 j = 0; j < b.number; ++j) {
-      of(j).predicted = b.predicted[index(j)];
-      of(j).promised = b.promised[index(j)];
+  i64 begin(const Beginning& b, F answer) {
+    bool is_known = asked != Asked::nothing;  // what was asked for
+    if (!is_known) take(b);
+    if (asked == Asked::prediction) {
+      for (; about < b.number; ++about)
+        if (!std::exchange(is_known, false) && !answer()) return -1;
+      asked = Asked::nothing;
+      running.clear();
     }
-    if (model.learning) predict_first(b, answer);
-    for (std::size_t k = 0; k < b.running.size(); ++k) {
-      time = b.start[k];
-      machine.waits(b.running[k]);
-      if constexpr (requires { machine.choose(i64{0}, b.node, b.units); }) {
-        const std::size_t first = index(b.first[k]), n = index(b.first[k + 1]) - first;
-        machine.choose(b.running[k], b.node.subspan(first, n), b.units.subspan(first, n));
-      }
-      start(b.running[k]);
+    if (asked == Asked::nothing) {
+      const i64 stuck = start_running(b);
+      if (stuck >= 0) return stuck;
     }
-    if (quotas && model.quotas.spent) quotas.emplace(model.quotas);
     if (rules().correction != Correction::none) {
       while (next_expected_end() < b.time) {
         time = next_expected_end();
-        expire_all(answer);
+        if (!expire_all(std::exchange(is_known, false), answer)) return -1;
       }
       time = b.time;
-      if (b.due) expire_all(answer);  // before the pass of this second
+      if (b.due && !expire_all(is_known, answer)) return -1;  // before the pass of this second
     }
     line_up(b.time, b.number, b.due);
+    return -1;
   }
   // The same, where those that run are on the machine: let those wait that do.
   void line_up(i64 at, i64 number, bool due) {
@@ -344,27 +342,89 @@ struct Simulator {
     return some_fits;
   }
 
+  // The job whose end is now; of several the one that started first.
+  void end_first() {
+    Place found{-1, -1};
+    i64 least = nothing;  // of the others in its block
+    std::int32_t first = std::numeric_limits<std::int32_t>::max();
+    for (int k = 0; k < running.size_in_blocks(); ++k) {
+      const Block& block = running.at(k);
+      if (block.least_span != time) continue;
+      i64 other = nothing;
+      for (int i = 0; i < block.count; ++i) {
+        const Entry& e = block.entries[index(i)];
+        if (e.span != time) {
+          other = std::min(other, e.span);
+        } else if (of(e.job).number < first) {
+          if (found.block == k) other = time;
+          first = of(e.job).number;
+          found = {k, i};
+        } else {
+          other = time;
+        }
+      }
+      if (found.block == k) least = other;
+    }
+    Block& block = running.at(found.block);
+    const Entry gone = block.entries[index(found.entry)];
+    block.erase(found.entry);
+    block.least_span = least;
+    if (running.size_in_blocks() > 1) running.tidy(found.block);
+    give_back(gone.job, gone.width);
+    if (notes_ends) ended.push_back(gone);
+    if (quotas) quotas->ended(gone.job);
+    if (rules().logs) log.push_back(gone.job);
+    if (rules().estimate == Estimate::average) remember(gone.job);
+  }
+
  private:
   bool due_ = false;          // a pass follows what has happened at this time
   bool amid_ = false;         // it begins with a pass, after what is left of its first second
 
-  template <class F>
-  void predict_first(const Beginning& b, F answer) {
+  // Know what is told of a beginning. Where run times are learned, ask for those of all its jobs.
+  void take(const Beginning& b) {
+    begins = std::max(begins, b.time);
+    std::copy(b.history.begin(), b.history.end(), past.begin());
+    for (i64 j = 0; j < b.number; ++j) {
+      of(j).predicted = b.predicted[index(j)];
+      of(j).promised = b.promised[index(j)];
+    }
+    if (!model.learning) return;
     time = b.time;
     for (std::size_t k = 0; k < b.running.size(); ++k) {
       const i64 j = b.running[k];
       of(j).start = b.start[k];
       running.insert({b.start[k], b.start[k] + job(j).run, machine.width(j), j});
     }
-    asked = Asked::prediction;
-    for (about = 0; about < b.number; ++about) answer();
-    asked = Asked::nothing;
-    running.clear();
+    asked = Asked::prediction, about = 0;
+  }
+  // Start those that run, where they are said to, or on nodes that the allocation chooses.
+  i64 start_running(const Beginning& b) {
+    for (std::size_t k = 0; k < b.running.size(); ++k)
+      if (b.start[k] + run_time(b.running[k]) < b.time) return b.running[k];
+    for (std::size_t k = 0; k < b.running.size(); ++k) {
+      const i64 j = b.running[k];
+      time = b.start[k];
+      machine.waits(j);
+      if constexpr (requires { machine.choose(j, b.node, b.units); }) {
+        if (b.first.empty()) {
+          if (!machine.finds_place(j, free)) return j;
+        } else {
+          const std::size_t first = index(b.first[k]), n = index(b.first[k + 1]) - first;
+          machine.choose(j, b.node.subspan(first, n), b.units.subspan(first, n));
+        }
+      }
+      start(j);
+    }
+    if (quotas && model.quotas.spent) quotas.emplace(model.quotas);
+    return -1;
   }
   template <class F>
-  void expire_all(F answer) {
-    for (bool is_corrected = false; !expire(is_corrected); is_corrected = true) answer();
+  bool expire_all(bool is_corrected, F answer) {
+    for (; !expire(is_corrected); is_corrected = true)
+      if (!answer()) return false;
     asked = Asked::nothing;
+    return true;
   }
   // Go to the next event and do all of it but submissions; return whether there is one, and nothing
   // is asked for. `is_corrected`: the correction that was asked for is known.
@@ -451,41 +511,6 @@ struct Simulator {
       k = running.tidy_swept(k);
     }
   }
-  // The job whose end is now; of several the one that started first.
-  void end_first() {
-    Place found{-1, -1};
-    i64 least = nothing;  // of the others in its block
-    std::int32_t first = std::numeric_limits<std::int32_t>::max();
-    for (int k = 0; k < running.size_in_blocks(); ++k) {
-      const Block& block = running.at(k);
-      if (block.least_span != time) continue;
-      i64 other = nothing;
-      for (int i = 0; i < block.count; ++i) {
-        const Entry& e = block.entries[index(i)];
-        if (e.span != time) {
-          other = std::min(other, e.span);
-        } else if (of(e.job).number < first) {
-          if (found.block == k) other = time;
-          first = of(e.job).number;
-          found = {k, i};
-        } else {
-          other = time;
-        }
-      }
-      if (found.block == k) least = other;
-    }
-    Block& block = running.at(found.block);
-    const Entry gone = block.entries[index(found.entry)];
-    block.erase(found.entry);
-    block.least_span = least;
-    if (running.size_in_blocks() > 1) running.tidy(found.block);
-    give_back(gone.job, gone.width);
-    if (notes_ends) ended.push_back(gone);
-    if (quotas) quotas->ended(gone.job);
-    if (rules().logs) log.push_back(gone.job);
-    if (rules().estimate == Estimate::average) remember(gone.job);
-  }
-
   void submit(i64 j) {
     next = j + 1;
     ++arrived;

@@ -47,6 +47,7 @@ class OneSimulation final : public AnySimulation, public Scheduled<M> {
   std::shared_ptr<const Model> model_;
   bool asks_ = false;  // somebody outside, what the simulator does
   bool has_begun_ = false;  // with jobs that run or wait
+  bool begins_ = false;     // so; what is asked for is asked then
 
  public:
   using Scheduled<M>::sim_, Scheduled<M>::answers_;
@@ -60,21 +61,22 @@ class OneSimulation final : public AnySimulation, public Scheduled<M> {
     }
   }
 
-  void begin(const Beginning& beginning) override {
+  i64 begin(const Beginning& beginning) override {
     if constexpr (!plans) {
       throw std::invalid_argument("begin: jobs that share nodes do not say with whom");
     } else {
       if (const char* reason = refusal(beginning)) throw std::invalid_argument(reason);
-      sim_.begin(beginning, [&] {
-        if (!answers_.learner->answer(sim_, answers_.ranked(sim_)))
-          throw std::invalid_argument("begin: predictors outside are not asked");
-      });
+      const i64 stuck = sim_.begin(
+          beginning, [&] { return answers_.learner->answer(sim_, answers_.ranked(sim_)); });
+      asks_ = begins_ = stuck < 0 && sim_.asked != Asked::nothing;
+      if (begins_ || stuck >= 0) return stuck;
       answers_.begin(sim_);
       has_begun_ = true;
       if (conservative_ && !beginning.reserved.empty()) conservative_->begin(sim_, beginning);
       const auto& looks = beginning.looks;
       if (planned_ && !looks.empty())
         planned_->looks = {looks[0], looks[4], looks[1], looks[2] != 0, looks[3] != 0};
+      return -1;
     }
   }
   void weigh(std::span<const double> weights, double total) override {
@@ -171,7 +173,7 @@ class OneSimulation final : public AnySimulation, public Scheduled<M> {
     if (backfilling) answers_.learner->take(0, *backfilling);
     if (ordering) answers_.learner->take(1, *ordering);
     answers_.learner->give(sim_, answers_.ranked(sim_));
-    answered();
+    begins_ ? go_on() : answered();
   }
   void renew(const i64* jobs, const double* seconds, std::size_t n) override {
     expect(Asked::renewal);
@@ -273,6 +275,14 @@ class OneSimulation final : public AnySimulation, public Scheduled<M> {
     const Seen& x = now ? answers_.learner->features(sim_, checked(j))
                         : answers_.learner->seen(checked(j));
     return {x.begin(), x.end()};
+  }
+  void learn_from(std::span<const i64> past, std::span<const i64> by_start, std::span<const i64> start,
+                  i64 until) override {
+    learner();
+    if (sim_.next + sim_.started > 0 || static_cast<i64>(start.size()) != model_->n_jobs)
+      throw std::invalid_argument("learn_from: the start of each job, before it begins");
+    if constexpr (!std::is_same_v<M, Pool>) throw std::invalid_argument("learn_from: on a pool");
+    else answers_.learner->learn_from(sim_, past, by_start, start, until);
   }
   Numbers learned() override {
     learner();
@@ -583,7 +593,7 @@ class OneSimulation final : public AnySimulation, public Scheduled<M> {
   }
   // Why it cannot begin so; nullptr if it can.
   const char* refusal(const Beginning& b) const {
-    if (sim_.next + sim_.started > 0) return "begin: it has begun";
+    if (sim_.next > 0 || (sim_.started > 0 && !begins_)) return "begin: it has begun";
     if (b.number > model_->n_jobs) return "begin: more jobs than there are";
     if (!b.history.empty() &&
         static_cast<i64>(b.history.size()) != model_->n_users * model_->rules.last)
@@ -596,10 +606,12 @@ class OneSimulation final : public AnySimulation, public Scheduled<M> {
       taken += model_->jobs[j].processors;
     }
     if (taken > model_->capacity) return "begin: more runs than there is room for";
-    if constexpr (on_nodes) return refusal_of_cells(b);
+    if constexpr (on_nodes)
+      if (sim_.started == 0) return refusal_of_cells(b);
     return nullptr;
   }
   const char* refusal_of_cells(const Beginning& b) const requires on_nodes {
+    if (b.first.empty() && b.reserved.empty()) return nullptr;
     const Layout& l = *model_->nodes;
     std::vector<i64> jobs{b.running.begin(), b.running.end()};
     for (i64 j = 0; j < b.number && !b.reserved.empty(); ++j)

@@ -24,7 +24,9 @@ class Foresight;
 class AnySimulation : public Alone {
  public:
   virtual ~AnySimulation() = default;
-  virtual void begin(const Beginning& beginning) = 0;
+  // Return the first of the jobs said to run that cannot, as it has ended by then, or finds no room on
+  // the nodes; -1 if all do. Once what is asked for then is answered, it is to be called again.
+  virtual i64 begin(const Beginning& beginning) = 0;
   // Let weights, divided by `total`, order the queue from now on.
   virtual void weigh(std::span<const double> weights, double total) = 0;
   // One that goes on alone under weights, before the first event.
@@ -67,6 +69,9 @@ class AnySimulation : public Alone {
   virtual Columns progress(const std::vector<i64>& jobs) const = 0;
   virtual std::vector<i64> in_order(std::vector<i64> jobs) const = 0;
   virtual std::vector<i64> exceeded(const std::vector<i64>& jobs) const = 0;
+  // Learn from jobs of the past alone: see Learner.
+  virtual void learn_from(std::span<const i64> past, std::span<const i64> by_start,
+                          std::span<const i64> start, i64 until) = 0;
   // What has been learned of all jobs that have ended; and, for tests, other real numbers.
   virtual Numbers learned() = 0;
   virtual Numbers numbers() const = 0;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -23,7 +24,7 @@ from slow_expressions import general
 from strategies import DEPTHS, cases, clusters, holds
 from twins import assert_same_after_each_pass, assert_same_under_limits
 
-from hpcgym import load_workload
+from hpcgym import WorkloadError, load_workload, simulate
 from hpcgym.cluster.pool import Cluster
 from hpcgym.scheduler.dispatchers import PassView
 from hpcgym.scheduler.estimates.by_name import KNOWN
@@ -35,16 +36,14 @@ PIECES = st.sampled_from([1, 3])
 POLICIES = ("fcfs", "saf", "lexp", "wfp3", "unicef", "f1", "f2", "f3", "f4")
 
 
-def assert_same(
-    workload: Workload, rules: dict[str, Any], pieces: int = 1, always: bool = True
-) -> None:
+def assert_same(workload: Workload, rules: dict[str, Any], pieces: int = 1) -> None:
     """Compare both after so many passes each."""
     for order in ORDERS:
         if isinstance(rules[order], tuple) and not any(rules[order]):
             rules = rules | {order: "saf"}
     cluster = Cluster(workload.processors, busy_power_w=share_strategies.BUSY_W)
     scheduler = scheduler_of("easy", rules)
-    assert assert_same_after_each_pass(workload, scheduler, cluster, pieces) or not always
+    assert assert_same_after_each_pass(workload, scheduler, cluster, pieces)
 
 
 @st.composite
@@ -146,14 +145,20 @@ def test_extracts(data: st.DataObject, case: tuple[Any, ...]) -> None:
         return
     if data.draw(st.booleans()):
         rules |= data.draw(estimates())
-        if rules["correction"] == "kill":  # who runs may have been killed before
-            rules["correction"] = "requested"
     for order in data.draw(st.sampled_from([(), (), ORDERS, ORDERS[:1], ORDERS[1:]])):
         rules[order] = data.draw(general())
     if data.draw(st.booleans()):
         rules = fitted(rules)
         rules["quota"] = data.draw(quotas(workload))[0]
-    assert_same(part, share_strategies.heeded(rules), data.draw(PIECES), False)
+    rules = share_strategies.heeded(rules)
+    try:
+        assert_same(part, rules, data.draw(PIECES))
+    except WorkloadError as error:  # who runs would have been killed before
+        assert rules["correction"] == "kill"
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("HPCGYM_ENGINE", "numba")
+            with pytest.raises(WorkloadError, match=re.escape(str(error))):
+                simulate(part, **rules)
 
 
 def least_area(view: PassView) -> Any:
