@@ -83,12 +83,20 @@ def assign_natively(
     start: NDArray[np.int64],
     by_start: NDArray[np.int64],
     by_end: NDArray[np.int64],
+    known: Cells | None,
+    since: int,
 ) -> None:
-    """Give empty nodes to jobs whose times are known, as ``engine.assign`` does."""
+    """Give empty nodes to jobs whose times are known, as ``engine.assign`` does.
+
+    ``known``: the cells of the first that start.
+    """
     rows = np.ascontiguousarray(jobs).view(np.int64).reshape(len(jobs), -1)
     capacity, requested = int(nodes.capacity[:, 0].sum()), np.ascontiguousarray(jobs["requested"])
     model = Model(rows, capacity, {}, predicted=requested, nodes=layout_of(nodes))
-    write_cells(nodes, _cells_in(assign(model, np.ascontiguousarray(start), by_start, by_end)))
+    none = np.zeros(0, np.int64)
+    cells = Cells(np.zeros(1, np.int64), none, none) if known is None else known
+    found = assign(model, np.ascontiguousarray(start), by_start, by_end, *cells, since)
+    write_cells(nodes, _cells_in(found))
 
 
 def take_view(nodes: Nodes, told: Columns) -> None:

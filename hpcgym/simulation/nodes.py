@@ -178,9 +178,9 @@ def assign_nodes(
     ``jobs`` and ``progress`` are the engine's; jobs that have not started get none. Those that run
     at the beginning, by ``initial``, have their own where it tells them.
     """
-    asks, since = demand_of(needs, jobs["requested"], scheduler), np.int64(-state.FOREVER)
+    asks, since = demand_of(needs, jobs["requested"], scheduler), -state.FOREVER
     if initial is not None:
-        since = np.int64(initial.begin)
+        since = initial.begin
         if asks is not None:
             asks[: len(initial.running)][initial.running] = 0  # they do not wait
     nodes = make_nodes(needs, cluster.capacity, *allocation_code(scheduler), asks=asks)
@@ -189,15 +189,17 @@ def assign_nodes(
     by_start[progress["marks"][begun] // state.STARTED_AS] = begun
     by_end = begun[np.argsort(progress["start"][begun] + jobs["run"][begun])]
     in_order = bool((np.diff(jobs["submit"]) >= 0).all())  # not where jobs depend on others
-    if initial is None and in_order and is_on():
-        assign_natively(jobs, nodes, progress["start"][: len(jobs)], by_start, by_end)
-        return nodes
     cells = None if initial is None else own_cells(initial, cluster)
+    if in_order and is_on():
+        placed = 0 if initial is None or cells is None else int(initial.running.sum())
+        known = None if cells is None else cells.take(by_start[:placed])
+        assign_natively(jobs, nodes, progress["start"][: len(jobs)], by_start, by_end, known, since)
+        return nodes
     placed = 0
     if initial is not None and cells is not None:
         write_cells(nodes, cells)
         placed = int(initial.running.sum())
-    engine_nodes.assign(nodes, jobs, progress, by_start, by_end, placed, since)
+    engine_nodes.assign(nodes, jobs, progress, by_start, by_end, placed, np.int64(since))
     return nodes
 
 

@@ -354,17 +354,26 @@ NB_MODULE(_engine, m) {
 
   m.def(
       "assign",
-      [](const Model& model, In<i64> start, In<i64> by_start, In<i64> by_end) {
+      [](const Model& model, In<i64> start, In<i64> by_start, In<i64> by_end, In<i64> first,
+         In<i64> node, In<i64> units, i64 since) {
         const auto all = [](const In<i64>& a) { return std::span<const i64>(a.data(), a.size()); };
         if (!model.nodes || static_cast<i64>(start.size()) != model.n_jobs ||
             by_start.size() != by_end.size())
           throw nb::value_error("start: of each job, on nodes; by_start, by_end: the same jobs");
-        return as_arrays(assign(model, all(start), all(by_start), all(by_end)));
+        const bool ascends = std::is_sorted(first.data(), first.data() + first.size());
+        if (first.size() < 1 || first.size() > by_start.size() + 1 || first(0) != 0 || !ascends ||
+            node.size() != units.size() || index(first(first.size() - 1)) != node.size() ||
+            !std::all_of(node.data(), node.data() + node.size(),
+                         [&](i64 one) { return one >= 0 && one < model.nodes->n_nodes; }))
+          throw nb::value_error("first, node, units: cells of the first that start");
+        return as_arrays(assign(model, all(start), all(by_start), all(by_end),
+                                {all(first), all(node), all(units), since}));
       },
-      "model"_a, "start"_a, "by_start"_a, "by_end"_a,
+      "model"_a, "start"_a, "by_start"_a, "by_end"_a, "first"_a, "node"_a, "units"_a, "since"_a,
       "Return the nodes of jobs that have run on a pool of as many cores, and whose units all fit "
       "wherever enough cores are free, as cells of `Simulation.schedule`. `start` [s] of each job; "
-      "the jobs that have started in the order of their starts, and of their ends.");
+      "the jobs that have started in the order of their starts, and of their ends. `first`, `node`, "
+      "`units`: the cells of so many of those that start first. Nobody waits before `since` [s].");
 
   m.def(
       "values_of",

@@ -8,7 +8,7 @@ template class OneSimulation<Corun>;
 template class OneSimulation<Limited>;
 
 Columns assign(const Model& m, std::span<const i64> start, std::span<const i64> by_start,
-               std::span<const i64> by_end) {
+               std::span<const i64> by_end, const Given& given) {
   Nodes nodes(m, 0);
   std::size_t ended = 0;
   i64 come = 0;
@@ -16,7 +16,12 @@ Columns assign(const Model& m, std::span<const i64> start, std::span<const i64> 
     const i64 now = start[index(by_start[i])];
     for (; ended < i && start[index(by_end[ended])] + m.jobs[by_end[ended]].run <= now; ++ended)
       nodes.give(now, by_end[ended], 0);
-    for (; come < m.n_jobs && m.jobs[come].submit <= now; ++come) nodes.waits(come);
+    for (; come < m.n_jobs && std::max(m.jobs[come].submit, given.since) <= now; ++come)
+      nodes.waits(come);
+    if (i + 1 < given.first.size()) {
+      const std::size_t first = index(given.first[i]), n = index(given.first[i + 1]) - first;
+      nodes.choose(by_start[i], given.node.subspan(first, n), given.units.subspan(first, n));
+    }
     nodes.begin(by_start[i], now, 0, 0);
   }
   Columns found;

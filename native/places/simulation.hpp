@@ -109,9 +109,14 @@ std::shared_ptr<AnySimulation> make_simulation(std::shared_ptr<Model> model);
 
 // The nodes of jobs that have run on a pool of as many cores, and whose units all fit wherever
 // enough cores are free: they are given at the starts, [s] by job, ends first. `by_start` and
-// `by_end` are the jobs that have started in the order of their starts and of their ends.
+// `by_end` are the jobs that have started in the order of their starts and of their ends. The cells of
+// the first that start are known, if those of any; nobody waits before `since` [s].
+struct Given {
+  std::span<const i64> first, node, units;
+  i64 since;
+};
 Columns assign(const Model& model, std::span<const i64> start, std::span<const i64> by_start,
-               std::span<const i64> by_end);
+               std::span<const i64> by_end, const Given& given);
 
 // Set a rule by its name, or throw what says why not.
 void set_rule(Rules& rules, const std::string& name, i64 value);
