@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -50,10 +52,12 @@ def state_before(
     return before
 
 
-def telling(before: Before | None, rooms: Rooms | None) -> tuple[NDArray[np.generic], ...]:
-    """Return arrays that differ where beginnings do."""
+def telling(
+    before: Before | None, rooms: Rooms | None, begins: list[dict[str, NDArray[Any]]]
+) -> tuple[NDArray[Any], ...]:
+    """Return arrays that differ where beginnings do, of the kernels or the native engine."""
     if before is None:
-        return ()
+        return tuple(array for one in begins for array in one.values())
     n = len(before.time)
     nodes = () if rooms is None else (rooms.held[-n:], rooms.cells[-n:])
     return (*(getattr(before, name) for name in _TELLING), *nodes)

@@ -15,16 +15,11 @@ import numpy as np
 from hpcgym._engine import Simulation, Stepper
 from hpcgym.engine import state
 from hpcgym.engine.answers.online import FROM_OUTSIDE
-from hpcgym.engine.machines.nodes.filling import RANDOM
-from hpcgym.engine.machines.nodes.rows import row_of
-from hpcgym.engine.many.beginnings import Before
 from hpcgym.envs.core import arrays
 from hpcgym.envs.core.native_limits import next_limits
-from hpcgym.envs.core.native_model import estimators_of, model_of
+from hpcgym.envs.core.native_model import model_of
 from hpcgym.envs.core.told import NativeNow
-from hpcgym.scheduler.dispatchers.view import cells_of
-from hpcgym.scheduler.estimates.learning import asks_for_predictions
-from hpcgym.simulation.native_answers import has_kinds, n_terms, told_of_accounts
+from hpcgym.simulation.native_answers import has_kinds, told_of_accounts
 from hpcgym.simulation.native_nodes import is_on, lost_in
 from hpcgym.simulation.preempting import StoppedRuns
 
@@ -185,42 +180,6 @@ class NativeSteps:
         return self._stepper.nbytes + sum(array.nbytes for array in self._rows.values())
 
 
-def _beginnings(simulations: Simulations, before: Before) -> list[dict[str, Any]]:
-    """Return with what episodes begin, as the engine takes it."""
-    table, rooms = simulations.table, simulations.machines.parts.rooms
-    found, by, start = [], estimators_of(table), 0
-    learns = asks_for_predictions(simulations.options.scheduler)
-    parts = simulations.episodes.beginnings
-    for s, number in enumerate(before.number.tolist()):
-        known = before.progress[s, :number]
-        running = np.flatnonzero(known["start"] >= 0)
-        running = running[np.argsort(known["marks"][running] // state.STARTED_AS)]
-        one = {
-            "when": np.array([before.time[s], number, before.due[s]]),
-            "running": running,
-            "start": np.ascontiguousarray(known["start"][running]),
-            "predicted": np.ascontiguousarray(known["predicted"]),
-            "promised": np.ascontiguousarray(known["promised"]),
-            "history": before.history[s].reshape(-1),
-        }
-        if learns:
-            for name in ("memory", "ratios"):
-                one[name] = getattr(before, name)[s].reshape(-1)
-            for k, name in enumerate(("terms", "second_terms")):
-                one[name] = before.model[s, k, :, : n_terms(by, k)].ravel()
-            one["sums"] = before.model_sums[s].reshape(-1)
-        if rooms is not None:  # they stand behind those of the simulations
-            nodes = row_of(rooms, len(simulations.batch.window) + s, start, start + number)
-            one |= dict(zip(("first", "node", "units"), cells_of(nodes, running), strict=True))
-            own, drawn = nodes.scalars[0], np.zeros(0, np.int64)
-            if own.allocation == RANDOM:
-                drawn = np.concatenate([[own.random_state], nodes.order])
-            one["drawn"] = drawn
-        start += len(parts[s])
-        found.append(one)
-    return found
-
-
 def rows_of(batch: arrays.Batch, corun: CorunRows | None) -> dict[str, NDArray[Any]]:
     """Return the arrays into which the engine writes of episodes."""
     rows = {name: getattr(batch, name) for name in _ROWS}
@@ -243,6 +202,4 @@ def stepper_of(
     parts = simulations.machines.parts
     if parts.corun is not None:
         told["mean_speedup"] = parts.corun.mean
-    before = simulations.before
-    begins = [] if before is None else _beginnings(simulations, before)
-    return Stepper(model_of(simulations), told, rows, begins)
+    return Stepper(model_of(simulations), told, rows, simulations.begins)

@@ -20,6 +20,7 @@ from hpcgym.envs.core.cutting import Episode
 from hpcgym.envs.core.episodes import Episodes
 from hpcgym.envs.core.limited_machines import Limited, own_nodes
 from hpcgym.envs.core.native import NativeSteps, serves
+from hpcgym.envs.core.native_beginnings import beginnings_of
 from hpcgym.envs.core.options import Options
 from hpcgym.envs.core.scales import scales_of
 from hpcgym.envs.core.setup import (
@@ -132,7 +133,11 @@ class Simulations:
 
         learner = make_learner(scheduler, longest, common.n_users, self.table.classes)
         self.learner = learner
-        self.before = state_before(options, episodes, self.table, first, learner, machines.rows)
+        self.before, self.begins = None, []
+        if serves(self):
+            self.begins = beginnings_of(self, first)
+        else:
+            self.before = state_before(options, episodes, self.table, first, learner, machines.rows)
         self.batch = batch_of(
             options, longest, number, first, self.table, learner, machines.n_booked
         )
@@ -197,7 +202,7 @@ class Simulations:
             *(table.kinds, table.last, table.loss, table.chosen, table.predicted, table.ordered_by),
             *(table.looks, table.users, table.classes, table.asked, table.hold, table.keys),
             *(table.second_scores, table.node_watts, table.still_w),
-            *telling(self.before, self.machines.rows),
+            *telling(self.before, self.machines.rows, self.begins),
             *self.machines.telling,
         )
         if self.usage is not None:
