@@ -13,14 +13,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hpcgym._engine import Simulation, Stepper
-from hpcgym.engine import state
-from hpcgym.engine.answers.online import FROM_OUTSIDE
 from hpcgym.envs.core import arrays
 from hpcgym.envs.core.native_limits import next_limits
 from hpcgym.envs.core.native_model import model_of
 from hpcgym.envs.core.told import NativeNow
-from hpcgym.simulation.native_answers import has_kinds, told_of_accounts
-from hpcgym.simulation.native_nodes import is_on, lost_in
+from hpcgym.simulation.native_answers import told_of_accounts
+from hpcgym.simulation.native_nodes import lost_in
 from hpcgym.simulation.preempting import StoppedRuns
 
 if TYPE_CHECKING:
@@ -36,25 +34,6 @@ _ROWS = (
     *("episode_state", "window", "new", "terms", "totals", "norms", "owed", "scales"),
     *("next_scales", "unpaid", "gone", "gone_bsld", "busy_until"),
 )
-
-
-def serves(simulations: Simulations) -> bool:
-    """Return whether the native engine has the rules of an environment."""
-    sim, parts = simulations.table.sim[0], simulations.machines.parts
-    kinds = simulations.table.kinds
-    lacks = (
-        sim.depth == state.UNLIMITED,
-        sim.renews == state.EACH_TIME,
-        sim.learns and sim.holds,
-        FROM_OUTSIDE in kinds,
-        parts.corun is not None and simulations.usage is not None,
-    )
-    return (
-        is_on()
-        and not (sim.managed and simulations.episodes.beginnings)
-        and not any(lacks)
-        and has_kinds(kinds)
-    )
 
 
 class Kept:
