@@ -45,17 +45,6 @@ struct Owned {
   }
 };
 
-const char* what_lacks_steps(const Model& m) {
-  const Rules& r = m.rules;
-  const bool plain = r.depth != all_jobs && r.renews != Renews::each_time;
-  const bool asks = m.learning && (r.holds || m.learning->estimators[0].kind == Predicts::outside ||
-                                   m.learning->estimators[1].kind == Predicts::outside);
-  if (!plain || asks || m.outages ||
-      r.correction == Correction::kill || (r.correction == Correction::again && !m.learning))
-    return "environments: no rule of theirs";
-  return nullptr;
-}
-
 // With what episodes begin, of a model of all.
 Before read_before(const Model& m, const Told& told) {
   const i64* when = told.column<i64>("when", 3);
@@ -91,7 +80,7 @@ Before read_before(const Model& m, const Told& told) {
 }
 
 Table table_of(std::shared_ptr<const Model> model, const Told& told) {
-  if (const char* reason = what_lacks_steps(*model)) throw nb::value_error(reason);
+  if (model->outages) throw nb::value_error("environments: no failures of nodes");
   Table t;
   t.model = model;
   std::memcpy(&t.settings, told.column<i64>("settings", sizeof(Settings) / sizeof(i64)), sizeof(Settings));

@@ -20,7 +20,6 @@ from hpcgym.cluster import Cluster, NodeGroup, NodePower
 from hpcgym.engine.machines.corun.rows import row_of
 from hpcgym.engine.machines.corun.state import PART
 from hpcgym.envs import CoSchedule, CoScheduleVector
-from hpcgym.envs.core.native import serves
 from hpcgym.simulation.native import TAKEN
 from hpcgym.simulation.native_corun import told_of_rows
 
@@ -222,4 +221,4 @@ def test_many_at_once_are_the_same(
 
 
 def test_it_is_the_native_engine_that_serves() -> None:
-    assert serves(CoSchedule(SIXTEEN, jobs=5).simulations)
+    assert CoSchedule(SIXTEEN, jobs=5).simulations.native is not None

@@ -28,7 +28,6 @@ from strategies import clusters, workloads
 from test_node_energy import MIXED, SMALL
 
 from hpcgym import Cluster
-from hpcgym.envs.core.native import serves
 from hpcgym.workload import Workload, load_workload
 
 #: What episodes are, and how rewards are made of them.
@@ -51,12 +50,15 @@ LEARNED = st.fixed_dictionaries(
         "backfill_order": st.sampled_from(["fcfs", "sjbf", "saf", "lexp", "wfp3"]),
     }
 )
+#: Long jobs leave some processors free.
+HOLD = {"share": 0.3, "from_s": 600, "factor": 4.0, "erode_s": 14_400, "by": "both"}
 #: What lies around episodes.
 HONEST = (
     {"start": "warm", "paid": "end", "estimate": "ave2", "correction": "incremental"},
     {"start": "saf", "paid": "waiting", "warmup": "1h", "arrivals": "continue", "horizon": "1d"},
     {"start": "warm", "estimate": "e-loss", "policy_estimate": "ave2", "backfill_order": "sjbf"},
     {"start": "saf", "estimate": "ave3", "policy_estimate": "e-loss", "backfill_order": "saf"},
+    {"start": "warm", "policy_estimate": "ave2", "hold": HOLD},
 )
 LOADED = load_workload("lublin:jobs=2000,processors=64,seed=3,load=1.2")
 LIMIT = {"max_episode_steps": 40}
@@ -96,7 +98,7 @@ def test_an_episode_is_the_same(
 ) -> None:
     options = whole(workload, **options_of(data, name))
     if data.draw(st.integers(0, 2)) == 0:
-        options |= data.draw(LEARNED) | {"hold": None}
+        options |= data.draw(LEARNED)
         options["features"] = ("wait", "predicted", "policy_time", "fits")
     elif options["passes"] == "per-timestamp" and data.draw(st.booleans()):
         options |= {"cluster": data.draw(clusters(workload.processors)), "hold": None}
@@ -134,7 +136,7 @@ def test_an_episode_on_nodes_is_the_same(
     options = options_of(data, name) | data.draw(NODE_RULES)
     del options["passes"]
     if data.draw(st.integers(0, 2)) == 0:
-        options |= data.draw(LEARNED) | {"hold": None}
+        options |= data.draw(LEARNED)
     options = whole(workload, **options, cluster=cluster)
 
     def show() -> list[Any]:
@@ -169,7 +171,7 @@ PLACES = (
     {"workload": EURORA, "cluster": "eurora", "allocation": "hybrid", **HONEST[1]},
     {"workload": SMALL, "cluster": MIXED, "reward": "energy", **HONEST[2]},
 )
-IDS = ("alone", "warm", "continued", "learned", "regression")
+IDS = ("alone", "warm", "continued", "learned", "regression", "held")
 ON_NODES = ("nodes", "powers", "drawn", "continued-on-nodes", "powers-later")
 
 
@@ -220,9 +222,14 @@ def test_none_counts_of_those_that_are_known(monkeypatch: pytest.MonkeyPatch, na
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize(
     "rules",
-    [{}, {"estimate": "e-loss", "policy_estimate": "typical-ratio"}, *PLACES],
-    ids=["plain", "learned", *ON_NODES],
+    [
+        {},
+        {"estimate": "e-loss", "policy_estimate": "typical-ratio"},
+        {"estimate": "ave2", "policy_estimate": "e-loss", "hold": HOLD},
+        *PLACES,
+    ],
+    ids=["plain", "learned", "held", *ON_NODES],
 )
 def test_it_is_the_native_engine_that_serves(name: str, rules: dict[str, Any]) -> None:
     env = SINGLE[name](jobs=20, **rules)
-    assert serves(env.simulations)
+    assert env.simulations.native is not None

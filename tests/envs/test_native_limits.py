@@ -32,8 +32,6 @@ from test_own_nodes import environment as on_own_nodes
 from test_steered_schedules import INTERVALS as SPANS
 from test_steered_schedules import SETS, action_of, begin, steered
 
-from hpcgym.envs.core.native import serves
-
 pytestmark = pytest.mark.filterwarnings("ignore::hpcgym.errors.HpcgymWarning")
 
 SEEDS = st.integers(0, 2**16)
@@ -161,7 +159,7 @@ def test_many_at_once_are_the_same(
 @pytest.mark.parametrize(("name", "more"), EACH, ids=named)
 def test_it_is_the_native_engine_that_serves(name: str, more: dict[str, Any]) -> None:
     env = SINGLE[name](LOADED, jobs=20, **more)
-    assert serves(env.simulations)
+    assert env.simulations.native is not None
     acts = random_acts(env.action_space, 0)
     assert play(env, acts, seed=1)[-1].terminated
 

@@ -125,7 +125,7 @@ def test_an_episode_by_usage_is_the_same(
     if data.draw(st.integers(0, 2)) == 0:
         options = restricted(data, jobs, name, None, moves=False)
     else:
-        options = whole(jobs, **options_of(data, name)) | {"hold": None, "backfill": "easy"}
+        options = whole(jobs, **options_of(data, name)) | {"backfill": "easy"}
         if data.draw(st.booleans()):
             options |= data.draw(LEARNED)
     options |= {"cluster": cluster, "fair_share": fair, "reward": "bsld"}

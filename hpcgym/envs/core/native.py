@@ -14,7 +14,6 @@ import numpy as np
 
 from hpcgym._engine import Simulation, Stepper
 from hpcgym.engine import state
-from hpcgym.engine.answers.online import FROM_OUTSIDE
 from hpcgym.engine.machines.nodes.filling import RANDOM
 from hpcgym.engine.machines.nodes.rows import row_of
 from hpcgym.engine.many.beginnings import Before
@@ -24,8 +23,8 @@ from hpcgym.envs.core.native_model import estimators_of, model_of
 from hpcgym.envs.core.told import NativeNow
 from hpcgym.scheduler.dispatchers.view import cells_of
 from hpcgym.scheduler.estimates.learning import asks_for_predictions
-from hpcgym.simulation.native_answers import has_kinds, n_terms, told_of_accounts
-from hpcgym.simulation.native_nodes import is_on, lost_in
+from hpcgym.simulation.native_answers import n_terms, told_of_accounts
+from hpcgym.simulation.native_nodes import lost_in
 from hpcgym.simulation.preempting import StoppedRuns
 
 if TYPE_CHECKING:
@@ -41,25 +40,6 @@ _ROWS = (
     *("episode_state", "window", "new", "terms", "totals", "norms", "owed", "scales"),
     *("next_scales", "unpaid", "gone", "gone_bsld", "busy_until"),
 )
-
-
-def serves(simulations: Simulations) -> bool:
-    """Return whether the native engine has the rules of an environment."""
-    sim, parts = simulations.table.sim[0], simulations.machines.parts
-    kinds = simulations.table.kinds
-    lacks = (
-        sim.depth == state.UNLIMITED,
-        sim.renews == state.EACH_TIME,
-        sim.learns and sim.holds,
-        FROM_OUTSIDE in kinds,
-        parts.corun is not None and simulations.usage is not None,
-    )
-    return (
-        is_on()
-        and not (sim.managed and simulations.episodes.beginnings)
-        and not any(lacks)
-        and has_kinds(kinds)
-    )
 
 
 class Kept:

@@ -19,7 +19,7 @@ from hpcgym.envs.core.corun_options import Corun
 from hpcgym.envs.core.cutting import Episode
 from hpcgym.envs.core.episodes import Episodes
 from hpcgym.envs.core.limited_machines import Limited, own_nodes
-from hpcgym.envs.core.native import NativeSteps, serves
+from hpcgym.envs.core.native import NativeSteps
 from hpcgym.envs.core.options import Options
 from hpcgym.envs.core.scales import scales_of
 from hpcgym.envs.core.setup import (
@@ -46,6 +46,7 @@ from hpcgym.scheduler.estimates.learning import (
     learning_rules,
     make_learner,
 )
+from hpcgym.simulation.native_nodes import is_on
 from hpcgym.simulation.nodes import check_limits_kept
 from hpcgym.simulation.preempting import StoppedRuns
 from hpcgym.simulation.prepare import power_rules
@@ -145,8 +146,8 @@ class Simulations:
         self._find_native()
 
     def _find_native(self) -> None:
-        """Let the native engine serve, if it has the rules."""
-        self.native = NativeSteps(self) if serves(self) else None
+        """Let the native engine serve, unless the kernels are to."""
+        self.native = NativeSteps(self) if is_on() else None
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what a copy is made of: the arrays, and what simulations know beside them."""
