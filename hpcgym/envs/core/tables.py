@@ -13,7 +13,6 @@ from hpcgym.engine.rows import empty_rows
 from hpcgym.envs.core import arrays
 from hpcgym.envs.core.node_books import node_watts
 from hpcgym.envs.core.options import WINDOW_FEATURES, Options
-from hpcgym.envs.kernels.observe import OWN
 from hpcgym.errors import HpcgymError
 from hpcgym.files import header_number
 from hpcgym.scheduler.estimates.by_name import predicted_run_times
@@ -114,7 +113,8 @@ def table_of(
     if settings[0]["kind"] == arrays.WEIGHTS_KIND:
         estimators.looks[0] = 1
     own = dict(options.own)
-    codes = [OWN + list(own).index(name) if name in own else _CODES[name] for name in options.names]
+    places = {name: k for k, name in enumerate((*WINDOW_FEATURES, *own))}
+    codes = [places[name] for name in options.names]
     cluster = options.cluster
     parts = weighed(JobColumns(workload, ordered_by), features, n)
     watts, still = node_watts(cluster, books)
@@ -146,7 +146,6 @@ def table_of(
 
 # in the order of what the kernel says that processors do
 _WATTS = ("busy_power_w", "idle_power_w", "off_power_w", "shutdown_w", "boot_w")
-_CODES = {name: code for code, name in enumerate(WINDOW_FEATURES)}
 
 
 def _own_columns(own: dict[str, Any], columns: JobColumns, n: int) -> NDArray[np.float32]:
