@@ -72,6 +72,7 @@ class Simulations:
     batch, out : the arrays; see :mod:`hpcgym.envs.core.arrays`.
     table : the jobs, and what else simulations share.
     machines : of all simulations.
+    history : users, and how many of their last jobs averages are of.
     layout : of the observations in ``out.observations``.
     usage : the accounts of users; None where no order looks at them.
     """
@@ -105,7 +106,7 @@ class Simulations:
         machines = machines_of(options, episodes, number, limited, corun)
         self.machines = machines
         common = machines.prepared(common_of(options, workload))
-        self.usage = usage_of(options, features, episodes, number)
+        self.usage = usage_of(options, features, episodes)
 
         predicts = asks_for_predictions(scheduler)
         rules = {"asks": asks_when(kind, interval[0]), "keeps": int(keeps)}
@@ -129,9 +130,8 @@ class Simulations:
         learner = make_learner(scheduler, longest, common.n_users, self.table.classes)
         self.learner = learner
         self.before = state_before(options, episodes, self.table, first, learner, machines.rows)
-        self.batch = batch_of(
-            options, longest, number, first, self.table, learner, machines.n_booked
-        )
+        self.batch = batch_of(options, longest, number, machines.n_booked)
+        self.history = first.history.shape
         n_actions = self.layout.actions + shutdown_action
         self.out = outputs_of(options, self.layout, number, n_actions)
         self.chosen = np.zeros(number, np.int64)
