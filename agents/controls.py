@@ -22,8 +22,7 @@ from hpcgym.agents.episode_search import search
 from hpcgym.agents.settings import ControlsSettings
 from hpcgym.envs import EnergyBudgetVector, PowerCapVector
 from hpcgym.envs.core.cutting import Episode
-from hpcgym.envs.kernels import limited as power_kernel
-from hpcgym.envs.kernels.observe import QUEUE_AT
+from hpcgym.envs.core.layout import POWER, QUEUE_AT
 from hpcgym.errors import HpcgymError, check_choice
 from hpcgym.files.writing import whole_json
 from hpcgym.scheduler.policies.spread import spread
@@ -39,13 +38,13 @@ ENVIRONMENTS: dict[str, Any] = {
 
 #: What the policy sees: name -> field of the observation, place in it.
 INPUTS = {
-    "energy_left": ("power", power_kernel.ENERGY_LEFT),
-    "energy_saved": ("power", power_kernel.ENERGY_SAVED),
-    "power_left": ("power", power_kernel.POWER_LEFT),
-    "period_left": ("power", power_kernel.PERIOD_LEFT),
-    "cap_now": ("power", power_kernel.CAP_NOW),
-    "cap_in": ("power", power_kernel.CAP_IN),
-    "nodes_busy": ("power", power_kernel.NODES_BUSY),
+    "energy_left": ("power", POWER.index("energy_left")),
+    "energy_saved": ("power", POWER.index("energy_saved")),
+    "power_left": ("power", POWER.index("power_left")),
+    "period_left": ("power", POWER.index("period_left")),
+    "cap_now": ("power", POWER.index("cap_now")),
+    "cap_in": ("power", POWER.index("cap_in")),
+    "nodes_busy": ("power", POWER.index("nodes_busy")),
     "queued": ("queue", 0),
     "area": ("queue", 3),
     "oldest": ("queue", 4),

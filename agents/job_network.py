@@ -21,7 +21,7 @@ from hpcgym.agents.job_view import JOB, ORDERS, Seen
 from hpcgym.agents.network_files import weights_for, write
 from hpcgym.agents.practice import Spending
 from hpcgym.agents.specs import settled_options
-from hpcgym.envs.kernels.observe import CLUSTER_SIZE, QUEUE_SIZE, TIME_SIZE
+from hpcgym.envs.core.layout import CLUSTER_SIZE, QUEUE_SIZE, TIME_SIZE
 from hpcgym.errors import HpcgymError, check_choice
 
 STATE_SIZE = CLUSTER_SIZE + QUEUE_SIZE + TIME_SIZE

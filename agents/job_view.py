@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.envs.core.layout import HORIZONS, HOUR
 from hpcgym.envs.core.options import USUAL_FEATURES
-from hpcgym.envs.kernels.observe import HORIZONS, HOUR
 from hpcgym.errors import HpcgymError
 
 Floats = NDArray[np.float32]

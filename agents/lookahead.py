@@ -112,8 +112,7 @@ class Lookahead:
             "policy_features": self.features,
         }
         self._env: Any = None
-        self._look: lookahead.Foresight | None = None
-        self._seen: tuple[Any, Foresight] | None = None  # on the native engine
+        self._seen: tuple[Any, Foresight] | None = None
 
     def __repr__(self) -> str:
         return f"Lookahead({len(self.weights)} vectors, estimate={self.estimate!r})"
@@ -217,21 +216,10 @@ class Lookahead:
         check_scheduler(env.options.scheduler, "look-ahead")
         _check_estimates(env.options.scheduler)
         check_pool(env.options.cluster, env.episode_workload, "look-ahead")
-        self._env, self._look, self._seen = env, None, None
+        self._env = env
         simulations, workload = env.simulations, env.episode_workload
-        if simulations.native is not None:
-            look = self._native_foresight(workload, simulations.jobs(0))
-            self._seen = simulations.native.simulation(0), look
-            return
-        table, batch, jobs = self._simulation()
-        start, n = env.simulations.rows(0)
-        self._look = self._foresight(
-            workload,
-            jobs,
-            table.second_scores[start : start + n],
-            batch.sim[0],
-            env.options.cluster.processors,
-        )
+        look = self._native_foresight(workload, simulations.jobs(0))
+        self._seen = simulations.native.simulation(0), look
 
     def act(self, observation: Any, info: Mapping[str, Any]) -> NDArray[np.float64]:
         """Return the weights to follow up to the next decision, (n_features,) float64.
@@ -241,38 +229,13 @@ class Lookahead:
         observation, info : not looked at: what is known of all queued, running and ended jobs, not
             only of those in the window, is in the environment that ``begin`` was given.
         """
-        if self._look is None and self._seen is None:
+        if self._seen is None:
             raise HpcgymError("look-ahead: call begin(env) after the reset, then act")
-        native = self._env.simulations.native
-        if native is not None:
-            simulation = native.simulation(0)
-            if self._seen is None or self._seen[0] is not simulation:
-                self.begin(self._env)  # a snapshot has been restored
-            assert self._seen is not None
-            best = simulation.choose(self._seen[1])
-            return within_bounds(self.weights[best].copy(), self._env.units)
-        assert self._look is not None
-        table, batch, jobs = self._simulation()
-        if len(jobs) != len(self._look.jobs) or not _goes_on(self._look, batch):
+        simulation = self._env.simulations.native.simulation(0)
+        if self._seen[0] is not simulation:
             self.begin(self._env)  # a snapshot has been restored
-        assert self._look is not None
-        start, n = self._env.simulations.rows(0)
-        users, keys = table.users, table.keys
-        if len(users):
-            users = users[start : start + n]
-        if len(keys):
-            gap = len(keys) - len(table.jobs)
-            keys = keys[gap + start - n : gap + start + n]
-        kept = [getattr(batch, name)[0] for name in state.State._fields if name != "narrow"]
-        with compiling(lookahead.choose):
-            best = lookahead.choose(jobs, keys, users, *kept, self._look)
+        best = simulation.choose(self._seen[1])
         return within_bounds(self.weights[best].copy(), self._env.units)
-
-    def _simulation(self) -> tuple[Any, Any, NDArray[np.void]]:
-        """Return the arrays of the environment, and the jobs of the episode."""
-        simulations = self._env.simulations
-        start, n = simulations.rows(0)
-        return simulations.table, simulations.batch, simulations.table.jobs[start : start + n]
 
     # -- both --------------------------------------------------------------------------------------
 
@@ -352,11 +315,3 @@ def _classes(workload: Workload) -> tuple[NDArray[np.int64], int]:
             classes[:, level] = number + own.reshape(-1)
             number = int(classes[:, level].max(initial=number - 1)) + 1
     return classes, number
-
-
-def _goes_on(look: lookahead.Foresight, batch: Any) -> bool:
-    """Tell whether all that has been learned is still so."""
-    known = look.learned >= 0
-    starts = batch.progress[0, : len(known)]["start"]
-    submitted = batch.sim[0].next >= look.settings[beliefs.KNOWN]
-    return bool(submitted and (starts[known] == look.learned[known]).all())

@@ -37,7 +37,7 @@ class Part(NamedTuple):
     given: str = ""
 
 
-_ENGINE, _STEPS = "hpcgym.engine", ("hpcgym.envs.kernels", "hpcgym.compilation.threads")
+_ENGINE, _STEPS = "hpcgym.engine", ("hpcgym.compilation.threads",)
 _ON_NODES = tuple(f"{_ENGINE}.warm_start.{name}" for name in ("place_running", "hold_on_nodes"))
 _ANSWERS, _MANY = f"{_ENGINE}.answers", f"{_ENGINE}.many"
 _NODES, _LIMITS, _CORUN = (f"{_ENGINE}.machines.{kind}" for kind in ("nodes", "limited", "corun"))

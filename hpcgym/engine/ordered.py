@@ -18,18 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.compilation import jit, jit_inline, jit_part
+from hpcgym.schedule.records import records
 
 BLOCK = 64
-
-
-def records(*fields: tuple[str, type[np.generic]]) -> np.dtype[np.void]:
-    """Return the dtype of records with these fields, which are attributes in plain Python too."""
-    return np.dtype((np.record, list(fields)))
-
-
-def whole_numbers(*names: str) -> np.dtype[np.void]:
-    """Return the dtype of records whose fields are all int64."""
-    return records(*((name, np.int64) for name in names))
 
 
 BLOCKS = records(

@@ -11,9 +11,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.engine.ordered import make_lists, records, whole_numbers
+from hpcgym.engine.ordered import make_lists
 from hpcgym.engine.orders.narrow import CLASSES
 from hpcgym.schedule.marks import *  # noqa: F403
+from hpcgym.schedule.records import *  # noqa: F403
+from hpcgym.schedule.records import records, whole_numbers
 from hpcgym.scheduler.codes import *  # noqa: F403
 from hpcgym.scheduler.codes import KEYED, UNLIMITED
 
@@ -114,15 +116,6 @@ SIM = whole_numbers(*RULES, *_PRESENT)
 #: What a simulation needs to know to go on with looks by the clock.
 LOOKS = ("due", "look", "waited", "had_planned", "all_due")
 
-# Read-only, but for `run` of jobs that are killed or cancelled or run at another level, and for
-# `submit` where the schedule says when jobs come.
-JOBS = records(
-    ("submit", np.int64),  # [s]
-    ("run", np.int64),  # [s] actual run time, at most the requested time, or that predicted
-    ("requested", np.int64),  # [s]
-    ("processors", np.int64),
-    ("since_first", np.int64),  # [s] submit, counted from the first submission of the whole log
-)
 PROGRESS = records(
     ("start", np.int64),  # [s] -1 before
     ("predicted", np.int64),  # [s] run time predicted at submission

@@ -25,7 +25,6 @@ from hpcgym.envs.core.snapshot import (
     hidden,
     restore_row,
     save_row,
-    table_for,
 )
 from hpcgym.envs.core.spec import Spec, has_matplotlib, spec_of
 from hpcgym.errors import installing
@@ -153,7 +152,7 @@ class SchedulingEnv(gymnasium.Env[Any, Any]):
         super().reset(seed=seed)
         given = read_options_of_reset(options)
         episode = self.episodes.find(given) if given else self.episodes.draw(self.np_random)
-        self.simulations.table = self.simulations.whole
+        self.simulations.table = self.simulations.table
         self.simulations.set_next(0, episode)
         self.simulations.reset(np.zeros(1, np.int64))
         self._begun, self._over = True, False
@@ -215,7 +214,7 @@ class SchedulingEnv(gymnasium.Env[Any, Any]):
     @property
     def keeps_selected(self) -> bool:
         """Whether a selected job that does not fit stays selected until it starts."""
-        return bool(self.simulations.whole.sim[0].keeps)
+        return bool(self.simulations.table.sim[0].keeps)
 
     @property
     def time(self) -> Any:
@@ -292,7 +291,6 @@ class SchedulingEnv(gymnasium.Env[Any, Any]):
         """
         check_owner(self.simulations, snapshot)
         restore_row(self.simulations, 0, snapshot)
-        self.simulations.table = table_for(self.simulations, snapshot)
         self.np_random.bit_generator.state = snapshot.generator
         self.simulations.show(0)
         self._begun = True

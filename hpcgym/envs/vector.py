@@ -13,16 +13,16 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
-from hpcgym.compilation import config as numba_config
 from hpcgym.envs.core.cutting import Episode
 from hpcgym.envs.core.definition import Definition, define, set_signature
 from hpcgym.envs.core.infos import Ends, Teller, pay_tails
 from hpcgym.envs.core.layout import Observation
 from hpcgym.envs.core.numbers import read_indices, read_numbers, read_options_of_reset
 from hpcgym.envs.core.simulations import Simulations
-from hpcgym.envs.core.snapshot import Snapshot, check_owner, hidden, joined, restore_row, save_row
+from hpcgym.envs.core.snapshot import Snapshot, check_owner, hidden, restore_row, save_row
 from hpcgym.envs.core.spec import Spec, spec_of
 from hpcgym.errors import HpcgymError, unknown
+from hpcgym.processors import threads_here
 
 MANY = 32  # environments are worth more than one thread
 
@@ -51,7 +51,7 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, Any]):
         buffers that the next step overwrites.
     max_episode_steps : after that many steps an episode is truncated; None: never.
     threads : that step the environments; None: one for fewer than 32 environments, else as many as
-        NUMBA_NUM_THREADS or the machine's cores say. On a machine that is busy with other things,
+        OMP_NUM_THREADS or the machine's cores say. On a machine that is busy with other things,
         and while PyTorch learns, give 1: a step takes microseconds, and a thread that has to wait
         for a core milliseconds. Threads that spin while they wait, as OMP_WAIT_POLICY=active has
         it, can then be tens of times as slow as one.
@@ -89,7 +89,7 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, Any]):
             check_count("max_episode_steps", max_episode_steps)
         if not isinstance(copy, bool):
             raise HpcgymError(f"copy must be True or False, not {copy!r}")
-        most = numba_config.NUMBA_NUM_THREADS
+        most = threads_here()
         if threads is not None and not (isinstance(threads, int) and 1 <= threads <= most):
             raise HpcgymError(f"threads must be from 1 to {most}, not {threads!r}")
         # the threads of a few environments wait for one another longer than they work
@@ -256,8 +256,7 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, Any]):
         for row in snapshot.rows:
             check_owner(self.simulations, row)
         self.simulations.tell_anew(self.copy)
-        self.simulations.table, rows = joined(self.simulations.whole, snapshot.rows)
-        for e, row in enumerate(rows):
+        for e, row in enumerate(snapshot.rows):
             restore_row(self.simulations, e, row)
             self.simulations.show(e)
             self._generators[e].bit_generator.state = snapshot.generators[e]

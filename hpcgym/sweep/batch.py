@@ -11,6 +11,7 @@ from hpcgym._engine import Many
 from hpcgym.baselines.schedulers import find_scheduler
 from hpcgym.cluster.pool import Cluster
 from hpcgym.errors import HpcgymError, check_choice
+from hpcgym.processors import threads_here
 from hpcgym.schedule.bounded_slowdown import TAU_S, check_tau
 from hpcgym.scheduler.asked_for import check_scheduler
 from hpcgym.scheduler.capabilities import check
@@ -19,7 +20,6 @@ from hpcgym.scheduler.rules import Scheduler
 from hpcgym.scheduler.usage import counts_usage
 from hpcgym.simulation.dependencies import check_moved, check_weighed
 from hpcgym.simulation.prepare import check_allocation, machine_of
-from hpcgym.sweep.executors import threads_here
 from hpcgym.sweep.slices import slices_of
 from hpcgym.workload.model import Workload
 

@@ -19,6 +19,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, nullco
 from typing import Any, cast
 
 from hpcgym.errors import HpcgymError, installing, unknown
+from hpcgym.processors import processors_here
 
 #: Name -> what it is.
 EXECUTORS = {
@@ -118,20 +119,6 @@ def _opener(name: str, workers: int | None) -> AbstractContextManager[Executor]:
     if kind == "ray":
         return _ray(address, workers)
     return _mpi() if kind == "mpi" else SerialExecutor()
-
-
-def processors_here() -> int:
-    """Return the number of processors that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
-def threads_here() -> int:
-    """Return how many threads this process may use: its processors, at most OMP_NUM_THREADS."""
-    told = os.environ.get("OMP_NUM_THREADS", "")
-    most = processors_here()
-    return min(int(told), most) if told.isdecimal() and int(told) > 0 else most
 
 
 class SerialExecutor(Executor):

@@ -39,8 +39,8 @@ from test_vector import make as make_vector
 from hpcgym import Cluster, HpcgymError, simulate, validate_schedule
 from hpcgym.baselines.policies import Baseline
 from hpcgym.cluster import NodeGroup, NodePower
+from hpcgym.envs.core.layout import ON_AT
 from hpcgym.envs.core.limited_machines import LimitedMachines
-from hpcgym.envs.kernels.observe import ON_AT
 from hpcgym.errors import HpcgymWarning
 from hpcgym.evaluation.limited import limits_of
 

@@ -18,8 +18,7 @@ from driving import BUSY, LIMITED, NAMES, SINGLE, VECTOR
 
 from hpcgym.envs.co_schedule import CoSchedule, CoScheduleVector
 from hpcgym.envs.core.episodes import Episodes
-from hpcgym.envs.kernels.limited import POWER_SIZE
-from hpcgym.envs.kernels.observe import JOBS_AT, QUEUE_AT, TIME_AT
+from hpcgym.envs.core.layout import JOBS_AT, POWER_SIZE, QUEUE_AT, TIME_AT
 from hpcgym.envs.pages.page import ARGUMENTS, PARTS
 
 ALL = (*NAMES, *LIMITED)

@@ -23,8 +23,9 @@ import chores
 import pytest
 
 from hpcgym.errors import HpcgymError
+from hpcgym.processors import processors_here
 from hpcgym.sweep import open_executor, read_failures, run_experiment, run_tasks
-from hpcgym.sweep.executors import leads_mpi, processors_here, slots
+from hpcgym.sweep.executors import leads_mpi, slots
 
 LIBRARIES = {"dask": "distributed", "ray": "ray", "mpi": "mpi4py"}
 

@@ -12,8 +12,8 @@ import math
 import numpy as np
 
 from hpcgym.compilation import jit, jit_part
-from hpcgym.engine.ordered import records
 from hpcgym.engine.passes.lining_up import sort_line
+from hpcgym.schedule.records import records
 
 # What ranking works with: a record for each account, and the last for the machine.
 TREE = records(

@@ -23,9 +23,10 @@ from numpy.typing import NDArray
 from hpcgym.compilation import jit, jit_entry, jit_part
 from hpcgym.engine.answers.fair_tree import rank, rounded
 from hpcgym.engine.answers.told import Told, nobody
-from hpcgym.engine.ordered import BLOCK, block_at, whole_numbers
+from hpcgym.engine.ordered import BLOCK, block_at
 from hpcgym.engine.orders.scores import forget_bounds
 from hpcgym.engine.state import A_PREDICTION, A_RENEWAL, QUEUE, RUNNING
+from hpcgym.schedule.records import whole_numbers
 
 CPU, ENERGY = 0, 1  # what is counted
 

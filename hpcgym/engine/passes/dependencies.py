@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.compilation import jit, jit_part
-from hpcgym.engine.ordered import records, whole_numbers
 from hpcgym.engine.state import FOREVER
+from hpcgym.schedule.records import records, whole_numbers
 
 COMING = records(("time", np.int64), ("job", np.int64))  # [s] when a job is due
 SCALARS = whole_numbers(

@@ -27,7 +27,7 @@ from hpcgym.compilation import jit, jit_part
 from hpcgym.engine.answers.told import Told, usage_by_clock
 from hpcgym.engine.events import enqueue, leave_queue, start
 from hpcgym.engine.loop import loop_of
-from hpcgym.engine.ordered import BLOCK, block_at, insert, records, whole_numbers
+from hpcgym.engine.ordered import BLOCK, block_at, insert
 from hpcgym.engine.passes.asking import asking_where_some_stop
 from hpcgym.engine.passes.exempting import first_exempt_until
 from hpcgym.engine.passes.lining_up import line_up, sort_line
@@ -52,6 +52,7 @@ from hpcgym.engine.passes.restricted import (
 from hpcgym.engine.passes.suspending import note_suspended, suspending_of
 from hpcgym.engine.passes.windows import are_left, meets_window
 from hpcgym.engine.state import ALL_JOBS, AN_ORDER, NOBODY, RUNNING
+from hpcgym.schedule.records import records, whole_numbers
 
 REQUEUE, CANCEL, SUSPEND = range(3)  # modes: what becomes of jobs that are stopped
 

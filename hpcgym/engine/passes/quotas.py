@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.compilation import jit_part
-from hpcgym.engine.ordered import whole_numbers
+from hpcgym.schedule.records import whole_numbers
 
 SCALARS = whole_numbers("settled")  # how many of the jobs that have ended count no longer
 

@@ -12,8 +12,9 @@ import numpy as np
 
 from hpcgym.compilation import jit, jit_part
 from hpcgym.engine.events import enqueue, listing_key
-from hpcgym.engine.ordered import BLOCK, block_at, find, records, remove, summarise
+from hpcgym.engine.ordered import BLOCK, block_at, find, remove, summarise
 from hpcgym.engine.state import KEYED, PREDICTION, PRIMARY_QUEUE, QUEUE, RUNNING
+from hpcgym.schedule.records import records
 
 LOST = records(  # a run that ended before it was over
     ("job", np.int64),

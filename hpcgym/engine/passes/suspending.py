@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 
 from hpcgym.compilation import jit, jit_part
-from hpcgym.engine.ordered import BLOCK, block_at, insert, records
+from hpcgym.engine.ordered import BLOCK, block_at, insert
 from hpcgym.engine.passes.lining_up import sort_line
 from hpcgym.engine.state import RUNNING
+from hpcgym.schedule.records import records
 
 SUSPENDED = records(
     ("job", np.int64),

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.compilation import jit_part
-from hpcgym.engine.ordered import whole_numbers
 from hpcgym.engine.state import FOREVER
+from hpcgym.schedule.records import whole_numbers
 
 SCALARS = whole_numbers("over")  # how many windows are
 

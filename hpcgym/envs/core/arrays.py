@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.engine.ordered import whole_numbers
+from hpcgym.schedule.records import whole_numbers
 
 # Where an environment is: a record each, `Batch.episode_state`.
 EPISODE = whole_numbers(
@@ -117,28 +117,8 @@ class Table(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """The state of many simulations, a row for each; copying its rows copies them."""
+    """What steps write of the episodes of many simulations, a row for each."""
 
-    sim: NDArray[np.void]  # a SIM each
-    progress: NDArray[np.void]
-    history: NDArray[np.int64]
-    blocks: NDArray[np.void]
-    entries: NDArray[np.void]
-    profile: NDArray[np.void]
-    line: NDArray[np.void]
-    narrow: NDArray[np.int64]
-    freed: NDArray[np.void]
-    idle: NDArray[np.void]
-    ended: NDArray[np.int64]
-    memory: NDArray[np.float64]
-    ratios: NDArray[np.float64]
-    seen: NDArray[np.float64]
-    model: NDArray[np.float64]
-    model_sums: NDArray[np.float64]
-    ordered_by: NDArray[np.int64]
-    weights: NDArray[np.float64]
-    scratch: NDArray[np.float64]
-    scores: NDArray[np.void]  # (n, 2 * longest) or (n, 0)
     episode_state: NDArray[np.void]  # an EPISODE each
     window: NDArray[np.int64]  # (n, window) visible jobs
     new: NDArray[np.int64]  # (n, longest) jobs that started in the last step

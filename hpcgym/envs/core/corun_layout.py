@@ -9,7 +9,8 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from hpcgym.envs.core.layout import Observation
-from hpcgym.envs.kernels.corun import JOB_SIZE, MACHINE_SIZE, NEIGHBOUR_SIZE, PAIR_SIZE
+
+MACHINE_SIZE, JOB_SIZE, NEIGHBOUR_SIZE, PAIR_SIZE = 8, 8, 5, 2
 
 
 class PairLayout:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from hpcgym.engine.machines.corun.files.rows import make_file_rows
 from hpcgym.engine.machines.corun.rows import N_BESIDE, CorunRows, make_rows, row_of
 from hpcgym.engine.machines.corun.state import PART, CorunNodes
-from hpcgym.engine.rows import arrays_of_rows, shared_arrays
+from hpcgym.engine.rows import shared_arrays
 from hpcgym.envs.core.corun_options import Corun
 from hpcgym.envs.core.machines import MachineParts, Machines
 from hpcgym.envs.core.node_books import keeps_books
@@ -91,12 +91,6 @@ class CorunMachines(Machines):
         io = () if self.rows.io is None else shared_arrays(self.rows.io)
         return (*shared_arrays(self.rows), *io)
 
-    @property
-    def changing(self) -> tuple[NDArray[Any], ...]:
-        """The arrays with a row for each simulation."""
-        io = () if self.rows.io is None else arrays_of_rows(self.rows.io)
-        return (*arrays_of_rows(self.rows), *io)
-
     def listed(self, e: int) -> NDArray[np.int64]:
         """Return the jobs of simulation ``e`` that are listed as neighbours, then -1; (M,)."""
         rows: NDArray[np.int64] = self.rows.neighbours[e].copy()
@@ -110,15 +104,6 @@ class CorunMachines(Machines):
     def free_processors(self, free: int, running: NDArray[np.int64]) -> int:
         """Return how many processors have no job."""
         return self.cluster.processors - int(running.sum())
-
-    def finds_room(
-        self, e: int, rows: NDArray[np.int64], free: int, first: int
-    ) -> NDArray[np.bool_]:
-        """Return which of these waiting jobs find enough nodes now."""
-        tasks, scalars = self.rows.tasks[e][rows], self.rows.scalars[e, 0]
-        room = scalars.n_idle + np.where(tasks["placement"] == PART, scalars.n_open, 0)
-        found: NDArray[np.bool_] = tasks["nodes"] <= room
-        return found
 
     def row(self, e: int, start: int, n: int) -> CorunNodes:
         """Return the nodes of simulation ``e``, whose episode has ``n`` jobs.

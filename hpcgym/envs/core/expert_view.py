@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.engine import state
 from hpcgym.engine.machines.nodes.placement import Nodes
-from hpcgym.engine.machines.nodes.rows import row_of
 from hpcgym.envs.core.cutting import Episode
 from hpcgym.envs.core.limited_machines import LimitedMachines
 from hpcgym.errors import HpcgymError
 from hpcgym.scheduler.dispatchers import PassView
 from hpcgym.scheduler.dispatchers.asking import Facts, Present, view_at
-from hpcgym.simulation.kernel_passes import view_of
 from hpcgym.simulation.native_nodes import take_view
 from hpcgym.simulation.nodes import facts_of, pool_as_node
 
@@ -37,38 +34,14 @@ def pass_view(simulations: Simulations, e: int, rows: NDArray[np.int64]) -> Pass
             "pass_view: where jobs have nodes of their own, under limits too, dispatchers are asked"
             " by simulate() only"
         )
-    shown, (start, n) = _shown(simulations, e), simulations.rows(e)
-    if shown.pool is None:
-        rooms = simulations.machines.rows
-        assert rooms is not None
-        nodes = row_of(rooms, e, start, start + n)
-    else:
-        nodes = shown.pool
-        nodes.set_free(np.array([[simulations.now(e).free]]))
-    if simulations.native is not None:
-        return _native_view(simulations, e, rows, shown, nodes)
-    batch = simulations.batch
-    changing: dict[str, Any] = {name: getattr(batch, name)[e] for name in state.State._fields}
-    arrays = state.Prepared(
-        jobs=simulations.jobs(e),
-        keys=np.zeros(0, np.int64),
-        scores=batch.scores[e],
-        users=np.zeros(0, np.int64),
-        **changing,
-    )
-    return view_of(arrays, nodes, shown.facts, rows)
-
-
-def _native_view(
-    simulations: Simulations, e: int, rows: NDArray[np.int64], shown: _Shown, nodes: Nodes
-) -> PassView:
-    """Return the same of a simulation of the native engine."""
-    assert simulations.native is not None
-    native = simulations.native.simulation(e)
+    shown, native = _shown(simulations, e), simulations.native.simulation(e)
     told, queued = native.view(), np.sort(rows)
     if shown.pool is None:
         nodes = simulations.machines.row(e, *simulations.rows(e))
         take_view(nodes, told)
+    else:
+        nodes = shown.pool
+        nodes.set_free(np.array([[native.free]]))
     duration = native.schedule()["predicted"][queued]
     running = told["running"], told["running_start"], told["running_end"]
     present = Present(native.time, simulations.jobs(e), queued, duration, *running)

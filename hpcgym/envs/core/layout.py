@@ -8,14 +8,22 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from hpcgym.envs.kernels.observe import (
-    CLUSTER_SIZE,
-    JOBS_AT,
-    QUEUE_AT,
-    QUEUE_SIZE,
-    TIME_AT,
-    TIME_SIZE,
+HOUR = 3600.0  # [s]
+#: [s] from now: when the share of free processors is looked at
+HORIZONS = np.array([60, 600, 3600, 14_400, 43_200, 86_400, 259_200, 604_800], np.int64)
+CLUSTER_SIZE, QUEUE_SIZE, TIME_SIZE = 1 + len(HORIZONS) + 1, 6, 4
+ON_AT = CLUSTER_SIZE - 1  # where the share of what is free and on stands
+QUEUE_AT = CLUSTER_SIZE
+TIME_AT = QUEUE_AT + QUEUE_SIZE
+JOBS_AT = TIME_AT + TIME_SIZE
+
+#: What is to be seen of power, in order: the field "power".
+POWER = (
+    *("true_power", "charged_power", "cap_now", "cap_left", "cap_next", "cap_in"),
+    *("energy_left", "energy_saved", "power_left", "period_left", "period_in"),
+    *("nodes_off", "nodes_switching", "nodes_busy", "ceiling_now"),
 )
+POWER_SIZE = len(POWER)
 
 Observation = NDArray[np.float32] | dict[str, NDArray[Any]]
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from hpcgym.engine.machines.limited import rows as limited_rows
 from hpcgym.engine.machines.limited.rows import LimitedRows
 from hpcgym.engine.machines.limited.state import LimitedNodes
-from hpcgym.engine.rows import Rows, names_of, shared_arrays
+from hpcgym.engine.rows import shared_arrays
 from hpcgym.engine.state import FOREVER
 from hpcgym.envs.core.layout import Layout
 from hpcgym.envs.core.machines import MachineParts, Machines, schedule_of_queue
@@ -134,8 +134,8 @@ class LimitedMachines(Machines):
 
     @property
     def parts(self) -> MachineParts:  # type: ignore[override]  # rows are others once they have grown
-        """What compiled functions take of the machines."""
-        return MachineParts(alone=(), limited=self.rows)
+        """What the engine is told of the machines."""
+        return MachineParts(limited=self.rows)
 
     @property
     def telling(self) -> tuple[NDArray[Any], ...]:
@@ -177,23 +177,9 @@ class LimitedMachines(Machines):
         machine = machine._replace(caps=caps, scalars=self.rows.begin, first=first)
         check_possible(workload, machine)
 
-    def lengthen_logs(self) -> list[int]:
-        """Make logs longer if one is full; return whose were: they are to be stepped again."""
-        full: list[int] = np.flatnonzero(self.rows.scalars["full"]).tolist()
-        if full:
-            self.rows = limited_rows.with_longer_log(self.rows)
-        return full
-
     def limits_now(self, e: int) -> tuple[Limit, ...]:
         """Return the limits of the present episode of simulation ``e``."""
         return self.limits[e]
-
-    def make_room(self, e: int, saved: tuple[NDArray[Any], ...], limits: tuple[Limit, ...]) -> None:
-        """Have room for saved rows, one of each of ``changing``: limits and logs grow."""
-        self.take_limits(e, limits)
-        names = names_of(Rows, LimitedRows)
-        shapes = {name: row.shape for name, row in zip(names, saved, strict=True)}
-        self.rows = limited_rows.grown(self.rows, **shapes)
 
     def take_limits(self, e: int, limits: tuple[Limit, ...]) -> None:
         """Note the limits under which simulation ``e`` goes on, in an episode of its own."""
@@ -207,22 +193,10 @@ class LimitedMachines(Machines):
         """Return how many processors the free nodes have."""
         return free * (self.cluster.processors // self.cluster.nodes)
 
-    def finds_room(
-        self, e: int, rows: NDArray[np.int64], free: int, first: int
-    ) -> NDArray[np.bool_]:
+    def finds_room(self, rows: NDArray[np.int64], free: int) -> NDArray[np.bool_]:
         """Return which of these waiting jobs find enough nodes now, whatever limits say."""
-        found: NDArray[np.bool_] = self.widths[first + rows] <= free
+        found: NDArray[np.bool_] = self.widths[rows] <= free
         return found
-
-    def jobs(self, e: int, jobs: NDArray[np.void]) -> NDArray[np.void]:
-        """Return the jobs of simulation ``e``: those that run are as long as at their level."""
-        own: NDArray[np.void] = self.rows.jobs[e, : len(jobs)]
-        return own
-
-    def own_jobs(self, e: int, n: int) -> NDArray[np.void]:
-        """Return copies of the ``n`` jobs of simulation ``e``."""
-        own: NDArray[np.void] = self.rows.jobs[e, :n].copy()
-        return own
 
     def row(self, e: int, start: int, n: int) -> LimitedNodes:
         """Return the machine of simulation ``e`` for its ``n`` jobs from row ``start`` on.

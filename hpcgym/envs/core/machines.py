@@ -13,7 +13,7 @@ from hpcgym.cluster.power_plans import greatest_w
 from hpcgym.engine.machines.nodes.rows import row_of
 from hpcgym.engine.passes.preempting_rows import PreemptingRows
 from hpcgym.engine.passes.restricted_rows import RestrictedRows
-from hpcgym.engine.rows import Rows, arrays_of_rows, names_of, shared_arrays
+from hpcgym.engine.rows import shared_arrays
 from hpcgym.envs.core.node_books import keeps_books
 from hpcgym.envs.core.options import Options
 from hpcgym.envs.core.tables import Common
@@ -29,18 +29,14 @@ from hpcgym.simulation.nodes import (
     node_needs,
     rooms_for,
 )
-from hpcgym.simulation.preempting import StoppedRuns, for_result, stopped_runs, with_longer_log
+from hpcgym.simulation.preempting import for_result
 from hpcgym.simulation.restricted import restricted_rows
 from hpcgym.workload.model import Workload
 
-_LOST = names_of(Rows, PreemptingRows).index("lost")
-
 
 class MachineParts(NamedTuple):
-    """What compiled functions take of machines, in order: see :mod:`hpcgym.envs.kernels.steps`."""
+    """What the engine is told of machines."""
 
-    alone: Any = None
-    pool: Any = None
     rooms: Any = None
     kept: Any = None
     limited: Any = None
@@ -59,7 +55,7 @@ class Machines:
     units : what the simulations count of a machine: here processors.
     counted : how many units, processors or nodes, energy and observations are divided by.
     kept : quotas and windows, with rows for all simulations; None without any.
-    parts : what compiled functions take of the machines.
+    parts : what the engine is told of the machines.
     books : whether energy is what nodes draw, and what stands above them.
     n_booked : of how many nodes it is counted one by one.
     ticks : of the simulations' clock in a second.
@@ -80,9 +76,7 @@ class Machines:
     ticks = 1
     parts: MachineParts
 
-    def __init__(
-        self, options: Options, workload: Workload, number: int, longest: int, beginnings: int = 0
-    ) -> None:
+    def __init__(self, options: Options, workload: Workload, number: int, longest: int) -> None:
         cluster = self.cluster = options.cluster
         self.units = self.counted = cluster.processors
         scheduler = options.scheduler
@@ -91,15 +85,13 @@ class Machines:
         needs = node_needs(cluster, workload, scheduler, self.books)
         self.rows: Any = None
         if needs is not None:
-            rows = number + beginnings  # behind those of simulations the nodes of beginnings
             holders = len(needs) - len(workload)
             requested = np.concatenate([workload.requested_time, np.zeros(holders, np.int64)])
-            self.rows = rooms_for(needs, requested, cluster, scheduler, rows, longest, holders)
-        pool = () if self.rows is None else None
+            self.rows = rooms_for(needs, requested, cluster, scheduler, number, longest, holders)
         self.kept = restricted_rows(
             [workload], scheduler, cluster, number, not self.is_pool, longest
         )
-        self.parts = MachineParts(alone=(), pool=pool, rooms=self.rows, kept=self.kept)
+        self.parts = MachineParts(rooms=self.rows, kept=self.kept)
 
     @property
     def is_pool(self) -> bool:
@@ -110,12 +102,6 @@ class Machines:
     def busy_w(self) -> float | None:
         """What a unit draws at most [W]; None: what the cluster says of processors."""
         return greatest_w(self.cluster) / self.counted if self.books else None
-
-    @property
-    def changing(self) -> tuple[NDArray[Any], ...]:
-        """The arrays with a row for each simulation."""
-        parts = (self.rows, self.kept, self._stops)
-        return tuple(one for part in parts if part is not None for one in arrays_of_rows(part))
 
     @property
     def telling(self) -> tuple[NDArray[Any], ...]:
@@ -137,28 +123,12 @@ class Machines:
     def began(self, e: int) -> None:
         """Note that simulation ``e`` has begun the episode that was to come next."""
 
-    def lengthen_logs(self) -> list[int]:
-        """Make logs longer if one is full; return whose were: they are to be stepped again."""
-        stops = self._stops
-        full = [] if stops is None else np.flatnonzero(stops.scalars["full"]).tolist()
-        if stops is not None and full:
-            stops.scalars["full"] = 0
-            self._set_stops(with_longer_log(stops, 2 * stops.lost.shape[1]))
-        return full
-
     def limits_now(self, e: int) -> tuple[Limit, ...]:
         """Return the limits of the present episode of simulation ``e``."""
         return ()
 
     def take_limits(self, e: int, limits: tuple[Limit, ...]) -> None:
         """Note the limits under which simulation ``e`` goes on, in an episode of its own."""
-
-    def make_room(self, e: int, saved: tuple[NDArray[Any], ...], limits: tuple[Limit, ...]) -> None:
-        """Have room for saved rows, one of each of ``changing``, and for the limits with them."""
-        if self._stops is not None:
-            lost = saved[-len(arrays_of_rows(self._stops)) :][_LOST]
-            if len(lost) > self._stops.lost.shape[1]:
-                self._set_stops(with_longer_log(self._stops, len(lost)))
 
     def listed(self, e: int) -> NDArray[np.int64] | None:
         """Return the running jobs of simulation ``e`` that are listed as neighbours."""
@@ -175,58 +145,17 @@ class Machines:
         """
         return free
 
-    def finds_room(
-        self, e: int, rows: NDArray[np.int64], free: int, first: int
-    ) -> NDArray[np.bool_] | None:
-        """Return which of these waiting jobs would fit now; None: ``pass_view`` knows.
+    def finds_room(self, rows: NDArray[np.int64], free: int) -> NDArray[np.bool_] | None:
+        """Return which jobs of the table, all waiting, would fit now; None: ``pass_view`` knows.
 
-        ``free``: units of simulation ``e``, whose episode begins at row ``first`` of the table.
+        ``free``: units of their simulation.
         """
         return None
-
-    def jobs(self, e: int, jobs: NDArray[np.void]) -> NDArray[np.void]:
-        """Return the jobs of simulation ``e`` as it has them, by those of the table."""
-        return jobs if self._own is None else self._own[e, : len(jobs)]
-
-    @property
-    def _own(self) -> NDArray[np.void] | None:
-        """The jobs of all simulations, where the schedule says when they come, or how they end."""
-        return None if self.kept is None or not self.kept.jobs.size else self.kept.jobs
 
     @property
     def _stops(self) -> PreemptingRows | None:
         """Who may stop whom; None: nobody."""
         return None if self.kept is None else self.kept.stops
-
-    def _set_stops(self, stops: PreemptingRows) -> None:
-        assert self.kept is not None
-        self.kept = self.kept._replace(stops=stops)
-        self.parts = self.parts._replace(kept=self.kept)
-
-    def came(self, e: int, n: int) -> NDArray[np.int64]:
-        """Return how many jobs had come before each of the ``n`` of simulation ``e`` did.
-
-        -1: it is to come; the schedule says when.
-        """
-        assert self.kept is not None
-        came: NDArray[np.int64] = self.kept.came[e, :n]
-        return came
-
-    def own_jobs(self, e: int, n: int) -> NDArray[np.void] | None:
-        """Return copies of the ``n`` jobs of simulation ``e``; None: those of the table."""
-        return None if self._own is None else self._own[e, :n].copy()
-
-    def suspended(self, e: int) -> NDArray[np.int64]:
-        """Return the rows of the jobs of simulation ``e`` that others have suspended."""
-        if self._stops is None:
-            return np.zeros(0, np.int64)
-        own: Any = self._stops.scalars[e, 0]
-        rows: NDArray[np.int64] = self._stops.suspended[e, : own.count]["job"].copy()
-        return rows
-
-    def stopped(self, e: int) -> StoppedRuns | None:
-        """Return a copy of the log of stopped runs of simulation ``e``; None: nobody stops any."""
-        return None if self._stops is None else stopped_runs(self._stops, e)
 
     def row(self, e: int, start: int, n: int) -> Any:
         """Return the machine of simulation ``e`` for its ``n`` jobs from row ``start`` on.

@@ -1,8 +1,7 @@
-"""Environments on the native engine, where it has their rules.
+"""Environments on the native engine.
 
-What steps write of episodes lies in the arrays of :class:`hpcgym.envs.core.arrays.Batch`, as it
-does where the compiled kernels serve. What happens between two decisions a simulation of the engine
-knows, as :func:`hpcgym.simulate` has one.
+What steps write of episodes lies in the arrays of :class:`hpcgym.envs.core.arrays.Batch`. What
+happens between two decisions a simulation of the engine knows, as :func:`hpcgym.simulate` has one.
 """
 
 from __future__ import annotations
@@ -99,7 +98,10 @@ class NativeSteps:
             self._stepper.begin_with(e, told_of_accounts(usage.coming[e]))
 
     def go_on(self, task: int, first: int, stop: int, workers: int, out: arrays.Outputs) -> None:
-        """Do what :func:`hpcgym.envs.kernels.steps.go_on` does."""
+        """Step some simulations, begin their next episodes, or only show where they are.
+
+        ``task``: STEP, BEGIN or SHOW; ``first``, ``stop``: which; ``workers``: on how many threads.
+        """
         if out is not self._out:
             told: tuple[Any, ...] = out
             self._stepper.look_at(*self._actions, *told)

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 def model_of(simulations: Simulations) -> Model:
     """Return what the engine is told of all jobs."""
     table, learner, machines = simulations.table, simulations.learner, simulations.machines
-    history = simulations.batch.history.shape[1:]  # users, and their jobs
     sim, kind, n = table.sim[0], table.settings[0]["kind"], len(table.jobs)
     rules = {name: int(sim[name]) for name in TAKEN}
     # the kernels look at ends to give nodes back
@@ -55,7 +54,7 @@ def model_of(simulations: Simulations) -> Model:
     if kind == arrays.WEIGHTS_KIND:
         parts = table.weighed, table.waiting, table.places, table.serial
         formulas = table.formulas if learns else None
-        by_usage = (-1, -1) if usage is None else tuple(usage.fair.by_usage.tolist())
+        by_usage = (-1, -1) if usage is None else usage.places
         more["features"] = Features(*parts, table.ordered_by, formulas, by_usage)
     if usage is not None:
         more["accounts"] = told_of_accounts(usage.whole)
@@ -63,8 +62,8 @@ def model_of(simulations: Simulations) -> Model:
         users, n_users = numbered(simulations.episodes.workload.user_id)
         more |= {"users": users, "n_users": n_users}
     if sim.estimate == state.AVERAGE:
-        more |= {"users": table.users, "n_users": history[0]}
-        rules["last"] = history[1]
+        more |= {"users": table.users, "n_users": simulations.history[0]}
+        rules["last"] = simulations.history[1]
     if learns:
         more |= {"users": table.users, "n_users": len(learner.memory)}
         more["learning"] = told_of_learning(estimators_of(table), learner)

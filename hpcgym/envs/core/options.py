@@ -23,7 +23,7 @@ from hpcgym.workload.model import Workload
 USUAL_WINDOW = 128
 DEFAULT_WORKLOAD = "lublin:jobs=10000,processors=256,seed=0"
 
-#: Features of a visible job, in the order of their codes in :mod:`hpcgym.envs.kernels.observe`.
+#: Features of a visible job, in the order of their codes.
 WINDOW_FEATURES = {
     "wait": "waiting time, t / (t + 1 h)",
     "requested": "requested time, t / (t + 1 h)",

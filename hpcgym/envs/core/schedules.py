@@ -20,14 +20,13 @@ def state_of(simulations: Simulations, e: int) -> State:
     batch, machines = simulations.batch, simulations.machines
     episode: Any = batch.episode_state[e].copy()
     start, n = int(episode.start), int(episode.jobs)
-    own = machines.own_jobs(e, n) if simulations.native is None else None
     return State(
         simulations.names[e],
         simulations.episode(e) if simulations.hides(e) else None,
         episode,
         batch.totals[e].copy(),
-        simulations.now(e).kept(),
-        simulations.table.jobs[start : start + n] if own is None else own,
+        simulations.now(e),
+        simulations.table.jobs[start : start + n],
         machines.row(e, start, n),
         simulations.stopped(e),
         machines.limits_now(e),

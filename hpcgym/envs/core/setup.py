@@ -12,11 +12,10 @@ from hpcgym.envs.core.corun_layout import PairLayout
 from hpcgym.envs.core.corun_machines import CorunMachines
 from hpcgym.envs.core.corun_options import Corun
 from hpcgym.envs.core.episodes import Episodes
-from hpcgym.envs.core.layout import Layout
+from hpcgym.envs.core.layout import POWER_SIZE, Layout
 from hpcgym.envs.core.limited_machines import Limited, LimitedMachines, set_places
 from hpcgym.envs.core.machines import Machines
 from hpcgym.envs.core.options import Options
-from hpcgym.envs.kernels.limited import POWER_SIZE
 from hpcgym.errors import HpcgymError
 from hpcgym.simulation.dependencies import check_moved, what_moves
 from hpcgym.simulation.prepare import check_jobs
@@ -140,7 +139,7 @@ def machines_of(
         return LimitedMachines(limited, options, workload, number, longest)
     if corun is not None:
         return CorunMachines(corun, options, workload, number, longest)
-    return Machines(options, workload, number, longest, len(episodes.beginnings))
+    return Machines(options, workload, number, longest)
 
 
 def settings_of(

@@ -8,13 +8,9 @@ from typing import Any
 from zlib import crc32
 
 import numpy as np
-from numba import get_num_threads
 from numpy.typing import NDArray
 
-from hpcgym.compilation import compiling
-from hpcgym.compilation.threads import OnThreads
 from hpcgym.envs.core import arrays
-from hpcgym.envs.core.beginnings import state_before, telling
 from hpcgym.envs.core.corun_options import Corun
 from hpcgym.envs.core.cutting import Episode
 from hpcgym.envs.core.episodes import Episodes
@@ -39,15 +35,14 @@ from hpcgym.envs.core.tables import (
     empty_machine,
     table_of,
 )
-from hpcgym.envs.core.told import NativeNow, Now, episode_of, now_of, running_of
+from hpcgym.envs.core.told import NativeNow, episode_of
 from hpcgym.envs.core.usage import usage_of
-from hpcgym.envs.kernels import steps as kernel
+from hpcgym.processors import threads_here
 from hpcgym.scheduler.estimates.learning import (
     asks_for_predictions,
     learning_rules,
     make_learner,
 )
-from hpcgym.simulation.native_nodes import is_on
 from hpcgym.simulation.nodes import check_limits_kept
 from hpcgym.simulation.preempting import StoppedRuns
 from hpcgym.simulation.prepare import power_rules
@@ -75,9 +70,9 @@ class Simulations:
     Attributes
     ----------
     batch, out : the arrays; see :mod:`hpcgym.envs.core.arrays`.
-    table, whole : the jobs, and what else simulations share: with what a restored snapshot has
-        made of it, and as it was at first.
+    table : the jobs, and what else simulations share.
     machines : of all simulations.
+    history : users, and how many of their last jobs averages are of.
     layout : of the observations in ``out.observations``.
     usage : the accounts of users; None where no order looks at them.
     """
@@ -111,7 +106,7 @@ class Simulations:
         machines = machines_of(options, episodes, number, limited, corun)
         self.machines = machines
         common = machines.prepared(common_of(options, workload))
-        self.usage = usage_of(options, features, episodes, number)
+        self.usage = usage_of(options, features, episodes)
 
         predicts = asks_for_predictions(scheduler)
         rules = {"asks": asks_when(kind, interval[0]), "keeps": int(keeps)}
@@ -126,7 +121,7 @@ class Simulations:
             processors=machines.counted, ticks=machines.ticks, autoreset=autoreset,
             clock=clock_of(workload), paid=options.rewards.paid, skips=skips, split=options.split,
         )  # fmt: skip
-        self.whole = self.table = table_of(
+        self.table = table_of(
             options, workload, longest, features, settings, first, common, machines.books
         )
         if machines.busy_w is not None:
@@ -134,41 +129,27 @@ class Simulations:
 
         learner = make_learner(scheduler, longest, common.n_users, self.table.classes)
         self.learner = learner
-        self.before, self.begins = None, []
-        if is_on():
-            self.begins = beginnings_of(self, first)
-        else:
-            self.before = state_before(options, episodes, self.table, first, learner, machines.rows)
-        self.batch = batch_of(
-            options, longest, number, first, self.table, learner, machines.n_booked
-        )
+        self.history = first.history.shape
+        self.begins = beginnings_of(self, first)
+        self.batch = batch_of(options, longest, number, machines.n_booked)
         n_actions = self.layout.actions + shutdown_action
         self.out = outputs_of(options, self.layout, number, n_actions)
         self.chosen = np.zeros(number, np.int64)
         self.numbers = np.zeros((number, numbers_of(kind, self.layout, features, limited)))
-        self._learns = True if predicts else None
-        self._on_threads = OnThreads(kernel.go_on)
-        self._find_native()
-
-    def _find_native(self) -> None:
-        """Let the native engine serve, unless the kernels are to."""
-        self.native = NativeSteps(self) if is_on() else None
+        self.native = NativeSteps(self)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what a copy is made of: the arrays, and what simulations know beside them."""
-        native, kept = self.native, {}
-        if native is not None:
-            begun = np.flatnonzero(self.batch.episode_state["jobs"]).tolist()
-            kept = {e: native.kept(e) for e in begun}
+        begun = np.flatnonzero(self.batch.episode_state["jobs"]).tolist()
+        kept = {e: self.native.kept(e) for e in begun}
         return self.__dict__ | {"native": kept}
 
     def __setstate__(self, known: dict[str, Any]) -> None:
         kept = known.pop("native")
         self.__dict__ = known
-        self._find_native()
-        if self.native is not None:
-            for e, one in kept.items():
-                self.native.put(e, one)
+        self.native = NativeSteps(self)
+        for e, one in kept.items():
+            self.native.put(e, one)
 
     def seconds(self, times: Any) -> Any:
         """Return times of the simulations' clock in seconds: float64 where it is finer."""
@@ -184,26 +165,18 @@ class Simulations:
     def nbytes(self) -> int:
         """Memory of the simulations [bytes], without the table that they share."""
         own = (*self.out, self.chosen, self.numbers)
-        if self.native is not None:
-            return self.native.nbytes + sum(array.nbytes for array in own)
-        return sum(array.nbytes for array in (*self.changing, *own))
-
-    @property
-    def changing(self) -> tuple[NDArray[Any], ...]:
-        """All arrays with a row for each simulation."""
-        usage = () if self.usage is None else self.usage.fair.rows
-        return (*self.batch, *usage, *self.machines.changing)
+        return self.native.nbytes + sum(array.nbytes for array in own)
 
     @cached_property
     def fingerprint(self) -> tuple[int, ...]:
         """Numbers that differ if the jobs, the rules, or the users that rules look at differ."""
-        table = self.whole
+        table = self.table
         rules: tuple[NDArray[Any], ...] = (
             *(table.settings, table.sim, table.watts, table.places, table.waiting, table.codes),
             *(table.kinds, table.last, table.loss, table.chosen, table.predicted, table.ordered_by),
             *(table.looks, table.users, table.classes, table.asked, table.hold, table.keys),
             *(table.second_scores, table.node_watts, table.still_w),
-            *telling(self.before, self.machines.rows, self.begins),
+            *(array for one in self.begins for array in one.values()),
             *self.machines.telling,
         )
         if self.usage is not None:
@@ -233,26 +206,16 @@ class Simulations:
         self.machines.set_next(e, jobs_of, episode.start)
         if self.usage is not None:
             self.usage.set_next(e, jobs_of())
-        if self.native is not None:
-            self.native.set_next(e)
+        self.native.set_next(e)
 
     def reset(self, those: NDArray[np.int64]) -> None:
         """Begin the next episodes of some simulations, (k,)."""
         n = len(self.chosen)
         rows = [(0, n)] if len(those) == n else [(e, e + 1) for e in those.tolist()]
         for first, stop in rows:
-            self._go_on(arrays.BEGIN, first, stop)
+            self.native.go_on(arrays.BEGIN, first, stop, 1, self.out)
         for e in those.tolist():
             self.began(e)
-
-    @property
-    def _kept(self) -> tuple[Any, ...]:
-        """What the kernel takes that is mostly the same from step to step."""
-        fair = None if self.usage is None else self.usage.fair
-        return (
-            self.table, self.batch, self.before, *self.machines.parts, self._learns, fair,
-            self.chosen, self.numbers,
-        )  # fmt: skip
 
     def began(self, e: int) -> None:
         """Note that simulation ``e`` has begun the episode that was to come next."""
@@ -261,46 +224,26 @@ class Simulations:
 
     def step(self, e: int) -> None:
         """Do the action of simulation ``e`` that stands in ``chosen`` or ``numbers``."""
-        self._go_on(arrays.STEP, e, e + 1)
-        self._end_steps()
+        self.native.go_on(arrays.STEP, e, e + 1, 1, self.out)
 
-    def _go_on(self, task: int, first: int, stop: int, workers: int = 1) -> None:
-        """Step some simulations, begin their next episodes, or only show where they are."""
-        if self.native is not None:
-            self.native.go_on(task, first, stop, workers, self.out)
-        elif task == arrays.STEP:
-            self._on_threads(workers, (first, stop, task, self.out), self._kept)
-        else:
-            with compiling(kernel.go_on):
-                kernel.go_on(0, 1, first, stop, task, self.out, *self._kept)
-
-    def now(self, e: int) -> Now | NativeNow:
+    def now(self, e: int) -> NativeNow:
         """Return what has happened in simulation ``e``."""
-        if self.native is not None:
-            return self.native.now(e)
-        return now_of(self.batch, e)
+        return self.native.now(e)
 
     def running(self, e: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return the running jobs of simulation ``e``, first predicted ends first, and these."""
-        if self.native is not None:
-            told = self.native.simulation(e).view()
-            return told["running"], told["running_end"]
-        return running_of(self.batch, e)
+        told = self.native.simulation(e).view()
+        return told["running"], told["running_end"]
 
     def finds_room(self, e: int, rows: NDArray[np.int64]) -> NDArray[np.bool_] | None:
         """Return which of these waiting jobs would fit now; None: ``pass_view`` knows."""
-        if self.native is not None and self.machines.parts.corun is not None:
+        if self.machines.parts.corun is not None:
             return self.native.simulation(e).fits(rows.tolist()).astype(np.bool_)
-        return self.machines.finds_room(e, rows, self.now(e).free, self.rows(e)[0])
-
-    def _end_steps(self) -> None:
-        """Let simulations whose logs of nodes were full end their steps."""
-        for e in self.machines.lengthen_logs():
-            self.step(e)
+        return self.machines.finds_room(rows + self.rows(e)[0], self.now(e).free)
 
     def show(self, e: int) -> None:
         """Tell where simulation ``e`` is, after another state has been put there."""
-        self._go_on(arrays.SHOW, e, e + 1)
+        self.native.go_on(arrays.SHOW, e, e + 1, 1, self.out)
 
     def tell_anew(self, copy: bool) -> None:
         """Allocate new arrays for what is told, so that callers may keep the old ones.
@@ -318,14 +261,13 @@ class Simulations:
 
         Parameters
         ----------
-        threads : of numba's; None: all.
+        threads : how many; None: one a core.
         copy : whether observations and masks are new arrays as well.
         """
         self.tell_anew(copy)
         n = len(self.chosen)
-        workers = min(n, get_num_threads() if threads is None else threads)
-        self._go_on(arrays.STEP, 0, n, workers)
-        self._end_steps()
+        workers = min(n, threads_here() if threads is None else threads)
+        self.native.go_on(arrays.STEP, 0, n, workers, self.out)
 
     def episode(self, e: int) -> Workload:
         """Return the jobs of the present episode of simulation ``e``.
@@ -364,8 +306,7 @@ class Simulations:
 
     def _came(self, e: int) -> NDArray[np.int64]:
         """Return how many jobs had come before each did in simulation ``e``, -1: none has yet."""
-        came = self.machines.came(e, self.rows(e)[1])
-        return came if self.native is None else self.native.simulation(e).moment()["came"]
+        return self.native.simulation(e).moment()["came"]
 
     def waiting(self, e: int) -> int:
         """Return how many jobs of the episode wait in simulation ``e``."""
@@ -390,15 +331,12 @@ class Simulations:
         """
         start, n = self.rows(e)
         jobs = self.table.jobs[start : start + n]
-        if self.native is None:
-            return self.machines.jobs(e, jobs)
         return self.native.now(e).jobs(jobs) if self.native.changes_jobs(e) else jobs
 
     def suspended(self, e: int) -> NDArray[np.int64]:
         """Return the rows of the jobs of simulation ``e`` that others have suspended."""
-        return self.machines.suspended(e) if self.native is None else self.native.suspended(e)
+        return self.native.suspended(e)
 
     def stopped(self, e: int) -> StoppedRuns | None:
         """Return the log of stopped runs of simulation ``e``; None: nobody stops any."""
-        found = self.machines.stopped(e)
-        return found if found is None or self.native is None else self.native.stopped(e)
+        return None if self.options.scheduler.preemption is None else self.native.stopped(e)

@@ -8,19 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.engine import state
-from hpcgym.engine.answers import online
-from hpcgym.engine.rows import empty_rows
 from hpcgym.envs.core import arrays
 from hpcgym.envs.core.node_books import node_watts
 from hpcgym.envs.core.options import WINDOW_FEATURES, Options
-from hpcgym.envs.kernels.observe import OWN
 from hpcgym.errors import HpcgymError
 from hpcgym.files import header_number
 from hpcgym.scheduler.estimates.by_name import predicted_run_times
 from hpcgym.scheduler.estimates.learning import (
     asks_for_predictions,
     average_in_kernel,
-    learner_rows,
     make_estimators,
 )
 from hpcgym.scheduler.policies.features import JobColumns
@@ -114,7 +110,8 @@ def table_of(
     if settings[0]["kind"] == arrays.WEIGHTS_KIND:
         estimators.looks[0] = 1
     own = dict(options.own)
-    codes = [OWN + list(own).index(name) if name in own else _CODES[name] for name in options.names]
+    places = {name: k for k, name in enumerate((*WINDOW_FEATURES, *own))}
+    codes = [places[name] for name in options.names]
     cluster = options.cluster
     parts = weighed(JobColumns(workload, ordered_by), features, n)
     watts, still = node_watts(cluster, books)
@@ -146,7 +143,6 @@ def table_of(
 
 # in the order of what the kernel says that processors do
 _WATTS = ("busy_power_w", "idle_power_w", "off_power_w", "shutdown_w", "boot_w")
-_CODES = {name: code for code, name in enumerate(WINDOW_FEATURES)}
 
 
 def _own_columns(own: dict[str, Any], columns: JobColumns, n: int) -> NDArray[np.float32]:
@@ -165,26 +161,10 @@ def _own_columns(own: dict[str, Any], columns: JobColumns, n: int) -> NDArray[np
     return values
 
 
-def batch_of(
-    options: Options,
-    longest: int,
-    number: int,
-    first: state.State,
-    table: arrays.Table,
-    learner: online.Learner,
-    n_nodes: int,
-) -> arrays.Batch:
-    """Return the arrays of that many simulations, each with a row like ``first``.
-
-    ``n_nodes`` is how many nodes there are books of.
-    """
-    ordered = table.settings[0]["kind"] in (arrays.ORDERING_KIND, arrays.WEIGHTS_KIND)
-    scored = ordered or len(table.second_scores) > 0
+def batch_of(options: Options, longest: int, number: int, n_nodes: int) -> arrays.Batch:
+    """Return the arrays of that many simulations; there are books of ``n_nodes`` nodes."""
     late = options.rewards.paid == arrays.PAID_AT_END
     return arrays.Batch(
-        **empty_rows(first, number, first._fields),
-        **learner_rows(learner, number),
-        scores=np.zeros((number, 2 * longest if scored else 0), state.SCORES),
         episode_state=np.zeros(number, arrays.EPISODE),
         window=np.zeros((number, options.window), np.int64),
         new=np.zeros((number, longest), np.int64),

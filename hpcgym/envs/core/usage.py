@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.engine.answers.share_rows import make_share_rows, set_beginning
-from hpcgym.engine.answers.shares import ShareRows, Shares
+from hpcgym.engine.answers.shares import Shares
 from hpcgym.envs.core.episodes import Episodes
 from hpcgym.envs.core.options import Options
 from hpcgym.scheduler.usage import check_fair_share, counts_usage
@@ -22,8 +22,8 @@ class Usage:
 
     Attributes
     ----------
-    fair : rows of the simulations, and behind them those with which their next episodes begin.
     whole : the accounts of all jobs together.
+    places : which weights are those of usage, -1: none.
     coming : those with which next episodes begin, by the simulation.
 
     Raises
@@ -36,22 +36,16 @@ class Usage:
         options: Options,
         features: tuple[str, ...],
         episodes: Episodes,
-        number: int,
     ) -> None:
         self._given = options.scheduler, options.cluster, features
-        # no episode has more accounts than all jobs together, with those before them
         self.whole = beginning_of(episodes.workload, *self._given)
-        all_of = [self.whole, *(beginning_of(one, *self._given) for one in episodes.beginnings)]
-        n_users = max(len(one.stamp) for one in all_of)
-        n_accounts = max(len(one.share) for one in all_of)
-        rows = make_share_rows(number, number, episodes.longest, n_users, n_accounts)
-        self.fair = ShareRows(rows, places_of_usage(features))
+        self.places = tuple(places_of_usage(features).tolist())
         self.coming: dict[int, Shares] = {}
 
     @property
     def rules(self) -> tuple[NDArray[Any], ...]:
         """What differs where users, their shares or what orders make of usage do."""
-        return (*self.whole, self.fair.by_usage)
+        return (*self.whole, np.array(self.places))
 
     def beginning(self, workload: Workload) -> Shares:
         """Return the accounts with which an episode of these jobs begins."""
@@ -59,14 +53,10 @@ class Usage:
 
     def set_next(self, e: int, workload: Workload) -> None:
         """Set the accounts of the next episode of simulation ``e``, which has these jobs."""
-        number = len(self.fair.rows.base)
         self.coming[e] = self.beginning(workload)
-        set_beginning(self.fair.rows, number + e, self.coming[e])
 
 
-def usage_of(
-    options: Options, features: tuple[str, ...], episodes: Episodes, number: int
-) -> Usage | None:
+def usage_of(options: Options, features: tuple[str, ...], episodes: Episodes) -> Usage | None:
     """Return the accounts of an environment's simulations; None where no order looks at usage.
 
     ``features``: that weights are for.
@@ -81,4 +71,4 @@ def usage_of(
         return None
     check_moved(options.scheduler, "environments", by_usage=True)
     warn_of_weights([episodes.workload], options.scheduler, features)
-    return Usage(options, features, episodes, number)
+    return Usage(options, features, episodes)

@@ -12,20 +12,18 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from hpcgym.engine.constants import TAU_S
 from hpcgym.envs import VERSIONS
 from hpcgym.envs.core.corun_layout import PairLayout
 from hpcgym.envs.core.definition import EPISODE_ARGUMENTS
-from hpcgym.envs.core.layout import Layout
+from hpcgym.envs.core.layout import HORIZONS, JOBS_AT, POWER_SIZE, QUEUE_AT, TIME_AT, Layout
 from hpcgym.envs.core.options import USUAL_FEATURES, WINDOW_FEATURES
-from hpcgym.envs.kernels import observe
-from hpcgym.envs.kernels.limited import POWER_SIZE
 from hpcgym.envs.pages import corun as pair_page
 from hpcgym.envs.pages import episodes as episode_page
 from hpcgym.envs.pages import limited as power_page
 from hpcgym.envs.pages import rewards as reward_page
 from hpcgym.envs.pages.reference import SCORES
 from hpcgym.envs.pages.restricted import RESTRICTED, STOPPING
+from hpcgym.schedule.bounded_slowdown import TAU_S
 from hpcgym.scheduler.policies.features import FEATURES, USER_FEATURES
 
 Class = TypeVar("Class", bound=type)
@@ -159,7 +157,7 @@ share nothing that changes, so two of them may be stepped in turns."""
 
 _VECTOR = """\
 `gymnasium.make_vec("{id}", num_envs=64)` makes one environment of 64 simulations. They advance in
-one compiled call, over one copy of the jobs, on as many threads as `NUMBA_NUM_THREADS` or the
+one compiled call, over one copy of the jobs, on as many threads as `OMP_NUM_THREADS` or the
 machine's cores. It takes the same arguments, except `render_mode`, and these:
 
 | argument | default | what |
@@ -218,8 +216,8 @@ def _observation(cls: type) -> str:
 
 def _fields(layout: Layout) -> str:
     """Return the table of the fields of an observation."""
-    queue, time, jobs, mask = observe.QUEUE_AT, observe.TIME_AT, observe.JOBS_AT, layout.mask_at
-    horizons = [_duration(seconds) for seconds in observe.HORIZONS.tolist()]
+    queue, time, jobs, mask = QUEUE_AT, TIME_AT, JOBS_AT, layout.mask_at
+    horizons = [_duration(seconds) for seconds in HORIZONS.tolist()]
     ahead = f"{', '.join(horizons[:-1])} and {horizons[-1]}"
     window, width = layout.window, layout.width
     share = ("share of m", "0 to 1")

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.engine.machines.corun.files.shared import SharedFiles
-from hpcgym.engine.ordered import records, whole_numbers
+from hpcgym.schedule.records import records, whole_numbers
 
 COMPACT, SPREAD, PART = range(3)  # placement of a job
 BEST, FILL, FIRST = range(3)  # PARTNERS: the order in which nodes are taken

@@ -27,9 +27,9 @@ from hpcgym.engine.machines.limited.state import (
     LimitedNodes,
     make_limited,
 )
-from hpcgym.engine.ordered import records
 from hpcgym.engine.rows import Rows, Shared, empty_rows, keys_of, loop_on_rows, names_of
 from hpcgym.engine.state import FOREVER, JOBS
+from hpcgym.schedule.records import records
 
 COUNTS = records(  # how many limits an episode has
     ("caps", np.int64),

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.engine.ordered import records, whole_numbers
 from hpcgym.engine.state import FOREVER
+from hpcgym.schedule.records import records, whole_numbers
 
 # numba compiles a function anew for each plain number that it is called with, but not for these
 ZERO, NEVER, LESS, MORE = np.array([0, FOREVER, -1, 1])

@@ -24,8 +24,6 @@ from hpcgym.engine.ordered import (
     block_at,
     find,
     insert,
-    records,
-    whole_numbers,
 )
 from hpcgym.engine.passes.requeueing import (
     LOG,
@@ -37,6 +35,7 @@ from hpcgym.engine.passes.requeueing import (
     wait_again,
 )
 from hpcgym.engine.state import FOREVER, QUEUE, RUNNING
+from hpcgym.schedule.records import records, whole_numbers
 
 EVENTS = records(
     ("time", np.int64),  # [s]

@@ -23,9 +23,9 @@ from hpcgym.engine.machines.nodes.filling import (
     weigh,
     weigh_all,
 )
-from hpcgym.engine.ordered import records, whole_numbers
 from hpcgym.engine.passes.node_bits import add, next_open
 from hpcgym.engine.state import FOREVER
+from hpcgym.schedule.records import records, whole_numbers
 from hpcgym.scheduler.allocations import BY_DEMAND, FIRST_FIT, random_state
 
 # The scalars of a machine, in one record.

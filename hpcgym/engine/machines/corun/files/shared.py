@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.compilation import jit_inline, jit_part
-from hpcgym.engine.ordered import records
+from hpcgym.schedule.records import records
 
 COUNTS = records(
     ("asked", np.int64),  # by running jobs [bytes/s]
