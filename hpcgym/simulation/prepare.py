@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -100,7 +100,7 @@ class Told:
     scores: NDArray[np.float64] | None = None
     predicted: NDArray[np.int64] | None = None
     held: NDArray[np.float64] | None = None
-    users: NDArray[np.int64] = _NOBODY
+    users: NDArray[np.int64] = field(default_factory=lambda: _NOBODY)
     n_users: int = 0
 
     def arguments(self, scored: bool = True) -> dict[str, Any]:
