@@ -198,7 +198,7 @@ def assign_nodes(
     jobs = np.zeros(len(start), JOBS)
     for name in ("submit", "run", "requested"):
         jobs[name] = schedule[name][come]
-    jobs["processors"] = 1
+    jobs["processors"] = needs[come, 0]
     nodes = make_nodes(
         needs[come],
         cluster.capacity,
