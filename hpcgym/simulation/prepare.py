@@ -107,7 +107,7 @@ class Told:
         """Return what ``Model`` takes of it, by name; ``scored``: the first order has scores."""
         orders = self.rules.get("primary", 0), self.rules.get("secondary", 0)
         told: dict[str, Any] = {
-            "jobs": self.jobs.view(np.int64).reshape(len(self.jobs), -1),
+            "jobs": self.jobs.view(np.int64).reshape(-1, len(JOBS.names or ())),
             "capacity": self.capacity,
             "rules": self.rules,
             "predicted": self.predicted,
