@@ -171,6 +171,8 @@ class Simulation:
             found |= for_result(self.preempts, schedule)
         if self.learning is not None:
             found |= {"learned": self.learned(), "policy_run_time": schedule.get("ordered_by")}
+            if not len(schedule["start"]):
+                found["policy_run_time"] = None
         return found
 
 
