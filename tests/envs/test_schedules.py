@@ -30,7 +30,6 @@ from slow_environments import Ordering, Selection, Weights
 from strategies import POLICY, WEIGHTS, workloads
 
 from hpcgym import Cluster, simulate, validate_schedule
-from hpcgym.engine import state
 from hpcgym.envs.job_selection import JobSelection
 from hpcgym.envs.mixed_policy import MixedPolicy
 from hpcgym.envs.queue_ordering import QueueOrdering
@@ -400,7 +399,8 @@ def test_scores_are_those_of_rank_to_the_last_bit(
     env = MixedPolicy(**whole(workload, policy_features=tuple(names), interval="episode"))
     env.reset()
     env.step(given_weights)
-    of_env = env.simulations.native.simulation(0).numbers()["scores"].view(state.SCORES)
+    found = env.simulations.native.simulation(0).numbers()["scores"].reshape(-1, 2).T
+    of_env = dict(zip(("score", "patience"), found, strict=True))
     size = 0.0
     for weight in given_weights.tolist():
         size += abs(weight)
