@@ -19,23 +19,20 @@ from hpcgym._engine import Features, Foresight
 from hpcgym.baselines import find_scheduler
 from hpcgym.baselines.policies import within_bounds
 from hpcgym.cluster.pool import Cluster
-from hpcgym.engine import state
-from hpcgym.engine.machines.kinds import POOL
 from hpcgym.errors import HpcgymError, WorkloadError, check_choice
 from hpcgym.schedule.bounded_slowdown import TAU_S, check_tau
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.asked_for import check_scheduler
+from hpcgym.scheduler.codes import SCORED
 from hpcgym.scheduler.estimates.learning import asks_for_predictions
 from hpcgym.scheduler.policies.features import FEATURES, WEIGHTED_FEATURES, JobColumns
 from hpcgym.scheduler.policies.index import POLICIES, PolicyLike, parse_policy, refuse_usage
 from hpcgym.scheduler.policies.mixed import weighed
 from hpcgym.scheduler.rules import Scheduler
-from hpcgym.simulation import native
 from hpcgym.simulation.driver import Simulation
-from hpcgym.simulation.native import simulation_of
 from hpcgym.simulation.nodes import check_pool
 from hpcgym.simulation.prepare import machine_of, prepare
-from hpcgym.simulation.run import result_of
+from hpcgym.simulation.run import ended
 from hpcgym.simulation.warm_start import check_extract
 from hpcgym.workload.model import Workload
 
@@ -159,14 +156,13 @@ class Lookahead:
         _check_estimates(chosen)
         machine = machine_of(workload, cluster, processors)
         check_pool(machine, workload, "look-ahead")
-        prepared = prepare(workload, chosen, machine)
-        prepared.sim.asks = state.EACH_PASS
-        prepared.sim.primary = state.SCORED  # by the scores that each pass asks for
-        features = self._features(workload, prepared.jobs)
-        simulation = simulation_of(Simulation(POOL, prepared), features)
-        simulation.look_ahead(self._foresight(workload, features))
-        native.write_back(simulation, prepared)
-        return result_of(workload, machine, chosen, prepared, outside=True)
+        told = prepare(workload, chosen, machine)
+        # by the scores that each pass asks for
+        told.rules |= {"asks": 1, "primary": SCORED}
+        features = self._features(workload, told.jobs)
+        simulation = Simulation(told, features=features)
+        simulation.native.look_ahead(self._foresight(workload, features))
+        return ended(simulation, workload, machine, chosen, outside=True)[0]
 
     def _features(self, workload: Workload, jobs: NDArray[np.void]) -> Features:
         """Return the features that the vectors weigh, as the engine takes them."""

@@ -118,8 +118,7 @@ def on_nodes(jobs: Workload, cluster: Cluster, scheduler: Scheduler, general: bo
         begin = time.perf_counter()
         simulation.drive()
         if alike:
-            ended = simulation.arrays
-            assign_nodes(ended.jobs, ended.progress, needs, cluster, scheduler)
+            assign_nodes(simulation.schedule(), needs, cluster, scheduler)
         return time.perf_counter() - begin
 
     run()

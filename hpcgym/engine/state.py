@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 
 from hpcgym.engine.ordered import make_lists
 from hpcgym.engine.orders.narrow import CLASSES
-from hpcgym.schedule.marks import *  # noqa: F403
 from hpcgym.schedule.records import *  # noqa: F403
 from hpcgym.schedule.records import records, whole_numbers
 from hpcgym.scheduler.codes import *  # noqa: F403
 from hpcgym.scheduler.codes import KEYED, UNLIMITED
 
+CORRECTED, BACKFILLED, STARTED_AS = 1, 256, 512
 FOREVER = 2**62  # [s] later than any event
 
 ALL_PASSES = 2**62  # how many `run` does at most: as many as there are

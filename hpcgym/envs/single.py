@@ -245,7 +245,7 @@ class SchedulingEnv(gymnasium.Env[Any, Any]):
         that others have suspended.
         """
         jobs = self.simulations.jobs(0)
-        start = self.simulations.now(0).progress["start"]
+        start = self.simulations.now(0).schedule["start"]
         end = start + jobs["run"]
         runs = (start >= 0) & (end > self.time)
         runs[self.simulations.suspended(0)] = False
@@ -323,10 +323,10 @@ class SchedulingEnv(gymnasium.Env[Any, Any]):
     def _view(self, before: float) -> StepView:
         """Return what a reward function sees."""
         simulations, batch = self.simulations, self.simulations.batch
-        now, progress = batch.episode_state[0], simulations.now(0).progress
+        now, begun = batch.episode_state[0], simulations.now(0).schedule["start"]
         first, last = now["counts_first"], now["counting"]
         started = batch.new[0, : now["new"]].copy()
-        jobs, start = simulations.jobs(0)[started], progress["start"][started]
+        jobs, start = simulations.jobs(0)[started], begun[started]
         return StepView(
             time_s=self.time,
             elapsed_s=self.time - before,
@@ -340,5 +340,5 @@ class SchedulingEnv(gymnasium.Env[Any, Any]):
             energy_j=float(batch.terms[0, arrays.ENERGY]),
             queued=simulations.waiting(0),
             free=self.free,
-            jobs=int(last - first) - jobs_before(progress[first:last], now),
+            jobs=int(last - first) - jobs_before(begun[first:last], now),
         )

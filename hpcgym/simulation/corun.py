@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.engine import state
+from hpcgym._engine import FOREVER
 from hpcgym.engine.machines.corun import state as engine
 from hpcgym.engine.machines.corun.files.shared import SharedFiles
 from hpcgym.engine.machines.corun.state import CorunNodes
-from hpcgym.engine.machines.kinds import CORUN, POOL
 from hpcgym.errors import HpcgymError, WorkloadError
 from hpcgym.naming import CORE
 from hpcgym.schedule.places import Allocation, Coschedule
 from hpcgym.schedule.result import Result
+from hpcgym.scheduler import codes
 from hpcgym.scheduler.asked_for import check_scheduler
 from hpcgym.scheduler.capabilities import check
 from hpcgym.scheduler.policies.features import PASS_FEATURES
@@ -24,7 +25,8 @@ from hpcgym.scheduler.policies.index import parse_policy
 from hpcgym.simulation.corun_files import check_files, files_of, slowest_in_congestion
 from hpcgym.simulation.corun_learning import PairLearning
 from hpcgym.simulation.driver import Simulation, answers_for, asks_for_answers
-from hpcgym.simulation.prepare import COSCHEDULED, prepare
+from hpcgym.simulation.native_corun import take_corun, told_of_corun
+from hpcgym.simulation.prepare import COSCHEDULED, Told, prepare
 from hpcgym.simulation.warm_start import check_extract
 from hpcgym.speedups.heatmap import Heatmap
 from hpcgym.workload.codes import codes_of
@@ -58,22 +60,25 @@ def simulate_coscheduled(
     files = files_of(cluster, speedups, workload, code)
     congested = slowest_in_congestion(cluster, speedups, files)
     ticks = ticks_a_second(workload, speedups, scheduler.pair_estimate, congested)
-    arrays = arrays_of(workload, scheduler, cluster, tasks, parts, ticks)
+    told = told_of_tasks(workload, scheduler, cluster, tasks, parts, ticks)
     machine = shared_nodes(scheduler, speedups, tasks, cluster.nodes, parts, files)
     learning = PairLearning.of(scheduler, speedups)
     rules = as_on_a_pool(scheduler)
-    answers = answers_for(workload, rules, cluster, arrays, *asks_for_answers(rules), ticks=ticks)
+    answers = answers_for(workload, rules, cluster, told, *asks_for_answers(rules), ticks=ticks)
     if scheduler.backfill == "conservative":
-        Simulation(POOL, arrays, **answers).drive()
-        _place(arrays, machine)
-    elif learning is None:
-        Simulation(CORUN, arrays, machine, **answers).drive()
+        simulation = Simulation(told, **answers)
+        simulation.drive()
+        schedule = simulation.schedule()
+        _place(schedule, machine)
     else:
-        learning.tell(arrays, machine)
-        pairs = learning if learning.learns else None
-        Simulation(CORUN, arrays, machine, pairs=pairs, **answers).drive()
-    ended = arrays.jobs, arrays.progress, machine
-    return shared_result(workload, scheduler, cluster, speedups, *ended, ticks, learning)
+        if learning is not None:
+            learning.begin(told.jobs, machine)
+        pairs = learning if learning is not None and learning.learns else None
+        simulation = Simulation(told, told_of_corun(machine), pairs=pairs, **answers)
+        simulation.drive()
+        schedule = simulation.schedule()
+        take_corun(machine, schedule)
+    return shared_result(workload, scheduler, cluster, speedups, schedule, machine, ticks, learning)
 
 
 # --- Checks ---------------------------------------------------------------------------------------
@@ -230,9 +235,9 @@ def ticks_a_second(
     total = 2.0 * float(workload.requested_time.sum(dtype=np.float64)) / slowest
     total += float(workload.submit_time.max(initial=0)) + 1
     ticks = _FINEST
-    while ticks > 1 and total * ticks >= state.FOREVER / 2:
+    while ticks > 1 and total * ticks >= FOREVER / 2:
         ticks //= 10
-    if total * ticks >= state.FOREVER / 2:
+    if total * ticks >= FOREVER / 2:
         raise WorkloadError(
             f"{workload.name}: at a speedup of {slowest:g} the jobs take {total:.3g} s one after"
             " the other, more than the simulator's clock holds"
@@ -256,34 +261,32 @@ def as_on_a_pool(scheduler: Scheduler) -> Scheduler:
     return scheduler.but(**plain)
 
 
-def arrays_of(
+def told_of_tasks(
     workload: Workload,
     scheduler: Scheduler,
     cluster: Cluster,
     tasks: NDArray[np.void],
     parts: int,
     ticks: int,
-) -> state.Prepared:
-    """Return the arrays of every simulation, in ticks, with parts of nodes for processors."""
+) -> Told:
+    """Return what every simulation is told, in ticks, with parts of nodes for processors."""
     counts = any(scheduler.usage_orders)
-    rules = as_on_a_pool(scheduler)
-    arrays = prepare(workload, rules, cluster, logs_ends=True, shares=counts)
+    told = prepare(workload, as_on_a_pool(scheduler), cluster, logs_ends=True, shares=counts)
     for name in ("submit", "run", "requested"):
-        arrays.jobs[name] *= ticks
-    arrays.progress["predicted"] *= ticks
-    for half, order in enumerate((arrays.sim.primary, arrays.sim.secondary)):
-        if order >= state.SCORED:  # else nobody has written it
-            arrays.scores["patience"][half * len(workload) : (half + 1) * len(workload)] *= ticks
-    if arrays.sim.threshold != state.NO_THRESHOLD:
-        arrays.sim.threshold = min(int(arrays.sim.threshold) * ticks, state.FOREVER)
+        told.jobs[name] *= ticks
+    if told.predicted is not None:
+        told.predicted = told.predicted * ticks
+    for half, order in enumerate((told.rules["primary"], told.rules["secondary"])):
+        if order >= codes.SCORED and told.scores is not None:  # else nobody has written it
+            told.scores[half, :, 1] *= ticks
+    if told.rules["threshold"] != codes.NO_THRESHOLD:
+        told.rules["threshold"] = min(told.rules["threshold"] * ticks, FOREVER)
     if scheduler.backfill == "fill":
-        arrays.sim.depth = 0
+        told.rules["depth"] = 0
     each = np.where(tasks["placement"] == engine.PART, 1, parts)
-    arrays.jobs["processors"] = tasks["nodes"] * each
-    arrays.sim.free = cluster.nodes * parts
-    if len(arrays.profile):
-        arrays.profile["free"][0] = cluster.nodes * parts
-    return arrays
+    told.jobs["processors"] = tasks["nodes"] * each
+    told.capacity = cluster.nodes * parts
+    return told
 
 
 def shared_nodes(
@@ -315,15 +318,15 @@ def shared_nodes(
     )
 
 
-def _place(arrays: state.Prepared, machine: CorunNodes) -> None:
+def _place(schedule: Mapping[str, NDArray[np.int64]], machine: CorunNodes) -> None:
     """Give nodes, the first that are free, to compact jobs whose starts are known."""
-    jobs, progress, tasks = arrays.jobs, arrays.progress, machine.tasks
-    tasks["end"] = progress["start"] + jobs["run"]
-    order = np.argsort(progress["marks"] // state.STARTED_AS, kind="stable")
+    tasks, start = machine.tasks, schedule["start"]
+    tasks["end"] = start + schedule["run"]
+    order = np.argsort(schedule["number"], kind="stable")
     free = np.full(len(machine.free), -1, np.int64)  # [ticks] since when
     for job in order.tolist():
         first, count = int(tasks["first"][job]), int(tasks["nodes"][job])
-        nodes = np.flatnonzero(free <= progress["start"][job])[:count]
+        nodes = np.flatnonzero(free <= start[job])[:count]
         machine.cells[first : first + count] = nodes
         free[nodes] = tasks["end"][job]
 
@@ -336,33 +339,32 @@ def shared_result(
     scheduler: Scheduler,
     cluster: Cluster,
     speedups: Heatmap,
-    jobs: NDArray[np.void],
-    progress: NDArray[np.void],
+    schedule: Mapping[str, NDArray[np.int64]],
     machine: CorunNodes,
     ticks: int,
     learning: PairLearning | None = None,
 ) -> Result:
-    """Return the schedule, with times in seconds, float64; ``jobs`` and ``progress`` in ticks."""
+    """Return the schedule, with times in seconds, float64; ``schedule`` in ticks."""
     tasks = machine.tasks
     run = Coschedule(
         ticks=ticks,
-        start_ticks=progress["start"].copy(),
+        start_ticks=schedule["start"].copy(),
         end_ticks=tasks["end"].copy(),
-        promised_ticks=progress["promised"].copy(),
-        compact_s=jobs["run"] // ticks,
+        promised_ticks=schedule["promised"].copy(),
+        compact_s=schedule["run"] // ticks,
         shape=tasks["placement"].astype(np.int8),
         code=tasks["code"].copy(),
         parts=machine.who.shape[1],
         speedups=speedups,
         pairs=None if learning is None else learning.pairs,
     )
-    found = Result.of(workload, cluster, scheduler, jobs, progress)
-    reserved = progress["promised"]
+    found = Result.of(workload, cluster, scheduler, schedule)
+    reserved = schedule["promised"]
     return replace(
         found,
         start=_seconds(run.start_ticks, ticks),
         run_time=_seconds(run.end_ticks - run.start_ticks, ticks),
-        predicted_run_time=progress["predicted"] // ticks,
+        predicted_run_time=schedule["predicted"] // ticks,
         reserved_start=np.where(reserved < 0, -1.0, _seconds(reserved, ticks)),
         allocation=_allocation(workload, scheduler, cluster, machine, run),
         coschedule=run,

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hpcgym.engine import state
 from hpcgym.engine.machines.corun import state as engine
 from hpcgym.engine.machines.corun.state import CorunNodes
 from hpcgym.errors import HpcgymError
@@ -16,6 +15,8 @@ from hpcgym.speedups.heatmap import Heatmap
 from hpcgym.speedups.learned import LearnedSpeedups
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from hpcgym._engine import Simulation
     from hpcgym.scheduler.rules import Scheduler
 
@@ -57,8 +58,13 @@ class PairLearning:
         """Whether ends are learned from."""
         return hasattr(self.pairs, "learn")
 
-    def tell(self, arrays: state.Prepared, machine: CorunNodes) -> None:
-        """Let the simulator's scheduler take what is believed now for the speedups."""
+    def begin(self, jobs: NDArray[np.void], machine: CorunNodes) -> None:
+        """Let the scheduler begin with what is believed now; ``jobs`` are in ticks."""
+        self._jobs, self._machine = jobs, machine
+        self._believe()
+
+    def _believe(self) -> None:
+        """Let the scheduler take what is believed now for the speedups."""
         codes = list(self._codes)
         if self.learns:
             places = [self.pairs.codes.index(code) for code in codes]
@@ -67,30 +73,11 @@ class PairLearning:
         else:
             known = self.pairs.take(codes)
             matrix, alone = known.filled, known.alone
-        waiting = np.flatnonzero(arrays.progress["start"][: arrays.sim.next] < 0)
-        of_codes = np.bincount(machine.tasks["code"][waiting], minlength=len(codes))
-        engine.believe(machine, matrix, alone, self._above, of_codes)
-        arrays.sim.changed = 1  # who was refused may not be now
+        nobody = np.zeros(len(codes), np.int64)  # the simulator knows by itself who waits
+        engine.believe(self._machine, matrix, alone, self._above, nobody)
 
-    def learn(self, arrays: state.Prepared, machine: CorunNodes) -> None:
-        """Learn from the jobs that have ended since the last time."""
-        if not self.learns or arrays.sim.ended == self._ended:
-            return
-        spells = machine.spells[self._told : machine.scalars[0].n_spells]
-        self._note(*(spells[name].tolist() for name in ("job", "beside", "begin", "end")))
-        self._told = int(machine.scalars[0].n_spells)
-        # the jobs that ended at this pass; their last spells are noted then
-        released = int(machine.scalars[0].released)
-        ended = arrays.ended[self._ended : released].tolist()
-        starts = arrays.progress["start"][ended].tolist()
-        self._ended = released
-        if self._learn_from_all(ended, starts, int(arrays.sim.time), arrays, machine):
-            self.tell(arrays, machine)
-
-    def learn_natively(
-        self, arrays: state.Prepared, machine: CorunNodes, native: Simulation
-    ) -> None:
-        """Do the same after a pass of the native engine."""
+    def learn(self, native: Simulation) -> None:
+        """Learn from the jobs that have ended since the last pass."""
         ended = native.ended(self._ended).tolist()
         if not ended:
             return
@@ -98,10 +85,12 @@ class PairLearning:
         self._told += len(spells["job"])
         self._ended += len(ended)
         self._note(*(spells[name].tolist() for name in ("job", "beside", "begin", "end")))
-        starts = [native.start(job) for job in ended]
-        if self._learn_from_all(ended, starts, native.time, arrays, machine):
-            self.tell(arrays, machine)  # it knows by itself who waits
-            native.believe(belief_in(machine))
+        learned = False
+        for job in ended:
+            learned |= self._learn_from(job, native.time - native.start(job))
+        if learned:
+            self._believe()
+            native.believe(belief_in(self._machine))
 
     def _note(self, *spells: list[int]) -> None:
         """Note who has run how long beside whom: jobs, codes, begins and ends of spells."""
@@ -109,21 +98,7 @@ class PairLearning:
             of_job = self._beside.setdefault(job, {})
             of_job[beside] = of_job.get(beside, 0) + end - begin
 
-    def _learn_from_all(
-        self,
-        ended: list[int],
-        starts: list[int],
-        now: int,
-        arrays: state.Prepared,
-        machine: CorunNodes,
-    ) -> bool:
-        """Learn from jobs that have ended now; return whether one told anything."""
-        learned = False
-        for job, start in zip(ended, starts, strict=True):
-            learned |= self._learn_from(job, now - start, arrays, machine)
-        return learned
-
-    def _learn_from(self, job: int, took: int, arrays: state.Prepared, machine: CorunNodes) -> bool:
+    def _learn_from(self, job: int, took: int) -> bool:
         """Learn from the end of a job; return whether it told anything."""
         spells = self._beside.pop(job, {})
         total = sum(spells.values())
@@ -132,7 +107,7 @@ class PairLearning:
         beside = max(spells, key=lambda code: (spells[code], -code))
         if beside < 0 or spells[beside] < ENOUGH * total:
             return False
-        rate = float(arrays.jobs["run"][job]) / float(took)
-        code = int(machine.tasks["code"][job])
+        rate = float(self._jobs["run"][job]) / float(took)
+        code = int(self._machine.tasks["code"][job])
         self.pairs.learn(self._codes[code], self._codes[beside], rate)
         return True

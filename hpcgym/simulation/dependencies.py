@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.engine import state
 from hpcgym.engine.passes.dependencies import COMING, SCALARS, Dependencies
 from hpcgym.errors import HpcgymError, RuleWarning, WorkloadError, warn_caller
 from hpcgym.schedule.lost_runs import of_jobs
@@ -30,8 +29,6 @@ _BY_SUBMISSION = {"submit", "clock", "f1", "f2", "f3", "f4"}
 
 def make_dependencies(workload: Workload, scheduler: Scheduler) -> Dependencies:
     """Return which jobs are to follow which, and when others are due; none if the log says so.
-
-    All jobs come from there then; see :func:`submit_none`.
 
     Raises
     ------
@@ -72,16 +69,6 @@ def make_dependencies(workload: Workload, scheduler: Scheduler) -> Dependencies:
     own: Any = made.scalars[0]
     own.coming = len(free)
     return made
-
-
-def submit_none(arrays: state.Prepared) -> None:
-    """Let the loop of events take all jobs for submitted: they come from the machine.
-
-    What the loop does of a job when it submits it is done here: a prediction that kills is its end.
-    """
-    arrays.sim.next = len(arrays.jobs)
-    if arrays.sim.correction == state.KILL:
-        arrays.jobs["run"] = np.minimum(arrays.jobs["run"], arrays.progress["predicted"])
 
 
 class Links(NamedTuple):

@@ -7,19 +7,17 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hpcgym.cluster.failures import Failures
-from hpcgym.engine.machines.kinds import FAILING
-from hpcgym.engine.machines.nodes.failures import FailingNodes, make_failing
-from hpcgym.engine.passes.requeueing import lengthened
-from hpcgym.engine.state import make_queues
+from hpcgym.engine.machines.nodes.failures import make_failing
 from hpcgym.errors import HpcgymError, HpcgymWarning, warn_caller
 from hpcgym.schedule.lost_runs import down, lost_runs
+from hpcgym.schedule.places import Allocation
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.asked_for import check_scheduler
 from hpcgym.simulation.driver import Simulation, new_simulation
-from hpcgym.simulation.nodes import allocation_code, allocation_of, demand_of, needs_on
+from hpcgym.simulation.native_nodes import lost_in
+from hpcgym.simulation.nodes import allocation_code, demand_of, needs_on
 
 if TYPE_CHECKING:
     from hpcgym.cluster.pool import Cluster
@@ -66,12 +64,7 @@ def failing(
     asks = demand_of(needs, workload.requested_time, scheduler)
     machine = make_failing(needs, cluster.capacity, *allocation_code(scheduler), table, asks)
     simulation = new_simulation(workload, scheduler, cluster, machine.nodes)
-    arrays = simulation.arrays
-    running = min(len(workload) + cluster.nodes, 2 * cluster.processors)
-    blocks, entries, narrow = make_queues(arrays.sim, len(workload), running)
-    arrays = arrays._replace(blocks=blocks, entries=entries, narrow=narrow)
-    simulation.kind, simulation.arrays, simulation.machine = FAILING, arrays, machine
-    simulation.lengthen = lengthened
+    simulation.machine["outages"] = machine.events.view(np.int64).reshape(-1, 3)
     return simulation
 
 
@@ -81,15 +74,14 @@ def simulate_failing(
     """Return the schedule on nodes that fail."""
     simulation = failing(workload, scheduler, cluster, failures)
     simulation.drive()
-    arrays = simulation.arrays
-    ended: FailingNodes = simulation.machine
-    result = Result.of(workload, cluster, scheduler, arrays.jobs, arrays.progress)
+    schedule = simulation.schedule()
+    result = Result.of(workload, cluster, scheduler, schedule)
     warn_of_others(failures, result)
     return replace(
         result,
-        allocation=allocation_of(ended.nodes, len(workload)),
+        allocation=Allocation.of(schedule),
         node_states=down(failures),
-        lost=lost_runs(failures, *_log_of(ended)),
+        lost=lost_runs(failures, *lost_in(schedule)),
     )
 
 
@@ -109,9 +101,3 @@ def warn_of_others(failures: Failures, result: Result) -> None:
             f" the last end ({last} s); times are on the workload's clock",
             HpcgymWarning,
         )
-
-
-def _log_of(machine: FailingNodes) -> tuple[NDArray[np.void], NDArray[np.void]]:
-    """Return the runs that were lost, and their cells."""
-    own: Any = machine.scalars[0]
-    return machine.lost[: own.lost], machine.cells[: own.cells]

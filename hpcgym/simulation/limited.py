@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.engine.machines.kinds import LIMITED
 from hpcgym.engine.machines.limited import state as limited_state
 from hpcgym.engine.machines.limited.state import LimitedNodes
 from hpcgym.errors import HpcgymError, HpcgymWarning, warn_caller
@@ -19,11 +18,12 @@ from hpcgym.schedule.places import Allocation
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.asked_for import features_of
 from hpcgym.scheduler.capabilities import PLACES, check
+from hpcgym.scheduler.dispatchers.own_nodes import propose
 from hpcgym.scheduler.limits import Limit, check_limits
 from hpcgym.simulation.driver import Simulation, answers_for, asks_for_answers
 from hpcgym.simulation.limited_machine import machine_for, node_power
+from hpcgym.simulation.native_limited import take_limited, told_of_limited
 from hpcgym.simulation.nodes import asked, needs_on
-from hpcgym.simulation.own_nodes import propose
 from hpcgym.simulation.prepare import prepare
 from hpcgym.simulation.warm_start import check_extract
 
@@ -71,17 +71,22 @@ def simulate_powered(
     if given is None:
         warn_of_own_nodes(needs, cluster, scheduler, "; limits=[] says that this is meant")
     simulation = limited_simulation(workload, scheduler, cluster, found, learned)
-    arrays, dispatcher = simulation.arrays, scheduler.dispatcher
+    dispatcher = scheduler.dispatcher
     if dispatcher is not None:
         held_back = np.zeros(len(workload), np.int64)
         ask = partial(propose, capacity=cluster.capacity, held_back=held_back)
         dispatcher, simulation.dispatch = asked(dispatcher, workload, cluster, ask)
     simulation.drive()
-    if (arrays.progress["start"] < 0).any():
+    schedule = simulation.schedule()
+    if (schedule["start"] < 0).any():
         raise HpcgymError("limits: the simulator found no start for a job: an error of its own")
-    result = replace(_result(workload, scheduler, cluster, simulation), dispatcher=dispatcher)
-    a_node = units_a_node(needs, cluster)
-    return with_machine(result, simulation.machine, needs[:, 0], a_node, found)
+    outside = dispatcher is not None
+    # the run times as they were predicted at full frequency
+    columns = schedule | {"predicted": schedule["predicted_at_highest"]}
+    result = Result.of(workload, cluster, scheduler, columns, outside=outside)
+    result = replace(result, **simulation.for_result(schedule), dispatcher=dispatcher)
+    machine = take_limited(simulation.nodes, schedule)
+    return with_machine(result, machine, needs[:, 0], units_a_node(needs, cluster), found)
 
 
 def limited_simulation(
@@ -95,21 +100,14 @@ def limited_simulation(
     power = node_power(cluster, needed=bool(limits) or cluster.shutdown_after_s is not None)
     asks, counts = asks_for_answers(scheduler, learned)
     awake = replace(cluster, shutdown_after_s=None)
-    arrays = prepare(workload, scheduler, awake, asks, logs_ends=True, shares=counts)
+    told = prepare(workload, scheduler, awake, asks, logs_ends=True, shares=counts)
     needs = needs_on(workload, cluster)
     widths = -(-needs[:, 0] // units_a_node(needs, cluster))
-    arrays.jobs["processors"] = widths
-    arrays.sim.free = cluster.nodes
+    told.jobs["processors"] = widths
+    told.capacity = cluster.nodes
     machine = machine_for(workload, scheduler, cluster, power, widths, limits)
-    answers = answers_for(workload, scheduler, cluster, arrays, asks, counts, learned)
-    return Simulation(LIMITED, arrays, machine, lengthen=_longer, **answers)
-
-
-def _longer(machine: LimitedNodes) -> LimitedNodes:
-    """Return the machine with twice as long a log."""
-    machine.scalars[0].full = 0
-    more = np.empty(len(machine.log), limited_state.LOG)
-    return machine._replace(log=np.concatenate([machine.log, more]))
+    answers = answers_for(workload, scheduler, cluster, told, asks, counts, learned)
+    return Simulation(told, {"limited": told_of_limited(machine)}, machine, **answers)
 
 
 # --- Checks ---------------------------------------------------------------------------------------
@@ -165,17 +163,6 @@ def units_that_fit(needs: NDArray[np.int64], cluster: Cluster) -> NDArray[np.int
 
 
 # --- The result -----------------------------------------------------------------------------------
-
-
-def _result(
-    workload: Workload, scheduler: Scheduler, cluster: Cluster, simulation: Simulation
-) -> Result:
-    """Return the schedule, with the run times as they were predicted at full frequency."""
-    progress = simulation.arrays.progress.copy()
-    progress["predicted"] = simulation.machine.tasks["predicted"]
-    jobs, outside = simulation.arrays.jobs, scheduler.dispatcher is not None
-    result = Result.of(workload, cluster, scheduler, jobs, progress, outside=outside)
-    return replace(result, **simulation.for_result)
 
 
 def with_machine(

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hpcgym._engine import Layout, Model, assign
-from hpcgym.engine.machines.nodes.failures import FailingNodes
+from hpcgym._engine import Layout
 from hpcgym.engine.machines.nodes.placement import CELLS, Nodes
-from hpcgym.engine.passes.preempting import Preempting
 from hpcgym.engine.passes.requeueing import LOST
-from hpcgym.engine.passes.restricted import Restricted
 from hpcgym.scheduler.allocations import RANDOM
-from hpcgym.scheduler.dispatchers.view import cells_of
-from hpcgym.simulation.warm_start import write_cells
 from hpcgym.workload.warm_start import Cells
 
 if TYPE_CHECKING:
@@ -24,35 +18,21 @@ if TYPE_CHECKING:
     Columns = dict[str, NDArray[np.int64]]
 
 
-def is_on() -> bool:
-    """Return whether the native engine serves at all."""
-    return os.environ.get("HPCGYM_ENGINE") != "numba"
+def told_of_nodes(nodes: Nodes) -> dict[str, Any]:
+    """Return what a model is told of nodes, empty as yet."""
+    return {"nodes": layout_of(nodes)}
 
 
-def nodes_in(machine: Any) -> Nodes | None:
-    """Return the nodes of a machine as its kind takes it, None of a pool."""
-    if isinstance(machine, FailingNodes):
-        return machine.nodes
-    own = machine.machine if isinstance(machine, Preempting) else machine
-    nodes = own.machine if isinstance(own, Restricted) else own
-    return nodes if isinstance(nodes, Nodes) else None
-
-
-def told_of_nodes(machine: Any) -> dict[str, Any]:
-    """Return what a model is told of a machine, empty as yet, as its kind takes it."""
-    nodes = nodes_in(machine)
-    told: dict[str, Any] = {} if nodes is None else {"nodes": layout_of(nodes)}
-    if isinstance(machine, FailingNodes):
-        told["outages"] = machine.events.view(np.int64).reshape(-1, 3)
-    return told
-
-
-def window_nodes(machine: Restricted) -> NDArray[np.int64]:
-    """Return the nodes that windows take, one window after the other."""
-    nodes, holders = nodes_in(machine), machine.windows.taken
-    if nodes is None or not len(holders):
-        return np.zeros(0, np.int64)
-    return cells_of(nodes, holders)[1]
+def write_cells(nodes: Nodes, cells: Cells, jobs: NDArray[np.int64] | None = None) -> None:
+    """Let jobs have their cells on record: these, or the first ones, as many as there are."""
+    counts = np.diff(cells.first)
+    # behind the jobs stand those who hold nodes in windows
+    rows = np.arange(len(counts)) if jobs is None else jobs
+    nodes.held["count"][rows] = counts
+    begin = nodes.held["first"][rows] - cells.first[:-1]
+    places = np.repeat(begin, counts) + np.arange(len(cells.node))
+    nodes.cells["node"][places] = cells.node
+    nodes.cells["units"][places] = cells.units
 
 
 def layout_of(nodes: Nodes) -> Layout:
@@ -66,37 +46,6 @@ def layout_of(nodes: Nodes) -> Layout:
         asks=nodes.asks if len(nodes.asks) else None,
         order=nodes.order.copy() if own.allocation == RANDOM else None,
     )
-
-
-def take_nodes(machine: Any, schedule: Columns) -> Any:
-    """Write which nodes jobs have had; return the machine, which may have logs of other lengths."""
-    nodes = nodes_in(machine)
-    if nodes is not None and "cell_first" in schedule:
-        write_cells(nodes, _cells_in(schedule))
-    loses = isinstance(machine, FailingNodes | Preempting)
-    return _with_lost(machine, schedule) if loses else machine
-
-
-def assign_natively(
-    jobs: NDArray[np.void],
-    nodes: Nodes,
-    start: NDArray[np.int64],
-    by_start: NDArray[np.int64],
-    by_end: NDArray[np.int64],
-    known: Cells | None,
-    since: int,
-) -> None:
-    """Give empty nodes to jobs whose times are known, as ``engine.assign`` does.
-
-    ``known``: the cells of the first that start.
-    """
-    rows = np.ascontiguousarray(jobs).view(np.int64).reshape(len(jobs), -1)
-    capacity, requested = int(nodes.capacity[:, 0].sum()), np.ascontiguousarray(jobs["requested"])
-    model = Model(rows, capacity, {}, predicted=requested, nodes=layout_of(nodes))
-    none = np.zeros(0, np.int64)
-    cells = Cells(np.zeros(1, np.int64), none, none) if known is None else known
-    found = assign(model, np.ascontiguousarray(start), by_start, by_end, *cells, since)
-    write_cells(nodes, _cells_in(found))
 
 
 def take_view(nodes: Nodes, told: Columns) -> None:
@@ -131,11 +80,3 @@ def lost_in(schedule: Columns) -> tuple[NDArray[np.void], NDArray[np.void]]:
         lost["first"] = schedule["lost_first"][:-1]
         cells["node"], cells["units"] = schedule["lost_node"], schedule["lost_units"]
     return lost, cells
-
-
-def _with_lost(machine: Any, schedule: Columns) -> Any:
-    """Return a machine with the runs on record that a schedule of the native engine has lost."""
-    lost, cells = lost_in(schedule)
-    own: Any = machine.scalars[0]
-    own.lost, own.cells = len(lost), len(cells)
-    return machine._replace(lost=lost, cells=cells)

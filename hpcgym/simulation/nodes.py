@@ -2,33 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym._engine import FOREVER, Model, assign
 from hpcgym.baselines.dispatchers import find_dispatcher
-from hpcgym.engine import state
-from hpcgym.engine.machines.nodes import placement as engine_nodes
 from hpcgym.engine.machines.nodes.placement import Nodes, make_nodes
 from hpcgym.engine.machines.nodes.rows import Rooms, make_rooms
 from hpcgym.errors import HpcgymError
 from hpcgym.schedule.places import Allocation
+from hpcgym.schedule.records import JOBS
 from hpcgym.scheduler import allocations
 from hpcgym.scheduler.allocations import asks_of, random_seed
 from hpcgym.scheduler.asked_for import check_scheduler
 from hpcgym.scheduler.dispatchers.asking import Facts, begin, dispatch
 from hpcgym.scheduler.dispatchers.late import LateDispatcher
-from hpcgym.scheduler.dispatchers.view import cells_of
-from hpcgym.simulation.native_nodes import assign_natively, is_on
+from hpcgym.simulation.native_nodes import layout_of
 from hpcgym.simulation.starting import Proposed, Starting
-from hpcgym.simulation.warm_start import own_cells, write_cells
+from hpcgym.simulation.warm_start import own_cells
 from hpcgym.simulation.windows import closings, holders_of
 from hpcgym.workload.needs import check_fits, expected_waits, needs_of
 from hpcgym.workload.partition_limits import check_limits
 from hpcgym.workload.partitions import check_partitions
+from hpcgym.workload.warm_start import Cells
 from hpcgym.workload.whole_nodes import warn_of_shared
 
 if TYPE_CHECKING:
@@ -47,6 +47,8 @@ _ALLOCATIONS = {
     "random": allocations.RANDOM,
 }
 
+_NONE = np.zeros(0, np.int64)
+_NO_CELLS = Cells(np.zeros(1, np.int64), _NONE, _NONE)
 _MOST_ASKED = 2.0**62  # of resources, in units of a machine file, times seconds
 
 
@@ -124,7 +126,7 @@ def nodes_for(
 
 def asked(
     dispatcher: Any, workload: Workload, cluster: Cluster, asks: Callable[..., None] | None = None
-) -> tuple[Any, Callable[[state.Prepared, Any], None]]:
+) -> tuple[Any, Starting | Proposed]:
     """Return a dispatcher, told that a simulation begins, and what asks it in a pass.
 
     ``asks`` takes the dispatcher, a simulation where each job has nodes of its own, and ``facts``;
@@ -166,41 +168,52 @@ def facts_of(workload: Workload, cluster: Cluster, pool: bool = False) -> Facts:
 
 
 def assign_nodes(
-    jobs: NDArray[np.void],
-    progress: NDArray[np.void],
+    schedule: Mapping[str, NDArray[np.int64]],
     needs: NDArray[np.int64],
     cluster: Cluster,
     scheduler: Scheduler,
     initial: Initial | None = None,
-) -> Nodes:
+) -> Allocation:
     """Return the nodes of jobs that have run on a pool of as many cores, given at their starts.
 
-    ``jobs`` and ``progress`` are the engine's; jobs that have not started get none. Those that run
-    at the beginning, by ``initial``, have their own where it tells them.
+    ``schedule`` is the simulator's; jobs that have not started get none. Those that run at the
+    beginning, by ``initial``, have their own where it tells them.
     """
-    asks, since = demand_of(needs, jobs["requested"], scheduler), -state.FOREVER
+    start, run, requested = (schedule[name] for name in ("start", "run", "requested"))
+    asks, since = demand_of(needs, requested, scheduler), -FOREVER
     if initial is not None:
         since = initial.begin
         if asks is not None:
             asks[: len(initial.running)][initial.running] = 0  # they do not wait
-    nodes = make_nodes(needs, cluster.capacity, *allocation_code(scheduler), asks=asks)
-    begun = np.flatnonzero(progress["start"][: len(jobs)] >= 0)
+    # in the order in which they come, which is another where jobs depend on others
+    come = np.argsort(schedule["submit"], kind="stable")
+    place = np.argsort(come)
+    begun = np.flatnonzero(start >= 0)
     by_start = np.empty_like(begun)
-    by_start[progress["marks"][begun] // state.STARTED_AS] = begun
-    by_end = begun[np.argsort(progress["start"][begun] + jobs["run"][begun])]
-    in_order = bool((np.diff(jobs["submit"]) >= 0).all())  # not where jobs depend on others
-    cells = None if initial is None else own_cells(initial, cluster)
-    if in_order and is_on():
-        placed = 0 if initial is None or cells is None else int(initial.running.sum())
-        known = None if cells is None else cells.take(by_start[:placed])
-        assign_natively(jobs, nodes, progress["start"][: len(jobs)], by_start, by_end, known, since)
-        return nodes
-    placed = 0
+    by_start[schedule["number"][begun]] = begun
+    by_end = begun[np.argsort(start[begun] + run[begun])]
+    cells, known = None if initial is None else own_cells(initial, cluster), _NO_CELLS
     if initial is not None and cells is not None:
-        write_cells(nodes, cells)
-        placed = int(initial.running.sum())
-    engine_nodes.assign(nodes, jobs, progress, by_start, by_end, placed, np.int64(since))
-    return nodes
+        known = cells.take(by_start[: int(initial.running.sum())])
+    jobs = np.zeros(len(start), JOBS)
+    for name in ("submit", "run", "requested"):
+        jobs[name] = schedule[name][come]
+    jobs["processors"] = needs[come, 0]
+    nodes = make_nodes(
+        needs[come],
+        cluster.capacity,
+        *allocation_code(scheduler),
+        asks=None if asks is None else asks[come],
+    )
+    model = Model(
+        jobs.view(np.int64).reshape(len(jobs), -1),
+        cluster.processors,
+        {},
+        predicted=jobs["requested"].copy(),
+        nodes=layout_of(nodes),
+    )
+    found = assign(model, start[come], place[by_start], place[by_end], *known, since)
+    return Allocation.of(found).rows(place)
 
 
 def node_needs(
@@ -295,12 +308,6 @@ def check_pool(cluster: Cluster, workload: Workload, what: str) -> None:
             f"{what} knows pools of processors only, and jobs whose units are single cores; "
             "simulate, evaluate, environments and batches know nodes"
         )
-
-
-def allocation_of(nodes: Nodes, n_jobs: int | None = None) -> Allocation:
-    """Return which nodes the jobs have had, the first ``n_jobs``, by default all."""
-    first, node, units = cells_of(nodes, np.arange(len(nodes.held))[:n_jobs])
-    return Allocation(first, node.astype(np.int32), units.astype(np.int32))
 
 
 def pool_as_node(asked: NDArray[np.int64], processors: int) -> Nodes:

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.cluster.failures import Failures
-from hpcgym.engine.machines.kinds import NODES_PREEMPTING, POOL_PREEMPTING, Kind
 from hpcgym.engine.machines.nodes.placement import CELLS
 from hpcgym.engine.passes.preempting import (
     CANCEL,
@@ -17,7 +16,6 @@ from hpcgym.engine.passes.preempting import (
     SCALARS,
     SUSPEND,
     VICTIMS,
-    Preempting,
 )
 from hpcgym.engine.passes.preempting_rows import PreemptingRows
 from hpcgym.engine.passes.requeueing import LOST
@@ -31,34 +29,27 @@ _MODES = {"requeue": REQUEUE, "cancel": CANCEL, "suspend": SUSPEND}
 
 if TYPE_CHECKING:
     from hpcgym.cluster.pool import Cluster
-    from hpcgym.engine.passes.restricted import Restricted
     from hpcgym.scheduler.preemption import Preemption
     from hpcgym.scheduler.rules import Scheduler
     from hpcgym.workload.model import Workload
 
 
-def preempting(
-    workload: Workload, scheduler: Scheduler, cluster: Cluster, restricted: Restricted
-) -> tuple[Kind, Preempting]:
-    """Return the kind of machine on which some jobs may stop others, and the machine.
-
-    Parameters
-    ----------
-    restricted : the machine, with what else restricts who may start when.
+def preempting(workload: Workload, scheduler: Scheduler) -> dict[str, NDArray[np.int64]]:
+    """Return who may stop whom, as ``Model`` takes it.
 
     Warns
     -----
     RuleWarning : no job may stop another, or none is called so.
     """
-    rows = preempting_rows([workload], scheduler, cluster, 1, len(workload))
-    assert rows is not None
-    machine = Preempting(
-        restricted,
-        rows.group, rows.level, rows.may, rows.exempt, rows.blocked[0], rows.noted[0],
-        rows.victims[0], rows.suspended[0], rows.lost[0], rows.cells[0], rows.scalars[0],
-    )  # fmt: skip
-    machine.scalars[0] = rows.begin[0]
-    return (POOL_PREEMPTING if restricted.machine == () else NODES_PREEMPTING), machine
+    rule = scheduler.preempts
+    assert rule is not None
+    return {
+        "group": np.concatenate(warn_of_absent([workload], rule)),
+        "level": np.array(list(rule.levels.values())),
+        "may": rule.may.astype(np.int64),
+        "exempt": rule.exempt_of_groups,
+        "mode": np.array([_MODES[rule.mode]]),
+    }
 
 
 def preempting_rows(

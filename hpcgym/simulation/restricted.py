@@ -9,12 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.engine import state
-from hpcgym.engine.machines.kinds import NODES_RESTRICTED, POOL_RESTRICTED, Kind
 from hpcgym.engine.passes import dependencies as engine_dependencies
 from hpcgym.engine.passes import quotas as engine_quotas
 from hpcgym.engine.passes import windows as engine_windows
 from hpcgym.engine.passes.quotas import Quotas
-from hpcgym.engine.passes.restricted import Restricted
 from hpcgym.engine.passes.restricted_rows import RestrictedRows
 from hpcgym.errors import HpcgymError, HpcgymWarning, warn_caller
 from hpcgym.scheduler.asked_for import check_scheduler
@@ -22,7 +20,6 @@ from hpcgym.simulation.dependencies import (
     links_of,
     make_dependencies,
     orders_of_arrival,
-    submit_none,
 )
 from hpcgym.simulation.preempting import preempting_rows, warn_of_absent
 from hpcgym.simulation.quotas import make_places, make_quotas, use_up, warn_of_none
@@ -35,12 +32,14 @@ if TYPE_CHECKING:
     from hpcgym.workload.model import Workload
 
 
-def check_restricted(workload: Workload, scheduler: Scheduler, sim: Any, on_nodes: bool) -> None:
+def check_restricted(
+    workload: Workload, scheduler: Scheduler, correction: int, on_nodes: bool
+) -> None:
     """Check the rules of a simulation under quotas, around windows or of jobs that wait for others.
 
     Parameters
     ----------
-    sim : SIM of the simulation.
+    correction : of predictions that are too short, by its code.
 
     Raises
     ------
@@ -52,7 +51,7 @@ def check_restricted(workload: Workload, scheduler: Scheduler, sim: Any, on_node
     HpcgymWarning : EASY on nodes, whose reservation is another then.
     """
     _check_planned(workload, scheduler, on_nodes)
-    if scheduler.windows and sim.correction not in (state.UNCORRECTED, state.KILL):
+    if scheduler.windows and correction not in (state.UNCORRECTED, state.KILL):
         raise HpcgymError(
             f"estimate={scheduler.describe()['estimate']!r} may be too short, and a job would run"
             " into a window: take 'requested', or correction='kill', which ends it in time"
@@ -117,16 +116,9 @@ def profile_for(scheduler: Scheduler, profile: NDArray[np.void]) -> NDArray[np.v
 
 
 def restricted(
-    workload: Workload,
-    scheduler: Scheduler,
-    cluster: Cluster,
-    nodes: Nodes | None,
-    arrays: state.Prepared,
-) -> tuple[Kind, Restricted]:
-    """Return the kind of machine on which a scheduler keeps quotas and windows, and the machine.
-
-    Where the schedule says when jobs are submitted, they come from the machine, and not as
-    ``arrays`` of the simulation say, which are changed.
+    workload: Workload, scheduler: Scheduler, cluster: Cluster, nodes: Nodes | None
+) -> dict[str, Any]:
+    """Return the quotas, windows and jobs that follow others, as arguments of ``Model``.
 
     Parameters
     ----------
@@ -144,7 +136,6 @@ def restricted(
     RuleWarning : quotas that are of no job, windows before the first job or after the last,
         jobs that follow jobs that are not there.
     """
-    machine: Any = () if nodes is None else nodes
     quotas = make_quotas(workload, scheduler.quotas)
     if workload.initial is not None:
         use_up(quotas, workload.initial.running)
@@ -152,12 +143,28 @@ def restricted(
     closed = closings(workload, scheduler, cluster)
     windows = make_windows(closed, nodes is not None)
     warn_of_unmet([workload], [windows])
-    following = make_dependencies(workload, scheduler)
+    by = make_dependencies(workload, scheduler)
     places = make_places(workload, scheduler.quotas)
-    kept = Restricted(machine, quotas, windows, following, places)
+    taken = [] if nodes is None else [node for one in closed for node in one.nodes]
+    told: dict[str, Any] = {
+        "restrictions": {
+            "counts": quotas.counts,
+            "processors": quotas.processors,
+            "left": quotas.left,
+            "windows": np.column_stack([windows.begin, windows.end, windows.taken]),
+            "window_nodes": np.array(taken, np.int64),
+        }
+    }
     if scheduler.moves_submissions:
-        submit_none(arrays)
-    return (POOL_RESTRICTED if nodes is None else NODES_RESTRICTED), kept
+        names = ("first", "followers", "think", "earliest", "by_arrival")
+        told["arrivals"] = {
+            **{name: getattr(by, name) for name in names},
+            "awaits": by.left,
+            "processors": places.processors,
+            "place_counts": places.counts,
+            "places": places.left,
+        }
+    return told
 
 
 def restricted_rows(

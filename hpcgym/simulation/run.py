@@ -8,16 +8,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from hpcgym.baselines.coschedulers import COSCHEDULERS
 from hpcgym.baselines.dispatchers import DISPATCHERS
 from hpcgym.baselines.schedulers import SCHEDULERS, find_scheduler, is_scheduler, no_scheduler
 from hpcgym.cluster.failures import Failures
 from hpcgym.cluster.pool import Cluster
-from hpcgym.engine import idle_power, state
 from hpcgym.errors import HpcgymError, WorkloadError, check_choice, is_number
+from hpcgym.schedule.places import Allocation
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.capabilities import check
 from hpcgym.scheduler.estimates.learning import Learned
@@ -29,12 +26,17 @@ from hpcgym.scheduler.usage import check_fair_share
 from hpcgym.simulation.by_reference import simulate_by_reference
 from hpcgym.simulation.corun import simulate_coscheduled
 from hpcgym.simulation.dependencies import as_came
-from hpcgym.simulation.driver import check_learned, learns_in, new_simulation
+from hpcgym.simulation.driver import (
+    Columns,
+    Simulation,
+    check_learned,
+    learns_in,
+    new_simulation,
+)
 from hpcgym.simulation.failing import check_failures, find_failures, simulate_failing
 from hpcgym.simulation.idle_shares import warn_of_schedulers
 from hpcgym.simulation.limited import check_power_rule, simulate_powered, takes_whole_nodes
 from hpcgym.simulation.nodes import (
-    allocation_of,
     as_on_pool,
     asked,
     asked_late,
@@ -161,10 +163,10 @@ def simulate(
     if takes_whole_nodes(cluster, chosen, limits):
         return simulate_powered(workload, chosen, cluster, limits, learned)
     if cluster.groups or chosen.dispatcher is not None:
-        result, ended = _simulate_on_nodes(workload, chosen, cluster, learned)
+        result, schedule = _simulate_on_nodes(workload, chosen, cluster, learned)
     else:
-        result, ended = _simulate_on_pool(workload, chosen, cluster, learned)
-    return as_came(result, ended.jobs["submit"])
+        result, schedule = _simulate_on_pool(workload, chosen, cluster, learned)
+    return as_came(result, schedule["submit"])
 
 
 def scheduler_of(
@@ -201,14 +203,13 @@ def scheduler_of(
 
 def _simulate_on_nodes(
     workload: Workload, chosen: Scheduler, cluster: Cluster, learned: Learned | None
-) -> tuple[Result, state.Prepared]:
-    """Simulate on a machine of nodes, or with a dispatcher; return the arrays as well."""
+) -> tuple[Result, Columns]:
+    """Simulate on a machine of nodes, or with a dispatcher; return the schedule as well."""
     needs = needs_on(workload, cluster)
     if chosen.dispatcher is None and as_on_pool(needs, chosen):
-        result, ended = _simulate_on_pool(workload, chosen, cluster, learned)
-        facts = ended.jobs, ended.progress, needs
-        nodes = assign_nodes(*facts, cluster, chosen, workload.initial)
-        return replace(result, allocation=allocation_of(nodes)), ended
+        result, schedule = _simulate_on_pool(workload, chosen, cluster, learned)
+        allocation = assign_nodes(schedule, needs, cluster, chosen, workload.initial)
+        return replace(result, allocation=allocation), schedule
     nodes = nodes_for(workload, needs, cluster, chosen)
     simulation = new_simulation(workload, chosen, cluster, nodes, learned)
     simulation.dispatch = scored_by(chosen.policy, workload, cluster, nodes)
@@ -218,27 +219,44 @@ def _simulate_on_nodes(
         simulation.dispatch = Starting(simulation.late.at_pass)
     elif dispatcher is not None:
         dispatcher, simulation.dispatch = asked(dispatcher, workload, cluster)
-    simulation.drive()
-    ended, outside = simulation.arrays, dispatcher is not None
+    result, schedule = ended(simulation, workload, cluster, chosen, dispatcher is not None)
     result = replace(
-        result_of(workload, cluster, chosen, ended, outside),
-        allocation=allocation_of(nodes, len(workload)) if cluster.groups else None,
+        result,
+        allocation=Allocation.of(schedule) if cluster.groups else None,
         dispatcher=dispatcher,
         dispatching=None if simulation.late is None else simulation.late.dispatching,
-        **simulation.for_result,
     )
-    return result, ended
+    return result, schedule
 
 
 def _simulate_on_pool(
     workload: Workload, chosen: Scheduler, cluster: Cluster, learned: Learned | None
-) -> tuple[Result, state.Prepared]:
-    """Simulate on as many processors as the machine has; return the arrays as well."""
+) -> tuple[Result, Columns]:
+    """Simulate on as many processors as the machine has; return the schedule as well."""
     simulation = new_simulation(workload, chosen, cluster, learned=learned)
     simulation.dispatch = scored_by(chosen.policy, workload, cluster, None)
+    return ended(simulation, workload, cluster, chosen)
+
+
+def ended(
+    simulation: Simulation,
+    workload: Workload,
+    cluster: Cluster,
+    chosen: Scheduler,
+    outside: bool = False,
+) -> tuple[Result, Columns]:
+    """Simulate to the end; return the result, and the schedule.
+
+    ``outside`` says that the order of the queue is not the scheduler's.
+    """
     simulation.drive()
-    result = result_of(workload, cluster, chosen, simulation.arrays)
-    return replace(result, **simulation.for_result), simulation.arrays
+    schedule, native = simulation.schedule(), simulation.native
+    seconds = None
+    if simulation.told.rules.get("managed") and len(workload):
+        check_processor_seconds(workload, cluster, native.time)
+        seconds = {name: int(total[0]) for name, total in native.idle_seconds().items()}
+    result = Result.of(workload, cluster, chosen, schedule, seconds, outside)
+    return replace(result, **simulation.for_result(schedule)), schedule
 
 
 def learn_before(
@@ -294,11 +312,10 @@ def learn_at(
             "what is learned before a time is known for pools of processors, without a dispatcher"
         )
     simulation = new_simulation(workload, scheduler, cluster, learned=learned, always_learns=True)
-    assert simulation.learning is not None
     found: list[Learned | None] = []
     for end in ends:
         simulation.drive(end)
-        found.append(simulation.learning.learned)
+        found.append(simulation.learned())
     return found
 
 
@@ -307,34 +324,6 @@ def _whole_time(time: Any) -> int:
     if not is_number(time) or time != time:
         raise HpcgymError(f"time must be a number of seconds, not {time!r}")
     return math.ceil(min(max(time, -MAX_TIME), MAX_TIME))
-
-
-def result_of(
-    workload: Workload,
-    cluster: Cluster,
-    scheduler: Scheduler,
-    ended: state.Prepared,
-    outside: bool = False,
-) -> Result:
-    """Return the result of a simulation that has run to its end, but for what it has learned.
-
-    ``outside`` says that the order of the queue was not the scheduler's.
-    """
-    idle_seconds = None
-    if ended.sim.managed and len(workload):
-        check_processor_seconds(workload, cluster, int(ended.sim.time))
-        idle_seconds = idle_processor_seconds(ended.sim, ended.idle)
-    return Result.of(
-        workload, cluster, scheduler, ended.jobs, ended.progress, idle_seconds, outside
-    )
-
-
-def idle_processor_seconds(sim: Any, idle: NDArray[np.void]) -> dict[str, int]:
-    """Return what processors without a job have done up to now [processor seconds]."""
-    idle_power.settle(sim, idle)
-    return {
-        name: int(sim[f"{name}_s"]) for name in ("idle", "off", "switching_off", "switching_on")
-    }
 
 
 def check_processor_seconds(workload: Workload, cluster: Cluster, end: int) -> None:

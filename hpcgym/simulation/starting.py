@@ -1,4 +1,4 @@
-"""Dispatchers, and policies that are functions, in simulations of the native engine."""
+"""Dispatchers in simulations: what they are shown at a pass, and what their answers start."""
 
 from __future__ import annotations
 
@@ -9,13 +9,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.engine.machines.nodes.placement import Nodes
-from hpcgym.engine.state import Prepared
 from hpcgym.scheduler.dispatchers.asking import Asking, Facts, Present, Start, view_at
+from hpcgym.scheduler.dispatchers.own_nodes import Seen
 from hpcgym.scheduler.dispatchers.view import PassView
-from hpcgym.simulation.kernel_passes import Kernels
 from hpcgym.simulation.native_nodes import take_pool, take_view
-from hpcgym.simulation.own_nodes import OfKernels, Told
 
 if TYPE_CHECKING:
     from hpcgym._engine import Simulation
@@ -23,8 +20,8 @@ if TYPE_CHECKING:
 _NOWHERE = np.zeros(0, np.int64)
 
 
-class Native(NamedTuple):
-    """A simulation of the native engine, as :class:`Asking` says.
+class OnNodes(NamedTuple):
+    """A simulation on nodes, as :class:`Asking` says; a pool is one node.
 
     Attributes
     ----------
@@ -34,7 +31,7 @@ class Native(NamedTuple):
 
     native: Simulation
     jobs: NDArray[np.void]
-    nodes: Nodes
+    nodes: Any
 
     @property
     def time(self) -> int:  # noqa: D102
@@ -72,10 +69,10 @@ class Native(NamedTuple):
         return self.native.launch(rows, *cells)
 
 
-class NativeOwn(NamedTuple):
+class OnOwnNodes(NamedTuple):
     """One in which each job has nodes of its own.
 
-    It is asked as :class:`hpcgym.simulation.own_nodes.Proposing` says.
+    It is asked as :class:`hpcgym.scheduler.dispatchers.own_nodes.Proposing` says.
 
     Attributes
     ----------
@@ -94,12 +91,12 @@ class NativeOwn(NamedTuple):
     def coming(self) -> int:  # noqa: D102
         return int(self.native.view()["coming"][0])
 
-    def told(self) -> Told:  # noqa: D102
+    def seen(self) -> Seen:  # noqa: D102
         told = self.native.view()
         present = _present_in(told, self.native.time, self.jobs)
         allowed = self.native.fits(present.queued.tolist()).astype(np.bool_)
         free, changes = told["free"].astype(np.bool_), int(told["changes"][0])
-        return Told(present, allowed, changes, free, told["cell_first"], told["cell_node"])
+        return Seen(present, allowed, changes, free, told["cell_first"], told["cell_node"])
 
     def propose(self, jobs: list[int]) -> int:  # noqa: D102
         first = np.zeros(len(jobs) + 1, np.int64)
@@ -116,32 +113,24 @@ def _present_in(told: dict[str, NDArray[np.int64]], time: int, jobs: NDArray[np.
 
 @dataclass(frozen=True)
 class Proposed:
-    """Asks a dispatcher at a pass, of either engine, where each job has nodes of its own."""
+    """Asks a dispatcher at a pass where each job has nodes of its own."""
 
     asks: Callable[..., None]
 
-    def __call__(self, arrays: Prepared, machine: Any) -> None:
-        """Do so of a simulation of the kernels."""
-        self.asks(OfKernels(arrays, machine))
-
-    def answer(self, jobs: NDArray[np.void], machine: Any, native: Simulation) -> None:
-        """Do so of a simulation of the native engine."""
-        self.asks(NativeOwn(native, jobs))
+    def answer(self, jobs: NDArray[np.void], nodes: Any, native: Simulation) -> None:
+        """Do so."""
+        self.asks(OnOwnNodes(native, jobs))
 
 
 @dataclass(frozen=True)
 class Starting:
-    """Asks a dispatcher at a pass, of either engine."""
+    """Asks a dispatcher at a pass."""
 
     asks: Callable[[Asking], None]
 
-    def __call__(self, arrays: Prepared, machine: Any) -> None:
-        """Do so of a simulation of the kernels."""
-        self.asks(Kernels(arrays, machine))
-
-    def answer(self, jobs: NDArray[np.void], machine: Any, native: Simulation) -> None:
-        """Do so of a simulation of the native engine."""
-        asking = Native(native, jobs, machine)
+    def answer(self, jobs: NDArray[np.void], nodes: Any, native: Simulation) -> None:
+        """Do so."""
+        asking = OnNodes(native, jobs, nodes)
         self.asks(asking)
         if native.asked:  # it thinks, and nothing starts now
             asking.start([])

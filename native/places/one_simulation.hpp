@@ -502,13 +502,27 @@ class OneSimulation final : public AnySimulation, public Scheduled<M> {
         found.push_back(sim_.quotas->bars(checked(j), k));
     return found;
   }
+  Columns reserved() const override {
+    Columns found;
+    if constexpr (plans)
+      if (conservative_ && !sim_.expired) {
+        const auto& plan = conservative_->plan;
+        std::vector<i64> at;
+        for (i64 j = 0; j < model_->n_jobs; ++j) at.push_back(plan.reserved(j));
+        found.push_back({"reserved", at});
+        if constexpr (on_nodes)
+          add_cells(found, of_jobs, at.size(), [&](i64 j) {
+            return sim_.of(j).start < 0 ? plan.placed(j) : sim_.machine.cells(j);
+          });
+      }
+    return found;
+  }
   Columns facts() const override {
     Columns found = schedule();
     const auto& s = sim_;
     for (auto& column : moment()) found.push_back(std::move(column));
     found.push_back({"running", entries(s.running)});
     found.push_back({"queue", entries(s.queue.jobs)});
-    if constexpr (plans) add_reserved(found);
     if constexpr (Shareable<M>) tell_facts(found, s.machine);
     if constexpr (is_limited) tell_facts(found, s.machine);
     if constexpr (on_nodes) {
@@ -661,12 +675,6 @@ class OneSimulation final : public AnySimulation, public Scheduled<M> {
   const Learner& learner() const {
     if (!answers_.learner) throw std::invalid_argument("nothing is learned");
     return *answers_.learner;
-  }
-  void add_reserved(Columns& found) const requires plans {
-    if (!conservative_) return;
-    std::vector<i64> reserved;
-    for (i64 j = 0; j < model_->n_jobs; ++j) reserved.push_back(conservative_->plan.reserved(j));
-    found.push_back({"reserved", reserved});
   }
   static std::vector<i64> entries(const OrderedList& list) {
     std::vector<i64> flat;

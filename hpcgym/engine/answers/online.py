@@ -34,7 +34,6 @@ from hpcgym.engine.state import (
     QUEUE,
 )
 from hpcgym.scheduler.estimates.learned import (  # noqa: F401
-    ANSWERS,
     BY_FORMULA,
     BY_REGRESSION,
     FOR_BACKFILLING,
@@ -43,13 +42,11 @@ from hpcgym.scheduler.estimates.learned import (  # noqa: F401
     KNOWN,
     N_ROWS,
     N_SEEN,
-    NOW,
-    PHI,
-    STATIC,
     Estimators,
     Learner,
-    X,
 )
+
+NOW, X, PHI, STATIC, ANSWERS = range(5)  # rows of scratch
 
 
 class Answers(NamedTuple):

@@ -85,7 +85,7 @@ class Table(NamedTuple):
     jobs: NDArray[np.void]  # (n_rows,) hpcgym.engine.state.JOBS
     users: NDArray[np.int64]  # (n_rows,) or (0,)
     keys: NDArray[np.int64]  # (longest + n_rows,) or (0,): of the secondary order, behind a gap
-    second_scores: NDArray[np.void]  # (n_rows,) or (0,) SCORES of the secondary order
+    second_scores: NDArray[np.float64]  # (n_rows, 2) or (0, 2) scores and patience of the second
     weighed: NDArray[np.float64]  # (n_rows, n_features) static parts of MixedPolicy's features
     waiting: NDArray[np.int64]  # (n_features,) how the same depend on waiting
     places: NDArray[np.int64]  # (n_features,) which weight of the action is theirs

@@ -125,12 +125,12 @@ class CorunMachines(Machines):
 
         Those that run end as they will if nobody comes or goes beside them.
         """
-        progress = told.progress
+        known = told.schedule(jobs)
         found = shared_result(
-            workload, options.scheduler, options.cluster, self._corun.speedups, jobs,
-            progress, told.machine, self.ticks,
+            workload, options.scheduler, options.cluster, self._corun.speedups, known,
+            told.machine, self.ticks,
         )  # fmt: skip
-        started = progress["start"] >= 0
+        started = known["start"] >= 0
         if started.all():
             return replace(found, outside=True)
         run, allocation = found.coschedule, found.allocation

@@ -18,11 +18,11 @@ from hpcgym.envs.core.node_books import keeps_books
 from hpcgym.envs.core.options import Options
 from hpcgym.envs.core.tables import Common
 from hpcgym.envs.core.told import State
+from hpcgym.schedule.places import Allocation
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.limits import Limit
 from hpcgym.simulation.dependencies import as_came
 from hpcgym.simulation.nodes import (
-    allocation_of,
     assign_nodes,
     is_pool,
     needs_on,
@@ -179,13 +179,13 @@ class Machines:
         cluster, scheduler = options.cluster, options.scheduler
         result = schedule_of_queue(told, workload, jobs, options)
         if told.machine is not None:
-            result = replace(result, allocation=allocation_of(told.machine))
+            result = replace(result, allocation=Allocation.of(told.now.schedule))
         elif cluster.groups:
             needs = needs_on(workload, cluster)
-            nodes = assign_nodes(jobs, told.progress, needs, cluster, scheduler, workload.initial)
-            result = replace(result, allocation=allocation_of(nodes))
+            known = told.schedule(jobs), needs, cluster, scheduler, workload.initial
+            result = replace(result, allocation=assign_nodes(*known))
         if told.stopped is not None:
-            result = replace(result, **for_result(told.stopped, told.progress["start"]))
+            result = replace(result, **for_result(told.stopped, told.now.schedule["start"]))
         return as_came(result, jobs["submit"])
 
 
@@ -197,7 +197,7 @@ def schedule_of_queue(
     if told.manages:
         seconds = told.now.idle_seconds()
     result = Result.of(
-        workload, options.cluster, options.scheduler, jobs, told.progress, seconds, True
+        workload, options.cluster, options.scheduler, told.schedule(jobs), seconds, True
     )
     return replace(result, policy_run_time=_policy_run_time(told, jobs))
 

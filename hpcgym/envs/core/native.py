@@ -16,7 +16,6 @@ from hpcgym.envs.core import arrays
 from hpcgym.envs.core.native_limits import next_limits
 from hpcgym.envs.core.native_model import model_of
 from hpcgym.envs.core.told import NativeNow
-from hpcgym.simulation.native_answers import told_of_accounts
 from hpcgym.simulation.native_nodes import lost_in
 from hpcgym.simulation.preempting import StoppedRuns
 
@@ -95,7 +94,7 @@ class NativeSteps:
         if limited is not None:
             self._stepper.limit(e, next_limits(limited, e))
         if usage is not None and e in usage.coming:
-            self._stepper.begin_with(e, told_of_accounts(usage.coming[e]))
+            self._stepper.begin_with(e, usage.coming[e])
 
     def go_on(self, task: int, first: int, stop: int, workers: int, out: arrays.Outputs) -> None:
         """Step some simulations, begin their next episodes, or only show where they are.
@@ -114,7 +113,7 @@ class NativeSteps:
         if simulations.usage is None:
             return None
         jobs = simulations.episodes.workload_of(simulations.present(e))
-        return told_of_accounts(simulations.usage.beginning(jobs))
+        return simulations.usage.beginning(jobs)
 
     def suspended(self, e: int) -> NDArray[np.int64]:
         """Return the rows of the jobs of simulation ``e`` that others have suspended."""

@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 
 from hpcgym._engine import Layout, Model, Simulation
 from hpcgym.engine import state
-from hpcgym.engine.answers.online import Estimators, Learner
 from hpcgym.envs.core.native_model import estimators_of
 from hpcgym.scheduler.allocations import RANDOM
+from hpcgym.scheduler.estimates.learned import Estimators, Learner, knowledge, told_of_learning
 from hpcgym.scheduler.estimates.learning import asks_for_predictions
-from hpcgym.simulation.native_answers import n_terms, told_of_learning
 from hpcgym.simulation.predictions import Learning
+from hpcgym.simulation.prepare import Told
 from hpcgym.simulation.warm_start import (
     Beginning,
     beginning_of,
@@ -55,26 +55,25 @@ def _beginning(simulations: Simulations, part: Workload, start: int, first: stat
     """Return the same of a part whose jobs stand in the table from a row on."""
     table, rules = simulations.table, simulations.options.scheduler
     rows = slice(start, start + len(part))
-    own = state.State._make([array.copy() for array in first])
-    own.progress["predicted"][: len(part)] = table.predicted[rows]
-    scores = np.zeros(2 * len(part), state.SCORES)
-    arrays = state.Prepared(table.jobs[rows], _NONE, scores, table.users[rows], *own)
+    sim = first.sim
+    n_users, last = simulations.history
+    jobs = table.jobs[rows]
+    own = Told(jobs, int(sim.capacity), int(sim.free), {"last": last, "managed": int(sim.managed)})
+    own.users, own.n_users = table.users[rows], n_users
+    if sim.estimate != state.AVERAGE:
+        own.predicted = table.predicted[rows]
     known, by = None, estimators_of(table)
     if asks_for_predictions(rules):
         known = Learner._make([array.copy() for array in simulations.learner])
         named = {name: getattr(by, name) for name in ("classes", "asked")}
         by = by._replace(**{name: one[rows] for name, one in named.items() if len(one)})
         if part.initial is not None:
-            Learning(part, rules, arrays, learned_before(part, rules), (by, known))
-    begins = beginning_of(taken_over(part), rules, simulations.options.cluster, arrays)
+            Learning(part, rules, own, learned_before(part, rules), (by, known))
+    begins = beginning_of(taken_over(part), rules, simulations.options.cluster, own)
     number = 0 if begins is None else begins.number
-    running = _NONE if begins is None or number == 0 else begins.running
-    told: Arrays = {
-        "running": running,
-        "start": np.ascontiguousarray(own.progress["start"][running]),
-        "predicted": np.ascontiguousarray(own.progress["predicted"][:number]),
-        "promised": np.ascontiguousarray(own.progress["promised"][:number]),
-    }
+    told: Arrays = dict.fromkeys(("running", "start", "predicted", "promised"), _NONE)
+    if begins is not None and number > 0:
+        told = {name: np.ascontiguousarray(getattr(begins, name)) for name in told}
     # where nothing runs or waits, a submission is what happens first
     when, nodes = (-1, 0, 0), {"first": np.zeros(1, np.int64), "node": _NONE, "units": _NONE}
     nodes["drawn"] = _NONE
@@ -84,8 +83,13 @@ def _beginning(simulations: Simulations, part: Workload, start: int, first: stat
         nodes = _places(simulations, begins, told, start, (by, known)) or nodes
     if simulations.machines.parts.rooms is not None:
         told |= nodes
-    told |= {"when": np.array(when), "history": own.history.reshape(-1)}
-    return told if known is None else told | _learned(by, known)
+    history = np.full(simulations.history, -1, np.int64)
+    if begins is not None and begins.history.size:
+        history = begins.history
+    told |= {"when": np.array(when), "history": history.reshape(-1)}
+    if known is not None:
+        told |= {name: array.ravel() for name, array in knowledge(by, known).items()}
+    return told
 
 
 def _places(
@@ -140,11 +144,3 @@ def _places(
     there = np.argsort(seen["running"])[np.searchsorted(np.sort(seen["running"]), begins.running)]
     drawn = seen["drawn"] if own.allocation == RANDOM else _NONE
     return cells.take(there)._asdict() | {"drawn": drawn}
-
-
-def _learned(by: Estimators, known: Learner) -> Arrays:
-    """Return what has been learned before, as the engine takes it."""
-    told = {"memory": known.memory.reshape(-1), "ratios": known.ratios.reshape(-1)}
-    for k, name in enumerate(("terms", "second_terms")):
-        told[name] = known.model[k, :, : n_terms(by, k)].ravel()
-    return told | {"sums": known.model_sums.reshape(-1)}

@@ -8,14 +8,12 @@ import numpy as np
 
 from hpcgym._engine import Features, Model
 from hpcgym.engine import state
-from hpcgym.engine.answers.online import Estimators
 from hpcgym.engine.holding import hold_back
 from hpcgym.envs.core import arrays
 from hpcgym.envs.core.native_limits import told_of_limited_rows
 from hpcgym.envs.core.native_nodes import layout_of_rooms
+from hpcgym.scheduler.estimates.learned import Estimators, told_of_learning
 from hpcgym.scheduler.estimates.learning import asks_for_predictions
-from hpcgym.simulation.native import TAKEN
-from hpcgym.simulation.native_answers import told_of_accounts, told_of_learning
 from hpcgym.simulation.native_corun import told_of_rows
 from hpcgym.simulation.prepare import numbered
 
@@ -23,12 +21,19 @@ if TYPE_CHECKING:
     from hpcgym.engine.passes.restricted_rows import RestrictedRows
     from hpcgym.envs.core.simulations import Simulations
 
+_TAKEN = (
+    *("passes", "depth", "primary", "secondary", "estimate", "correction", "threshold", "strict"),
+    *("tested", "tested_of_user", "window", "every", "at_events", "all_every", "resolution"),
+    *("linear", "asks", "learns", "renews", "logs"),
+    *("holds", "erode", "managed", "timeout", "off_time", "on_time"),
+)
+
 
 def model_of(simulations: Simulations) -> Model:
     """Return what the engine is told of all jobs."""
     table, learner, machines = simulations.table, simulations.learner, simulations.machines
     sim, kind, n = table.sim[0], table.settings[0]["kind"], len(table.jobs)
-    rules = {name: int(sim[name]) for name in TAKEN}
+    rules = {name: int(sim[name]) for name in _TAKEN}
     # the kernels look at ends to give nodes back
     moves = simulations.options.scheduler.moves_submissions
     logs = sim.learns or moves or machines.parts.corun is not None
@@ -48,7 +53,7 @@ def model_of(simulations: Simulations) -> Model:
     if len(table.keys):
         more["second_keys"] = table.keys[len(table.keys) - n :]
     if len(table.second_scores):
-        more["second_scores"] = table.second_scores.view(np.float64).reshape(n, 2)
+        more["second_scores"] = table.second_scores
     if kind == arrays.ORDERING_KIND:
         more["scores"] = np.tile([0.0, np.inf], (n, 1))  # before a decision
     if kind == arrays.WEIGHTS_KIND:
@@ -57,7 +62,7 @@ def model_of(simulations: Simulations) -> Model:
         by_usage = (-1, -1) if usage is None else usage.places
         more["features"] = Features(*parts, table.ordered_by, formulas, by_usage)
     if usage is not None:
-        more["accounts"] = told_of_accounts(usage.whole)
+        more["accounts"] = usage.whole
     if sim.tested_of_user:
         users, n_users = numbered(simulations.episodes.workload.user_id)
         more |= {"users": users, "n_users": n_users}

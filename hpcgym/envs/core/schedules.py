@@ -39,10 +39,10 @@ def means_of(simulations: Simulations, told: State) -> dict[str, float]:
     """Return the metrics that the sums give at once, of the jobs that count and have started."""
     now = told.episode_state
     first, last = int(now.counts_first), int(now.counting)
-    paid = np.count_nonzero(told.progress["start"][first:last] >= int(now.begin))
+    paid = np.count_nonzero(told.now.schedule["start"][first:last] >= int(now.begin))
     if now.truncated:
         last = min(last, told.now.next)
-        paid += np.count_nonzero(told.progress["start"][first:last] < 0)
+        paid += np.count_nonzero(told.now.schedule["start"][first:last] < 0)
     jobs = max(int(paid), 1)
     found = {
         "mean_bsld": told.totals[arrays.BSLD] / jobs,
@@ -54,9 +54,8 @@ def means_of(simulations: Simulations, told: State) -> dict[str, float]:
     return {name: float(value) for name, value in found.items()}
 
 
-def jobs_before(progress: NDArray[np.void], episode_state: Any) -> int:
+def jobs_before(start: NDArray[np.int64], episode_state: Any) -> int:
     """Return how many jobs ran when the episode began, as in an extract."""
-    start = progress["start"]
     return int(np.count_nonzero((start >= 0) & (start < episode_state["begin"])))
 
 

@@ -115,7 +115,7 @@ class Simulations:
         rules |= learning_rules(scheduler, predicts, logs, self.usage is not None)
         first = empty_machine(options, longest, kind, rules, common, machines.units)
         if scheduler.plans:
-            check_restricted(workload, scheduler, first.sim, not machines.is_pool)
+            check_restricted(workload, scheduler, int(first.sim.correction), not machines.is_pool)
         settings = settings_of(
             self.layout, features, interval, limited, kind=kind, by_action=shutdown_action,
             processors=machines.counted, ticks=machines.ticks, autoreset=autoreset,
@@ -127,7 +127,7 @@ class Simulations:
         if machines.busy_w is not None:
             self.table.watts[arrays.BUSY] = machines.busy_w
 
-        learner = make_learner(scheduler, longest, common.n_users, self.table.classes)
+        learner = make_learner(scheduler, common.n_users, self.table.classes)
         self.learner = learner
         self.history = first.history.shape
         self.begins = beginnings_of(self, first)
@@ -299,7 +299,7 @@ class Simulations:
     def queued(self, e: int) -> NDArray[np.int64]:
         """Return the rows of the episode's jobs that wait in simulation ``e``, as they came."""
         came = self.came(e)
-        rows = np.flatnonzero(came & (self.now(e).progress["start"] < 0))
+        rows = np.flatnonzero(came & (self.now(e).schedule["start"] < 0))
         if not self.options.scheduler.moves_submissions:  # they came by their rows
             return rows
         return rows[np.argsort(self._came(e)[rows])]

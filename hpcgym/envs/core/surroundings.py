@@ -263,8 +263,8 @@ def _on_their_nodes(part: Workload, result: Result, first: int, stop: int) -> Wo
     rows = first + np.flatnonzero(~ended[first:stop])
     held = np.zeros(len(submit), np.bool_)
     held[rows] = initial.running
-    cells = cells_held(result, None, held)
-    assert cells is not None
+    assert result.allocation is not None
+    cells = cells_held(result.allocation, held)
     unknown = np.full(len(part), -1)
     ongoing = Ongoing(
         {}, result.cluster, np.arange(len(part)), unknown, unknown, cells=cells.take(rows)

@@ -47,8 +47,8 @@ class Common(NamedTuple):
     users: NDArray[np.int64]
     n_users: int
     secondary: int
-    keys: NDArray[np.int64]
-    scores: NDArray[np.void]
+    keys: NDArray[np.int64] | None
+    scores: NDArray[np.float64] | None
 
 
 def common_of(options: Options, workload: Workload) -> Common:
@@ -95,9 +95,9 @@ def table_of(
     books: bool,
 ) -> arrays.Table:
     """Return what the simulations share; ``books`` are kept of what nodes draw."""
-    n, jobs, keys = len(workload), common.jobs, common.keys[:0]
-    if common.secondary == state.KEYED:
-        keys = np.concatenate([np.zeros(longest, np.int64), common.keys[n:]])
+    n, jobs, keys = len(workload), common.jobs, np.zeros(0, np.int64)
+    if common.secondary == state.KEYED and common.keys is not None:
+        keys = np.concatenate([np.zeros(longest, np.int64), common.keys[1]])
     columns = JobColumns(workload)
     ordered_by = jobs["requested"] if common.ordered_by is None else common.ordered_by
     estimators = make_estimators(
@@ -119,7 +119,7 @@ def table_of(
         jobs=jobs,
         users=np.array(common.users),
         keys=keys,
-        second_scores=np.array(common.scores[n:]),
+        second_scores=np.zeros((0, 2)) if common.scores is None else common.scores[1].copy(),
         weighed=parts.static,
         waiting=parts.waiting,
         places=parts.places,

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.engine.state import PROGRESS
+from hpcgym.engine.machines.corun.state import CorunNodes
+from hpcgym.engine.machines.limited.state import LimitedNodes
 from hpcgym.envs.core.cutting import Episode
 from hpcgym.scheduler.limits import Limit
-from hpcgym.simulation.native import taken, write_progress
+from hpcgym.simulation.native_corun import take_corun
+from hpcgym.simulation.native_limited import take_limited
 from hpcgym.simulation.preempting import StoppedRuns
 from hpcgym.workload.model import Workload
 
@@ -62,13 +64,6 @@ class NativeNow:
         """What became of each job so far."""
         return self._simulation.schedule()
 
-    @cached_property
-    def progress(self) -> NDArray[np.void]:
-        """What became of each job, (n_jobs,) PROGRESS."""
-        progress = np.zeros(len(self.schedule["start"]), PROGRESS)
-        write_progress(self.schedule, progress)
-        return progress
-
     @property
     def ordered_by(self) -> Ints | None:
         """What policies look at, (n_jobs,) [s], where it is learned."""
@@ -89,7 +84,9 @@ class NativeNow:
 
     def machine(self, row: Any) -> Any:
         """Return a row of the machine, with what the simulation has on record."""
-        return None if row is None else taken(row, self.schedule)
+        if isinstance(row, CorunNodes):
+            take_corun(row, self.schedule)
+        return take_limited(row, self.schedule) if isinstance(row, LimitedNodes) else row
 
 
 @dataclass(frozen=True)
@@ -118,10 +115,10 @@ class State:
         """Where the jobs of the episode begin in the table."""
         return int(self.episode_state.start)
 
-    @property
-    def progress(self) -> NDArray[np.void]:
-        """What became of each job, (n_jobs,)."""
-        return self.now.progress
+    def schedule(self, jobs: NDArray[np.void]) -> dict[str, Ints]:
+        """Return what became of each job, (n_jobs,); ``jobs`` are as the simulation has them."""
+        names = ("submit", "run", "requested")
+        return self.now.schedule | {name: np.ascontiguousarray(jobs[name]) for name in names}
 
     @cached_property
     def machine(self) -> Any:

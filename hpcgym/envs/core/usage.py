@@ -7,12 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.engine.answers.shares import Shares
 from hpcgym.envs.core.episodes import Episodes
 from hpcgym.envs.core.options import Options
 from hpcgym.scheduler.usage import check_fair_share, counts_usage
 from hpcgym.simulation.dependencies import check_moved
-from hpcgym.simulation.fair_share import beginning_of, places_of_usage
+from hpcgym.simulation.fair_share import Accounts, beginning_of, places_of_usage
 from hpcgym.simulation.idle_shares import warn_of_weights
 from hpcgym.workload.model import Workload
 
@@ -40,14 +39,14 @@ class Usage:
         self._given = options.scheduler, options.cluster, features
         self.whole = beginning_of(episodes.workload, *self._given)
         self.places = tuple(places_of_usage(features).tolist())
-        self.coming: dict[int, Shares] = {}
+        self.coming: dict[int, Accounts] = {}
 
     @property
     def rules(self) -> tuple[NDArray[Any], ...]:
         """What differs where users, their shares or what orders make of usage do."""
-        return (*self.whole, np.array(self.places))
+        return (*self.whole.values(), np.array(self.places))
 
-    def beginning(self, workload: Workload) -> Shares:
+    def beginning(self, workload: Workload) -> Accounts:
         """Return the accounts with which an episode of these jobs begins."""
         return beginning_of(workload, *self._given)
 

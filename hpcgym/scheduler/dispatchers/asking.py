@@ -121,7 +121,7 @@ def begin(dispatcher: Any) -> None:
 
 
 class Asking(Protocol):
-    """A simulation on nodes that asks a dispatcher what starts, on either engine."""
+    """A simulation that asks a dispatcher what starts, where jobs may share nodes."""
 
     @property
     def time(self) -> int:

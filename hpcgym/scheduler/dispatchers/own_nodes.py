@@ -12,9 +12,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.engine.machines.limited import easy
-from hpcgym.engine.machines.limited.state import LimitedNodes
-from hpcgym.engine.state import FOREVER, Prepared
+from hpcgym._engine import FOREVER
 from hpcgym.scheduler.dispatchers.asking import (
     Facts,
     Present,
@@ -25,12 +23,11 @@ from hpcgym.scheduler.dispatchers.asking import (
     seen,
 )
 from hpcgym.scheduler.dispatchers.view import PassView
-from hpcgym.simulation.kernel_passes import present_of
 
 Ints = NDArray[np.int64]
 
 
-class Told(NamedTuple):
+class Seen(NamedTuple):
     """What a simulation tells at a pass.
 
     Attributes
@@ -51,7 +48,7 @@ class Told(NamedTuple):
 
 
 class Proposing(Protocol):
-    """A simulation in which each job has nodes of its own, on either engine."""
+    """A simulation in which each job has nodes of its own."""
 
     @property
     def widths(self) -> Ints:
@@ -61,46 +58,11 @@ class Proposing(Protocol):
     def coming(self) -> int:
         """How many jobs have not been submitted."""
 
-    def told(self) -> Told:
+    def seen(self) -> Seen:
         """Return what there is to see."""
 
     def propose(self, jobs: list[int]) -> int:
         """Start jobs up to the first that limits do not let; return how many started."""
-
-
-class OfKernels(NamedTuple):
-    """One of the compiled kernels, as :class:`Proposing` says."""
-
-    arrays: Prepared
-    machine: LimitedNodes
-
-    @property
-    def widths(self) -> Ints:  # noqa: D102
-        return np.diff(self.machine.first)
-
-    @property
-    def coming(self) -> int:  # noqa: D102
-        return len(self.arrays.jobs) - int(self.arrays.sim.next)
-
-    def told(self) -> Told:  # noqa: D102
-        a, machine = self.arrays, self.machine
-        present = present_of(a)
-        allowed = np.zeros(len(present.queued), np.bool_)
-        changes = easy.allowed_now(machine, a.sim, a.jobs, a.progress, present.queued, allowed)
-        begin, end = machine.first[present.running], machine.first[present.running + 1]
-        first = np.concatenate([[0], np.cumsum(end - begin)])
-        cells = np.repeat(begin - first[:-1], end - begin) + np.arange(first[-1])
-        node = machine.cells[cells].astype(np.int64)
-        return Told(present, allowed, int(changes), machine.nodes["job"] < 0, first, node)
-
-    def propose(self, jobs: list[int]) -> int:  # noqa: D102
-        a = self.arrays
-        for number, job in enumerate(jobs):
-            if not easy.start_proposed(
-                a.jobs, a.keys, a.sim, a.progress, a.blocks, a.entries, self.machine, job
-            ):
-                return number
-        return len(jobs)
 
 
 def propose(
@@ -122,7 +84,7 @@ def propose(
     DispatchError : what :func:`ask` raises; more nodes than are free; or nothing that starts,
         though nothing runs, nothing is to come and no limit changes any more.
     """
-    told = asking.told()
+    told = asking.seen()
     view = _view_of(told, asking.widths, facts, capacity, held_back)
     starts = ask(dispatcher, view, facts.job_number)
     _check_room(dispatcher, view, starts, facts.job_number)
@@ -133,7 +95,7 @@ def propose(
         check_goes_on(dispatcher, view, asking.coming, facts)
 
 
-def _view_of(told: Told, widths: Ints, facts: Facts, capacity: Ints, held_back: Ints) -> PassView:
+def _view_of(told: Seen, widths: Ints, facts: Facts, capacity: Ints, held_back: Ints) -> PassView:
     """Return what a dispatcher may know; a unit of a job is a whole node."""
     job, running = told.present.queued, told.present.running
     return PassView(
