@@ -72,9 +72,10 @@ def pieces(seed: int | None) -> Iterator[list[Pieces]]:
 
     with pytest.MonkeyPatch.context() as patch:
         for name, module in [*sys.modules.items()]:
-            own = name.startswith("hpcgym.simulation.") and vars(module)
-            if own and own.get("Simulation") is Simulation:
-                patch.setattr(module, "Simulation", make)
+            if name.startswith("hpcgym.simulation."):
+                for own, value in [*vars(module).items()]:
+                    if value is Simulation:
+                        patch.setattr(module, own, make)
         yield made
 
 
