@@ -6,17 +6,14 @@ import copy
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from hpcgym.engine.machines.corun import state as engine
-from hpcgym.engine.machines.corun.state import CorunNodes
 from hpcgym.errors import HpcgymError
-from hpcgym.simulation.native_corun import belief_in
+from hpcgym.simulation.corun_machine import belief_in
 from hpcgym.speedups.heatmap import Heatmap
 from hpcgym.speedups.learned import LearnedSpeedups
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from hpcgym._engine import Simulation
     from hpcgym.scheduler.rules import Scheduler
 
@@ -38,6 +35,7 @@ class PairLearning:
         self._above = pairs_above
         self._told = 0  # spells that have been looked at
         self._ended = 0
+        self._code = self._run = np.zeros(0, np.int64)  # of each job; compact run times [ticks]
         self._beside: dict[int, dict[int, int]] = {}  # job -> code -> ticks
 
     @classmethod
@@ -58,13 +56,16 @@ class PairLearning:
         """Whether ends are learned from."""
         return hasattr(self.pairs, "learn")
 
-    def begin(self, jobs: NDArray[np.void], machine: CorunNodes) -> None:
-        """Let the scheduler begin with what is believed now; ``jobs`` are in ticks."""
-        self._jobs, self._machine = jobs, machine
-        self._believe()
+    def begin(self, code: NDArray[np.int64], run: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
+        """Return what is believed of the speedups when a simulation begins, for a model.
 
-    def _believe(self) -> None:
-        """Let the scheduler take what is believed now for the speedups."""
+        ``code`` (n_jobs,) of its jobs, and ``run`` (n_jobs,) [ticks] how long they run compactly.
+        """
+        self._code, self._run = code, run
+        return self._belief()
+
+    def _belief(self) -> dict[str, NDArray[Any]]:
+        """Return what is believed now, as the engine takes it."""
         codes = list(self._codes)
         if self.learns:
             places = [self.pairs.codes.index(code) for code in codes]
@@ -73,11 +74,10 @@ class PairLearning:
         else:
             known = self.pairs.take(codes)
             matrix, alone = known.filled, known.alone
-        nobody = np.zeros(len(codes), np.int64)  # the simulator knows by itself who waits
-        engine.believe(self._machine, matrix, alone, self._above, nobody)
+        return belief_in(matrix, alone, self._above)
 
     def learn(self, native: Simulation) -> None:
-        """Learn from the jobs that have ended since the last pass."""
+        """Learn from the jobs that have ended since the last time, after a pass."""
         ended = native.ended(self._ended).tolist()
         if not ended:
             return
@@ -85,12 +85,9 @@ class PairLearning:
         self._told += len(spells["job"])
         self._ended += len(ended)
         self._note(*(spells[name].tolist() for name in ("job", "beside", "begin", "end")))
-        learned = False
-        for job in ended:
-            learned |= self._learn_from(job, native.time - native.start(job))
-        if learned:
-            self._believe()
-            native.believe(belief_in(self._machine))
+        told = [self._learn_from(job, native.time - native.start(job)) for job in ended]
+        if any(told):
+            native.believe(self._belief())
 
     def _note(self, *spells: list[int]) -> None:
         """Note who has run how long beside whom: jobs, codes, begins and ends of spells."""
@@ -107,7 +104,6 @@ class PairLearning:
         beside = max(spells, key=lambda code: (spells[code], -code))
         if beside < 0 or spells[beside] < ENOUGH * total:
             return False
-        rate = float(self._jobs["run"][job]) / float(took)
-        code = int(self._machine.tasks["code"][job])
-        self.pairs.learn(self._codes[code], self._codes[beside], rate)
+        rate = float(self._run[job]) / float(took)
+        self.pairs.learn(self._codes[self._code[job]], self._codes[beside], rate)
         return True

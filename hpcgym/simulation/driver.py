@@ -18,11 +18,10 @@ from hpcgym.scheduler.estimates.learned import told_of_learning
 from hpcgym.scheduler.estimates.learning import asks_for_predictions
 from hpcgym.scheduler.policies.features import JobColumns
 from hpcgym.simulation.fair_share import Accounts, make_shares
-from hpcgym.simulation.native_nodes import lost_in, told_of_nodes
 from hpcgym.simulation.predictions import Learning
-from hpcgym.simulation.preempting import StoppedRuns, for_result, preempting
+from hpcgym.simulation.preempting import for_result
 from hpcgym.simulation.prepare import Told, prepare
-from hpcgym.simulation.restricted import check_restricted, restricted
+from hpcgym.simulation.restricted import check_restricted, restrictions_of
 from hpcgym.simulation.starting import OnNodes
 from hpcgym.simulation.warm_start import (
     Beginning,
@@ -36,8 +35,10 @@ if TYPE_CHECKING:
     from hpcgym.cluster.pool import Cluster
     from hpcgym.scheduler.dispatchers.late import LateDispatcher
     from hpcgym.scheduler.estimates.learning import Learned
+    from hpcgym.scheduler.preemption import Preemption
     from hpcgym.scheduler.rules import Scheduler
     from hpcgym.simulation.corun_learning import PairLearning
+    from hpcgym.simulation.nodes import Nodes
     from hpcgym.simulation.scoring import Scoring
     from hpcgym.simulation.starting import Proposed, Starting
     from hpcgym.workload.model import Workload
@@ -60,6 +61,7 @@ class Simulation:
     features : of which weights make the order of the queue, or None.
     dispatch : starts jobs in a pass, or says their order; or None.
     late : whose answers come later than the passes at which it is asked, or None.
+    preempts : who may stop whom, or None.
     pairs : learns from jobs that share nodes, or None.
     ticks : of its clock in a second.
     beginning : how it begins if that is with jobs that run or wait, or None.
@@ -67,13 +69,14 @@ class Simulation:
 
     told: Told
     machine: dict[str, Any] = field(default_factory=dict)
-    nodes: Any = None
+    nodes: Nodes | None = None
     learning: Learning | None = None
     shares: Accounts | None = None
     expressions: list[dict[str, NDArray[Any]]] = field(default_factory=list)
     features: Features | None = None
     dispatch: Scoring | Starting | Proposed | None = None
     late: LateDispatcher | None = None
+    preempts: Preemption | None = None
     pairs: PairLearning | None = None
     ticks: int = 1
     beginning: Beginning | None = None
@@ -164,9 +167,8 @@ class Simulation:
     def for_result(self, schedule: Columns) -> dict[str, Any]:
         """Return what a result tells of learning and preemption, by its attributes."""
         found: dict[str, Any] = {}
-        if "preemption" in self.machine:
-            mode = int(self.machine["preemption"]["mode"][0])
-            found |= for_result(StoppedRuns(mode, *lost_in(schedule)), schedule["start"])
+        if self.preempts is not None:
+            found |= for_result(self.preempts, schedule)
         if self.learning is not None:
             found |= {"learned": self.learned(), "policy_run_time": schedule.get("ordered_by")}
         return found
@@ -176,7 +178,7 @@ def new_simulation(
     workload: Workload,
     scheduler: Scheduler,
     cluster: Cluster,
-    nodes: Any = None,
+    nodes: Nodes | None = None,
     learned: Learned | None = None,
     always_learns: bool = False,
 ) -> Simulation:
@@ -194,15 +196,15 @@ def new_simulation(
     logs = counts or nodes is not None or scheduler.restricts
     told = prepare(workload, scheduler, cluster, asks, logs_ends=logs, shares=counts)
     # a pool that is switched off stays one, also where it is one node to a dispatcher
-    machine = {} if nodes is None or told.rules.get("managed") else told_of_nodes(nodes)
+    machine: dict[str, Any] = {}
+    if nodes is not None and not told.rules.get("managed"):
+        machine["nodes"] = nodes.layout
     if scheduler.restricts:
         check_restricted(workload, scheduler, told.rules["correction"], nodes is not None)
     answers = answers_for(workload, scheduler, cluster, told, asks, counts, learned)
     if scheduler.restricts:
-        machine |= restricted(workload, scheduler, cluster, nodes)
-    if scheduler.preemption is not None:
-        machine["preemption"] = preempting(workload, scheduler)
-    return Simulation(told, machine, nodes, **answers)
+        machine |= restrictions_of(workload, scheduler, cluster, nodes is not None)
+    return Simulation(told, machine, nodes, preempts=scheduler.preempts, **answers)
 
 
 def answers_for(

@@ -1,27 +1,23 @@
-"""Simulations on machines of nodes, and those in which a dispatcher says what starts."""
+"""Machines of nodes, and dispatchers that say what starts there."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym._engine import FOREVER, Model, assign
+from hpcgym._engine import FOREVER, Layout, Model, assign
 from hpcgym.baselines.dispatchers import find_dispatcher
-from hpcgym.engine.machines.nodes.placement import Nodes, make_nodes
-from hpcgym.engine.machines.nodes.rows import Rooms, make_rooms
 from hpcgym.errors import HpcgymError
 from hpcgym.schedule.places import Allocation
-from hpcgym.schedule.records import JOBS
 from hpcgym.scheduler import allocations
-from hpcgym.scheduler.allocations import asks_of, random_seed
+from hpcgym.scheduler.allocations import asks_of, random_seed, random_state
 from hpcgym.scheduler.asked_for import check_scheduler
 from hpcgym.scheduler.dispatchers.asking import Facts, begin, dispatch
 from hpcgym.scheduler.dispatchers.late import LateDispatcher
-from hpcgym.simulation.native_nodes import layout_of
 from hpcgym.simulation.starting import Proposed, Starting
 from hpcgym.simulation.warm_start import own_cells
 from hpcgym.simulation.windows import closings, holders_of
@@ -47,9 +43,35 @@ _ALLOCATIONS = {
     "random": allocations.RANDOM,
 }
 
-_NONE = np.zeros(0, np.int64)
-_NO_CELLS = Cells(np.zeros(1, np.int64), _NONE, _NONE)
 _MOST_ASKED = 2.0**62  # of resources, in units of a machine file, times seconds
+
+
+class Nodes(NamedTuple):
+    """What jobs ask of the nodes of a machine, and how these are filled. N nodes, R resources."""
+
+    needs: NDArray[np.int64]  # (n_jobs, 1 + R) units, and what each of them takes
+    capacity: NDArray[np.int64]  # (N, R)
+    allocation: int  # one of :mod:`hpcgym.scheduler.allocations`
+    seed: int  # of the random one
+    # (n_jobs, R) what all units of a job ask for times its requested time and a second; None unless
+    # the allocation goes by that
+    asks: NDArray[np.int64] | None = None
+
+    @property
+    def layout(self) -> Layout:
+        """The same as the engine takes it."""
+        needs, capacity = (np.ascontiguousarray(one, np.int64) for one in self[:2])
+        state = random_state(self.seed)
+        return Layout(needs, capacity, self.allocation, random_state=state, asks=self.asks)
+
+    def with_holders(self, needs: NDArray[np.int64]) -> Nodes:
+        """Return the same with others behind the jobs, who wait for nothing, but hold nodes."""
+        if not len(needs):
+            return self
+        asks = self.asks
+        if asks is not None:
+            asks = np.concatenate([asks, np.zeros_like(needs[:, 1:])])
+        return self._replace(needs=np.concatenate([self.needs, needs]), asks=asks)
 
 
 def needs_on(workload: Workload, cluster: Cluster) -> NDArray[np.int64]:
@@ -96,32 +118,18 @@ def as_on_pool(needs: NDArray[np.int64], scheduler: Scheduler) -> bool:
 def nodes_for(
     workload: Workload, needs: NDArray[np.int64], cluster: Cluster, scheduler: Scheduler
 ) -> Nodes:
-    """Return the empty nodes of a machine, for jobs that ask for so much of them.
+    """Return the nodes of a machine, for jobs that ask for so much of them.
+
+    Behind the jobs stands who holds nodes in windows.
 
     Raises
     ------
     HpcgymError : passes at single events, which are for pools of processors.
     """
     check_scheduler(scheduler, "nodes")
-    plans = scheduler.depth is None or scheduler.plans
     asks = demand_of(needs, workload.requested_time, scheduler)
-    closed = closings(workload, scheduler, cluster)
-    takers = 0
-    if scheduler.slurm is not None:
-        takers = min(scheduler.slurm.bf_max_job_test, len(workload)) + len(closed)
-    code = allocation_code(scheduler)
-    if not closed:
-        return make_nodes(needs, cluster.capacity, *code, plans, asks, takers)
-    holders = holders_of(closed, cluster)
-    if asks is not None:  # who holds nodes in windows does not wait for anything
-        asks = np.concatenate([asks, np.zeros_like(holders[:, 1:])])
-    needs = np.concatenate([needs, holders])
-    nodes = make_nodes(needs, cluster.capacity, *code, plans, asks, takers)
-    for holder, one in enumerate(closed, len(workload)):
-        cells = nodes.cells[nodes.held["first"][holder] :][: len(one.nodes)]
-        cells["node"], cells["units"] = one.nodes, 1
-        nodes.held["count"][holder] = len(one.nodes)
-    return nodes
+    nodes = Nodes(needs, cluster.capacity, *allocation_code(scheduler), asks)
+    return nodes.with_holders(holders_of(closings(workload, scheduler, cluster), cluster))
 
 
 def asked(
@@ -181,48 +189,39 @@ def assign_nodes(
     """
     start, run, requested = (schedule[name] for name in ("start", "run", "requested"))
     asks, since = demand_of(needs, requested, scheduler), -FOREVER
+    none = np.zeros(0, np.int64)
+    cells, placed = Cells(np.zeros(1, np.int64), none, none), 0
     if initial is not None:
-        since = initial.begin
+        own, since = own_cells(initial, cluster), initial.begin
+        if own is not None:
+            cells, placed = own, int(initial.running.sum())
         if asks is not None:
             asks[: len(initial.running)][initial.running] = 0  # they do not wait
-    # in the order in which they come, which is another where jobs depend on others
-    come = np.argsort(schedule["submit"], kind="stable")
-    place = np.argsort(come)
     begun = np.flatnonzero(start >= 0)
     by_start = np.empty_like(begun)
     by_start[schedule["number"][begun]] = begun
     by_end = begun[np.argsort(start[begun] + run[begun])]
-    cells, known = None if initial is None else own_cells(initial, cluster), _NO_CELLS
-    if initial is not None and cells is not None:
-        known = cells.take(by_start[: int(initial.running.sum())])
-    jobs = np.zeros(len(start), JOBS)
-    for name in ("submit", "run", "requested"):
-        jobs[name] = schedule[name][come]
-    jobs["processors"] = needs[come, 0]
-    nodes = make_nodes(
-        needs[come],
-        cluster.capacity,
-        *allocation_code(scheduler),
-        asks=None if asks is None else asks[come],
-    )
+    # by submission, which is another order where jobs depend on others
+    order = np.argsort(schedule["submit"], kind="stable")
+    place = np.argsort(order)
+    nodes = Nodes(needs[order], cluster.capacity, *allocation_code(scheduler))
+    if asks is not None:
+        nodes = nodes._replace(asks=asks[order])
+    jobs = np.column_stack([schedule["submit"], run, requested, needs[:, 0], schedule["submit"]])
     model = Model(
-        jobs.view(np.int64).reshape(len(jobs), -1),
-        cluster.processors,
-        {},
-        predicted=jobs["requested"].copy(),
-        nodes=layout_of(nodes),
+        jobs[order], cluster.processors, {}, predicted=requested[order], nodes=nodes.layout
     )
-    found = assign(model, start[come], place[by_start], place[by_end], *known, since)
+    known = cells.take(by_start[:placed])
+    found = assign(model, start[order], place[by_start], place[by_end], *known, since)
     return Allocation.of(found).rows(place)
 
 
-def node_needs(
-    cluster: Cluster, workload: Workload, scheduler: Scheduler, keeps_books: bool = False
-) -> NDArray[np.int64] | None:
-    """Return what jobs ask of nodes in an environment, None where it is a pool of processors.
+def nodes_of_table(
+    workload: Workload, cluster: Cluster, scheduler: Scheduler, keeps_books: bool = False
+) -> Nodes | None:
+    """Return the nodes of environments, None where these are a pool of processors.
 
-    So it is where jobs ask for single cores, unless it ``keeps_books`` of who has which. Behind the
-    jobs stands who holds nodes in windows.
+    So it is where jobs ask for single cores, unless it ``keeps_books`` of who has which.
 
     Raises
     ------
@@ -232,36 +231,13 @@ def node_needs(
     if is_pool(cluster, workload, scheduler) and not keeps_books:
         return None
     check_scheduler(scheduler, "nodes", "environments on nodes")
-    needs = needs_on(workload, cluster)
-    if scheduler.windows:
-        needs = np.concatenate([needs, holders_of(closings(workload, scheduler, cluster), cluster)])
-    return needs
+    return nodes_for(workload, needs_on(workload, cluster), cluster, scheduler)
 
 
 def check_limits_kept(scheduler: Scheduler, cluster: Cluster) -> None:
     """Raise an HpcgymError for what environments do only under limits."""
     if scheduler.power != "none":
         check_scheduler(scheduler, "environments on nodes" if cluster.groups else "pool")
-
-
-def rooms_for(
-    needs: NDArray[np.int64],
-    requested: NDArray[np.int64],
-    cluster: Cluster,
-    scheduler: Scheduler,
-    number: int,
-    longest: int,
-    holders: int = 0,
-) -> Rooms:
-    """Return the nodes of that many simulations in an environment or a batch.
-
-    ``needs`` (n_jobs, 1 + R) and ``requested`` (n_jobs,) [s] are of their jobs; so many as
-    ``holders``, the last, hold nodes in windows of all simulations.
-    """
-    asks = demand_of(needs, requested, scheduler)
-    code = allocation_code(scheduler)
-    plans, looks = scheduler.plans, scheduler.slurm is not None
-    return make_rooms(needs, cluster.capacity, *code, number, longest, asks, plans, holders, looks)
 
 
 def demand_of(
@@ -313,7 +289,4 @@ def check_pool(cluster: Cluster, workload: Workload, what: str) -> None:
 def pool_as_node(asked: NDArray[np.int64], processors: int) -> Nodes:
     """Return one node with all processors, and jobs that ask for so many on it."""
     needs = np.column_stack([np.ones_like(asked), asked])
-    nodes = make_nodes(needs, np.array([[processors]]), allocations.FIRST_FIT)
-    nodes.cells["node"], nodes.cells["units"] = 0, 1
-    nodes.held["count"] = 1
-    return nodes
+    return Nodes(needs, np.array([[processors]]), allocations.FIRST_FIT, 0)

@@ -18,7 +18,7 @@ from hpcgym.errors import HpcgymError
 from hpcgym.scheduler.dispatchers.asking import Facts, begin
 from hpcgym.scheduler.dispatchers.view import PassView
 from hpcgym.scheduler.rule_values import plain
-from hpcgym.simulation.nodes import facts_of, pool_as_node
+from hpcgym.simulation.nodes import Nodes, facts_of, pool_as_node
 from hpcgym.simulation.starting import OnNodes
 from hpcgym.workload.model import Workload
 
@@ -28,7 +28,9 @@ if TYPE_CHECKING:
 Policy = Callable[[PassView], Any]
 
 
-def scored_by(policy: Any, workload: Workload, cluster: Cluster, nodes: Any) -> Scoring | None:
+def scored_by(
+    policy: Any, workload: Workload, cluster: Cluster, nodes: Nodes | None
+) -> Scoring | None:
     """Return what writes the scores of queued jobs at a pass; None if the policy is no function.
 
     ``nodes`` are those of the machine, None where it is a pool.
@@ -55,15 +57,11 @@ class Scoring:
 
     policy: Policy
     facts: Facts
-    pool: Any
+    pool: Nodes | None
 
-    def answer(self, jobs: NDArray[np.void], nodes: Any, native: Simulation) -> None:
+    def answer(self, jobs: NDArray[np.void], nodes: Nodes | None, native: Simulation) -> None:
         """Do so."""
-        if self.pool is not None:
-            self.pool.set_free(np.array([[native.free]]))
-            view = OnNodes(native, jobs, self.pool).view_told(native.view(), self.facts)
-        else:
-            view = OnNodes(native, jobs, nodes).view(self.facts)
+        view = OnNodes(native, jobs, nodes if self.pool is None else self.pool).view(self.facts)
         native.order(view.job, _asked(self.policy, view))
 
 

@@ -16,6 +16,7 @@ from hpcgym.cluster.power_plans import greatest_w
 from hpcgym.errors import HpcgymError, HpcgymWarning
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.limits import EnergyBudget, PowerCap
+from hpcgym.simulation.limited import limited_simulation
 from hpcgym.simulation.limited_machine import node_power, nodes_off
 from hpcgym.sweep import BatchSimulator
 
@@ -551,6 +552,35 @@ def test_run_times_are_learned_of_jobs_that_are_slowed_down(estimate: str) -> No
         assert result.learned is not None
         more = simulate(given, cluster=machine(16), limits=[], learned=result.learned, **rules)
         assert (more.predicted_run_time != result.predicted_run_time).any()
+
+
+# --- The simulation ---------------------------------------------------------------------------
+
+
+def test_it_can_stop_and_go_on() -> None:
+    power = NodePower(100, [150, 200], 10, [1, 2], 1.5, shutdown_time_s=50, boot_time_s=200)
+    cluster = machine(16, power)
+    given = hpcgym.load_workload("lublin:jobs=200,processors=16,seed=3,load=1.2")
+    scheduler = Scheduler(power="mix")
+    limits = (PowerCap.of(cluster, 0.5, 20_000, end=60_000, announced=15_000, kills=True),)
+    expected = simulate(given, scheduler, cluster=cluster, limits=limits)
+
+    _, simulation = limited_simulation(given, scheduler, cluster, limits)
+    passes = 0
+    while done := simulation.drive(passes=3):
+        passes += done
+    assert np.array_equal(simulation.schedule()["start"], expected.start)
+    _, simulation = limited_simulation(given, scheduler, cluster, limits)
+    again = 0
+    for time in range(0, 10**6, 1777):
+        again += simulation.drive(time)
+        if time == 1777 * 10:  # a copy is a simulation of its own
+            other = simulation.native.copy()
+    again += simulation.drive()
+    assert again == passes
+    assert np.array_equal(simulation.schedule()["start"], expected.start)
+    other.run()
+    assert np.array_equal(other.schedule()["start"], expected.start)
 
 
 def test_a_long_log_of_states(monkeypatch: pytest.MonkeyPatch) -> None:
