@@ -45,15 +45,9 @@ class OnNodes(NamedTuple):
 
     def view(self, facts: Facts) -> PassView:  # noqa: D102
         told = self.native.view()
-        if "free" in told:
-            take_view(self.nodes, told)
-        else:
-            take_pool(self.nodes, self.native.free, told["running"])
-        return self.view_told(told, facts)
-
-    def view_told(self, told: dict[str, NDArray[np.int64]], facts: Facts) -> PassView:
-        """Return the same where the nodes tell of machine and jobs what there is to tell."""
-        return view_at(present_in(told, self.native.time, self.jobs), self.nodes, facts)
+        if "free" not in told:
+            told = on_one_node(told, self.native.free)
+        return view_at(present_in(told, self.native.time, self.jobs), self.nodes, told, facts)
 
     def start(self, starts: list[tuple[int, Start]]) -> int:  # noqa: D102
         node, units, first = [_NOWHERE], [_NOWHERE], [0]
@@ -100,6 +94,17 @@ class OnOwnNodes(NamedTuple):
     def propose(self, jobs: list[int]) -> int:  # noqa: D102
         first = np.zeros(len(jobs) + 1, np.int64)
         return self.native.launch(np.array(jobs, np.int64), first, _NOWHERE, _NOWHERE)
+
+
+def on_one_node(told: dict[str, NDArray[np.int64]], free: int) -> dict[str, NDArray[np.int64]]:
+    """Return a view of a pool as that of one node: jobs have a unit each."""
+    n = len(told["running"])
+    cells = {
+        "first": np.arange(n + 1),
+        "node": np.zeros(n, np.int64),
+        "units": np.ones(n, np.int64),
+    }
+    return told | {"free": np.array([free])} | {f"cell_{name}": cells[name] for name in cells}
 
 
 def present_in(told: dict[str, NDArray[np.int64]], time: int, jobs: NDArray[np.void]) -> Present:
