@@ -198,7 +198,7 @@ class Lookahead:
         self._env = env
         simulations, workload = env.simulations, env.episode_workload
         look = self._foresight(workload, self._features(workload, simulations.jobs(0)))
-        self._seen = simulations.native.simulation(0), look
+        self._seen = simulations.simulation(0), look
 
     def act(self, observation: Any, info: Mapping[str, Any]) -> NDArray[np.float64]:
         """Return the weights to follow up to the next decision, (n_features,) float64.
@@ -210,7 +210,7 @@ class Lookahead:
         """
         if self._seen is None:
             raise HpcgymError("look-ahead: call begin(env) after the reset, then act")
-        simulation = self._env.simulations.native.simulation(0)
+        simulation = self._env.simulations.simulation(0)
         if self._seen[0] is not simulation:
             self.begin(self._env)  # a snapshot has been restored
         best = simulation.choose(self._seen[1])

@@ -200,7 +200,7 @@ def test_a_job_comes_first_once_it_has_waited_longer(
     vector.reset(seed=0)
     vector.step(np.full((2, 1), -1.0))
     for e in range(2):
-        assert vector.simulations.now(e).progress["start"].tolist() == expected
+        assert vector.simulations.simulation(e).schedule()["start"].tolist() == expected
     ordering = QueueOrdering(**whole(late_jobs(), threshold=threshold))
     requested = late_jobs().requested_time
     play(
@@ -399,8 +399,8 @@ def test_scores_are_those_of_rank_to_the_last_bit(
     env = MixedPolicy(**whole(workload, policy_features=tuple(names), interval="episode"))
     env.reset()
     env.step(given_weights)
-    found = env.simulations.native.simulation(0).numbers()["scores"].reshape(-1, 2).T
-    of_env = dict(zip(("score", "patience"), found, strict=True))
+    numbers = env.simulations.simulation(0).numbers()["scores"].reshape(-1, 2)
+    of_env = dict(zip(("score", "patience"), numbers.T, strict=True))
     size = 0.0
     for weight in given_weights.tolist():
         size += abs(weight)
