@@ -23,7 +23,7 @@ from driving import (
     random_acts,
     whole,
 )
-from predictors import KernelRegression, Told
+from predictors import CompiledRegression, Told
 from slow_environments import Ordering, Selection, Weights
 from strategies import POLICY, WEIGHTS, workloads
 
@@ -64,7 +64,7 @@ def rules(draw: st.DrawFn) -> dict[str, Any]:
 def for_slow(given_rules: dict[str, Any]) -> dict[str, Any]:
     """Return the rules as slow environments take them."""
     return {
-        name: KernelRegression(Regression.parse(value)) if value in REGRESSIONS else value
+        name: CompiledRegression(Regression.parse(value)) if value in REGRESSIONS else value
         for name, value in given_rules.items()
     }
 
