@@ -2,8 +2,8 @@
 
 At every scheduling pass at which some waiting job fits, the present queue is drained on estimated
 run times, once for each weight vector of a portfolio, and the best vector is followed until the
-next pass, in compiled code: `native/places/foresight.hpp`. It knows pools of processors only, and
-units that are single cores. ``docs/lookahead.md`` says what it gives.
+next pass: `native/places/foresight.hpp`. It knows pools of processors only, and units that are
+single cores. ``docs/lookahead.md`` says what it gives.
 """
 
 from __future__ import annotations
@@ -161,22 +161,19 @@ class Lookahead:
         told.rules |= {"asks": 1, "primary": SCORED}
         features = self._features(workload, told.jobs)
         simulation = Simulation(told, features=features)
-        simulation.native.look_ahead(self._native_foresight(workload, told.jobs, features))
+        simulation.native.look_ahead(self._foresight(workload, features))
         return ended(simulation, workload, machine, chosen, outside=True)[0]
 
     def _features(self, workload: Workload, jobs: NDArray[np.void]) -> Features:
-        """Return the features that the vectors weigh, as the native engine takes them."""
+        """Return the features that the vectors weigh, as the engine takes them."""
         mixed = weighed(JobColumns(workload), self.features, len(workload))
         requested = np.ascontiguousarray(jobs["requested"])
         return Features(mixed.static, mixed.waiting, mixed.places, mixed.serial, requested)
 
-    def _native_foresight(
-        self, workload: Workload, jobs: NDArray[np.void], features: Features | None = None
-    ) -> Foresight:
-        """Return what look-ahead works with on the native engine."""
-        features = self._features(workload, jobs) if features is None else features
-        classes, estimator = _classes(workload), list(ESTIMATES).index(self.estimate)
-        return Foresight(features, self.weights, classes, estimator, self.tau)
+    def _foresight(self, workload: Workload, features: Features) -> Foresight:
+        """Return what look-ahead works with, before the first pass."""
+        estimator = list(ESTIMATES).index(self.estimate)
+        return Foresight(features, self.weights, _classes(workload), estimator, self.tau)
 
     # -- in an environment -------------------------------------------------------------------------
 
@@ -200,8 +197,8 @@ class Lookahead:
         check_pool(env.options.cluster, env.episode_workload, "look-ahead")
         self._env = env
         simulations, workload = env.simulations, env.episode_workload
-        look = self._native_foresight(workload, simulations.jobs(0))
-        self._seen = simulations.native.simulation(0), look
+        look = self._foresight(workload, self._features(workload, simulations.jobs(0)))
+        self._seen = simulations.simulation(0), look
 
     def act(self, observation: Any, info: Mapping[str, Any]) -> NDArray[np.float64]:
         """Return the weights to follow up to the next decision, (n_features,) float64.
@@ -213,7 +210,7 @@ class Lookahead:
         """
         if self._seen is None:
             raise HpcgymError("look-ahead: call begin(env) after the reset, then act")
-        simulation = self._env.simulations.native.simulation(0)
+        simulation = self._env.simulations.simulation(0)
         if self._seen[0] is not simulation:
             self.begin(self._env)  # a snapshot has been restored
         best = simulation.choose(self._seen[1])
@@ -241,14 +238,10 @@ def _vector(policy: PolicyLike, features: tuple[str, ...]) -> NDArray[np.float64
 
 
 def _classes(workload: Workload) -> NDArray[np.int64]:
-    """Return the classes of each job, (n_jobs, 3): of all jobs, the user's, the same request."""
+    """Return the classes of each job, (n_jobs, 3): all, its user's, those of the same request."""
     user, requested = workload.user_id, workload.requested_time
-    columns = ((), (user,), (user, requested))
-    classes = np.zeros((len(workload), len(columns)), np.int64)
-    number = 1
-    for level, keys in enumerate(columns):
-        if keys:
-            _, own = np.unique(np.stack(keys, axis=1), axis=0, return_inverse=True)
-            classes[:, level] = number + own.reshape(-1)
-            number = int(classes[:, level].max(initial=number - 1)) + 1
+    classes = np.zeros((len(workload), 3), np.int64)
+    for level, keys in enumerate(((user,), (user, requested)), 1):
+        _, own = np.unique(np.stack(keys, axis=1), axis=0, return_inverse=True)
+        classes[:, level] = classes.max(initial=0) + 1 + own.reshape(-1)
     return classes

@@ -2,7 +2,7 @@
 
     python benchmarks/node_speed.py --repeat 20
 
-Times are the best of some runs, in turn, of the compiled calls alone; compiling comes before.
+Times are the best of some runs, in turn.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ from hpcgym.speedups import Heatmap, read_speedups
 from hpcgym.workload.archive import TRACES, cache_folder, data_folders
 
 #: Folders of tests/ that are slow as a whole.
-SLOW = ("benchmarks", "compilation", "replay")
+SLOW = ("benchmarks", "replay")
 _TESTS = Path(__file__).parent
 
 # Where others use the machine, no limit of time means anything. This module is imported before all

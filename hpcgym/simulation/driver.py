@@ -149,13 +149,7 @@ class Simulation:
 
         With ``submit``, ``run`` and ``requested`` [s] of each, (n_jobs,).
         """
-        found = self.native.schedule()
-        for name in ("submit", "run", "requested"):  # of jobs cancelled, slowed down or moved
-            found.setdefault(name, np.ascontiguousarray(self.told.jobs[name]))
-        if self.told.rules.get("correction") == KILL:
-            shorter = np.minimum(found["run"], found["predicted"])
-            found["run"] = np.where(found["start"] >= 0, shorter, found["run"])
-        return found
+        return with_jobs(self.native.schedule(), self.told.jobs, self.told.rules)
 
     def learned(self) -> Learned | None:
         """Return what has been learned of run times up to now, None where nothing is."""
@@ -174,6 +168,19 @@ class Simulation:
             if not len(schedule["start"]):
                 found["policy_run_time"] = None
         return found
+
+
+def with_jobs(schedule: Columns, jobs: NDArray[np.void], rules: dict[str, int]) -> Columns:
+    """Return a schedule of the native engine with ``submit``, ``run`` and ``requested`` of jobs.
+
+    ``jobs``: those that the simulation was told of, JOBS.
+    """
+    for name in ("submit", "run", "requested"):  # others of jobs cancelled, slowed down or moved
+        schedule.setdefault(name, np.ascontiguousarray(jobs[name]))
+    if rules.get("correction") == KILL:
+        shorter = np.minimum(schedule["run"], schedule["predicted"])
+        schedule["run"] = np.where(schedule["start"] >= 0, shorter, schedule["run"])
+    return schedule
 
 
 def new_simulation(

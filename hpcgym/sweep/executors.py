@@ -40,7 +40,7 @@ _FIXED = {
 _RAY_CLUSTERS = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
 
 #: Each worker computes on one thread: there are as many workers as processors.
-_THREADS = ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 @contextmanager
@@ -141,7 +141,7 @@ class SerialExecutor(Executor):
 
 @contextmanager
 def _processes(workers: int) -> Iterator[Executor]:
-    """Start processes; spawned, because forking does not go together with numba's threads."""
+    """Start processes; spawned, because forking does not go together with threads."""
     warm()
     spawn = multiprocessing.get_context("spawn")
     pool = ProcessPoolExecutor(workers, mp_context=spawn, initializer=_begin_process)
@@ -184,12 +184,7 @@ def _end_with_parent() -> None:
 
 def _use_one_thread() -> None:
     """Let this process compute on one thread."""
-    numba: Any = sys.modules.get("numba")
-    if numba is not None:  # it has read its environment, which may not change any more
-        numba.set_num_threads(1)
-    for name in _THREADS:
-        if numba is None or not name.startswith("NUMBA"):
-            os.environ[name] = "1"
+    os.environ |= dict.fromkeys(_THREADS, "1")
 
 
 # --- Dask and Ray ---------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from hpcgym import Workload, load_workload
 from hpcgym.benchmarks.energy import powercap_workload, shares
 from hpcgym.benchmarks.frontier import simulations as frontier
 from hpcgym.benchmarks.prediction import simulations as prediction
-from hpcgym.benchmarks.studies import store
+from hpcgym.benchmarks.studies import sources, store
 from hpcgym.benchmarks.studies.logs import load_jobs
 from hpcgym.benchmarks.studies.markdown import (
     check_report,
@@ -34,7 +34,6 @@ from hpcgym.benchmarks.studies.progress import no_progress
 from hpcgym.benchmarks.studies.spread import run_all
 from hpcgym.cli import app
 from hpcgym.cluster import find_cluster
-from hpcgym.compilation import sources
 from hpcgym.errors import HpcgymError
 from hpcgym.report.canvas import new_figure
 

@@ -20,7 +20,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.wrappers.vector import RecordEpisodeStatistics
 
 from hpcgym import HpcgymError
-from hpcgym.envs.core.corun_options import DEFAULT_CODES
+from hpcgym.envs.co_schedule import DEFAULT_CODES
 from hpcgym.envs.core.infos import Teller
 
 OPTIONS: dict[str, dict[str, Any]] = {

@@ -1,4 +1,4 @@
-"""Environments on the native engine.
+"""What steps environments, and knows what they are in between.
 
 What steps write of episodes lies in the arrays of :class:`hpcgym.envs.core.arrays.Batch`. What
 happens between two decisions a simulation of the engine knows, as :func:`hpcgym.simulate` has one.
@@ -13,25 +13,14 @@ import numpy as np
 
 from hpcgym._engine import Simulation, Stepper
 from hpcgym.envs.core import arrays
-from hpcgym.envs.core.native_limits import next_limits
-from hpcgym.envs.core.native_model import model_of
-from hpcgym.envs.core.told import NativeNow
-from hpcgym.simulation.native_nodes import lost_in
-from hpcgym.simulation.preempting import StoppedRuns
+from hpcgym.envs.core.model import model_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import NDArray
 
-    from hpcgym.engine.machines.corun.rows import CorunRows
     from hpcgym.envs.core.simulations import Simulations
-
-#: What steps write for Python, of a Batch.
-_ROWS = (
-    *("episode_state", "window", "new", "terms", "totals", "norms", "owed", "scales"),
-    *("next_scales", "unpaid", "gone", "gone_bsld", "busy_until"),
-)
 
 
 class Kept:
@@ -73,26 +62,31 @@ class Kept:
         return self._simulation.hidden()
 
 
-class NativeSteps:
-    """What steps environments on the native engine, and knows what they are in between.
-
-    What steps write of episodes is in the batch of ``simulations``; all else the engine knows.
-    """
+class Steps:
+    """What steps environments, see above."""
 
     def __init__(self, simulations: Simulations) -> None:
-        self._simulations, self._batch = simulations, simulations.batch
-        self._rows = rows_of(self._batch, simulations.machines.parts.corun)
-        self._stepper = stepper_of(simulations.table, self._rows, simulations)
+        self._simulations, batch = simulations, simulations.batch
+        self._rows: dict[str, NDArray[Any]] = {
+            name: array if array.ndim > 1 else array.reshape(-1, 1)
+            for name, array in batch._asdict().items()
+        }
+        whole = batch.episode_state.view(np.int64).reshape(len(batch.window), -1)
+        self._rows["episode_state"] = whole
+        table = simulations.table._asdict() | {
+            "settings": simulations.table.settings.view(np.int64)
+        }
+        self._stepper = Stepper(model_of(simulations), table, self._rows, simulations.begins)
         self._actions = simulations.chosen, simulations.numbers
         self._out: arrays.Outputs | None = None
-        for e in range(len(self._batch.window)):
+        for e in range(len(batch.window)):
             self.set_next(e)
 
     def set_next(self, e: int) -> None:
         """Tell of the limits and the accounts of users of the next episode of simulation ``e``."""
-        limited, usage = self._simulations.machines.parts.limited, self._simulations.usage
-        if limited is not None:
-            self._stepper.limit(e, next_limits(limited, e))
+        usage, limits = self._simulations.usage, self._simulations.machines.next_limits(e)
+        if limits is not None:
+            self._stepper.limit(e, limits)
         if usage is not None and e in usage.coming:
             self._stepper.begin_with(e, usage.coming[e])
 
@@ -115,34 +109,13 @@ class NativeSteps:
         jobs = simulations.episodes.workload_of(simulations.present(e))
         return simulations.usage.beginning(jobs)
 
-    def suspended(self, e: int) -> NDArray[np.int64]:
-        """Return the rows of the jobs of simulation ``e`` that others have suspended."""
-        return self.simulation(e).moment().get("given_up", np.zeros(0, np.int64))
-
-    def stopped(self, e: int) -> StoppedRuns:
-        """Return the log of runs that others have ended in simulation ``e``."""
-        kept: Any = self._simulations.machines.kept
-        lost, cells = lost_in(self.simulation(e).schedule())
-        return StoppedRuns(int(kept.stops.begin["mode"][0]), lost, cells)
-
     def simulation(self, e: int) -> Simulation:
         """Return simulation ``e``, which goes on with its environment up to the next episode."""
         return self._stepper.simulation(e)
 
-    def now(self, e: int) -> NativeNow:
-        """Return what has happened in simulation ``e``."""
-        return NativeNow(self.simulation(e), self._simulations.hides(e))
-
     def kept(self, e: int) -> Kept:
         """Return a copy of simulation ``e``."""
         return Kept(self.simulation(e).copy(), self._simulations.hides(e))
-
-    def changes_jobs(self, e: int) -> bool:
-        """Return whether the jobs of simulation ``e`` may be others than those of the table."""
-        simulations = self._simulations
-        scheduler, is_limited = simulations.options.scheduler, simulations.machines.parts.limited
-        changes = scheduler.moves_submissions or scheduler.preemption is not None
-        return changes or is_limited is not None or simulations.hides(e)
 
     def rows(self, e: int) -> dict[str, NDArray[Any]]:
         """Return copies of what steps have written of the episode of simulation ``e``."""
@@ -158,28 +131,3 @@ class NativeSteps:
     def nbytes(self) -> int:
         """Memory of the simulations, and of what steps write of episodes [bytes]."""
         return self._stepper.nbytes + sum(array.nbytes for array in self._rows.values())
-
-
-def rows_of(batch: arrays.Batch, corun: CorunRows | None) -> dict[str, NDArray[Any]]:
-    """Return the arrays into which the engine writes of episodes."""
-    rows = {name: getattr(batch, name) for name in _ROWS}
-    for name in ("counted_j", "begun_j"):
-        rows[name] = getattr(batch, name).reshape(-1, 1)
-    if corun is not None:
-        rows |= {"neighbours": corun.neighbours, "books": corun.books}
-    rows["episode_state"] = batch.episode_state.view(np.int64).reshape(len(batch.window), -1)
-    return rows
-
-
-def stepper_of(
-    table: arrays.Table, rows: dict[str, NDArray[Any]], simulations: Simulations
-) -> Stepper:
-    """Return what steps environments."""
-    told = {name: getattr(table, name) for name in ("codes", "columns", "ordered_by", "watts")}
-    told |= {"settings": table.settings.view(np.int64), "shapes": table.shapes}
-    told |= {"reward_weights": table.reward_weights}
-    told |= {"node_watts": table.node_watts, "still_w": table.still_w}
-    parts = simulations.machines.parts
-    if parts.corun is not None:
-        told["mean_speedup"] = parts.corun.mean
-    return Stepper(model_of(simulations), told, rows, simulations.begins)
