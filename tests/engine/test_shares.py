@@ -18,14 +18,12 @@ from slow_shares import Accounts, SlowOrder
 
 import hpcgym
 from hpcgym import Cluster, Scheduler, simulate
-from hpcgym._engine import Simulation as Native
 from hpcgym.cluster import NodeGroup
 from hpcgym.reference.jobs import jobs_of
 from hpcgym.reference.orders import weighted
 from hpcgym.reference.pool import Simulation, simulate_pool
 from hpcgym.scheduler.policies import FairShare
 from hpcgym.simulation.driver import new_simulation
-from hpcgym.simulation.native import model_of
 from hpcgym.workload.model import Workload
 
 
@@ -135,9 +133,8 @@ def priorities(
     policy = {feature: 1.0, "wait": 1e-9}
     scheduler = Scheduler(policy=policy, backfill_order="fcfs", fair_share=fair)
     simulation = new_simulation(workload, scheduler, cluster)
-    native = Native(model_of(simulation))
-    native.run()
-    return native.numbers()["scores"][::2].tolist()
+    simulation.drive()
+    return simulation.native.numbers()["scores"][::2].tolist()
 
 
 HOUR = 3600
