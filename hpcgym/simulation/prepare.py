@@ -20,7 +20,7 @@ from hpcgym.scheduler.asked_for import check_scheduler
 from hpcgym.scheduler.estimates.by_name import CORRECTION_CODES, learns, predicted_run_times
 from hpcgym.scheduler.estimates.learning import (
     asks_for_predictions,
-    average_in_kernel,
+    average_kept,
     learning_rules,
     looks_at_time,
 )
@@ -153,7 +153,7 @@ def prepare(
     jobs = job_records(workload)
     predicted = predicted_run_times(scheduler.estimate, jobs["run"], workload)
     asks = asks_for_predictions(scheduler) if asks is None else asks
-    last = 0 if asks else average_in_kernel(scheduler)
+    last = 0 if asks else average_kept(scheduler)
     primary, secondary, keys, scores = orders(workload, scheduler, shares)
     rules = engine_rules(scheduler, primary, secondary, predicted, jobs["run"], last)
     asks_policy = callable(scheduler.policy)

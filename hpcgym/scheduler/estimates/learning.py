@@ -58,7 +58,7 @@ class Learned:
         return f"Learned({' and '.join(self.estimates)}, {known} users)"
 
 
-def average_in_kernel(scheduler: Scheduler) -> int:
+def average_kept(scheduler: Scheduler) -> int:
     """Return how many jobs the estimate is the mean of if the simulator keeps it, else 0."""
     if learns(scheduler.policy_estimate) or scheduler.correction == "predicted-again":
         return 0
@@ -68,7 +68,7 @@ def average_in_kernel(scheduler: Scheduler) -> int:
 
 def asks_for_predictions(scheduler: Scheduler) -> bool:
     """Return whether the simulator stops at each submission, for a prediction."""
-    if average_in_kernel(scheduler):
+    if average_kept(scheduler):
         return False
     return learns(scheduler.estimate) or learns(scheduler.policy_estimate)
 
@@ -180,7 +180,7 @@ def _orders(scheduler: Scheduler) -> tuple[PolicyLike | None, PolicyLike | None]
 
 
 def _specs(scheduler: Scheduler) -> list[_Spec]:
-    """Return the two estimates as the kernel takes them."""
+    """Return the two estimates as the engine takes them."""
     return [_Spec.of(estimate) for estimate in two_estimates(scheduler)]
 
 
@@ -191,7 +191,7 @@ def two_estimates(scheduler: Scheduler) -> tuple[Estimate, Estimate]:
 
 @dataclass(frozen=True)
 class _Spec:
-    """One of the two estimates, as the kernel takes it."""
+    """One of the two estimates, as the engine takes it."""
 
     kind: int
     last: int
