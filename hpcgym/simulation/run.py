@@ -23,7 +23,6 @@ from hpcgym.scheduler.policies.fair_share import FairShare
 from hpcgym.scheduler.rule_values import not_beside_a_dispatcher
 from hpcgym.scheduler.rules import OF_THE_QUEUE, Scheduler
 from hpcgym.scheduler.usage import check_fair_share
-from hpcgym.simulation.by_reference import simulate_by_reference
 from hpcgym.simulation.corun import simulate_coscheduled
 from hpcgym.simulation.dependencies import as_came
 from hpcgym.simulation.driver import (
@@ -130,6 +129,7 @@ def simulate(
         )
     if engine is not None:
         check_choice("engine", engine, ("reference",))
+        from hpcgym.simulation.by_reference import simulate_by_reference  # which few ask for
     chosen = scheduler_of(scheduler, rules)
     cluster = machine_of(workload, cluster, processors)
     check_learned(chosen, learned)
