@@ -155,10 +155,11 @@ def prepare(
     asks = asks_for_predictions(scheduler) if asks is None else asks
     last = 0 if asks else averaged_jobs(scheduler)
     primary, secondary, keys, scores = orders(workload, scheduler, shares)
-    rules = engine_rules(scheduler, primary, secondary, predicted, jobs["run"], last)
+    rules = _rules(scheduler, primary, secondary, predicted, jobs["run"])
     asks_policy = callable(scheduler.policy)
     starts = scheduler.dispatcher is not None and not asks_policy
-    rules |= {"asks": int(asks_policy), "starts": int(starts), "last": last}
+    rules |= {"asks": int(asks_policy), "starts": int(starts)}
+    rules |= {"estimate": codes.AVERAGE if last else codes.GIVEN, "last": last}
     rules |= power_rules(cluster, scheduler)
     counts = shares and any(scheduler.usage_orders)
     rules |= learning_rules(scheduler, asks, logs_ends, counts)
@@ -167,6 +168,7 @@ def prepare(
         told.predicted = np.zeros(len(jobs), np.int64) if predicted is None else predicted
     hold = Hold.parse(scheduler.hold)
     if hold is not None:
+        rules |= {"holds": 1, "erode": 0 if hold.erode_s == math.inf else int(hold.erode_s)}
         times = predicted_run_times(
             scheduler.policy_estimate, jobs["run"], workload, "policy_estimate"
         )
@@ -179,7 +181,7 @@ def prepare(
 
 
 def power_rules(cluster: Cluster, scheduler: Scheduler, by_action: bool = False) -> dict[str, int]:
-    """Return the rules of switching off as the engine takes them.
+    """Return the rules of switching off as ``Model`` takes them.
 
     Raises
     ------
@@ -199,7 +201,7 @@ def power_rules(cluster: Cluster, scheduler: Scheduler, by_action: bool = False)
 
 
 def job_records(workload: Workload) -> NDArray[np.void]:
-    """Return the jobs as the engine takes them, (n_jobs,) JOBS."""
+    """Return the jobs as ``Model`` takes them, (n_jobs,) JOBS."""
     jobs = np.empty(len(workload), JOBS)
     jobs["submit"] = workload.submit_time
     jobs["run"] = np.minimum(workload.run_time, workload.requested_time)
@@ -209,18 +211,16 @@ def job_records(workload: Workload) -> NDArray[np.void]:
     return jobs
 
 
-def engine_rules(
+def _rules(
     scheduler: Scheduler,
     primary: int,
     secondary: int,
     predicted: NDArray[np.int64] | None,
     run_time: NDArray[np.int64],
-    last: int,
 ) -> dict[str, int]:
-    """Return the rules as the engine takes them; codes are those of :mod:`hpcgym.scheduler.codes`.
+    """Return the rules of a queue as ``Model`` takes them.
 
-    ``predicted`` are run times that are predicted beforehand, None if they become known later:
-    there, if ``last`` is not 0, as the mean of so many jobs.
+    ``predicted`` are run times that are predicted beforehand, None if they become known later.
     """
     never_short = predicted is not None and bool((predicted >= run_time).all())
     threshold = scheduler.threshold
@@ -229,18 +229,16 @@ def engine_rules(
         "depth": codes.UNLIMITED if scheduler.depth is None else scheduler.depth,
         "primary": primary,
         "secondary": secondary,
-        "estimate": codes.AVERAGE if last else codes.GIVEN,
         "correction": codes.UNCORRECTED if never_short else CORRECTION_CODES[scheduler.correction],
         # waiting times are whole seconds, so "longer than" stays the same rounded down
         "threshold": (codes.NO_THRESHOLD if threshold is None else int(min(threshold, MAX_TIME))),
         "strict": int(scheduler.backfill == "until-shadow" or scheduler.slurm is not None),
-        **planning_rules(scheduler),
-        **hold_rules(Hold.parse(scheduler.hold)),
+        **_planning_rules(scheduler),
     }
 
 
-def planning_rules(scheduler: Scheduler) -> dict[str, int]:
-    """Return the rules of reservations that are made anew as the engine takes them."""
+def _planning_rules(scheduler: Scheduler) -> dict[str, int]:
+    """Return the rules of reservations that are made anew."""
     if not scheduler.plans:
         return {}
     slurm = scheduler.slurm
@@ -256,13 +254,6 @@ def planning_rules(scheduler: Scheduler) -> dict[str, int]:
         "at_events": slurm.default_queue_depth + 1,  # as Slurm counts
         "all_every": slurm.sched_interval,
     }
-
-
-def hold_rules(hold: Hold | None) -> dict[str, int]:
-    """Return the rules of holding jobs back as the engine takes them."""
-    if hold is None:
-        return {}
-    return {"holds": 1, "erode": 0 if hold.erode_s == math.inf else int(hold.erode_s)}
 
 
 _Order = TypeVar("_Order", Ranking, Ranking | None)
@@ -290,13 +281,13 @@ def orders(
             continue
         if code == codes.KEYED and keys is not None:
             assert ranking.score is not None
-            keys[half] = ascending_keys(ranking.score)
+            keys[half] = _ascending_keys(ranking.score)
         elif code >= codes.SCORED and scores is not None:
             scores[half, :, 0], scores[half, :, 1] = ranking.score, ranking.patience
     return primary, secondary, keys, scores
 
 
-def ascending_keys(scores: NDArray[np.float64]) -> NDArray[np.int64]:
+def _ascending_keys(scores: NDArray[np.float64]) -> NDArray[np.int64]:
     """Return integers that ascend as the scores descend: the bits of -score, made monotone."""
     # adding 0.0 makes -0.0 and 0.0 one key
     bits = (0.0 - scores + 0.0).view(np.int64)
