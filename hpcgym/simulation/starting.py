@@ -42,7 +42,7 @@ class Native(NamedTuple):
 
     @property
     def coming(self) -> int:  # noqa: D102
-        return int(self.native.view()["coming"][0])
+        return self.native.coming
 
     def pass_time(self, time: int) -> None:  # noqa: D102
         self.native.pass_time(time)
@@ -92,7 +92,7 @@ class NativeOwn(NamedTuple):
 
     @property
     def coming(self) -> int:  # noqa: D102
-        return int(self.native.view()["coming"][0])
+        return self.native.coming
 
     def told(self) -> Told:  # noqa: D102
         told = self.native.view()
