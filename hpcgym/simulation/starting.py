@@ -38,7 +38,7 @@ class OnNodes(NamedTuple):
 
     @property
     def coming(self) -> int:  # noqa: D102
-        return int(self.native.view()["coming"][0])
+        return self.native.coming
 
     def pass_time(self, time: int) -> None:  # noqa: D102
         self.native.pass_time(time)
@@ -82,7 +82,7 @@ class OnOwnNodes(NamedTuple):
 
     @property
     def coming(self) -> int:  # noqa: D102
-        return int(self.native.view()["coming"][0])
+        return self.native.coming
 
     def seen(self) -> Seen:  # noqa: D102
         told = self.native.view()
