@@ -54,7 +54,7 @@ class RuleWarning(WorkloadWarning):
 
 
 class CompilationWarning(HpcgymWarning):
-    """Compiled code that cannot be kept: results are the same, but each process compiles."""
+    """A folder in which compiled code may not, or cannot, be kept."""
 
 
 class PolicyWarning(HpcgymWarning):

@@ -1,18 +1,17 @@
 """Which folder compiled code is kept in: one where nobody else can put code of theirs.
 
-Compiled code is unpickled and run, so whoever can write it can do all that the user can. The rule:
+Compiled code is run, so whoever can write it can do all that the user can. The rule:
 
-- The folders that are made here, all those below the one that is given, must be the user's own, no
+- The folders that are made here, all those below the cache folder, must be the user's own, no
   links, and writable by nobody else. They are made with mode 0700 whatever the umask; from one of
   the user's that others may write to that right is taken, since it bears a name of hpcgym's.
-- In the folder that is given nobody else may rename what lies there: it is the user's or root's,
+- In the cache folder nobody else may rename what lies there: it is the user's or root's,
   and sticky, as ``/tmp`` is, or writable by nobody else. The group may write to it if it is the
   user's: a umask of 002 makes such folders, of a group that mostly has one member. Links to it are
   followed; what lies above it is the choice of whoever gave it.
 
-A folder against the rule is not used and not changed; a warning says which and why. Each file is
-looked at again before it is read. Where the system knows no
-owners, as Windows, its own rights on the user's folders must do.
+A folder against the rule is not used and not changed; a warning says which and why. Where the
+system knows no owners, as Windows, its own rights on the user's folders must do.
 """
 
 from __future__ import annotations
@@ -37,8 +36,11 @@ class _NotTrustedError(Exception):
     """A folder that others have made, or can change; the message is a sentence about it."""
 
 
-def find_folder(name: str, given: str = "") -> Path | None:
+def find_folder(name: str) -> Path | None:
     """Return a folder for compiled code, made if need be; None if there can be none.
+
+    It is in the user's cache folder (``XDG_CACHE_HOME`` or ``~/.cache``), else in the system's
+    folder for temporary files.
 
     One that has compiled code is taken though nothing can be written to it, as in an image that is
     read only: what lies in it can be loaded.
@@ -46,25 +48,22 @@ def find_folder(name: str, given: str = "") -> Path | None:
     Parameters
     ----------
     name : of the folder.
-    given : where it must be, such as the value of ``NUMBA_CACHE_DIR``; if empty, it is in the
-        user's cache folder (``XDG_CACHE_HOME`` or ``~/.cache``), else in the system's folder for
-        temporary files.
 
     Warns
     -----
     CompilationWarning : a place is against the rule above, and is passed over; there is none.
     """
     refused = False
-    for base, *levels in _places(given):
+    for base, *levels in _places():
         try:
             folder = _made(Path(base), [*levels, name])
-            if any(folder.glob("*.nbc")) or _has_room(folder):
+            if any(folder.glob("*.so")) or _has_room(folder):
                 return folder
         except _NotTrustedError as error:
             refused = True
             warnings.warn(
                 f"compiled code is not kept below {base}: {error};"
-                " NUMBA_CACHE_DIR can name a folder of your own",
+                " XDG_CACHE_HOME can name a folder of your own",
                 CompilationWarning,
                 stacklevel=2,
             )
@@ -72,19 +71,16 @@ def find_folder(name: str, given: str = "") -> Path | None:
             continue  # it cannot be written
     if not refused:
         warnings.warn(
-            "compiled code is kept nowhere, and so each process compiles anew: no folder for it can"
-            " be written; NUMBA_CACHE_DIR can name one",
+            "compiled code is kept nowhere: no folder for it can be written;"
+            " XDG_CACHE_HOME can name one",
             CompilationWarning,
             stacklevel=2,
         )
     return None
 
 
-def _places(given: str) -> Iterator[tuple[str, ...]]:
+def _places() -> Iterator[tuple[str, ...]]:
     """Yield folders to look in, each with the folders between it and that of compiled code."""
-    if given:
-        yield (given,)
-        return
     with suppress(RuntimeError):  # no home
         yield os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache"), "hpcgym"
     user = os.geteuid() if hasattr(os, "geteuid") else "all"

@@ -25,11 +25,19 @@ def mode(folder: Path) -> int:
     return stat.S_IMODE(folder.stat().st_mode)
 
 
+def found(base: Path, name: str = "code") -> Path | None:
+    """What is found where nothing but a cache folder can be written."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tempfile, "gettempdir", lambda: "/dev/null/t")
+        patch.setenv("XDG_CACHE_HOME", str(base))
+        return find_folder(name)
+
+
 def refused(given: Path, why: str) -> None:
     """Check that a folder is not used, that nothing is made in it, and that one line says why."""
     before = sorted(given.rglob("*"))
     with pytest.warns(CompilationWarning, match=why) as caught:
-        assert find_folder("code", str(given)) is None
+        assert found(given) is None
     assert len(caught) == 1
     assert "\n" not in str(caught[0].message)
     assert sorted(given.rglob("*")) == before
@@ -101,29 +109,29 @@ def test_all_levels_are_another_users_to_one_who_owns_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As the last one, for those who are not root: they are somebody else instead."""
-    assert find_folder("code", str(tmp_path)) == tmp_path / "code"
+    assert found(tmp_path) == tmp_path / "hpcgym" / "code"
     monkeypatch.setattr(os, "geteuid", lambda: SOMEBODY)
     tmp_path.chmod(0o1777)
-    refused(tmp_path, f"{tmp_path / 'code'} belongs to another user")
+    refused(tmp_path, f"{tmp_path / 'hpcgym'} belongs to another user")
 
 
 def test_a_link_to_the_folder_that_is_given_is_followed(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "real")
-    assert find_folder("code", str(tmp_path / "link")) == tmp_path / "real" / "code"
+    assert found(tmp_path / "link") == tmp_path / "real" / "hpcgym" / "code"
 
 
 @pytest.mark.parametrize("bits", [0o700, 0o755, 0o775, 0o1777, 0o1770])
 def test_a_given_folder_that_will_do(bits: int, tmp_path: Path) -> None:
     tmp_path.chmod(bits)
-    assert find_folder("code", str(tmp_path)) == tmp_path / "code"
+    assert found(tmp_path) == tmp_path / "hpcgym" / "code"
     assert mode(tmp_path) == bits
 
 
 @pytest.mark.parametrize("bits", [0o777, 0o702])
 def test_a_given_folder_where_all_can_rename_is_refused(bits: int, tmp_path: Path) -> None:
     tmp_path.chmod(bits)
-    refused(tmp_path, f"others can write to {tmp_path}; NUMBA_CACHE_DIR can name")
+    refused(tmp_path, f"others can write to {tmp_path}; XDG_CACHE_HOME can name")
     assert mode(tmp_path) == bits
 
 
@@ -140,9 +148,10 @@ def test_a_folder_of_root_will_do_unless_a_group_writes_to_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: SOMEBODY)
-    (tmp_path / "code").mkdir()
-    os.chown(tmp_path / "code", SOMEBODY, SOMEBODY)
-    assert find_folder("code", str(tmp_path)) == tmp_path / "code"
+    (tmp_path / "hpcgym" / "code").mkdir(parents=True)
+    for level in ("hpcgym", "hpcgym/code"):
+        os.chown(tmp_path / level, SOMEBODY, SOMEBODY)
+    assert found(tmp_path) == tmp_path / "hpcgym" / "code"
     tmp_path.chmod(0o775)
     refused(tmp_path, f"others can write to {tmp_path}")
 
@@ -165,7 +174,7 @@ def test_where_nothing_can_be_written_there_is_no_folder(monkeypatch: pytest.Mon
 
     monkeypatch.setenv("XDG_CACHE_HOME", "/dev/null/x")
     monkeypatch.setattr(tempfile, "gettempdir", nowhere)
-    with pytest.warns(CompilationWarning, match="kept nowhere, and so each process compiles anew"):
+    with pytest.warns(CompilationWarning, match="kept nowhere: no folder"):
         assert find_folder("code") is None
 
 
@@ -173,10 +182,10 @@ def test_a_folder_that_is_there_is_used_though_nothing_more_fits(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A full disk, or an image that is read only: what is there can be loaded."""
-    assert find_folder("code", str(tmp_path)) == tmp_path / "code"
-    (tmp_path / "code" / "function.nbc").touch()
+    assert found(tmp_path) == tmp_path / "hpcgym" / "code"
+    (tmp_path / "hpcgym" / "code" / "clock.so").touch()
     monkeypatch.setattr("hpcgym.files.folders.ROOM", 2**80)
-    assert find_folder("code", str(tmp_path)) == tmp_path / "code"
+    assert found(tmp_path) == tmp_path / "hpcgym" / "code"
     for _ in range(2):  # the second time there is an empty folder
         with pytest.warns(CompilationWarning, match="kept nowhere"):
-            assert find_folder("other", str(tmp_path)) is None
+            assert found(tmp_path, "other") is None
