@@ -72,10 +72,12 @@ class LateDispatcher:
         """
         if self.due == FOREVER:
             self._ask(asking.view(self._facts), asking)
-            return
-        self._passed = True
-        if asking.time == self.due:
-            self.arrive(asking)
+        else:
+            self._passed = True
+            if asking.time == self.due:
+                self.arrive(asking)
+        if asking.native.asked:  # it thinks, and nothing starts now
+            asking.start([])
 
     def arrive(self, asking: Asking) -> None:
         """Start what has been decided, now that it is ``due``; ask anew if a pass has come since.
@@ -87,7 +89,7 @@ class LateDispatcher:
         DispatchError : as :func:`at_pass`.
         """
         if asking.time < self.due:
-            asking.pass_time(self.due)
+            asking.native.pass_time(self.due)
         passed, self._passed, self.due = self._passed, False, FOREVER
         # jobs have only ended meanwhile, so that the nodes which were free then are free still
         fitted = asking.start(self._decided)
