@@ -21,7 +21,6 @@ from hpcgym.scheduler.estimates.learning import asks_for_predictions
 from hpcgym.scheduler.policies.features import JobColumns
 from hpcgym.simulation.fair_share import Accounts, make_shares
 from hpcgym.simulation.predictions import Learning
-from hpcgym.simulation.preempting import for_result
 from hpcgym.simulation.prepare import Told, prepare
 from hpcgym.simulation.restricted import check_restricted, restrictions_of
 from hpcgym.simulation.warm_start import (
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
     from hpcgym.cluster.pool import Cluster
     from hpcgym.scheduler.dispatchers.late import LateDispatcher
     from hpcgym.scheduler.estimates.learning import Learned
-    from hpcgym.scheduler.preemption import Preemption
     from hpcgym.scheduler.rules import Scheduler
     from hpcgym.simulation.corun_learning import PairLearning
     from hpcgym.simulation.nodes import Nodes
@@ -60,7 +58,6 @@ class Simulation:
     features : of which weights make the order of the queue, or None.
     dispatch : starts jobs in a pass, or says their order; or None.
     late : whose answers come later than the passes at which it is asked, or None.
-    preempts : who may stop whom, or None.
     pairs : learns from jobs that share nodes, or None.
     ticks : of its clock in a second.
     beginning : how it begins if that is with jobs that run or wait, or None.
@@ -75,7 +72,6 @@ class Simulation:
     features: Features | None = None
     dispatch: Callable[[Asking], None] | None = None
     late: LateDispatcher | None = None
-    preempts: Preemption | None = None
     pairs: PairLearning | None = None
     ticks: int = 1
     beginning: Beginning | None = None
@@ -158,15 +154,11 @@ class Simulation:
         return self.learning.learned
 
     def for_result(self, schedule: Columns) -> dict[str, Any]:
-        """Return what a result tells of learning and preemption, by its attributes."""
-        found: dict[str, Any] = {}
-        if self.preempts is not None:
-            found |= for_result(self.preempts, schedule)
-        if self.learning is not None:
-            found |= {"learned": self.learned(), "policy_run_time": schedule.get("ordered_by")}
-            if not len(schedule["start"]):
-                found["policy_run_time"] = None
-        return found
+        """Return what a result tells of learning, by its attributes."""
+        if self.learning is None:
+            return {}
+        times = schedule.get("ordered_by") if len(schedule["start"]) else None
+        return {"learned": self.learned(), "policy_run_time": times}
 
 
 def with_jobs(schedule: Columns, jobs: NDArray[np.void], rules: dict[str, int]) -> Columns:
@@ -212,7 +204,7 @@ def new_simulation(
     answers = answers_for(workload, scheduler, cluster, told, asks, counts, learned)
     if scheduler.restricts:
         machine |= restrictions_of(workload, scheduler, cluster, nodes is not None)
-    return Simulation(told, machine, nodes, preempts=scheduler.preempts, **answers)
+    return Simulation(told, machine, nodes, **answers)
 
 
 def answers_for(

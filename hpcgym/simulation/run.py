@@ -8,6 +8,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym._engine import Simulation as Native
 from hpcgym.baselines.coschedulers import COSCHEDULERS
 from hpcgym.baselines.dispatchers import DISPATCHERS
 from hpcgym.baselines.schedulers import SCHEDULERS, find_scheduler, is_scheduler, no_scheduler
@@ -23,7 +27,6 @@ from hpcgym.scheduler.policies.fair_share import FairShare
 from hpcgym.scheduler.rule_values import not_beside_a_dispatcher
 from hpcgym.scheduler.rules import OF_THE_QUEUE, Scheduler
 from hpcgym.scheduler.usage import check_fair_share
-from hpcgym.simulation.by_reference import simulate_by_reference
 from hpcgym.simulation.corun import simulate_coscheduled
 from hpcgym.simulation.dependencies import as_came
 from hpcgym.simulation.driver import (
@@ -44,6 +47,7 @@ from hpcgym.simulation.nodes import (
     needs_on,
     nodes_for,
 )
+from hpcgym.simulation.preempting import for_result
 from hpcgym.simulation.prepare import machine_of
 from hpcgym.simulation.scoring import scored_by
 from hpcgym.speedups.generated import find_speedups
@@ -129,6 +133,7 @@ def simulate(
         )
     if engine is not None:
         check_choice("engine", engine, ("reference",))
+        from hpcgym.simulation.by_reference import simulate_by_reference  # which few ask for
     chosen = scheduler_of(scheduler, rules)
     cluster = machine_of(workload, cluster, processors)
     check_learned(chosen, learned)
@@ -161,11 +166,7 @@ def simulate(
     check_power_rule(chosen, limits)
     if takes_whole_nodes(cluster, chosen, limits):
         return simulate_powered(workload, chosen, cluster, limits, learned)
-    if cluster.groups or chosen.dispatcher is not None:
-        result, schedule = _simulate_on_nodes(workload, chosen, cluster, learned)
-    else:
-        result, schedule = _simulate_on_pool(workload, chosen, cluster, learned)
-    return as_came(result, schedule["submit"])
+    return _simulate(workload, chosen, cluster, learned)
 
 
 def scheduler_of(
@@ -200,41 +201,27 @@ def scheduler_of(
     return chosen
 
 
-def _simulate_on_nodes(
+def _simulate(
     workload: Workload, chosen: Scheduler, cluster: Cluster, learned: Learned | None
-) -> tuple[Result, Columns]:
-    """Simulate on a machine of nodes, or with a dispatcher; return the schedule as well."""
-    needs = needs_on(workload, cluster)
-    if chosen.dispatcher is None and as_on_pool(needs, chosen):
-        result, schedule = _simulate_on_pool(workload, chosen, cluster, learned)
-        allocation = assign_nodes(schedule, needs, cluster, chosen, workload.initial)
-        return replace(result, allocation=allocation), schedule
-    nodes = nodes_for(workload, needs, cluster, chosen)
+) -> Result:
+    """Simulate on a pool, or on nodes that jobs may share, or with a dispatcher."""
+    dispatcher, needs, nodes = chosen.dispatcher, None, None
+    if cluster.groups or dispatcher is not None:
+        needs = needs_on(workload, cluster)
+        if dispatcher is not None or not as_on_pool(needs, chosen):
+            nodes = nodes_for(workload, needs, cluster, chosen)
     simulation = new_simulation(workload, chosen, cluster, nodes, learned)
     simulation.dispatch = scored_by(chosen.policy, workload, cluster, nodes)
-    dispatcher = chosen.dispatcher
     if dispatcher is not None and chosen.dispatch_time:
         dispatcher, simulation.late = asked_late(dispatcher, workload, cluster, chosen)
         simulation.dispatch = simulation.late.at_pass
     elif dispatcher is not None:
         dispatcher, simulation.dispatch = asked(dispatcher, workload, cluster)
     result, schedule = ended(simulation, workload, cluster, chosen, dispatcher is not None)
-    result = replace(
-        result,
-        allocation=Allocation.of(schedule) if cluster.groups else None,
-        dispatcher=dispatcher,
-        dispatching=None if simulation.late is None else simulation.late.dispatching,
-    )
-    return result, schedule
-
-
-def _simulate_on_pool(
-    workload: Workload, chosen: Scheduler, cluster: Cluster, learned: Learned | None
-) -> tuple[Result, Columns]:
-    """Simulate on as many processors as the machine has; return the schedule as well."""
-    simulation = new_simulation(workload, chosen, cluster, learned=learned)
-    simulation.dispatch = scored_by(chosen.policy, workload, cluster, None)
-    return ended(simulation, workload, cluster, chosen)
+    late = simulation.late
+    dispatching = None if late is None else late.dispatching
+    result = replace(result, dispatcher=dispatcher, dispatching=dispatching)
+    return with_nodes(result, schedule, needs)
 
 
 def ended(
@@ -244,18 +231,51 @@ def ended(
     chosen: Scheduler,
     outside: bool = False,
 ) -> tuple[Result, Columns]:
-    """Simulate to the end; return the result, and the schedule.
+    """Simulate to the end; return the result without nodes, and the schedule.
 
     ``outside`` says that the order of the queue is not the scheduler's.
     """
     simulation.drive()
-    schedule, native = simulation.schedule(), simulation.native
-    seconds = None
-    if simulation.told.rules.get("managed") and len(workload):
+    schedule, native, rules = simulation.schedule(), simulation.native, simulation.told.rules
+    if rules.get("managed") and len(workload):
         check_processor_seconds(workload, cluster, native.time)
-        seconds = {name: int(total[0]) for name, total in native.idle_seconds().items()}
-    result = Result.of(workload, cluster, chosen, schedule, seconds, outside)
+    result = result_of(native, schedule, rules, workload, cluster, chosen, outside)
     return replace(result, **simulation.for_result(schedule)), schedule
+
+
+def result_of(
+    native: Native,
+    schedule: Columns,
+    rules: Mapping[str, int],
+    workload: Workload,
+    cluster: Cluster,
+    scheduler: Scheduler,
+    outside: bool = False,
+) -> Result:
+    """Return the result of a simulation as it is now, by its schedule; without nodes."""
+    seconds = None
+    if rules.get("managed") and len(workload):
+        seconds = {name: int(total[0]) for name, total in native.idle_seconds().items()}
+    return Result.of(workload, cluster, scheduler, schedule, seconds, outside)
+
+
+def with_nodes(result: Result, schedule: Columns, needs: NDArray[np.int64] | None = None) -> Result:
+    """Return a result with the nodes of jobs, and the runs that others have stopped.
+
+    Its jobs stand in the order in which they came.
+
+    ``needs`` : what they ask of nodes, if that is known.
+    """
+    cluster, rules, workload = result.cluster, result.scheduler, result.workload
+    if cluster.groups and "cell_first" in schedule:
+        result = replace(result, allocation=Allocation.of(schedule))
+    elif cluster.groups:
+        asked = needs_on(workload, cluster) if needs is None else needs
+        allocation = assign_nodes(schedule, asked, cluster, rules, workload.initial)
+        result = replace(result, allocation=allocation)
+    if rules.preempts is not None:
+        result = replace(result, **for_result(rules.preempts, schedule))
+    return as_came(result, schedule["submit"])
 
 
 def learn_before(

@@ -158,7 +158,7 @@ class Learner {
                           histories.processors(j)};
     const std::array<Order, 2> orders{model_->rules.primary, model_->rules.secondary};
     for (std::size_t half = 0; half < 2; ++half) {
-      if (!rules().looks[half]) continue;
+      if (!rules().looks[half] || !model_->is_scored(half)) continue;
       ranked[half].at(j) = orders[half] == Order::cubed
                                ? Score{numbers.processors, numbers.requested}
                                : mixed_score(weights[half], numbers);

@@ -324,6 +324,9 @@ void simulate(Many& many, Vectors weights, In<i64> metrics, double tau, i64 firs
 }  // namespace
 
 NB_MODULE(_engine, m) {
+#ifdef NDEBUG
+  nb::set_leak_warnings(false);
+#endif
   m.doc() = "The native engine: simulations that run to a time, and go on.";
   m.attr("FOREVER") = forever;
 
@@ -444,8 +447,8 @@ NB_MODULE(_engine, m) {
            "Return the rows of the jobs that are queued, and their predicted run times; of those that "
            "run, their starts and predicted ends [s]. On nodes free, (N * R,); those of each that runs, "
            "as of a schedule; drawn, a random state and the order of the nodes; asked, of all that "
-           "wait. coming: how many jobs have not been submitted. Under limits free, (N,) 1 where a node "
-           "has no job; changes, when they may let others start, though no job comes or ends [s].")
+           "wait. Under limits free, (N,) 1 where a node has no job; changes, when they may let others "
+           "start, though no job comes or ends [s].")
       .def("fits", alone(+[](AnySimulation& s, const std::vector<i64>& jobs) {
              return owned(s.fits(jobs));
            }), "rows"_a, "Return which of these jobs that wait could start now, each alone.")
@@ -533,6 +536,7 @@ NB_MODULE(_engine, m) {
       .def("facts", alone(+[](const AnySimulation& s) { return as_arrays(s.facts()); }),
            "Return what is known between two passes, for tests.")
       .def_prop_ro("time", alone(&AnySimulation::time), "[s] of the last event.")
+      .def_prop_ro("coming", alone(&AnySimulation::coming), "How many jobs have not been submitted.")
       .def_prop_ro("free", alone(&AnySimulation::free), "Units that no job has.");
 
   nb::class_<Foresight>(m, "Foresight", "What look-ahead knows of run times, and its vectors.")

@@ -34,11 +34,10 @@ class Observer {
     std::copy(clock.shown.begin(), clock.shown.end(), out + time_at);
     const std::size_t width = table.codes.size();
     float* place = out + jobs_at;
-    for (i64 i = 0; i < visible; ++i, place += width) {
-      const i64 j = row.window[i];
-      std::copy_n(&table.still[index(row.episode->start + j) * width], width, place);
-      for (const std::size_t k : table.moving) place[k] = feature(j, table.codes[k]);
-    }
+    for (i64 i = 0; i < visible; ++i, place += width)
+      std::copy_n(&table.still[index(row.episode->start + row.window[i]) * width], width, place);
+    for (const std::size_t k : table.moving)
+      see_feature(static_cast<Shown>(table.codes[k]), out + jobs_at + k, width);
     float* mask = out + jobs_at + index(row.size_of_window) * table.codes.size();
     std::fill(place, mask, 0.0F);
     std::fill_n(mask, visible, 1.0F);
@@ -105,22 +104,34 @@ class Observer {
     out[4] = static_cast<float>(past / (past + hour));
     out[5] = ratio(fitting, std::max(visible, i64{1}));
   }
-  // One of those that change.
-  float feature(i64 j, i64 code) {
-    const Job& job = s.job(j);
+  // One of those that change, of each visible job.
+  void see_feature(Shown code, float* out, std::size_t width) {
+    const auto each = [&](auto value_of) {
+      for (i64 i = 0; i < visible; ++i, out += width) *out = value_of(row.window[i]);
+    };
     const auto machine = static_cast<double>(table.settings.processors);
-    const auto waiting = static_cast<float>(s.time - job.submit);
-    switch (static_cast<Shown>(code)) {
-      case Shown::wait: return squashed(s.time - job.submit);
-      case Shown::predicted: return squashed(s.of(j).predicted);
-      case Shown::policy_time:
-        return squashed(answers.learner->predicts_order() ? answers.learner->ordered_by[index(j)]
-                                                          : table.ordered_by[row.episode->start + j]);
-      case Shown::expansion: return waiting / (waiting + static_cast<float>(job.requested));
-      case Shown::fit: return fits(j);
-      case Shown::quota: return !s.bars(j);
+    switch (code) {
+      case Shown::wait: return each([&](i64 j) { return squashed(s.time - s.job(j).submit); });
+      case Shown::predicted: return each([&](i64 j) { return squashed(s.of(j).predicted); });
+      case Shown::policy_time: {
+        const bool learned = answers.learner->predicts_order();
+        return each([&](i64 j) {
+          return squashed(learned ? answers.learner->ordered_by[index(j)]
+                                  : table.ordered_by[row.episode->start + j]);
+        });
+      }
+      case Shown::expansion:
+        return each([&](i64 j) {
+          const auto waiting = static_cast<float>(s.time - s.job(j).submit);
+          return waiting / (waiting + static_cast<float>(s.job(j).requested));
+        });
+      case Shown::fit: return each([&](i64 j) { return static_cast<float>(fits(j)); });
+      case Shown::quota: return each([&](i64 j) { return static_cast<float>(!s.bars(j)); });
       default:  // what it leaves free
-        return static_cast<float>(static_cast<double>(std::max(free - job.processors, i64{0})) / machine);
+        return each([&](i64 j) {
+          const i64 left = std::max(free - s.job(j).processors, i64{0});
+          return static_cast<float>(static_cast<double>(left) / machine);
+        });
     }
   }
 };

@@ -4,8 +4,8 @@
 // only have won where units were given back, from one step of the profile to another, and in one of
 // two ways:
 // - It slides: the second before it begins lies there, and now has room for it.
-// - It finds a hole: a stretch of time before that has room for it, and had not before. The job
-//   remembers from when to when it could begin in such holes, and is tried nowhere else.
+// - It finds a hole: a stretch of time before that has room for it, and had not before. Holes are
+//   kept until all jobs have been tried that could begin in them, and a job is tried nowhere else.
 // Each job that can move is noted. Some that cannot may be, too: another may be first in a hole.
 // Beside these those are noted whose reservations have begun.
 //
@@ -14,6 +14,7 @@
 #pragma once
 #include <array>
 #include <bit>
+#include <utility>
 #include <vector>
 
 #include "../base/ordered.hpp"
@@ -25,7 +26,8 @@ namespace hpc {
 class KeptPlan {
  public:
   explicit KeptPlan(const Model& m)
-      : jobs_(m.jobs), kept_(index(m.n_jobs)), noted_(index(m.n_jobs / 64 + 1)) {
+      : kept_(index(m.n_jobs)), noted_(index(m.n_jobs / 64 + 1)) {
+    for (i64 j = 0; j < m.n_jobs; ++j) of(j).width = m.jobs[j].processors;
   }
 
   void keep(Archive& a) { a(profile_, kept_, noted_, waiting_); }
@@ -60,11 +62,12 @@ class KeptPlan {
     give_back(profile_.first(), end, e.width);
     let_go(end);
   }
-  void all_tried() {}
-  // List a job that waits.
-  void list(i64 j, i64 length) {
-    waiting_[class_of_hole(width(j))].add(j, length);
+  // All jobs have been tried that were noted before, and some of those that have been since.
+  void all_tried() {
+    for (Waiting& some : waiting_) some.forget_holes();
   }
+  // List a job that waits.
+  void list(i64 j, i64 length) { waiting_of(j).add(j, length, width(j)); }
   // Give a job a reservation at the earliest time; return that. `is_new`: it is not listed yet, and
   // those that are have one.
   i64 reserve(const auto&, i64 j, i64 length, bool is_new) {
@@ -87,8 +90,9 @@ class KeptPlan {
     }
     // what has been given back since it was last tried is not known
     kept.loose = slides | finds_a_hole;
-    kept.hole = profile_.first(), kept.hole_time = now;
-    kept.last_begin = forever;
+    Waiting& some = waiting_of(j);
+    some.holes.push_back({now, forever, profile_.first()});
+    some.find_hole(some.find(j, length));
     note(j);
   }
   // Make the reservation of a job anew if it can be earlier, or if its time was missed; return
@@ -98,8 +102,7 @@ class KeptPlan {
     if (kept.time < profile_.now()) {
       lift_missed(j, length);
       reserve_from(j, length, profile_.first());
-      Waiting& some = waiting_[class_of_hole(width(j))];
-      some.latest[some.find(j, length)] = forever;
+      waiting_of(j).latest_of(j, length) = forever;
       return true;
     }
     if (kept.loose == 0) return false;
@@ -110,9 +113,7 @@ class KeptPlan {
     return true;
   }
   // A job whose reservation is now waits no longer; its predicted run is planned.
-  void begun(const auto&, i64 j, i64 length) {
-    waiting_[class_of_hole(width(j))].remove(j, length);
-  }
+  void begun(const auto&, i64 j, i64 length) { waiting_of(j).remove(j, length); }
 
   // The first job that is noted, from one on and before another, -1 if none is; it is noted no
   // longer.
@@ -131,48 +132,67 @@ class KeptPlan {
 
  private:
   enum Loose : std::uint8_t { slides = 1, finds_a_hole = 2 };
-  struct Kept {          // of a job's reservation
-    i64 time = -1;       // [s] at which it begins
-    i64 last_begin = 0;  // [s] the latest time at which it may in a hole that it has found,
-    i64 hole_time = 0;   // [s] and the earliest
-    StepNo hole = 0;     // the step at which it may begin then
+  struct Kept {     // of a job's reservation
+    i64 time = -1;  // [s] at which it begins
+    i64 width = 0;
     StepNo begins = 0, ends = 0;          // its steps
     std::int32_t next = -1, before = -1;  // jobs whose reservations begin at the same step
     std::uint8_t loose = 0;               // why it may be earlier now
+  };
+  struct Hole {
+    i64 time, end;  // [s]
+    StepNo step;    // at which it began when it was found
   };
   // The jobs of a class that wait, by length: arrays, since most are passed over for one number.
   struct Waiting {
     std::vector<i64> length;         // [s]
     std::vector<i64> latest;         // [s] the reservation of a job is not later
+    std::vector<i64> widths;
     std::vector<std::int32_t> jobs;
+    // In which jobs may begin that are to be tried; `latest` of such a job is below 0, and says
+    // which was the first that it found.
+    std::vector<Hole> holes;
+    std::size_t n_old = 0;  // of them: found before all were tried last
+    i64 n_forgotten = 0;
 
-    void keep(Archive& a) { a(length, latest, jobs); }
-    void clear() { length.clear(), latest.clear(), jobs.clear(); }
+    void keep(Archive& a) { a(length, latest, widths, jobs, holes, n_old, n_forgotten); }
+    void each(auto f) { f(length), f(latest), f(widths), f(jobs); }
+    void clear() {
+      each([](auto& column) { column.clear(); });
+      holes.clear(), n_old = 0;
+    }
+    void forget_holes() {
+      holes.erase(holes.begin(), holes.begin() + static_cast<std::ptrdiff_t>(n_old));
+      n_forgotten += static_cast<i64>(n_old);
+      n_old = holes.size();
+    }
+    // A job is to be tried from the last hole on.
+    void find_hole(std::size_t k) { latest[k] = -n_forgotten - static_cast<i64>(holes.size()); }
+    std::size_t first_hole(i64 mark) const { return index(-mark - 1 - n_forgotten); }
+    i64& latest_of(i64 j, i64 of_length) { return latest[find(j, of_length)]; }
     // How many are no longer than that.
     std::size_t up_to(i64 most) const {
       return static_cast<std::size_t>(std::upper_bound(length.begin(), length.end(), most) -
                                       length.begin());
     }
+    // Where a job stands, or would: those of one length stand by their numbers.
     std::size_t find(i64 j, i64 of_length) const {
-      std::size_t k = up_to(of_length - 1);
-      while (jobs[k] != j) ++k;
-      return k;
+      const auto begin = jobs.begin() + static_cast<std::ptrdiff_t>(up_to(of_length - 1));
+      const auto end = jobs.begin() + static_cast<std::ptrdiff_t>(up_to(of_length));
+      return static_cast<std::size_t>(std::lower_bound(begin, end, j) - jobs.begin());
     }
-    void add(i64 j, i64 of_length) {
-      const auto k = static_cast<std::ptrdiff_t>(up_to(of_length));
-      length.insert(length.begin() + k, of_length);
-      latest.insert(latest.begin() + k, forever);
-      jobs.insert(jobs.begin() + k, static_cast<std::int32_t>(j));
+    void add(i64 j, i64 of_length, i64 of_width) {
+      const std::size_t k = find(j, of_length);
+      each([k](auto& column) { column.emplace(column.begin() + static_cast<std::ptrdiff_t>(k)); });
+      length[k] = of_length, latest[k] = forever, widths[k] = of_width;
+      jobs[k] = static_cast<std::int32_t>(j);
     }
     void remove(i64 j, i64 of_length) {
       const auto k = static_cast<std::ptrdiff_t>(find(j, of_length));
-      length.erase(length.begin() + k);
-      latest.erase(latest.begin() + k);
-      jobs.erase(jobs.begin() + k);
+      each([k](auto& column) { column.erase(column.begin() + k); });
     }
   };
 
-  const Job* jobs_;
   Profile profile_;
   std::vector<Kept> kept_;            // by job
   std::vector<std::uint64_t> noted_;  // by 64 jobs: a bit for each
@@ -181,7 +201,8 @@ class KeptPlan {
   std::array<Waiting, width_classes> waiting_;
 
   Kept& of(i64 j) { return kept_[index(j)]; }
-  i64 width(i64 j) const { return jobs_[j].processors; }
+  i64 width(i64 j) const { return kept_[index(j)].width; }
+  Waiting& waiting_of(i64 j) { return waiting_[class_of_hole(width(j))]; }
   void note(i64 j) { noted_[index(j >> 6)] |= std::uint64_t{1} << (j & 63); }
 
   static std::size_t class_of_hole(i64 width) {
@@ -229,11 +250,31 @@ class KeptPlan {
     StepNo step = kept.begins;
     if (kept.loose & slides) step = profile_.stretch_before(step, width(j));
     if (!(kept.loose & finds_a_hole)) return step;
-    StepNo hole = kept.hole;
-    if (profile_[hole].time != kept.hole_time) hole = profile_.first();  // it has been dropped
-    if (profile_[hole].time >= profile_[step].time) return step;
-    const StepNo found = profile_.earliest(hole, width(j), length, kept.time, kept.last_begin);
-    return found != no_step && profile_[found].time < profile_[step].time ? found : step;
+    const std::size_t c = class_of_hole(width(j));
+    Waiting& some = waiting_[c];
+    i64& latest = some.latest_of(j, length);
+    const std::size_t found_first = some.first_hole(std::exchange(latest, kept.time));
+    for (std::size_t k = found_first; k < some.holes.size(); ++k) {
+      Hole& hole = some.holes[k];
+      const i64 time = profile_[step].time;
+      if (hole.time >= time || hole.end - hole.time < length || !is_left(hole, i64{1} << c, step)) continue;
+      const StepNo found =
+          profile_.earliest(hole.step, width(j), length, kept.time, hole.end - length);
+      if (found != no_step && profile_[found].time < time) step = found;
+    }
+    return step;
+  }
+  // Whether something of a hole is left that has so much room; it begins there then.
+  bool is_left(Hole& hole, i64 room, StepNo later) {
+    StepNo step = hole.step;
+    if (profile_[step].time != hole.time) {  // it has been dropped
+      step = later;
+      while (step != profile_.first() && profile_[step].time > hole.time) step = profile_[step].before;
+    }
+    while (profile_.time_of(step) < hole.end && profile_[step].free < room) step = profile_[step].next;
+    hole.time = std::min(profile_.time_of(step), hole.end);
+    hole.step = step;
+    return hole.time < hole.end;
   }
   void move(i64 j, i64 length, StepNo step) {
     const StepNo begin = of(j).begins, end = of(j).ends;
@@ -248,6 +289,8 @@ class KeptPlan {
     const bool overlaps = until > profile_[begin].time;
     profile_.take(step, overlaps ? begin : new_end, width(j));
     give_back(overlaps ? new_end : begin, end, width(j));
+    // what it has given back itself is no use to it
+    if (of(j).loose & finds_a_hole) waiting_of(j).latest_of(j, length) = time;
     of(j).loose = 0;
     let_go(begin);
     let_go(end);
@@ -285,7 +328,7 @@ class KeptPlan {
       least = std::min(least, free), most = std::max(most, free);
       s = profile_[s].next;
       for (std::int32_t j = profile_[s].job; j >= 0; j = of(j).next) {
-        if (jobs_[j].processors > free) continue;
+        if (this->width(j) > free) continue;
         of(j).loose |= slides;
         note(j);
       }
@@ -329,20 +372,18 @@ class KeptPlan {
     const i64 time = profile_[first].time, end = profile_.time_of(after);
     Waiting& some = waiting_[c];
     if (some.length[0] > end - time) return;
+    const bool grows = some.holes.size() > some.n_old && some.holes.back().time == time;
+    if (grows) some.holes.back() = {time, std::max(some.holes.back().end, end), first};
+    else some.holes.push_back({time, end, first});
     const std::size_t n = some.up_to(end - time);
     for (std::size_t k = 0; k < n; ++k) {
-      if (some.latest[k] <= time) continue;
-      const i64 j = some.jobs[k], units = width(j);
-      Kept& kept = of(j);
-      some.latest[k] = kept.time;
-      if (kept.time <= time || units < narrowest || units > widest) continue;
-      if (!(kept.loose & finds_a_hole)) {
-        kept.loose |= finds_a_hole;
-        note(j);
-        kept.hole_time = forever, kept.last_begin = 0;
-      }
-      if (time < kept.hole_time) kept.hole = first, kept.hole_time = time;
-      kept.last_begin = std::max(kept.last_begin, end - some.length[k]);
+      if (some.latest[k] <= time || !is_between(some.widths[k], narrowest, widest)) continue;
+      const i64 j = some.jobs[k];
+      some.latest[k] = of(j).time;
+      if (of(j).time <= time) continue;
+      some.find_hole(k);
+      of(j).loose |= finds_a_hole;
+      note(j);
     }
   }
 };

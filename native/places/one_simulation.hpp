@@ -156,6 +156,7 @@ class OneSimulation final : public AnySimulation, public Scheduled<M> {
     return std::make_shared<OneSimulation>(*this);
   }
   i64 time() const override { return sim_.time; }
+  i64 coming() const override { return model_->n_jobs - sim_.next; }
   i64 free() const override { return sim_.free; }
 
   // Who has answered in the simulation itself says so; after an order, or a job, nothing follows.
@@ -243,8 +244,7 @@ class OneSimulation final : public AnySimulation, public Scheduled<M> {
       running.push_back(e.job), start.push_back(sim_.of(e.job).start), end.push_back(e.key);
     });
     Columns found{{"queued", queued}, {"duration", duration}, {"running", running},
-                  {"running_start", start}, {"running_end", end},
-                  {"coming", {model_->n_jobs - sim_.next}}};
+                  {"running_start", start}, {"running_end", end}};
     if constexpr (on_nodes) {
       const Filling& filling = sim_.machine.filling();
       std::vector<i64> drawn{filling.random_state()};

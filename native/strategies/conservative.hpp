@@ -122,6 +122,7 @@ class Conservative {
       if (plan.reserved(j) != s.time) advance(s, j);
       if (plan.reserved(j) == s.time) start(s, j, s.queue.oldest(s.progress) != j);
     }
+    plan.all_tried();
   }
   void advance(Simulator<M>& s, i64 j) {
     if (plan.reserved(j) != s.time && plan.advance(s.machine, j, s.of(j).predicted))

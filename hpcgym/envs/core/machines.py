@@ -14,20 +14,13 @@ from hpcgym.cluster.powers import powers_of
 from hpcgym.envs.core import arrays
 from hpcgym.envs.core.options import Options
 from hpcgym.errors import HpcgymError
-from hpcgym.schedule.places import Allocation
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.estimates.learning import asks_for_predictions
 from hpcgym.scheduler.limits import Limit
 from hpcgym.scheduler.rules import Scheduler
-from hpcgym.simulation.dependencies import as_came
-from hpcgym.simulation.nodes import (
-    assign_nodes,
-    is_pool,
-    needs_on,
-    nodes_of_table,
-)
-from hpcgym.simulation.preempting import for_result
+from hpcgym.simulation.nodes import is_pool, nodes_of_table
 from hpcgym.simulation.restricted import restrictions_of
+from hpcgym.simulation.run import result_of, with_nodes
 from hpcgym.workload.model import Workload
 
 if TYPE_CHECKING:
@@ -158,25 +151,13 @@ class Machines:
 
         Where run times are learned, the requested ones stand for jobs not submitted yet.
         """
-        cluster, scheduler, schedule = self.cluster, self.options.scheduler, told.schedule
-        result = schedule_of_queue(told, workload, self.options)
-        if "cell_first" in schedule:
-            result = replace(result, allocation=Allocation.of(schedule))
-        elif cluster.groups:
-            needs = needs_on(workload, cluster)
-            given = needs, cluster, scheduler, workload.initial
-            result = replace(result, allocation=assign_nodes(schedule, *given))
-        if scheduler.preempts is not None:
-            result = replace(result, **for_result(scheduler.preempts, schedule))
-        return as_came(result, schedule["submit"])
+        return with_nodes(schedule_of_queue(told, workload, self.options), told.schedule)
 
 
 def schedule_of_queue(told: State, workload: Workload, options: Options) -> Result:
     """Return the schedule where jobs have their processors alone, without their nodes."""
-    schedule, seconds, given = told.schedule, None, (options.cluster, options.scheduler)
-    if told.rules.get("managed"):
-        seconds = {name: int(one[0]) for name, one in told.simulation.idle_seconds().items()}
-    result = Result.of(workload, *given, schedule, seconds, outside=True)
+    native, schedule, given = told.simulation, told.schedule, (options.cluster, options.scheduler)
+    result = result_of(native, schedule, told.rules, workload, *given, outside=True)
     known = schedule.get("ordered_by")
     if known is None:
         return result

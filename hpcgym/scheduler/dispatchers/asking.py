@@ -143,11 +143,6 @@ class Asking(NamedTuple):
         """Present time [s]."""
         return self.native.time
 
-    @property
-    def coming(self) -> int:
-        """How many jobs have not been submitted."""
-        return int(self.native.view()["coming"][0])
-
     def view(self, facts: Facts) -> PassView:
         """Return what a dispatcher may know, where jobs may share nodes."""
         told = self.native.view()
@@ -204,7 +199,7 @@ def start_now(
     if fitted < len(starts):
         refuse_start(dispatcher, view, starts[fitted], facts.job_number)
     if not starts:
-        check_goes_on(dispatcher, view, asking.coming, facts)
+        check_goes_on(dispatcher, view, asking.native.coming, facts)
 
 
 def check_goes_on(dispatcher: Any, view: PassView, coming: int, facts: Facts) -> None:

@@ -115,7 +115,7 @@ class LateDispatcher:
         starts = on_nodes(self.dispatcher, view, starts, self._facts.job_number)
         self._decided = [(int(view.job[start.place]), start) for start in starts]
         if not starts:
-            check_goes_on(self.dispatcher, view, asking.coming, self._facts)
+            check_goes_on(self.dispatcher, view, asking.native.coming, self._facts)
 
     def _seconds_of(self, view: PassView, measured: float) -> int:
         """Return how long a call takes, in whole seconds, rounded up."""

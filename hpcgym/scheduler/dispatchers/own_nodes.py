@@ -57,7 +57,7 @@ def propose(
     for start in starts[started:]:
         held_back[view.job[start.place]] += 1
     if not started and told["changes"][0] == FOREVER:
-        check_goes_on(dispatcher, view, int(told["coming"][0]), facts)
+        check_goes_on(dispatcher, view, asking.native.coming, facts)
 
 
 def _view_of(
