@@ -137,7 +137,7 @@ def priorities(
     simulation = new_simulation(workload, scheduler, cluster)
     native = Native(model_of(simulation))
     native.run()
-    return native.numbers()["scores"][::2].tolist()
+    return native.scores()[::2].tolist()
 
 
 HOUR = 3600

@@ -400,7 +400,7 @@ def test_scores_are_those_of_rank_to_the_last_bit(
     env = MixedPolicy(**whole(workload, policy_features=tuple(names), interval="episode"))
     env.reset()
     env.step(given_weights)
-    of_env = env.simulations.native.simulation(0).numbers()["scores"].view(state.SCORES)
+    of_env = env.simulations.native.simulation(0).scores().view(state.SCORES)
     size = 0.0
     for weight in given_weights.tolist():
         size += abs(weight)
