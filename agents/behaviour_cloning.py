@@ -23,7 +23,7 @@ import numpy as np
 import torch
 from torch.nn.functional import cross_entropy
 
-from hpcgym.agents.common import Budget, keeping, one_thread
+from hpcgym.agents.common import Budget, keeping
 from hpcgym.agents.declared import takes
 from hpcgym.agents.fitting import contents_of, descend, in_batches, network_for
 from hpcgym.agents.maskable_ppo import ENV_ID, JobAgent, JobNetwork
@@ -96,7 +96,7 @@ def train(
                 contents_of(NAME, recording, network, optimizer, budget.done, how.seed),
             )
 
-    with keeping(save, lambda: budget.done > budget.first, network), one_thread():
+    with keeping(save, lambda: budget.done > budget.first, network):
         in_batches(
             NAME,
             _learner(network, optimizer, recording, budget, how),

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import numba
 import numpy as np
 import torch
 from stable_baselines3.common.callbacks import BaseCallback
@@ -24,22 +23,6 @@ from hpcgym.simulation.run import simulate
 
 # several threads are slower than one for networks this small, and may stall where cores are few
 torch.set_num_threads(1)
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Let the environments use one thread, too.
-
-    Beside a network a few dozen of them take no time, but threads that wait for each other do where
-    the machine has other things to do.
-    """
-    threads = numba.get_num_threads()
-    numba.set_num_threads(1)
-    torch.set_num_threads(1)  # again: numba's threads, once launched, have set it to their number
-    try:
-        yield
-    finally:
-        numba.set_num_threads(threads)
 
 
 @contextmanager

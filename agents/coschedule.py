@@ -20,8 +20,8 @@ from hpcgym.agents.declared import takes
 from hpcgym.agents.episode_search import search
 from hpcgym.agents.settings import PairsSettings
 from hpcgym.envs import CoScheduleVector
-from hpcgym.envs.core.corun_layout import PairLayout
 from hpcgym.envs.core.cutting import Episode
+from hpcgym.envs.core.layout import PairLayout
 from hpcgym.errors import HpcgymError
 from hpcgym.files.writing import whole_json
 

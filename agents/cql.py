@@ -34,7 +34,7 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from hpcgym.agents.common import Budget, keeping, one_thread
+from hpcgym.agents.common import Budget, keeping
 from hpcgym.agents.declared import takes
 from hpcgym.agents.fitting import contents_of, descend, in_batches, network_for
 from hpcgym.agents.maskable_ppo import ENV_ID, JobAgent, JobNetwork, shape_of
@@ -135,7 +135,7 @@ def train(
             contents = contents_of(NAME, data, values.network, optimizer, budget.done, how.seed)
             write(output, contents | {"value": values.value.state_dict()})
 
-    with keeping(save, lambda: budget.done > budget.first, values), one_thread():
+    with keeping(save, lambda: budget.done > budget.first, values):
         in_batches(
             NAME,
             _learner(values, optimizer, data, budget, how),

@@ -180,7 +180,7 @@ class JobActor:
         """
         if not self.kind:
             raise HpcgymError(f"{self.name}: nothing has been learned; call train first")
-        torch.set_num_threads(1)  # the simulator's threads set it to their number
+        torch.set_num_threads(1)  # several are slower for networks this small
         job_view.check_sees(env, self.name, self.kind)
 
     def act(self, observation: Mapping[str, Any], info: Mapping[str, Any] | None = None) -> Any:

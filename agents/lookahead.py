@@ -2,9 +2,8 @@
 
 At every scheduling pass at which some waiting job fits, the present queue is drained on estimated
 run times, once for each weight vector of a portfolio, and the best vector is followed until the
-next pass, in compiled code: `native/places/foresight.hpp`, and in environments
-:mod:`hpcgym.engine.many.lookahead`. It knows pools of processors only, and units that are single
-cores. ``docs/lookahead.md`` says what it gives.
+next pass: `native/places/foresight.hpp`. It knows pools of processors only, and units that are
+single cores. ``docs/lookahead.md`` says what it gives.
 """
 
 from __future__ import annotations
@@ -20,25 +19,20 @@ from hpcgym._engine import Features, Foresight
 from hpcgym.baselines import find_scheduler
 from hpcgym.baselines.policies import within_bounds
 from hpcgym.cluster.pool import Cluster
-from hpcgym.compilation import compiling
-from hpcgym.engine import state
-from hpcgym.engine.machines.kinds import POOL
-from hpcgym.engine.many import beliefs, lookahead
 from hpcgym.errors import HpcgymError, WorkloadError, check_choice
 from hpcgym.schedule.bounded_slowdown import TAU_S, check_tau
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.asked_for import check_scheduler
+from hpcgym.scheduler.codes import SCORED
 from hpcgym.scheduler.estimates.learning import asks_for_predictions
 from hpcgym.scheduler.policies.features import FEATURES, WEIGHTED_FEATURES, JobColumns
 from hpcgym.scheduler.policies.index import POLICIES, PolicyLike, parse_policy, refuse_usage
 from hpcgym.scheduler.policies.mixed import weighed
 from hpcgym.scheduler.rules import Scheduler
-from hpcgym.simulation import native
 from hpcgym.simulation.driver import Simulation
-from hpcgym.simulation.native import simulation_of
 from hpcgym.simulation.nodes import check_pool
 from hpcgym.simulation.prepare import machine_of, prepare
-from hpcgym.simulation.run import result_of
+from hpcgym.simulation.run import ended
 from hpcgym.simulation.warm_start import check_extract
 from hpcgym.workload.model import Workload
 
@@ -162,39 +156,24 @@ class Lookahead:
         _check_estimates(chosen)
         machine = machine_of(workload, cluster, processors)
         check_pool(machine, workload, "look-ahead")
-        prepared = prepare(workload, chosen, machine)
-        prepared.sim.asks = state.EACH_PASS
-        prepared.sim.primary = state.SCORED  # by the scores that each pass asks for
-        n = len(workload)
-        simulation = Simulation(POOL, prepared)
-        if native.serves(simulation):
-            features = self._features(workload, prepared.jobs)
-            look_ahead = simulation_of(simulation, features)
-            look_ahead.look_ahead(self._native_foresight(workload, prepared.jobs, features))
-            native.write_back(look_ahead, prepared)
-        elif n:
-            second = prepared.scores[n:]  # of backfilling; none if that needs none
-            look = self._foresight(
-                workload, prepared.jobs, second, prepared.sim, machine.processors
-            )
-            prepared = prepared._replace(scores=look.scores[0].copy())
-            with compiling(lookahead.follow_best):
-                lookahead.follow_best(*prepared, look)
-        return result_of(workload, machine, chosen, prepared, outside=True)
+        told = prepare(workload, chosen, machine)
+        # by the scores that each pass asks for
+        told.rules |= {"asks": 1, "primary": SCORED}
+        features = self._features(workload, told.jobs)
+        simulation = Simulation(told, features=features)
+        simulation.native.look_ahead(self._foresight(workload, features))
+        return ended(simulation, workload, machine, chosen, outside=True)[0]
 
     def _features(self, workload: Workload, jobs: NDArray[np.void]) -> Features:
-        """Return the features that the vectors weigh, as the native engine takes them."""
+        """Return the features that the vectors weigh, as the engine takes them."""
         mixed = weighed(JobColumns(workload), self.features, len(workload))
         requested = np.ascontiguousarray(jobs["requested"])
         return Features(mixed.static, mixed.waiting, mixed.places, mixed.serial, requested)
 
-    def _native_foresight(
-        self, workload: Workload, jobs: NDArray[np.void], features: Features | None = None
-    ) -> Foresight:
-        """Return what look-ahead works with on the native engine."""
-        features = self._features(workload, jobs) if features is None else features
-        classes, estimator = _classes(workload)[0], list(ESTIMATES).index(self.estimate)
-        return Foresight(features, self.weights, classes, estimator, self.tau)
+    def _foresight(self, workload: Workload, features: Features) -> Foresight:
+        """Return what look-ahead works with, before the first pass."""
+        estimator = list(ESTIMATES).index(self.estimate)
+        return Foresight(features, self.weights, _classes(workload), estimator, self.tau)
 
     # -- in an environment -------------------------------------------------------------------------
 
@@ -218,8 +197,8 @@ class Lookahead:
         check_pool(env.options.cluster, env.episode_workload, "look-ahead")
         self._env = env
         simulations, workload = env.simulations, env.episode_workload
-        look = self._native_foresight(workload, simulations.jobs(0))
-        self._seen = simulations.native.simulation(0), look
+        look = self._foresight(workload, self._features(workload, simulations.jobs(0)))
+        self._seen = simulations.simulation(0), look
 
     def act(self, observation: Any, info: Mapping[str, Any]) -> NDArray[np.float64]:
         """Return the weights to follow up to the next decision, (n_features,) float64.
@@ -231,56 +210,11 @@ class Lookahead:
         """
         if self._seen is None:
             raise HpcgymError("look-ahead: call begin(env) after the reset, then act")
-        simulation = self._env.simulations.native.simulation(0)
+        simulation = self._env.simulations.simulation(0)
         if self._seen[0] is not simulation:
             self.begin(self._env)  # a snapshot has been restored
         best = simulation.choose(self._seen[1])
         return within_bounds(self.weights[best].copy(), self._env.units)
-
-    # -- both --------------------------------------------------------------------------------------
-
-    def _foresight(
-        self,
-        workload: Workload,
-        jobs: NDArray[np.void],
-        second_scores: NDArray[np.void],
-        sim: Any,
-        processors: int,
-    ) -> lookahead.Foresight:
-        """Return what look-ahead works with, before the first pass."""
-        n = len(workload)
-        mixed = weighed(JobColumns(workload), self.features, n)
-        scores = np.zeros((len(self.weights), n + len(second_scores)), state.SCORES)
-        scores[:, n:] = second_scores
-        with compiling(lookahead.fill_scores):
-            lookahead.fill_scores(
-                jobs, self.weights, mixed.places, mixed.static, mixed.waiting, mixed.serial, scores
-            )
-        settings = np.zeros(beliefs.N_SETTINGS, np.int64)
-        settings[beliefs.ESTIMATOR] = list(ESTIMATES).index(self.estimate)
-        classes, n_classes = _classes(workload)
-        drained = state.make_state(state.rules_of(sim), None, n, processors, 0)
-        return lookahead.Foresight(
-            settings=settings,
-            tau=self.tau,
-            scores=scores,
-            classes=classes,
-            counts=np.zeros((n_classes, beliefs.BINS)),
-            ratios=np.zeros((n_classes, 2)),
-            unfinished=np.zeros(n, np.int64),
-            learned=np.full(n, -1, np.int64),
-            jobs=jobs.copy(),
-            sim=drained.sim.reshape(1),
-            progress=drained.progress,
-            blocks=drained.blocks,
-            entries=drained.entries,
-            narrow=drained.narrow,
-            queued=np.zeros(n, np.int64),
-            importance=np.zeros(n),
-            units=np.zeros(n, np.int64),
-            belief=np.zeros(beliefs.BINS),
-            started=np.zeros(len(self.weights), np.int64),
-        )
 
 
 def _check_estimates(scheduler: Scheduler) -> None:
@@ -303,15 +237,11 @@ def _vector(policy: PolicyLike, features: tuple[str, ...]) -> NDArray[np.float64
     return weights * 0.5 ** max(math.frexp(float(np.abs(weights).max()))[1], 0)
 
 
-def _classes(workload: Workload) -> tuple[NDArray[np.int64], int]:
-    """Return the classes of each job, (n_jobs, LEVELS), numbered from 0, and how many there are."""
+def _classes(workload: Workload) -> NDArray[np.int64]:
+    """Return the classes of each job, (n_jobs, 3): all, its user's, those of the same request."""
     user, requested = workload.user_id, workload.requested_time
-    columns = ((), (user,), (user, requested))
-    classes = np.zeros((len(workload), beliefs.LEVELS), np.int64)
-    number = 1
-    for level, keys in enumerate(columns):
-        if keys:
-            _, own = np.unique(np.stack(keys, axis=1), axis=0, return_inverse=True)
-            classes[:, level] = number + own.reshape(-1)
-            number = int(classes[:, level].max(initial=number - 1)) + 1
-    return classes, number
+    classes = np.zeros((len(workload), 3), np.int64)
+    for level, keys in enumerate(((user,), (user, requested)), 1):
+        _, own = np.unique(np.stack(keys, axis=1), axis=0, return_inverse=True)
+        classes[:, level] = classes.max(initial=0) + 1 + own.reshape(-1)
+    return classes

@@ -33,7 +33,6 @@ from hpcgym.agents.common import (
     RelativeRewards,
     both_scales,
     keeping,
-    one_thread,
 )
 from hpcgym.agents.declared import takes
 from hpcgym.agents.logs import Log
@@ -155,7 +154,6 @@ class WeightsAgent:
         ------
         HpcgymError : it has other actions or features.
         """
-        torch.set_num_threads(1)  # the simulator's threads set it to their number
         env = getattr(env, "unwrapped", env)
         if env.action_kind != "weights" or env.options.flat:
             raise HpcgymError(f"{self.name} acts in {ENV_ID} with observation='dict'")
@@ -225,7 +223,9 @@ def train(
         raise HpcgymError("env_options: the network takes observation='dict'")
     budget = Budget(steps, minutes, before.get("steps", 0))
     options.setdefault("interval", "day")
-    envs = HpcVecEnv(ENV_ID, how.n_envs, workload=workload, **how.of_episodes(), **options)
+    envs = HpcVecEnv(
+        ENV_ID, how.n_envs, threads=1, workload=workload, **how.of_episodes(), **options
+    )
     assert isinstance(envs.env, MixedPolicyVector)
     options["policy_features"] = list(envs.env.policy_features)
     options = settled_options(envs.env, options)
@@ -277,7 +277,7 @@ def train(
     progress = Progress(budget, save, checkpoint_s, show, log)
     last = budget.last_step
     kept = keeping(save, lambda: model._n_updates > 0, model.policy)
-    with closing(envs), kept, one_thread():
+    with closing(envs), kept:
         model.learn(last - budget.first, progress, tb_log_name=NAME, reset_num_timesteps=False)
     return WeightsAgent(model.policy, units, options)
 

@@ -52,7 +52,7 @@ class Sb3Model:
 
     def begin(self, env: Any) -> None:
         """Forget the last episode."""
-        torch.set_num_threads(1)  # the simulator's threads set it to their number
+        torch.set_num_threads(1)  # several are slower for networks this small
         self._state, self._first = None, True
 
     def act(self, observation: Any, info: Mapping[str, Any]) -> Any:

@@ -11,8 +11,8 @@ from sections import Column, Section, best, machine, names_among, show
 
 import hpcgym
 from hpcgym.baselines import find_scheduler
-from hpcgym.compilation import config
 from hpcgym.errors import HpcgymError
+from hpcgym.processors import threads_here
 from hpcgym.sweep import BatchSimulator, open_executor
 from hpcgym.workload import weeks
 
@@ -23,7 +23,7 @@ sections:
   executors  the same, the vectors divided among workers that compute on one thread each
 
 Slices are the weeks of a trace. Vectors are random, over the six features of Legrand 2018. Times
-are the best of --repeat runs; nothing is compiled within them.
+are the best of --repeat runs.
 
 examples:
   python benchmarks/batch_speed.py KTH-SP2 --clean legrand --weeks 45
@@ -36,7 +36,7 @@ DEFAULT = "lublin:jobs=40000,processors=128,seed=0,load=0.7"
 def main() -> None:
     """Read the command line and print the sections asked for."""
     given = arguments()
-    show(SECTIONS, given, machine() | {"threads": config.NUMBA_NUM_THREADS})
+    show(SECTIONS, given, machine() | {"threads": threads_here()})
 
 
 def arguments() -> argparse.Namespace:
@@ -114,10 +114,10 @@ def title(given: argparse.Namespace, what: str) -> str:
 
 
 def by_threads(given: argparse.Namespace) -> Section:
-    """Time the compiled call on one thread, two, and so on, and a loop over simulate."""
+    """Time the engine's call on one thread, two, and so on, and a loop over simulate."""
     one, weights = batch(given.workload, given.clean, given.weeks), vectors(given.vectors)
     rows = []
-    for threads in range(1, config.NUMBA_NUM_THREADS + 1):
+    for threads in range(1, threads_here() + 1):
         seconds = best(partial(one.run, weights, threads=threads), given.repeat)
         rows.append(row(given, f"{threads} threads", seconds))
     few = max(given.vectors // 10, 1)
@@ -147,7 +147,7 @@ def by_executors(given: argparse.Namespace) -> Section:
     pieces = np.linspace(0, given.vectors, 9).astype(int).tolist()
     expected = batch(given.workload, given.clean, given.weeks).run(vectors(given.vectors))
     for name in given.executors:
-        numbers = range(1, config.NUMBA_NUM_THREADS + 1)
+        numbers = range(1, threads_here() + 1)
         for workers in numbers if name == "processes" else [None]:
             with open_executor(name, workers) as opened:
                 executor: Any = opened

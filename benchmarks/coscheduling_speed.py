@@ -9,11 +9,7 @@ Times are the least of some runs, in turn; compiling comes before, and is told a
 from __future__ import annotations
 
 import argparse
-import os
 import platform
-import subprocess
-import sys
-import tempfile
 import time
 from collections.abc import Callable, Mapping
 
@@ -48,13 +44,8 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("--repeat", type=int, default=10, help="runs of each, default 10")
-    parser.add_argument(
-        "--no-compile", action="store_true", help="leave out compiling in a new process"
-    )
     given = parser.parse_args()
     print(f"{machine_name()}, Python {platform.python_version()}")
-    if not given.no_compile:
-        compiling()
     speedups = generate_speedups()
     cluster = machine_of(NODES * CORES, CORES)
     jobs_a_second(speedups, cluster, given.repeat)
@@ -91,27 +82,6 @@ def node_seconds(code: Code, name: str, speedups: Heatmap) -> float:
     if COSCHEDULERS[name].allocation == "spread":
         return halves * code.compact_s / float(speedups.alone[speedups.place(code.name)])
     return halves / 2 * code.compact_s / speedups.mean_speedup
-
-
-def compiling() -> None:
-    """Print how long the first simulation takes in a process with nothing compiled."""
-    code = (
-        "import time, hpcgym; from hpcgym.workload import assign_codes;"
-        "h = hpcgym.generate_speedups(2);"
-        "w = assign_codes(hpcgym.load_workload('lublin:jobs=20,processors=64'), h.codes);"
-        "b = time.perf_counter(); hpcgym.simulate(w, 'easy-co', cluster='16x2x2', speedups=h);"
-        "print(time.perf_counter() - b)"
-    )
-    with tempfile.TemporaryDirectory() as folder:
-        environment = os.environ | {"NUMBA_CACHE_DIR": folder}
-        run = subprocess.run(
-            [sys.executable, "-c", code],
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-    print(f"first simulation, nothing compiled: {float(run.stdout):.1f} s\n")
 
 
 def jobs_a_second(speedups: Heatmap, cluster: Cluster, repeat: int) -> None:

@@ -6,22 +6,21 @@ from collections.abc import Callable
 from typing import Any
 
 import gymnasium
-import numba
 import numpy as np
 from sections import Column, Section, best, machine, names_among, show
 
 import hpcgym
-from hpcgym.compilation import config
 from hpcgym.envs import IDS
+from hpcgym.processors import threads_here
 
 EPILOG = """\
 sections:
   single  steps a second of one environment through Python, each id, each form of observation
   vector  decisions a second of JobSelection by number of environments and threads, with copies of
-          the observations, with views of the buffers, and of the compiled call alone
+          the observations, with views of the buffers, and of the engine's call alone
   queue   the same with 64 environments, by how many of the 128 visible jobs there are
   trace   the same with 64 environments, by the length of the trace: a step must not depend on it
-  compile seconds of the first calls of a process, which compile or load compiled code
+  first   seconds of the first calls of a process
 
 Every step does an action that is made beforehand: the first job, equal scores, weights or controls.
 Decisions are counted with those that begin episodes. Times are the best of --repeat runs.
@@ -47,7 +46,7 @@ VISIBLE = Column("visible", "visible jobs, mean", ".1f")
 def main() -> None:
     """Read the command line and print the sections asked for."""
     given = arguments()
-    show(SECTIONS, given, machine() | {"threads": config.NUMBA_NUM_THREADS})
+    show(SECTIONS, given, machine() | {"threads": threads_here()})
 
 
 def arguments() -> argparse.Namespace:
@@ -112,7 +111,7 @@ def vector(given: argparse.Namespace) -> Section:
     rows = []
     jobs = workload()
     for number in (1, 8, 64, 512):
-        for threads in sorted({1, config.NUMBA_NUM_THREADS}):
+        for threads in sorted({1, threads_here()}):
             rows.append({"envs": number, **rates(given, jobs, number, threads)})
     columns = (
         Column("envs", "environments", ",d"),
@@ -120,7 +119,7 @@ def vector(given: argparse.Namespace) -> Section:
         Column("copies", "copies", ",.0f"),
         Column("views", "views", ",.0f"),
         Column("flat_views", "flat views", ",.0f"),
-        Column("compiled", "compiled call alone", ",.0f"),
+        Column("engine", "the engine's call alone", ",.0f"),
         Column("kb", "memory an environment, kB", ",.0f"),
     )
     return Section("gymnasium.make_vec: decisions a second of JobSelection", columns, rows)
@@ -130,7 +129,6 @@ def rates(
     given: argparse.Namespace, trace: hpcgym.Workload, number: int, threads: int, **options: Any
 ) -> dict[str, Any]:
     """Return decisions a second of a vector environment, in each way to get observations."""
-    numba.set_num_threads(threads)
     steps = max(given.steps // number, 20)
     actions = np.zeros(number, np.int64)
     row: dict[str, Any] = {"threads": threads}
@@ -159,22 +157,21 @@ def rates(
         simulations = env.unwrapped.simulations
         visible: list[float] = []
 
-        def compiled(simulations: Any = simulations, visible: list[float] = visible) -> None:
+        def alone(simulations: Any = simulations, visible: list[float] = visible) -> None:
             for _ in range(steps):
-                simulations.step_all()
+                simulations.step_all(threads)
             visible.append(float(simulations.batch.episode_state["visible"].mean()))
 
-    row["compiled"] = number * steps / best(compiled, given.repeat)
+    row["engine"] = number * steps / best(alone, given.repeat)
     row["visible"] = float(np.mean(visible))
     row["kb"] = simulations.nbytes / number / 1000
-    numba.set_num_threads(config.NUMBA_NUM_THREADS)
     return row
 
 
 def queue(given: argparse.Namespace) -> Section:
     """Time 64 environments with ever fuller windows."""
     rows = []
-    threads = config.NUMBA_NUM_THREADS
+    threads = threads_here()
     for load, length in ((0.8, 256), (1.2, 1024), (3.0, 4096)):
         jobs = workload(20_000, load)
         rows.append({"load": load, "jobs": length, **rates(given, jobs, 64, threads, jobs=length)})
@@ -184,7 +181,7 @@ def queue(given: argparse.Namespace) -> Section:
         VISIBLE,
         Column("copies", "copies", ",.0f"),
         Column("flat_views", "flat views", ",.0f"),
-        Column("compiled", "compiled call alone", ",.0f"),
+        Column("engine", "the engine's call alone", ",.0f"),
         Column("kb", "memory an environment, kB", ",.0f"),
     )
     return Section("64 environments: decisions a second by the length of the queue", columns, rows)
@@ -195,19 +192,19 @@ def trace(given: argparse.Namespace) -> Section:
     rows = []
     for length in (1_000, 10_000, 100_000, 1_000_000):
         # the load is that of the model: longer traces have no longer queues
-        found = rates(given, workload(length, 0.6), 64, config.NUMBA_NUM_THREADS)
+        found = rates(given, workload(length, 0.6), 64, threads_here())
         rows.append({"trace": length, **found})
     columns = (
         Column("trace", "jobs of the trace", ",d"),
         VISIBLE,
         Column("flat_views", "flat views", ",.0f"),
-        Column("compiled", "compiled call alone", ",.0f"),
+        Column("engine", "the engine's call alone", ",.0f"),
         Column("kb", "memory an environment, kB", ",.0f"),
     )
     return Section("64 environments: decisions a second by the length of the trace", columns, rows)
 
 
-def compile_times(given: argparse.Namespace) -> Section:
+def first_calls(given: argparse.Namespace) -> Section:
     """Time the first calls in this process."""
     rows = []
     jobs = workload(1_000)
@@ -226,11 +223,11 @@ def compile_times(given: argparse.Namespace) -> Section:
         call()
         rows.append({"call": name, "seconds": time.perf_counter() - start})
     columns = (Column("call", "first call of"), Column("seconds", "s", ".2f"))
-    return Section("First calls, with what is in the cache of compiled code", columns, rows)
+    return Section("First calls", columns, rows)
 
 
 SECTIONS: dict[str, Callable[[argparse.Namespace], Section]] = {
-    "compile": compile_times,
+    "first": first_calls,
     "single": single,
     "vector": vector,
     "queue": queue,

@@ -2,7 +2,7 @@
 
     python benchmarks/node_speed.py --repeat 20
 
-Times are the best of some runs, in turn, of the compiled calls alone; compiling comes before.
+Times are the best of some runs, in turn.
 """
 
 from __future__ import annotations
@@ -118,8 +118,7 @@ def on_nodes(jobs: Workload, cluster: Cluster, scheduler: Scheduler, general: bo
         begin = time.perf_counter()
         simulation.drive()
         if alike:
-            ended = simulation.arrays
-            assign_nodes(ended.jobs, ended.progress, needs, cluster, scheduler)
+            assign_nodes(simulation.schedule(), needs, cluster, scheduler)
         return time.perf_counter() - begin
 
     run()

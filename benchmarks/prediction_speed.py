@@ -20,7 +20,7 @@ sections:
              which is checked.
   estimates  the same scheduler with other estimates, compiled or in Python
 
-Compiled runs are the best of --repeat, in which nothing is compiled; river's are timed once.
+Compiled runs are the best of --repeat; river's are timed once.
 
 example:
   python benchmarks/prediction_speed.py KTH-SP2 --clean glesser

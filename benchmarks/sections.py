@@ -128,7 +128,6 @@ def machine() -> dict[str, str | int]:
         "busy_before": f"{load:.1f} (load average of the last minute)",
         "system": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
-        "numba": version("numba"),
         "numpy": version("numpy"),
         "hpcgym": __version__,
     }

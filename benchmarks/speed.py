@@ -2,10 +2,8 @@
 
 import argparse
 import json
-import os
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable
 from functools import partial
@@ -23,12 +21,10 @@ from hpcgym.workload.archive import find
 EPILOG = """\
 sections:
   schedulers  ns a job of each scheduler on WORKLOAD, repeats interleaved
-  start       a process that compiles everything, and the next one, which does not
+  start       a process from its start to its end
   jobs        how time and memory grow with the number of jobs (load 0.8, 256 processors)
   processors  how time grows with the machine (100,000 jobs, load 0.8)
   load        how time grows with the queue, up to a saturated machine (100,000 jobs)
-  flat        plain EASY against the same in one small function, flat_easy.py; schedules are
-              compared, and must be equal
 
 What is timed is hpcgym.simulate() from the loaded workload to the Result, after a warm-up; not
 reading the workload, nor metrics or the DataFrame. Each row of start, jobs, processors and load is
@@ -36,7 +32,7 @@ a process of its own, which ends at --limit seconds; larger sizes are then left 
 
 examples:
   python benchmarks/speed.py
-  python benchmarks/speed.py SDSC-SP2 --sections schedulers,flat --repeat 50
+  python benchmarks/speed.py SDSC-SP2 --sections schedulers --repeat 50
   python benchmarks/speed.py --sections jobs --large --format json > jobs.json
 """
 
@@ -61,7 +57,6 @@ FULL: dict[str, Any] = {
     "conservative_jobs": (1_000, 10_000, 100_000, 200_000),
     "processors": (64, 256, 1_024, 4_096, 16_384, 100_000),
     "load": (0.5, 0.8, 1.0, 1.5, 3.0, 10.0),
-    "flat_load": (0.8, 1.5, 10.0),
     "middle": 100_000,
 }
 QUICK: dict[str, Any] = {
@@ -70,7 +65,6 @@ QUICK: dict[str, Any] = {
     "conservative_jobs": (100, 1_000),
     "processors": (64, 1_024),
     "load": (0.5, 1.5),
-    "flat_load": (0.8, 1.5),
     "middle": 1_000,
 }
 LARGE = 10_000_000
@@ -126,7 +120,7 @@ def arguments() -> argparse.Namespace:
         metavar="NAME,NAME",
         help="only these, of the list below (all)",
     )
-    add("--repeat", type=int, default=30, help="timed runs of schedulers and flat (%(default)s)")
+    add("--repeat", type=int, default=30, help="timed runs of schedulers (%(default)s)")
     add("--limit", type=float, default=60, help="[s] for each process (%(default)s)")
     add("--large", action="store_true", help="let jobs go up to 10 million: minutes, 3 GB")
     add("--quick", action="store_true", help="small sizes only: to see that everything works")
@@ -207,20 +201,16 @@ def per_job(seconds: list[float], jobs: int) -> dict[str, float]:
 
 
 def start(given: argparse.Namespace) -> Section:
-    """Time a process that has to compile, and a second one that finds everything compiled."""
+    """Time whole processes."""
     rows = []
     for name in ("easy", "conservative"):
-        with tempfile.TemporaryDirectory() as folder:
-            for process in ("first", "second"):
-                begin = time.perf_counter()
-                facts = one_run(given, given.workload, name, given.clean, NUMBA_CACHE_DIR=folder)
-                seconds = time.perf_counter() - begin
-                rows.append({"scheduler": name, "process": process, "process_s": seconds, **facts})
+        begin = time.perf_counter()
+        facts = one_run(given, given.workload, name, given.clean)
+        rows.append({"scheduler": name, "process_s": time.perf_counter() - begin, **facts})
     return Section(
-        "A process from its start to its end [s]: first with nothing compiled, then once more",
+        "A process from its start to its end [s]",
         (
             NAME,
-            Column("process", "process"),
             Column("process_s", "whole", ".2f"),
             Column("cpu_s", "CPU time", ".2f"),
             Column("import_s", "import", ".2f"),
@@ -231,21 +221,13 @@ def start(given: argparse.Namespace) -> Section:
     )
 
 
-def one_run(
-    given: argparse.Namespace, workload: str, scheduler: str, clean: str, **environment: str
-) -> dict[str, Any]:
+def one_run(given: argparse.Namespace, workload: str, scheduler: str, clean: str) -> dict[str, Any]:
     """Simulate in a process of its own; return what it measured, or that it was stopped."""
     command = [sys.executable, str(Path(__file__).with_name("one_run.py"))]
     command += [workload, scheduler, "--clean", clean]
     with doing(f"{scheduler} on {workload}"):
         try:
-            done = subprocess.run(
-                command,
-                env=os.environ | environment,
-                capture_output=True,
-                text=True,
-                timeout=given.limit,
-            )
+            done = subprocess.run(command, capture_output=True, text=True, timeout=given.limit)
         except subprocess.TimeoutExpired:
             return {"note": f"stopped after {given.limit:g} s"}
     if done.returncode:
@@ -268,7 +250,6 @@ def growth(
     """Run each growing scheduler on generated workloads of several sizes, up to the time limit."""
     rows = []
     for name, of_scheduler in sizes.items():
-        one_run(given, "lublin:jobs=100", name, "none")  # so that no row compiles
         for size in of_scheduler:
             facts = one_run(given, generator.format(size), name, "none")
             rows.append({"scheduler": name, **facts, key: size})
@@ -329,56 +310,6 @@ def load(given: argparse.Namespace) -> Section:
     )
 
 
-def flat(given: argparse.Namespace) -> Section:
-    """Time plain EASY beside the same rules in one small function."""
-    count = given.sizes["middle"]
-    rows = [flat_row(given, hpcgym.load_workload(given.workload, given.clean))]
-    for offered in given.sizes["flat_load"]:
-        source = f"lublin:jobs={count},processors=256,load={offered}"
-        rows.append(flat_row(given, hpcgym.load_workload(source, "none")))
-    return Section(
-        "Plain EASY, equal schedules: hpcgym and flat_easy.py, in turn, best [ns a job]",
-        (
-            Column("workload", "workload"),
-            Column("jobs", "jobs", ",d"),
-            Column("mean_queue_length", "mean queue", ",.0f"),
-            Column("hpcgym_ns", "hpcgym", ",.0f"),
-            Column("flat_ns", "flat", ",.0f"),
-            Column("ratio", "flat / hpcgym", ".2f"),
-        ),
-        rows,
-    )
-
-
-def flat_row(given: argparse.Namespace, workload: hpcgym.Workload) -> dict[str, Any]:
-    """Time both on a workload, and compare their schedules."""
-    from flat_easy import flat_easy
-
-    from hpcgym.simulation.run import simulate
-
-    def flat_starts() -> Any:
-        run = np.minimum(workload.run_time, workload.requested_time)
-        columns = workload.submit_time, run, workload.requested_time, workload.requested_processors
-        compiled: Any = flat_easy
-        return compiled(*map(np.ascontiguousarray, columns), workload.processors)
-
-    with doing(f"plain EASY on {workload.name}"):
-        calls = {"hpcgym": lambda: simulate(workload, "easy"), "flat": flat_starts}
-        times, values = interleaved(calls, given.repeat, budget_s=20)
-    if not np.array_equal(values["hpcgym"].start, values["flat"]):
-        raise hpcgym.HpcgymError(f"{workload.name}: the schedules of hpcgym and flat_easy differ")
-    ns = {name: min(seconds) / len(workload) * 1e9 for name, seconds in times.items()}
-    return {
-        "workload": workload.name,
-        "jobs": len(workload),
-        "mean_queue_length": values["hpcgym"].metrics["mean_queue_length"],
-        "hpcgym_ns": ns["hpcgym"],
-        "flat_ns": ns["flat"],
-        "ratio": ns["flat"] / ns["hpcgym"],
-        "repeats": len(times["flat"]),
-    }
-
-
 #: Name -> what measures it; in the order in which they are shown.
 SECTIONS: dict[str, Callable[[argparse.Namespace], Section]] = {
     "schedulers": schedulers,
@@ -386,7 +317,6 @@ SECTIONS: dict[str, Callable[[argparse.Namespace], Section]] = {
     "jobs": jobs,
     "processors": processors,
     "load": load,
-    "flat": flat,
 }
 
 if __name__ == "__main__":

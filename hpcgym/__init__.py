@@ -13,6 +13,8 @@ import os
 import sys
 from importlib import import_module
 from importlib.machinery import ModuleSpec, PathFinder
+from importlib.util import find_spec
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from hpcgym.envs import register
@@ -92,8 +94,31 @@ class _InClone:
 if not os.path.isdir(os.path.join(_FOLDER, "baselines")):
     sys.meta_path.append(_InClone())
 
-if "_HPCGYM_COMPLETE" not in os.environ:  # at TAB no environment is made, and Gymnasium is slow
+
+class _AfterGymnasium:
+    """Registers the environments once Gymnasium is imported, which takes as long as numpy does."""
+
+    def find_spec(self, name: str, *more: Any) -> ModuleSpec | None:
+        """Return where Gymnasium is, with a loader that registers them; all else is nobody's."""
+        if name != "gymnasium":
+            return None
+        sys.meta_path.remove(self)
+        spec = find_spec(name)
+        if spec is not None and spec.loader is not None:
+            usual = spec.loader.exec_module
+
+            def exec_module(module: ModuleType) -> None:
+                usual(module)
+                register()
+
+            spec.loader.exec_module = exec_module  # type: ignore[method-assign]
+        return spec
+
+
+if "gymnasium" in sys.modules:
     register()
+else:
+    sys.meta_path.insert(0, _AfterGymnasium())
 
 
 def __getattr__(name: str) -> object:

@@ -2,11 +2,9 @@
 """Break the engine in small ways, one after the other, and say which test notices each.
 
 A test suite that lets one of these pass has lost a guarantee. Each mutant is one edit of one file.
-All those of the native engine are made at once, in a copy of its sources, where HPCGYM_MUTANT says
-which of them is alive; that is built in build/mutants, and for each the tests run that should
-notice. Those of the compiled kernels are made in the working tree, where the file is put back
-afterwards; the kernels run as plain Python then, which spares compiling them for each mutant.
-Further arguments go to pytest, in place of the tests that should notice.
+All are made at once, in a copy of the engine's sources, where HPCGYM_MUTANT says which of them is
+alive; that is built in build/mutants, and for each the tests run that should notice. Further
+arguments go to pytest, in place of the tests that should notice.
 
     scripts/mutants.py                 all of them, by tests of scripts/test
     scripts/mutants.py --only 3 --only 7 tests/engine
@@ -34,19 +32,10 @@ class Mutant(NamedTuple):
     old: str
     new: str
     after: str = ""
-    #: that should notice; "": one of those of the engine
-    tests: str = ""
-
-    @property
-    def is_native(self) -> bool:
-        """Return whether it is one of the native engine."""
-        return self.file.startswith("native/")
+    #: that should notice
+    tests: str = "tests/engine/test_pieces.py"
 
 
-TWINS = "tests/engine/test_native.py"
-ON_NODES = "tests/engine/test_native_nodes.py"
-ANSWERS = "tests/scheduler/test_native_answers.py"
-BATCH = "tests/sweep/test_native_batch.py"
 MUTANTS = (
     Mutant(
         "a job that ends at the shadow time may not be back-filled",
@@ -54,7 +43,6 @@ MUTANTS = (
         "s.rules().strict",
         "true",
         after="b.longest -= ",
-        tests=TWINS,
     ),
     Mutant(
         "the shadow time is one second late",
@@ -62,7 +50,6 @@ MUTANTS = (
         "at",
         "at + 1",
         after="shadow.time = ",
-        tests=TWINS,
     ),
     Mutant(
         "of several jobs that end at the shadow time one counts",
@@ -70,28 +57,24 @@ MUTANTS = (
         "e->width",
         "0",
         after="e->key == at; ++e) missing -= ",
-        tests=TWINS,
     ),
     Mutant(
         "of jobs that end together the last started ends first",
         "native/core/simulator.hpp",
         "of(e.job).number >= first",
         "found.block >= 0 && of(e.job).number < first",
-        tests=TWINS,
     ),
     Mutant(
         "equal scores go to the last submitted",
         "native/core/queue.hpp",
         "(score == highest && j < best)",
         "(score == highest && j > best)",
-        tests=TWINS,
     ),
     Mutant(
         "a second correction is added before the first",
         "native/core/simulator.hpp",
         "increments[before]",
         "increments[std::min(before + 1, increments.size() - 1)]",
-        tests=TWINS,
     ),
     Mutant(
         "a reservation wants one processor more than it needs",
@@ -99,7 +82,6 @@ MUTANTS = (
         "steps_[s].free < width",
         "steps_[s].free <= width",
         after="const bool blocked = ",
-        tests=TWINS,
     ),
     Mutant(
         "on nodes a job that ends at the shadow time takes from the head",
@@ -107,42 +89,38 @@ MUTANTS = (
         "e.span > b.longest",
         "e.span >= b.longest",
         after="passes(e.job, ",
-        tests=ON_NODES,
+        tests="tests/engine/test_nodes_against_oracle.py",
     ),
     Mutant(
         "a quota lets one job more run",
         "native/core/quotas.hpp",
         "bound.jobs < 1",
         "bound.jobs < 0",
-        tests=TWINS,
     ),
     Mutant(
         "a window begins a second late",
         "native/machines/fresh_plan.hpp",
         "std::max(window.begin, now())",
         "std::max(window.begin + 1, now())",
-        tests=TWINS,
     ),
     Mutant(
         "a user's last job counts twice in the mean of two",
         "native/core/simulator.hpp",
         "total / rules().last",
         "(total + past[rules().last - 1]) / (rules().last + 1)",
-        tests=TWINS,
     ),
     Mutant(
         "usage is forgotten a half-life at a time",
         "native/answers/shares.hpp",
         "std::exp2(part)",
         "1.0",
-        tests=ANSWERS,
+        tests="tests/engine/test_shares.py",
     ),
     Mutant(
         "processors that switch off in this very second count as off",
         "native/machines/pool.hpp",
         "top.off_at < now",
         "top.off_at <= now",
-        tests=TWINS,
     ),
     Mutant(
         "look-ahead follows the last of the vectors that are as good",
@@ -156,32 +134,37 @@ MUTANTS = (
         "native/places/measures.hpp",
         "std::max(length, tau)",
         "length + tau",
-        tests=BATCH,
+        tests="tests/sweep/test_batch.py",
     ),
     Mutant(
-        "of those that a job may stop, the one that has run longest is stopped first",
-        "hpcgym/engine/passes/preempting.py",
-        "machine.victims[count].score = np.float64(ran)",
-        "machine.victims[count].score = -np.float64(ran)",
+        "of those that a job may stop, the one that has run shortest may run on",
+        "native/core/stops.hpp",
+        "a.ran > b.ran",
+        "a.ran < b.ran",
+        tests="tests/engine/test_preemption.py",
     ),
     Mutant(
         "a cap still holds in its last second",
-        "hpcgym/engine/machines/limited/starts.py",
-        "cap.known == 0 or cap.end <= time or",
-        "cap.known == 0 or cap.end < time or",
+        "native/machines/limited/starts.hpp",
+        "cap.end <= now",
+        "cap.end < now",
+        after="bool caps_allow(",
+        tests="tests/engine/test_limits_against_oracle.py",
     ),
     Mutant(
         "work on shared nodes is rounded down",
-        "hpcgym/engine/machines/corun/rates.py",
-        "np.int64(math.ceil(work / rate))",
-        "np.int64(math.floor(work / rate))",
+        "native/machines/corun/rates.hpp",
+        "std::ceil(work / rate)",
+        "std::floor(work / rate)",
+        tests="tests/simulation/corun/test_against_slow_simulator.py",
     ),
     Mutant(
         "an environment counts the wait of a job from one second later",
-        "hpcgym/envs/kernels/terms.py",
-        "terms[WAIT] += begun - row.submit\n",
-        "terms[WAIT] += max(begun - row.submit - 1, 0)\n",
-        after="def add_wait(",
+        "native/envs/environment.hpp",
+        "start - job.submit",
+        "std::max(start - job.submit - 1, i64{0})",
+        after="row.terms[waited] += static_cast<double>(",
+        tests="tests/envs/test_schedules.py",
     ),
 )
 
@@ -213,7 +196,7 @@ def run_pytest(words: list[str], environment: dict[str, str]) -> str:
 
 
 def copy_sources(folder: Path) -> None:
-    """Copy the native engine's sources with all mutants; what has not changed keeps its time."""
+    """Copy the engine's sources with all mutants; what has not changed keeps its time."""
     for path in (ROOT / "native").rglob("*.*"):
         name = path.relative_to(ROOT).as_posix()
         if path.suffix not in (".txt", ".hpp", ".cpp"):
@@ -232,7 +215,7 @@ def copy_sources(folder: Path) -> None:
 
 
 def built_with_mutants() -> Path:
-    """Build the native engine with all mutants, which takes a minute; return the module."""
+    """Build the engine with all mutants, which takes a minute; return the module."""
     folder = ROOT / "build/mutants"
     copy_sources(folder)
     # fast to build, and with its assertions
@@ -251,18 +234,9 @@ def built_with_mutants() -> Path:
 
 def who_notices(n: int, others: list[str]) -> str:
     """Let a mutant live, and run tests; return the one that failed."""
-    one = MUTANTS[n - 1]
-    if one.is_native:
-        there = {"PYTHONPATH": str(ROOT / "scripts/built_engine"), "HPCGYM_MUTANT": str(n)}
-        there["HPCGYM_BUILT_ENGINE"] = str(built_with_mutants())  # nothing is built a second time
-        return run_pytest(others or one.tests.split(), there)
-    path = ROOT / one.file
-    text = path.read_text(encoding="utf-8")
-    path.write_text(mutated(one, text, one.new), encoding="utf-8")
-    try:
-        return run_pytest(["-n", "2", *others], {"NUMBA_DISABLE_JIT": "1"})
-    finally:
-        path.write_text(text, encoding="utf-8")
+    there = {"PYTHONPATH": str(ROOT / "scripts/built_engine"), "HPCGYM_MUTANT": str(n)}
+    there["HPCGYM_BUILT_ENGINE"] = str(built_with_mutants())  # nothing is built a second time
+    return run_pytest(others or MUTANTS[n - 1].tests.split(), there)
 
 
 def main() -> None:
@@ -273,14 +247,6 @@ def main() -> None:
     parser.add_argument("--only", type=int, action="append", metavar="N", help="the N-th alone")
     given, others = parser.parse_known_args()
     numbers = given.only or range(1, len(MUTANTS) + 1)
-    changed = subprocess.run(
-        ["git", "status", "--porcelain", "--", *{one.file for one in MUTANTS if not one.is_native}],
-        cwd=ROOT, capture_output=True, text=True, check=True,
-    ).stdout  # fmt: skip
-    if changed:
-        sys.exit(f"mutants: commit these first:\n{changed}")
-    for one in MUTANTS:  # that each can be made, before the first is tried
-        mutated(one, (ROOT / one.file).read_text(encoding="utf-8"), one.new)
     alive = 0
     for n in numbers:
         one, begun = MUTANTS[n - 1], time.monotonic()

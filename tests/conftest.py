@@ -26,11 +26,11 @@ from hpcgym.speedups import Heatmap, read_speedups
 from hpcgym.workload.archive import TRACES, cache_folder, data_folders
 
 #: Folders of tests/ that are slow as a whole.
-SLOW = ("benchmarks", "compilation", "replay")
+SLOW = ("benchmarks", "replay")
 _TESTS = Path(__file__).parent
 
-# The first case compiles the engine: no limit of time means anything. This module is imported
-# before all tests; their own settings start from the profile that is loaded at their import.
+# Where others use the machine, no limit of time means anything. This module is imported before all
+# tests; their own settings start from the profile that is loaded at their import.
 _COMMON: dict[str, Any] = {
     "deadline": None,
     "print_blob": True,

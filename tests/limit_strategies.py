@@ -17,7 +17,8 @@ from hpcgym.cluster import Cluster, Level, NodeGroup, NodePower
 from hpcgym.cluster.power_plans import greatest_w
 from hpcgym.scheduler.limits import EnergyBudget, PowerCap
 from hpcgym.scheduler.rules import Scheduler
-from hpcgym.simulation.limited_machine import machine_for, may_switch, node_power
+from hpcgym.simulation.limited import machine_for
+from hpcgym.simulation.limited_machine import may_switch, node_power
 from hpcgym.workload.model import Workload
 
 #: Six weights of 0 are no order.
@@ -219,7 +220,6 @@ def simulate_pool(
     widths = -(-workload.requested_processors // cores)
     switching = replace(cluster, shutdown_after_s=0) if switches else cluster
     made = machine_for(workload, scheduler, switching, power, widths, tuple(case.limits))
-    constants = made.scalars[0]
     levels, below = [], 1
     for level in cluster.levels:
         below *= level.of
@@ -235,9 +235,9 @@ def simulate_pool(
         off_time=power.shutdown_time_s,
         boot_time=power.boot_time_s,
         levels=levels,
-        switches=bool(constants.switches),
+        switches=made.switches,
         timeout=cluster.shutdown_after_s,
-        lowest=int(constants.lowest),
+        lowest=made.constants["lowest"],
     )
     jobs = []
     for j in range(len(workload)):

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from hpcgym.engine.answers import nag
+from hpcgym._engine import learn_by, predict_by
 from hpcgym.scheduler.estimates import JOB_FEATURES, Regression, learned
 from hpcgym.scheduler.estimates.regression import BRANCHES, WEIGHTINGS
 
@@ -97,8 +97,8 @@ class PlainRegression:
         self.w[moved] -= rules.eta * g[moved] / (self.s[moved] * root)
 
 
-class KernelRegression:
-    """The same by the compiled steps, to the last bit; the rest of the protocol is in Python."""
+class CompiledRegression:
+    """The same by the engine's steps, to the last bit; the rest of the protocol is in Python."""
 
     def __init__(self, rules: Regression) -> None:
         self.rules = rules
@@ -115,9 +115,8 @@ class KernelRegression:
         return np.array([x[name] for name in self.rules.features], np.float64)
 
     def predict_one(self, x: dict[str, Any]) -> float:
-        phi = np.empty(self.terms.shape[1])
-        return float(nag.predict_from(self.own(x), phi, self.terms, self.rules.degree))
+        return predict_by(self.own(x), self.loss.view(np.int64), self.terms)
 
     def learn_one(self, x: dict[str, Any], y: float) -> None:
-        phi, width = np.empty(self.terms.shape[1]), float(x["processors"])
-        nag.learn_from(self.own(x), phi, self.terms, self.totals, self.loss[0], y, 1.0, width)
+        loss, width = self.loss.view(np.int64), float(x["processors"])
+        learn_by(self.own(x), loss, self.terms, self.totals, y, width)

@@ -16,7 +16,6 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
-from processes import completed
 
 from hpcgym.envs import IDS
 
@@ -51,7 +50,8 @@ def run(*arguments: str, seed: str = "0") -> subprocess.CompletedProcess[str]:
     if bash is None:
         pytest.skip("needs bash")
     command = [bash, str(ROOT / "scripts" / "guard"), *arguments]
-    return completed(command, env={**os.environ, "HPCGYM_VENV": sys.prefix, "PYTHONHASHSEED": seed})
+    env = {**os.environ, "HPCGYM_VENV": sys.prefix, "PYTHONHASHSEED": seed}
+    return subprocess.run(command, env=env, capture_output=True, text=True)
 
 
 # --- The command ----------------------------------------------------------------------------

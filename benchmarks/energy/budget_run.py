@@ -18,9 +18,7 @@ from hpcgym.benchmarks.studies.spread import note_name, outcomes_of
 from hpcgym.benchmarks.studies.store import code
 from hpcgym.errors import HpcgymError
 from hpcgym.report.canvas import require_matplotlib
-from hpcgym.simulation.run import simulate
 from hpcgym.workload.fingerprint import fingerprint
-from hpcgym.workload.load import load_workload
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -136,8 +134,6 @@ def _simulated(
     progress: Progress,
 ) -> dict[str, dict[str, dict[int, dict[str, Any]]]]:
     """Return reading -> trace -> week -> its outcome."""
-    # compiled in this process, so that workers find it in the cache
-    simulate(load_workload("lublin:jobs=20,processors=192"), cluster="taurus", limits=[])
     found = outcomes_of(
         partial(measure, sources=names),
         tasks,

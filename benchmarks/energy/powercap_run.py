@@ -36,9 +36,7 @@ from hpcgym.benchmarks.studies.store import code
 from hpcgym.cluster.files import find_cluster
 from hpcgym.errors import HpcgymError
 from hpcgym.report.canvas import require_matplotlib
-from hpcgym.simulation.run import simulate
 from hpcgym.workload.fingerprint import fingerprint
-from hpcgym.workload.load import load_workload
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -163,8 +161,6 @@ def _simulated(
     progress: Progress,
 ) -> dict[tuple[str, str, str], list[dict[str, Any]]]:
     """Return (trace, reading, interval) -> the outcome of each workload."""
-    # compiled in this process, so that workers find it in the cache
-    simulate(load_workload("lublin:jobs=20,processors=192"), cluster="taurus", limits=[])
     found = outcomes_of(
         partial(measure, sources=names),
         tasks,

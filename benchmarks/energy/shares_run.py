@@ -32,9 +32,7 @@ from hpcgym.benchmarks.studies.progress import Progress, no_progress
 from hpcgym.benchmarks.studies.spread import note_name, outcomes_of
 from hpcgym.benchmarks.studies.store import code
 from hpcgym.report.canvas import require_matplotlib
-from hpcgym.simulation.run import simulate
 from hpcgym.workload.fingerprint import fingerprint
-from hpcgym.workload.load import load_workload
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -124,8 +122,6 @@ def run_readings(
                 "jobs_sha256": fingerprint([workload]),
                 "code": hashed,
             }
-    # compiled in this process, so that workers find it in the cache
-    simulate(load_workload("lublin:jobs=20,processors=8"), "fs+efs")
     found = outcomes_of(
         partial(measure, sources=names),
         list(tasks.values()),

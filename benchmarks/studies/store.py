@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hpcgym.compilation.sources import hash_of_modules
+from hpcgym.benchmarks.studies.sources import hash_of_modules
 from hpcgym.errors import HpcgymError
 from hpcgym.files import arrays_of
 from hpcgym.files.writing import whole

@@ -1,4 +1,4 @@
-"""Names that a shell completes at TAB. Nothing here imports numba, which takes half a second."""
+"""Names that a shell completes at TAB. What takes long to import is not imported here."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from hpcgym.cli import names
 from hpcgym.errors import HpcgymError
 
-#: Schedulers, dispatchers and estimates are written out: the modules that have them import numba.
+#: Schedulers, dispatchers and estimates are written out: their modules take half a second.
 #: Schedulers named after policies are left out. A test compares.
 SCHEDULERS = (
     *("easy", "conservative", "easy-sjbf", "easy++", "easy-e-loss"),

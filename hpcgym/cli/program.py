@@ -43,7 +43,6 @@ from hpcgym.cli.train import train
 from hpcgym.cli.tune import Tune, tune
 from hpcgym.cli.tune_weekly import TuneWeekly, tune_weekly
 from hpcgym.cli.verify import Verify, verify
-from hpcgym.cli.warmup import Warmup, warmup
 from hpcgym.version import __version__
 
 app = typer.Typer(
@@ -83,7 +82,6 @@ app.add_typer(traces)
 app.command(cls=Machines)(machines)
 app.command(cls=Speedups)(speedups)
 app.command(cls=Generate)(generate)
-app.command(cls=Warmup)(warmup)
 
 
 def _print_version(wanted: bool) -> None:

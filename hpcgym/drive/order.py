@@ -10,7 +10,6 @@ from hpcgym.errors import HpcgymError
 from hpcgym.scheduler.policies.index import refuse_usage
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.driver import new_simulation
-from hpcgym.simulation.native import simulation_of
 from hpcgym.workload.model import Workload
 
 
@@ -47,8 +46,7 @@ def order_of(jobs: Workload, rules: Scheduler, now: int) -> NDArray[np.int64]:
     if not len(jobs):
         return np.zeros(0, np.int64)
     nothing = np.zeros(0, np.int64)
-    simulation = new_simulation(jobs, rules, Cluster(jobs.processors))
-    native = simulation_of(simulation)
+    native = new_simulation(jobs, rules, Cluster(jobs.processors)).native
     native.begin(
         time=now,
         due=True,

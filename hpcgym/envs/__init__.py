@@ -40,7 +40,7 @@ __all__ = [
     "StepView",
 ]
 
-# imported when first used: they need numba
+# imported when first used: Gymnasium takes its time
 _HOMES = {
     "CoSchedule": "co_schedule",
     "CoScheduleVector": "co_schedule",

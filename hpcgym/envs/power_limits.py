@@ -21,7 +21,7 @@ from hpcgym.envs.core.episode_limits import (
 )
 from hpcgym.envs.core.limited_machines import CONTROLS, Limited
 from hpcgym.envs.core.options import DEFAULT_WORKLOAD, read_interval, read_options
-from hpcgym.envs.core.tables import clock_of
+from hpcgym.envs.core.setup import clock_of
 from hpcgym.envs.pages.page import page
 from hpcgym.envs.single import SchedulingEnv
 from hpcgym.envs.vector import SchedulingVectorEnv

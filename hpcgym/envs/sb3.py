@@ -29,7 +29,7 @@ except ImportError as error:
 class HpcVecEnv(VecEnv):
     """A vector environment of this library as Stable-Baselines3 wants one.
 
-    The whole batch advances in one compiled call, in this process. ``infos[i]`` is empty but at the
+    The whole batch advances in one call, in this process. ``infos[i]`` is empty but at the
     end of an episode, when it has
 
     - ``"terminal_observation"``, the last observation of the episode;

@@ -12,11 +12,18 @@ from gymnasium.envs.registration import EnvSpec
 from numpy.typing import NDArray
 
 from hpcgym.envs.core import arrays
-from hpcgym.envs.core.definition import Definition, define, set_signature
+from hpcgym.envs.core.definition import (
+    Definition,
+    Spec,
+    define,
+    has_matplotlib,
+    set_signature,
+    spec_of,
+)
 from hpcgym.envs.core.expert_view import pass_view
 from hpcgym.envs.core.infos import end_of, info_of, pay_tails
 from hpcgym.envs.core.layout import Observation
-from hpcgym.envs.core.numbers import read_index, read_numbers, read_options_of_reset, read_reward
+from hpcgym.envs.core.options import read_index, read_numbers, read_options_of_reset, read_reward
 from hpcgym.envs.core.schedules import jobs_before, schedule_of, state_of
 from hpcgym.envs.core.simulations import Simulations
 from hpcgym.envs.core.snapshot import (
@@ -26,7 +33,6 @@ from hpcgym.envs.core.snapshot import (
     restore_row,
     save_row,
 )
-from hpcgym.envs.core.spec import Spec, has_matplotlib, spec_of
 from hpcgym.errors import installing
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.dispatchers import PassView
@@ -152,7 +158,6 @@ class SchedulingEnv(gymnasium.Env[Any, Any]):
         super().reset(seed=seed)
         given = read_options_of_reset(options)
         episode = self.episodes.find(given) if given else self.episodes.draw(self.np_random)
-        self.simulations.table = self.simulations.table
         self.simulations.set_next(0, episode)
         self.simulations.reset(np.zeros(1, np.int64))
         self._begun, self._over = True, False
@@ -214,7 +219,7 @@ class SchedulingEnv(gymnasium.Env[Any, Any]):
     @property
     def keeps_selected(self) -> bool:
         """Whether a selected job that does not fit stays selected until it starts."""
-        return bool(self.simulations.table.sim[0].keeps)
+        return self.simulations.told.rules["keeps"] == 1
 
     @property
     def time(self) -> Any:
@@ -224,7 +229,7 @@ class SchedulingEnv(gymnasium.Env[Any, Any]):
     @property
     def free(self) -> int:
         """Number of free processors; of nodes of jobs' own, of parts of nodes that jobs share."""
-        return self.simulations.now(0).free
+        return self.simulations.simulation(0).free
 
     def queued(self) -> NDArray[np.int64]:
         """Return the rows of the episode's jobs that wait, in order of submission."""
@@ -245,7 +250,7 @@ class SchedulingEnv(gymnasium.Env[Any, Any]):
         that others have suspended.
         """
         jobs = self.simulations.jobs(0)
-        start = self.simulations.now(0).progress["start"]
+        start = self.simulations.simulation(0).schedule()["start"]
         end = start + jobs["run"]
         runs = (start >= 0) & (end > self.time)
         runs[self.simulations.suspended(0)] = False
@@ -323,10 +328,10 @@ class SchedulingEnv(gymnasium.Env[Any, Any]):
     def _view(self, before: float) -> StepView:
         """Return what a reward function sees."""
         simulations, batch = self.simulations, self.simulations.batch
-        now, progress = batch.episode_state[0], simulations.now(0).progress
+        now, starts = batch.episode_state[0], simulations.simulation(0).schedule()["start"]
         first, last = now["counts_first"], now["counting"]
         started = batch.new[0, : now["new"]].copy()
-        jobs, start = simulations.jobs(0)[started], progress["start"][started]
+        jobs, start = simulations.jobs(0)[started], starts[started]
         return StepView(
             time_s=self.time,
             elapsed_s=self.time - before,
@@ -340,5 +345,5 @@ class SchedulingEnv(gymnasium.Env[Any, Any]):
             energy_j=float(batch.terms[0, arrays.ENERGY]),
             queued=simulations.waiting(0),
             free=self.free,
-            jobs=int(last - first) - jobs_before(progress[first:last], now),
+            jobs=int(last - first) - jobs_before(starts[first:last], now),
         )

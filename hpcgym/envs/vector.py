@@ -1,4 +1,4 @@
-"""What the vector environments share: many simulations advanced by one compiled call."""
+"""What the vector environments share: many simulations advanced by one call."""
 
 from __future__ import annotations
 
@@ -14,13 +14,12 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from hpcgym.envs.core.cutting import Episode
-from hpcgym.envs.core.definition import Definition, define, set_signature
+from hpcgym.envs.core.definition import Definition, Spec, define, set_signature, spec_of
 from hpcgym.envs.core.infos import Ends, Teller, pay_tails
 from hpcgym.envs.core.layout import Observation
-from hpcgym.envs.core.numbers import read_indices, read_numbers, read_options_of_reset
+from hpcgym.envs.core.options import read_indices, read_numbers, read_options_of_reset
 from hpcgym.envs.core.simulations import Simulations
 from hpcgym.envs.core.snapshot import Snapshot, check_owner, hidden, restore_row, save_row
-from hpcgym.envs.core.spec import Spec, spec_of
 from hpcgym.errors import HpcgymError, unknown
 from hpcgym.processors import threads_here
 
@@ -127,7 +126,7 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, Any]):
         self._done = np.ones(num_envs, np.bool_)
         self._begun = False  # whether all environments have begun an episode
         self._resets_next = False  # whether an episode ended in the last step
-        # what each environment draws next is drawn ahead: the kernel begins it by itself
+        # what each environment draws next is drawn ahead: steps begin it by themselves
         self._ahead: list[Episode | None] = [None] * num_envs
 
     # -- Gymnasium ---------------------------------------------------------------------------------

@@ -38,7 +38,7 @@ class Limits(NamedTuple):
 
 def limits_of(env: Any) -> Limits | None:
     """Return the limits of an environment; None if it has none."""
-    from hpcgym.envs import SchedulingEnv  # needs numba
+    from hpcgym.envs import SchedulingEnv  # takes long to import
 
     limits = env.simulations.machines.limits_of if isinstance(env, SchedulingEnv) else None
     return None if limits is None else Limits(limits, env.options.scheduler.power)

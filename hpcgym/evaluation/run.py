@@ -11,9 +11,8 @@ import numpy as np
 
 from hpcgym.baselines.chance import RANDOM
 from hpcgym.cluster import Cluster
-from hpcgym.envs.core.cutting import Episode
+from hpcgym.envs.core.cutting import Episode, counted
 from hpcgym.envs.core.episodes import Episodes
-from hpcgym.envs.core.surroundings import counted
 from hpcgym.errors import HpcgymError, check_choice, check_whole, unknown
 from hpcgym.evaluation import limited, shared
 from hpcgym.evaluation.always import by_chance, check_static, static_row

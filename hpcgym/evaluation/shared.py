@@ -204,7 +204,7 @@ def _make(
     given: Mapping[str, Any],
 ) -> Any:
     """Return an environment that has the slices of this evaluation, as a policy needs it."""
-    from hpcgym.envs import CoSchedule  # needs numba
+    from hpcgym.envs import CoSchedule  # takes long to import
 
     slices = {"episodes": part.kind, "jobs": part.jobs, "train_share": part.train_share}
     theirs = dict(getattr(policy, "env_options", {"window": 64, **usual}))

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from hpcgym.envs import VERSIONS
+from hpcgym.envs.core.cutting import USUAL_START
 from hpcgym.envs.core.episodes import Episodes
-from hpcgym.envs.core.surroundings import USUAL_START
 from hpcgym.errors import HpcgymError, TrainingWarning, warn_caller
 from hpcgym.naming import seconds_of
 from hpcgym.workload import Workload

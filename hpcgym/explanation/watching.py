@@ -19,7 +19,6 @@ from hpcgym.schedule.result import Result
 from hpcgym.scheduler.codes import UNLIMITED
 from hpcgym.scheduler.quotas import Quota
 from hpcgym.simulation.continued import again
-from hpcgym.simulation.native import go_on, simulation_of
 
 Rows = NDArray[np.int64]  # rows of jobs, (k,)
 
@@ -107,17 +106,17 @@ class Watched:
 
     def __init__(self, result: Result) -> None:
         self.result = result
-        self._driven, _ = again(result)
-        self._native = simulation_of(self._driven)
+        self._driven = again(result)
+        self._native = self._driven.native
         self.come = 0  #: jobs that have been submitted
 
     def go_on(self, until: int) -> None:
         """Simulate up to a time [s], and look at no pass."""
-        go_on(self._driven, self._native, until)
+        self._driven.drive(until)
 
     def each_pass(self, until: int) -> Iterator[Moment]:
         """Yield what stands at the end of each pass up to a time [s]."""
-        while go_on(self._driven, self._native, until, 1):
+        while self._driven.drive(until, 1):
             yield self._moment()
 
     def queued(self, rows: Rows, *, with_filled: bool = False) -> Rows:
@@ -164,17 +163,18 @@ class Watched:
 
     def _moment(self) -> Moment:
         """Return what stands now, at the end of a pass."""
-        known, rules = self._native.moment(), self._driven.arrays.sim
+        known, rules = self._native.moment(), self._driven.told.rules
+        depth, every = rules["depth"], rules.get("every", 0)
         time, self.come, _, free, _, _, head = known["now"].tolist()
         shadow, extra = known["shadow"].tolist()
         # under quotas there is one reservation, or none, and yet a plan; Slurm's have no first
-        several = rules.depth > 1 or rules.every > 0
-        if rules.depth == UNLIMITED or (rules.tested > 0 and several):
+        several = depth > 1 or every > 0
+        if depth == UNLIMITED or (rules.get("tested", 0) > 0 and several):
             head = -1
         # a head that has started since is not cleared
         stands = head >= 0 and self._native.start(head) < 0
-        promised = stands and rules.depth > 0
-        looked = rules.every == 0 or known["looks"][2] == time + rules.every
+        promised = stands and depth > 0
+        looked = every == 0 or known["looks"][2] == time + every
         return Moment(
             time,
             head if stands else -1,

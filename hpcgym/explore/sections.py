@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from hpcgym.schedule.result import Result
 
-_LIBRARIES = ("numpy", "numba", "pandas", "matplotlib")
+_LIBRARIES = ("numpy", "pandas", "matplotlib")
 
 _DEFINITIONS = """
 Bounded slowdown (BSLD) of a job: max((wait + run) / max(run, 10 s), 1). Short jobs run less than

@@ -11,7 +11,7 @@ Compiled code is unpickled and run, so whoever can write it can do all that the 
   followed; what lies above it is the choice of whoever gave it.
 
 A folder against the rule is not used and not changed; a warning says which and why. Each file is
-looked at again before it is read (:mod:`hpcgym.compilation.files`). Where the system knows no
+looked at again before it is read. Where the system knows no
 owners, as Windows, its own rights on the user's folders must do.
 """
 

@@ -2,7 +2,7 @@
 
 The rules of the pool hold (events, passes per timestamp, orders of the queue, estimates and
 corrections are its own); here stands what differs where a machine has nodes with several resources.
-Nothing is shared with ``hpcgym.engine``, and all is worked out again at every pass.
+Nothing is shared with the native engine, and all is worked out again at every pass.
 
 Rules
 -----

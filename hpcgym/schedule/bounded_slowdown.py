@@ -1,4 +1,4 @@
-"""The slowdown of jobs, of arrays; compiled code has it in :mod:`hpcgym.engine.slowdown`."""
+"""The slowdown of jobs, of arrays."""
 
 from __future__ import annotations
 

@@ -5,6 +5,7 @@ Pieces of jobs that were suspended are runs, too.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -43,18 +44,15 @@ class LostRuns(NamedTuple):
     units: NDArray[np.int32]
 
 
-def lost_runs(failures: Failures, lost: NDArray[np.void], cells: NDArray[np.void]) -> LostRuns:
-    """Return lost runs by job and time.
-
-    Parameters
-    ----------
-    lost, cells : as the engine logs them, :data:`hpcgym.engine.passes.requeueing.LOST`.
-    """
-    order = np.lexsort((lost["end"], lost["job"]))
-    job, start, end = (np.ascontiguousarray(lost[name][order]) for name in ("job", "start", "end"))
-    first = np.append(lost["first"], len(cells))
-    held = Allocation(first, cells["node"], cells["units"]).rows(order)
-    return LostRuns(failures, job, start, end, *held)
+def lost_runs(failures: Failures, schedule: Mapping[str, Ints]) -> LostRuns:
+    """Return the runs that a ``schedule`` of the engine has lost, by job and time."""
+    job, start, end = (schedule[f"lost_{name}"] for name in ("job", "start", "end"))
+    order, none = np.lexsort((end, job)), np.zeros(0, np.int32)
+    cells = Allocation(np.zeros(len(job) + 1, np.int64), none, none)  # a pool has none
+    if "lost_node" in schedule:
+        node, units = (schedule[f"lost_{name}"].astype(np.int32) for name in ("node", "units"))
+        cells = Allocation(schedule["lost_first"], node, units)
+    return LostRuns(failures, job[order], start[order], end[order], *cells.rows(order))
 
 
 def pieces_of(lost: LostRuns) -> LostRuns:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -23,6 +24,12 @@ class Allocation(NamedTuple):
     first: NDArray[np.int64]
     node: NDArray[np.int32]
     units: NDArray[np.int32]
+
+    @classmethod
+    def of(cls, schedule: Mapping[str, NDArray[np.int64]]) -> Allocation:
+        """Return the nodes of jobs by the columns of a schedule of the simulator."""
+        node, units = (schedule[f"cell_{name}"].astype(np.int32) for name in ("node", "units"))
+        return cls(schedule["cell_first"], node, units)
 
     def take(self, chosen: NDArray[np.bool_]) -> Allocation:
         """Return the cells of the jobs that are chosen, (n_jobs,) bool."""

@@ -18,7 +18,6 @@ from hpcgym.schedule.bounded_slowdown import bsld
 from hpcgym.schedule.energy import Energy, power_table
 from hpcgym.schedule.jobs_table import jobs_table
 from hpcgym.schedule.lost_runs import cut_short, runs_of
-from hpcgym.schedule.marks import BACKFILLED
 from hpcgym.schedule.metrics import compute_metrics
 from hpcgym.schedule.places import Allocation, Coschedule
 from hpcgym.schedule.power_uses import known_powers
@@ -120,21 +119,20 @@ class Result:
         workload: Workload,
         cluster: Cluster,
         scheduler: Scheduler,
-        jobs: NDArray[np.void],
-        progress: NDArray[np.void],
+        schedule: Mapping[str, NDArray[np.int64]],
         idle_seconds: Mapping[str, int] | None = None,
         outside: bool = False,
     ) -> Result:
-        """Return the result that the engine's arrays ``jobs`` and ``progress`` hold."""
+        """Return the result of a simulation, by the columns of its ``schedule``."""
         return cls(
             workload,
             cluster,
             scheduler,
-            start=_read_only(np.ascontiguousarray(progress["start"])),
-            run_time=_read_only(jobs["run"]),
-            predicted_run_time=_read_only(progress["predicted"]),
-            reserved_start=_read_only(progress["promised"]),
-            backfilled=_read_only(progress["marks"] & BACKFILLED != 0),
+            start=_read_only(schedule["start"]),
+            run_time=_read_only(schedule["run"]),
+            predicted_run_time=_read_only(schedule["predicted"]),
+            reserved_start=_read_only(schedule["promised"]),
+            backfilled=_read_only(schedule["backfilled"] != 0),
             idle_seconds=idle_seconds,
             outside=outside,
         )

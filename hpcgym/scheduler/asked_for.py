@@ -7,7 +7,7 @@ from typing import Any
 
 from hpcgym.scheduler.capabilities import FEATURES, at_passes, check
 from hpcgym.scheduler.estimates.by_name import learns, predictor_of
-from hpcgym.scheduler.estimates.learning import average_in_kernel
+from hpcgym.scheduler.estimates.learning import averaged_jobs
 from hpcgym.scheduler.quotas import bound_submissions
 from hpcgym.scheduler.rules import Scheduler
 
@@ -28,7 +28,7 @@ def features_of(scheduler: Scheduler) -> dict[str, str]:
         found["kill"] = FEATURES["kill"]
     for rule in ("policy_estimate", "estimate"):
         if learns(getattr(scheduler, rule)):
-            kind = "averages" if average_in_kernel(scheduler) else "learned"
+            kind = "averages" if averaged_jobs(scheduler) else "learned"
             found[kind] = f"{rule}={rules[rule]!r}"
         if predictor_of(getattr(scheduler, rule)) is not None:
             found["predictor"] = f"{rule}={rules[rule]!r}"

@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.engine import state
-from hpcgym.engine.machines.nodes.placement import Nodes
 from hpcgym.errors import HpcgymError, WorkloadError
-from hpcgym.scheduler.dispatchers.view import cells_of
+from hpcgym.schedule.places import Allocation
 from hpcgym.scheduler.estimates.learning import asks_for_predictions
 from hpcgym.simulation.driver import Simulation, new_simulation
 from hpcgym.simulation.nodes import as_on_pool, needs_on, nodes_for
@@ -63,29 +61,34 @@ def continued(result: Result, start: float, end: float | None = None) -> Workloa
     workload, scheduler, cluster = result.workload, result.scheduler, result.cluster
     if workload.initial is not None and begin <= workload.initial.begin:
         raise WorkloadError(f"start must be after {workload.initial.begin} s, where result begins")
-    simulation, nodes = again(result)
-    simulation.drive(begin - 1, goes_on=False)
-    arrays = simulation.arrays
-    started = arrays.progress["start"]
+    simulation = again(result)
+    simulation.drive(begin - 1)
+    known = simulation.schedule()
+    started = known["start"]
     submit, begun = workload.submit_time, started >= 0
     if not np.array_equal(started[begun], result.start[begun]):
         raise HpcgymError("result: another schedule than that of its scheduler")
-    runs = begun & (started + arrays.jobs["run"] >= begin)
+    runs = begun & (started + known["run"] >= begin)
     kept = runs | (~begun & (submit < last))
     if not kept.any():
         raise nothing_there(workload, begin, end)
     before = submit < begin
-    reserved = _reserved(arrays, before & ~begun)
-    held = runs if reserved is None else runs | (before & ~begun)
+    planned, cells = simulation.native.reserved(), result.allocation
+    reserved, held = None, runs
+    if "reserved" in planned:  # of jobs that wait
+        held = runs | (before & ~begun)
+        reserved = np.where(before & ~begun, planned["reserved"], -1)
+    if simulation.nodes is not None:
+        cells = Allocation.of(known if reserved is None else planned)
     ongoing = Ongoing(
         scheduler.describe(),
         cluster,
-        order=arrays.progress["marks"] // state.STARTED_AS,
-        predicted=np.where(before, arrays.progress["predicted"], -1),
-        promised=arrays.progress["promised"],
+        order=known["number"],
+        predicted=np.where(before, known["predicted"], -1),
+        promised=known["promised"],
         reserved=reserved,
-        cells=cells_held(result, nodes, held),
-        looks=tuple(int(arrays.sim[name]) for name in state.LOOKS) if arrays.sim.every else None,
+        cells=None if cells is None else cells_held(cells, held),
+        looks=_looks(simulation),
     )
     bare = replace(workload, initial=None, cleaning={})
     past = bare.with_columns(wait_time=result.wait, run_time=result.run_time).take(begun & ~runs)
@@ -119,8 +122,8 @@ def _check(result: Result) -> None:
             )
 
 
-def again(result: Result) -> tuple[Simulation, Nodes | None]:
-    """Return the simulation of a result before its first event, and nodes where jobs have any.
+def again(result: Result) -> Simulation:
+    """Return the simulation of a result before its first event.
 
     Of pools, and of nodes that jobs do not share, under no limits.
     """
@@ -130,24 +133,19 @@ def again(result: Result) -> tuple[Simulation, Nodes | None]:
         needs = needs_on(workload, cluster)
         if not as_on_pool(needs, scheduler):
             nodes = nodes_for(workload, needs, cluster, scheduler)
-    return new_simulation(workload, scheduler, cluster, nodes), nodes
+    return new_simulation(workload, scheduler, cluster, nodes)
 
 
-def _reserved(arrays: state.Prepared, queued: NDArray[np.bool_]) -> NDArray[np.int64] | None:
-    """Return the start times reserved for jobs that wait, (n_jobs,) [s]; None if there are none."""
-    if arrays.sim.depth != state.UNLIMITED or arrays.sim.expired:
+def _looks(simulation: Simulation) -> tuple[int, ...] | None:
+    """Return when passes come, where that is by the clock; else None."""
+    if not simulation.told.rules.get("every"):
         return None
-    return np.where(queued, arrays.line["reserved"], -1)
+    due, all_due, look, waited, had_planned = simulation.native.moment()["looks"].tolist()
+    return due, look, waited, had_planned, all_due
 
 
-def cells_held(result: Result, nodes: Nodes | None, held: NDArray[np.bool_]) -> Cells | None:
-    """Return the nodes of the jobs that hold some, (n_jobs,) bool; None on a pool.
-
-    ``nodes``: the machine of a simulation that is done again; None: as ``result`` says.
-    """
-    if result.allocation is None:
-        return None
-    cells = result.allocation if nodes is None else cells_of(nodes, np.arange(len(held)))
+def cells_held(cells: Allocation, held: NDArray[np.bool_]) -> Cells:
+    """Return the nodes of the jobs that hold some, (n_jobs,) bool."""
     first, node, units = (np.asarray(column, np.int64) for column in cells)
     counts = np.diff(first)
     chosen = np.repeat(held, counts)

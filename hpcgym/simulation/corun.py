@@ -2,40 +2,43 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.engine import state
-from hpcgym.engine.machines.corun import state as engine
-from hpcgym.engine.machines.corun.files.shared import SharedFiles
-from hpcgym.engine.machines.corun.state import CorunNodes
-from hpcgym.engine.machines.kinds import CORUN, POOL
+from hpcgym._engine import FOREVER
 from hpcgym.errors import HpcgymError, WorkloadError
 from hpcgym.naming import CORE
 from hpcgym.schedule.places import Allocation, Coschedule
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.asked_for import check_scheduler
 from hpcgym.scheduler.capabilities import check
+from hpcgym.scheduler.codes import NO_THRESHOLD, SCORED
 from hpcgym.scheduler.policies.features import PASS_FEATURES
 from hpcgym.scheduler.policies.index import parse_policy
-from hpcgym.simulation.corun_files import check_files, files_of, slowest_in_congestion
 from hpcgym.simulation.corun_learning import PairLearning
+from hpcgym.simulation.corun_machine import (
+    COMPACT,
+    SharedNodes,
+    check_files,
+    cores_of_part,
+    looks_at_pass,
+    shared_nodes,
+    slowest_in_congestion,
+    ticks_a_second,
+)
 from hpcgym.simulation.driver import Simulation, answers_for, asks_for_answers
-from hpcgym.simulation.prepare import COSCHEDULED, prepare
+from hpcgym.simulation.prepare import COSCHEDULED, Told, prepare
 from hpcgym.simulation.warm_start import check_extract
 from hpcgym.speedups.heatmap import Heatmap
-from hpcgym.workload.codes import codes_of
 
 if TYPE_CHECKING:
     from hpcgym.cluster.pool import Cluster
     from hpcgym.scheduler.rules import Scheduler
     from hpcgym.workload.model import Workload
-
-_PARTNERS = {"best": engine.BEST, "fill": engine.FILL, "first": engine.FIRST}
-_FINEST = 10**9  # ticks a second
 
 
 def simulate_coscheduled(
@@ -53,27 +56,26 @@ def simulate_coscheduled(
     check_extract(workload, "shared nodes")
     cores, sockets = check_machine(cluster)
     _check_resources(workload)
-    code = codes_of(workload, speedups.codes)
-    tasks, parts = tasks_of(workload, scheduler, cluster.nodes, cores, sockets, code)
-    files = files_of(cluster, speedups, workload, code)
-    congested = slowest_in_congestion(cluster, speedups, files)
+    machine = shared_nodes(workload, scheduler, cluster, speedups, cores, sockets)
+    congested = slowest_in_congestion(cluster, speedups, machine.files)
     ticks = ticks_a_second(workload, speedups, scheduler.pair_estimate, congested)
-    arrays = arrays_of(workload, scheduler, cluster, tasks, parts, ticks)
-    machine = shared_nodes(scheduler, speedups, tasks, cluster.nodes, parts, files)
+    told = _told_of(workload, scheduler, cluster, machine, ticks)
     learning = PairLearning.of(scheduler, speedups)
     rules = as_on_a_pool(scheduler)
-    answers = answers_for(workload, rules, cluster, arrays, *asks_for_answers(rules), ticks=ticks)
+    answers = answers_for(workload, rules, cluster, told, *asks_for_answers(rules), ticks=ticks)
     if scheduler.backfill == "conservative":
-        Simulation(POOL, arrays, **answers).drive()
-        _place(arrays, machine)
-    elif learning is None:
-        Simulation(CORUN, arrays, machine, **answers).drive()
+        simulation = Simulation(told, **answers)
     else:
-        learning.tell(arrays, machine)
-        pairs = learning if learning.learns else None
-        Simulation(CORUN, arrays, machine, pairs=pairs, **answers).drive()
-    ended = arrays.jobs, arrays.progress, machine
-    return shared_result(workload, scheduler, cluster, speedups, *ended, ticks, learning)
+        sharing = machine.told
+        if learning is not None:
+            sharing |= learning.begin(machine.code, told.jobs["run"])
+        pairs = learning if learning is not None and learning.learns else None
+        simulation = Simulation(told, {"sharing": sharing}, pairs=pairs, **answers)
+    simulation.drive()
+    schedule = simulation.schedule()
+    if scheduler.backfill == "conservative":
+        schedule |= _placed(schedule, machine)
+    return shared_result(workload, scheduler, cluster, speedups, schedule, machine, ticks, learning)
 
 
 # --- Checks ---------------------------------------------------------------------------------------
@@ -122,11 +124,6 @@ def _is(estimate: Any, *names: str) -> bool:
     return isinstance(estimate, str) and estimate in names
 
 
-def looks_at_pass(scheduler: Scheduler) -> bool:
-    """Return whether the order of the queue depends on what the machine is like at a pass."""
-    return parse_policy(scheduler.policy).looks_at_pass
-
-
 def _check_resources(workload: Workload) -> None:
     """Raise a WorkloadError if jobs need more than cores."""
     for name, demand in workload.per_unit.items():
@@ -163,88 +160,6 @@ def check_machine(cluster: Cluster) -> tuple[int, int]:
 # --- The arrays -----------------------------------------------------------------------------------
 
 
-def tasks_of(
-    workload: Workload,
-    scheduler: Scheduler,
-    n_nodes: int,
-    cores: int,
-    sockets: int,
-    code: NDArray[np.int64],
-) -> tuple[NDArray[np.void], int]:
-    """Return how many nodes each job needs and how it is placed there, and the parts of a node.
-
-    A job that has too many processes to be spread over the machine is compact.
-
-    Raises
-    ------
-    HpcgymError : sockets with fewer cores than parts.
-    """
-    processors = workload.requested_processors
-    nodes, shape = -(-processors // cores), np.full(len(workload), engine.COMPACT)
-    parts = max(scheduler.parts, 1)
-    if scheduler.parts:
-        wide = -(-processors // cores_of_part(scheduler, cores, sockets))
-        spread = wide <= n_nodes
-        nodes = np.where(spread, wide, nodes)
-        shape[spread] = engine.SPREAD if parts == 1 else engine.PART
-    tasks = np.zeros(len(workload), engine.TASK)
-    tasks["nodes"], tasks["placement"], tasks["code"] = nodes, shape, code
-    return tasks, parts
-
-
-def cores_of_part(scheduler: Scheduler, cores: int, sockets: int) -> int:
-    """Return how many cores of a node a job has that is spread over nodes, or shares them.
-
-    Raises
-    ------
-    HpcgymError : sockets with fewer cores than parts.
-    """
-    of = max(scheduler.parts, 2)
-    part = cores // sockets // of * sockets
-    if part == 0:
-        raise HpcgymError(
-            f"allocation {scheduler.allocation!r}: sockets of {cores // sockets} cores have no {of}"
-            " parts"
-        )
-    return part
-
-
-def ticks_a_second(
-    workload: Workload, speedups: Heatmap, believed: Any = "known", congested: float = 1.0
-) -> int:
-    """Return how many ticks a second has: a thousand million, or fewer in powers of ten.
-
-    So few that the simulator's clock holds all jobs one after the other, each as slow as can be, in
-    truth or as the scheduler's ``pair_estimate`` has it, and by ``congested`` times its rate.
-
-    Raises
-    ------
-    WorkloadError : the clock does not hold them in seconds.
-    """
-    slowest = min(1.0, *_slowest(speedups))
-    if isinstance(believed, Heatmap):
-        slowest = min(slowest, *_slowest(believed))
-    elif not isinstance(believed, str):  # what it learns is never below what it has seen
-        slowest = min(slowest, float(believed.matrix().min()))
-    slowest *= congested
-    total = 2.0 * float(workload.requested_time.sum(dtype=np.float64)) / slowest
-    total += float(workload.submit_time.max(initial=0)) + 1
-    ticks = _FINEST
-    while ticks > 1 and total * ticks >= state.FOREVER / 2:
-        ticks //= 10
-    if total * ticks >= state.FOREVER / 2:
-        raise WorkloadError(
-            f"{workload.name}: at a speedup of {slowest:g} the jobs take {total:.3g} s one after"
-            " the other, more than the simulator's clock holds"
-        )
-    return ticks
-
-
-def _slowest(speedups: Heatmap) -> tuple[float, float]:
-    """Return the least speedup of a pair, and of a code alone."""
-    return float(speedups.filled.min()), float(speedups.alone.min())
-
-
 def as_on_a_pool(scheduler: Scheduler) -> Scheduler:
     """Return the rules that a pool has too: the orders, estimates and reservations."""
     plain: dict[str, Any] = {"allocation": "first-fit", "partners": "fill", "pairs_above": None}
@@ -256,76 +171,42 @@ def as_on_a_pool(scheduler: Scheduler) -> Scheduler:
     return scheduler.but(**plain)
 
 
-def arrays_of(
-    workload: Workload,
-    scheduler: Scheduler,
-    cluster: Cluster,
-    tasks: NDArray[np.void],
-    parts: int,
-    ticks: int,
-) -> state.Prepared:
-    """Return the arrays of every simulation, in ticks, with parts of nodes for processors."""
+def _told_of(
+    workload: Workload, scheduler: Scheduler, cluster: Cluster, machine: SharedNodes, ticks: int
+) -> Told:
+    """Return what every simulation is told, in ticks, with parts of nodes for processors."""
     counts = any(scheduler.usage_orders)
-    rules = as_on_a_pool(scheduler)
-    arrays = prepare(workload, rules, cluster, logs_ends=True, shares=counts)
+    told = prepare(workload, as_on_a_pool(scheduler), cluster, logs_ends=True, shares=counts)
+    assert told.predicted is not None  # no estimate is of averages
+    told.predicted = told.predicted * ticks  # before the run times, which they may be
     for name in ("submit", "run", "requested"):
-        arrays.jobs[name] *= ticks
-    arrays.progress["predicted"] *= ticks
-    for half, order in enumerate((arrays.sim.primary, arrays.sim.secondary)):
-        if order >= state.SCORED:  # else nobody has written it
-            arrays.scores["patience"][half * len(workload) : (half + 1) * len(workload)] *= ticks
-    if arrays.sim.threshold != state.NO_THRESHOLD:
-        arrays.sim.threshold = min(int(arrays.sim.threshold) * ticks, state.FOREVER)
+        told.jobs[name] *= ticks
+    for half, order in enumerate(("primary", "secondary")):
+        if told.rules[order] >= SCORED and told.scores is not None:
+            told.scores[half, :, 1] *= ticks
+    if told.rules["threshold"] != NO_THRESHOLD:
+        told.rules["threshold"] = min(told.rules["threshold"] * ticks, FOREVER)
     if scheduler.backfill == "fill":
-        arrays.sim.depth = 0
-    each = np.where(tasks["placement"] == engine.PART, 1, parts)
-    arrays.jobs["processors"] = tasks["nodes"] * each
-    arrays.sim.free = cluster.nodes * parts
-    if len(arrays.profile):
-        arrays.profile["free"][0] = cluster.nodes * parts
-    return arrays
+        told.rules["depth"] = 0
+    told.jobs["processors"] = machine.units
+    told.capacity = cluster.nodes * machine.parts
+    return told
 
 
-def shared_nodes(
-    scheduler: Scheduler,
-    speedups: Heatmap,
-    tasks: NDArray[np.void],
-    n_nodes: int,
-    parts: int,
-    files: SharedFiles | None = None,
-) -> CorunNodes:
-    """Return idle nodes, and how fast codes run beside each other there."""
-    weights = np.zeros(len(PASS_FEATURES))
-    if looks_at_pass(scheduler):
-        given = parse_policy(scheduler.policy).weights
-        weights[:] = [given.get(name, 0.0) for name in PASS_FEATURES]
-    return engine.make_corun(
-        speedups.filled,
-        speedups.alone,
-        tasks,
-        n_nodes,
-        parts,
-        _PARTNERS[scheduler.partners],
-        scheduler.pairs_above,
-        weights,
-        scheduler.backfill == "fill",
-        # spells are for what learns, which congestion is refused with
-        logs_spells=files is None and not _is(scheduler.pair_estimate, "known"),
-        io=files,
-    )
-
-
-def _place(arrays: state.Prepared, machine: CorunNodes) -> None:
-    """Give nodes, the first that are free, to compact jobs whose starts are known."""
-    jobs, progress, tasks = arrays.jobs, arrays.progress, machine.tasks
-    tasks["end"] = progress["start"] + jobs["run"]
-    order = np.argsort(progress["marks"] // state.STARTED_AS, kind="stable")
-    free = np.full(len(machine.free), -1, np.int64)  # [ticks] since when
-    for job in order.tolist():
-        first, count = int(tasks["first"][job]), int(tasks["nodes"][job])
-        nodes = np.flatnonzero(free <= progress["start"][job])[:count]
-        machine.cells[first : first + count] = nodes
-        free[nodes] = tasks["end"][job]
+def _placed(
+    schedule: Mapping[str, NDArray[np.int64]], machine: SharedNodes
+) -> dict[str, NDArray[np.int64]]:
+    """Return the nodes, the first that are free, of compact jobs whose starts are known."""
+    start, end = schedule["start"], schedule["start"] + schedule["run"]
+    first = np.cumsum(machine.nodes) - machine.nodes
+    cells = np.zeros(int(machine.nodes.sum()), np.int64)
+    free = np.full(machine.n_nodes, -1, np.int64)  # [ticks] since when
+    for job in np.argsort(schedule["number"], kind="stable").tolist():
+        count = int(machine.nodes[job])
+        nodes = np.flatnonzero(free <= start[job])[:count]
+        cells[first[job] : first[job] + count] = nodes
+        free[nodes] = end[job]
+    return {"end": end, "cell_node": cells}
 
 
 # --- The result -----------------------------------------------------------------------------------
@@ -336,35 +217,36 @@ def shared_result(
     scheduler: Scheduler,
     cluster: Cluster,
     speedups: Heatmap,
-    jobs: NDArray[np.void],
-    progress: NDArray[np.void],
-    machine: CorunNodes,
+    schedule: Mapping[str, NDArray[np.int64]],
+    machine: SharedNodes,
     ticks: int,
     learning: PairLearning | None = None,
 ) -> Result:
-    """Return the schedule, with times in seconds, float64; ``jobs`` and ``progress`` in ticks."""
-    tasks = machine.tasks
+    """Return the schedule, with times in seconds, float64.
+
+    ``schedule`` is the simulator's, in ticks.
+    """
     run = Coschedule(
         ticks=ticks,
-        start_ticks=progress["start"].copy(),
-        end_ticks=tasks["end"].copy(),
-        promised_ticks=progress["promised"].copy(),
-        compact_s=jobs["run"] // ticks,
-        shape=tasks["placement"].astype(np.int8),
-        code=tasks["code"].copy(),
-        parts=machine.who.shape[1],
+        start_ticks=schedule["start"],
+        end_ticks=schedule["end"],
+        promised_ticks=schedule["promised"],
+        compact_s=schedule["run"] // ticks,
+        shape=machine.placement.astype(np.int8),
+        code=machine.code,
+        parts=machine.parts,
         speedups=speedups,
         pairs=None if learning is None else learning.pairs,
     )
-    found = Result.of(workload, cluster, scheduler, jobs, progress)
-    reserved = progress["promised"]
+    found = Result.of(workload, cluster, scheduler, schedule)
+    reserved = schedule["promised"]
     return replace(
         found,
         start=_seconds(run.start_ticks, ticks),
         run_time=_seconds(run.end_ticks - run.start_ticks, ticks),
-        predicted_run_time=progress["predicted"] // ticks,
+        predicted_run_time=schedule["predicted"] // ticks,
         reserved_start=np.where(reserved < 0, -1.0, _seconds(reserved, ticks)),
-        allocation=_allocation(workload, scheduler, cluster, machine, run),
+        allocation=_allocation(workload, scheduler, cluster, machine, schedule["cell_node"]),
         coschedule=run,
     )
 
@@ -380,17 +262,16 @@ def _allocation(
     workload: Workload,
     scheduler: Scheduler,
     cluster: Cluster,
-    machine: CorunNodes,
-    run: Coschedule,
+    machine: SharedNodes,
+    cells: NDArray[np.int64],
 ) -> Allocation:
     """Return the nodes of jobs: on each as many processes as it takes, the rest on the last."""
-    tasks = machine.tasks
-    nodes = tasks["nodes"]
+    nodes = machine.nodes
     first = np.concatenate([[0], np.cumsum(nodes)]).astype(np.int64)
     cores, sockets = check_machine(cluster)
     part = cores_of_part(scheduler, cores, sockets) if scheduler.parts else cores
-    each = np.where(run.shape == engine.COMPACT, cores, part)
+    each = np.where(machine.placement == COMPACT, cores, part)
     units = np.repeat(each, nodes)
     if len(nodes):
         units[first[1:] - 1] = workload.requested_processors - (nodes - 1) * each
-    return Allocation(first, machine.cells.copy(), units.astype(np.int32))
+    return Allocation(first, cells.astype(np.int32), units.astype(np.int32))

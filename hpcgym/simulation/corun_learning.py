@@ -6,12 +6,10 @@ import copy
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from hpcgym.engine import state
-from hpcgym.engine.machines.corun import state as engine
-from hpcgym.engine.machines.corun.state import CorunNodes
 from hpcgym.errors import HpcgymError
-from hpcgym.simulation.native_corun import belief_in
+from hpcgym.simulation.corun_machine import belief_in
 from hpcgym.speedups.heatmap import Heatmap
 from hpcgym.speedups.learned import LearnedSpeedups
 
@@ -37,6 +35,7 @@ class PairLearning:
         self._above = pairs_above
         self._told = 0  # spells that have been looked at
         self._ended = 0
+        self._code = self._run = np.zeros(0, np.int64)  # of each job; compact run times [ticks]
         self._beside: dict[int, dict[int, int]] = {}  # job -> code -> ticks
 
     @classmethod
@@ -57,8 +56,16 @@ class PairLearning:
         """Whether ends are learned from."""
         return hasattr(self.pairs, "learn")
 
-    def tell(self, arrays: state.Prepared, machine: CorunNodes) -> None:
-        """Let the simulator's scheduler take what is believed now for the speedups."""
+    def begin(self, code: NDArray[np.int64], run: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
+        """Return what is believed of the speedups when a simulation begins, for a model.
+
+        ``code`` (n_jobs,) of its jobs, and ``run`` (n_jobs,) [ticks] how long they run compactly.
+        """
+        self._code, self._run = code, run
+        return self._belief()
+
+    def _belief(self) -> dict[str, NDArray[Any]]:
+        """Return what is believed now, as the engine takes it."""
         codes = list(self._codes)
         if self.learns:
             places = [self.pairs.codes.index(code) for code in codes]
@@ -67,30 +74,10 @@ class PairLearning:
         else:
             known = self.pairs.take(codes)
             matrix, alone = known.filled, known.alone
-        waiting = np.flatnonzero(arrays.progress["start"][: arrays.sim.next] < 0)
-        of_codes = np.bincount(machine.tasks["code"][waiting], minlength=len(codes))
-        engine.believe(machine, matrix, alone, self._above, of_codes)
-        arrays.sim.changed = 1  # who was refused may not be now
+        return belief_in(matrix, alone, self._above)
 
-    def learn(self, arrays: state.Prepared, machine: CorunNodes) -> None:
-        """Learn from the jobs that have ended since the last time."""
-        if not self.learns or arrays.sim.ended == self._ended:
-            return
-        spells = machine.spells[self._told : machine.scalars[0].n_spells]
-        self._note(*(spells[name].tolist() for name in ("job", "beside", "begin", "end")))
-        self._told = int(machine.scalars[0].n_spells)
-        # the jobs that ended at this pass; their last spells are noted then
-        released = int(machine.scalars[0].released)
-        ended = arrays.ended[self._ended : released].tolist()
-        starts = arrays.progress["start"][ended].tolist()
-        self._ended = released
-        if self._learn_from_all(ended, starts, int(arrays.sim.time), arrays, machine):
-            self.tell(arrays, machine)
-
-    def learn_natively(
-        self, arrays: state.Prepared, machine: CorunNodes, native: Simulation
-    ) -> None:
-        """Do the same after a pass of the native engine."""
+    def learn(self, native: Simulation) -> None:
+        """Learn from the jobs that have ended since the last time, after a pass."""
         ended = native.ended(self._ended).tolist()
         if not ended:
             return
@@ -98,10 +85,9 @@ class PairLearning:
         self._told += len(spells["job"])
         self._ended += len(ended)
         self._note(*(spells[name].tolist() for name in ("job", "beside", "begin", "end")))
-        starts = [native.start(job) for job in ended]
-        if self._learn_from_all(ended, starts, native.time, arrays, machine):
-            self.tell(arrays, machine)  # it knows by itself who waits
-            native.believe(belief_in(machine))
+        told = [self._learn_from(job, native.time - native.start(job)) for job in ended]
+        if any(told):
+            native.believe(self._belief())
 
     def _note(self, *spells: list[int]) -> None:
         """Note who has run how long beside whom: jobs, codes, begins and ends of spells."""
@@ -109,21 +95,7 @@ class PairLearning:
             of_job = self._beside.setdefault(job, {})
             of_job[beside] = of_job.get(beside, 0) + end - begin
 
-    def _learn_from_all(
-        self,
-        ended: list[int],
-        starts: list[int],
-        now: int,
-        arrays: state.Prepared,
-        machine: CorunNodes,
-    ) -> bool:
-        """Learn from jobs that have ended now; return whether one told anything."""
-        learned = False
-        for job, start in zip(ended, starts, strict=True):
-            learned |= self._learn_from(job, now - start, arrays, machine)
-        return learned
-
-    def _learn_from(self, job: int, took: int, arrays: state.Prepared, machine: CorunNodes) -> bool:
+    def _learn_from(self, job: int, took: int) -> bool:
         """Learn from the end of a job; return whether it told anything."""
         spells = self._beside.pop(job, {})
         total = sum(spells.values())
@@ -132,7 +104,6 @@ class PairLearning:
         beside = max(spells, key=lambda code: (spells[code], -code))
         if beside < 0 or spells[beside] < ENOUGH * total:
             return False
-        rate = float(arrays.jobs["run"][job]) / float(took)
-        code = int(machine.tasks["code"][job])
-        self.pairs.learn(self._codes[code], self._codes[beside], rate)
+        rate = float(self._run[job]) / float(took)
+        self.pairs.learn(self._codes[self._code[job]], self._codes[beside], rate)
         return True

@@ -1,16 +1,14 @@
-"""Submissions that the schedule makes: as the engine takes them, and the jobs as they came."""
+"""Submissions that the schedule makes: of jobs that come when others have ended, as they came."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.engine import state
-from hpcgym.engine.passes.dependencies import COMING, SCALARS, Dependencies
 from hpcgym.errors import HpcgymError, RuleWarning, WorkloadError, warn_caller
 from hpcgym.schedule.lost_runs import of_jobs
 from hpcgym.scheduler.policies.index import parse_policy
@@ -28,10 +26,17 @@ _SHOWN = 6  # jobs of a ring
 _BY_SUBMISSION = {"submit", "clock", "f1", "f2", "f3", "f4"}
 
 
-def make_dependencies(workload: Workload, scheduler: Scheduler) -> Dependencies:
-    """Return which jobs are to follow which, and when others are due; none if the log says so.
+def arrivals_of(
+    workload: Workload, scheduler: Scheduler, several: bool = False
+) -> dict[str, NDArray[np.int64]]:
+    """Return which jobs follow which, and when others are due, as arguments of a model.
 
-    All jobs come from there then; see :func:`submit_none`.
+    Some jobs follow others, and are due once these have ended. Some would be one too many under a
+    quota of submitted jobs, and wait outside the queue until others of theirs have ended.
+
+    Parameters
+    ----------
+    several : whether simulations have parts of the jobs, which do not know of the others.
 
     Raises
     ------
@@ -42,115 +47,35 @@ def make_dependencies(workload: Workload, scheduler: Scheduler) -> Dependencies:
     -----
     RuleWarning : jobs that follow jobs that are not there, or no jobs that follow others.
     """
-    n = len(workload)
-    if not scheduler.moves_submissions:
-        none = np.empty(0, np.int64)
-        came = np.empty(0, COMING)
-        scalars = np.zeros(1, SCALARS)
-        return Dependencies(none, none, none, none, none, came, none, none, none, scalars)
-    by_arrival = orders_of_arrival(workload, scheduler)
-    following = _nobody(n) if scheduler.dependencies == "none" else _following([workload])[0]
-    left = np.bincount(following.job, minlength=n)
+    n, rule = len(workload), scheduler.dependencies
+    by_arrival = _orders_of_arrival(workload, scheduler)
+    none = np.empty(0, np.int64)
+    following = Following(none, none, np.zeros(n, np.bool_))
+    if rule != "none":
+        following = following_in([workload], rule)[0]
     by_other = np.argsort(following.other, kind="stable")
-    think = think_times(workload, following, scheduler.dependencies)
-    _check_think_times([workload], [following], scheduler.dependencies)
-    free = np.flatnonzero(left == 0)  # by time, which makes a heap
-    made = Dependencies(
-        first=np.searchsorted(following.other[by_other], np.arange(n + 1)),
-        followers=following.job[by_other],
-        left=left,
-        think=think,
-        earliest=workload.submit_time * (scheduler.dependencies == "after"),
-        coming=np.zeros(n, COMING),
-        outside=np.zeros(n, np.int64),
-        came=np.full(n, -1),
-        by_arrival=by_arrival,
-        scalars=np.zeros(1, SCALARS),
-    )
-    made.coming["time"][: len(free)] = workload.submit_time[free]
-    made.coming["job"][: len(free)] = free
-    own: Any = made.scalars[0]
-    own.coming = len(free)
-    return made
+    told = {
+        "first": np.searchsorted(following.other[by_other], np.arange(n + 1)),
+        "followers": following.job[by_other],
+        "earliest": workload.submit_time * (rule == "after"),
+        "by_arrival": by_arrival,
+    }
+    if not several:
+        awaits = np.bincount(following.job, minlength=n)
+        return told | {"think": think_times(workload, following, rule), "awaits": awaits}
+    waited = workload.wait_time  # -1: the log does not tell it
+    log_end = np.where(waited < 0, -1, workload.submit_time + waited + workload.run_time)
+    think = np.maximum(workload.think_time, -1 if rule == "closed-loop" else 0)
+    return told | {"think": think, "log_end": log_end}
 
 
-def submit_none(arrays: state.Prepared) -> None:
-    """Let the loop of events take all jobs for submitted: they come from the machine.
-
-    What the loop does of a job when it submits it is done here: a prediction that kills is its end.
-    """
-    arrays.sim.next = len(arrays.jobs)
-    if arrays.sim.correction == state.KILL:
-        arrays.jobs["run"] = np.minimum(arrays.jobs["run"], arrays.progress["predicted"])
-
-
-class Links(NamedTuple):
-    """Which jobs follow which in many simulations; as RestrictedRows have it."""
-
-    first: NDArray[np.int64]
-    followers: NDArray[np.int64]
-    told: NDArray[np.int64]
-    log_end: NDArray[np.int64]
-    earliest: NDArray[np.int64]
-
-
-def links_of(slices: Sequence[Workload], scheduler: Scheduler) -> Links:
-    """Return which jobs of slices, one after the other, follow which of the same slice.
-
-    Raises
-    ------
-    WorkloadError : jobs that follow each other, or think times beyond the clock.
-
-    Warns
-    -----
-    RuleWarning : as :func:`make_dependencies`.
-    """
-    none = np.zeros(0, np.int64)
-    if not scheduler.moves_submissions:
-        return Links(np.zeros(1, np.int64), none, none, none, none)
-    follows = scheduler.dependencies != "none"
-    made = _following(slices) if follows else [_nobody(len(one)) for one in slices]
-    _check_think_times(slices, made, scheduler.dependencies)
-    begin = np.cumsum([0, *map(len, slices)])
-    pairs = list(zip(begin[:-1], made, strict=True))
-    job = np.concatenate([row + following.job for row, following in pairs])
-    other = np.concatenate([row + following.other for row, following in pairs])
-    by_other = np.argsort(other, kind="stable")
-    submit, wait, run, think = (
-        np.concatenate([one.columns[name] for one in slices]).astype(np.int64)
-        for name in ("submit_time", "wait_time", "run_time", "think_time")
-    )
-    closed = scheduler.dependencies == "closed-loop"
-    return Links(
-        first=np.searchsorted(other[by_other], np.arange(begin[-1] + 1)),
-        followers=job[by_other],
-        told=np.maximum(think, -1 if closed else 0),
-        log_end=np.where(wait < 0, -1, submit + wait + run),
-        earliest=submit * (scheduler.dependencies == "after"),
-    )
-
-
-def _check_think_times(
-    slices: Sequence[Workload], made: Sequence[Following], dependencies: str
-) -> None:
-    """Raise a WorkloadError if the think times of a slice are beyond the clock together."""
-    for one, following in zip(slices, made, strict=True):
-        total = float(think_times(one, following, dependencies).sum(dtype=np.float64))
-        if total > MAX_TIME:
-            raise WorkloadError(f"{one.name}: think times are {total:.3g} s together, over 2^53 s")
-
-
-def orders_of_arrival(workload: Workload, scheduler: Scheduler) -> NDArray[np.int64]:
+def _orders_of_arrival(workload: Workload, scheduler: Scheduler) -> NDArray[np.int64]:
     """Return 1 where the primary, or the secondary, order is that of submission.
-
-    None is where the log says when jobs are submitted.
 
     Raises
     ------
     HpcgymError : an order that looks at when jobs are submitted otherwise.
     """
-    if not scheduler.moves_submissions:
-        return np.zeros(2, np.int64)
     found = []
     rules = ("policy", "backfill_order")
     ranked = rankings(workload, scheduler, shares=True)
@@ -207,18 +132,16 @@ def what_moves(scheduler: Scheduler) -> str:
     return f"dependencies={scheduler.dependencies!r}"
 
 
-def _nobody(n: int) -> Following:
-    """Return that none of so many jobs follows another."""
-    none = np.empty(0, np.int64)
-    return Following(none, none, np.zeros(n, np.bool_))
-
-
-def _following(slices: Sequence[Workload]) -> list[Following]:
+def following_in(slices: Sequence[Workload], dependencies: str) -> list[Following]:
     """Return which jobs of each slice follow which; warn of what is odd.
 
     Raises
     ------
-    WorkloadError : jobs that follow each other.
+    WorkloadError : jobs that follow each other, or think times beyond the clock.
+
+    Warns
+    -----
+    RuleWarning : as :func:`arrivals_of`.
     """
     made = [followed(one) for one in slices]
     pairs, name = list(zip(slices, made, strict=True)), called_together(slices)
@@ -246,6 +169,10 @@ def _following(slices: Sequence[Workload]) -> list[Following]:
                 f"{one.name}: {one.called(job)} follows a job that follows itself, and would"
                 f" never come: {_ring(following, one, job, never)}{more}"
             )
+    for one, following in pairs:
+        total = float(think_times(one, following, dependencies).sum(dtype=np.float64))
+        if total > MAX_TIME:
+            raise WorkloadError(f"{one.name}: think times are {total:.3g} s together, over 2^53 s")
     return made
 
 

@@ -2,60 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, field
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
-from hpcgym.compilation import compiling
-from hpcgym.engine import state
-from hpcgym.engine.answers.answering import answering
-from hpcgym.engine.answers.expressed import Expressed, express_all
-from hpcgym.engine.answers.formulas import BUILT_IN
-from hpcgym.engine.answers.shares import Shares, counting
-from hpcgym.engine.machines.kinds import (
-    CORUN,
-    FAILING,
-    LIMITED,
-    NODES,
-    NODES_PREEMPTING,
-    NODES_RESTRICTED,
-    POOL,
-    POOL_PREEMPTING,
-    POOL_RESTRICTED,
-    Kind,
-)
-from hpcgym.engine.passes.preempting import Preempting
-from hpcgym.engine.passes.requeueing import lengthened
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym._engine import FOREVER, Features, Model
+from hpcgym._engine import Simulation as Native
 from hpcgym.errors import HpcgymError
-from hpcgym.scheduler.estimates.by_name import learns
+from hpcgym.scheduler.codes import KILL
+from hpcgym.scheduler.estimates.by_name import learns, predicted_run_times
+from hpcgym.scheduler.estimates.learned import told_of_learning
 from hpcgym.scheduler.estimates.learning import asks_for_predictions
-from hpcgym.simulation import native
-from hpcgym.simulation.expressed import make_expressed
-from hpcgym.simulation.fair_share import begin_shares, make_shares
-from hpcgym.simulation.kernel_passes import Kernels
-from hpcgym.simulation.native_nodes import nodes_in
+from hpcgym.scheduler.policies.features import JobColumns
+from hpcgym.simulation.fair_share import Accounts, make_shares
 from hpcgym.simulation.predictions import Learning
-from hpcgym.simulation.preempting import StoppedRuns, for_result, preempting
-from hpcgym.simulation.prepare import prepare
-from hpcgym.simulation.restricted import check_restricted, profile_for, restricted
+from hpcgym.simulation.prepare import Told, prepare
+from hpcgym.simulation.restricted import check_restricted, restrictions_of
+from hpcgym.simulation.starting import OnNodes
 from hpcgym.simulation.warm_start import (
     Beginning,
-    begin_with,
     beginning_of,
-    hold_on_nodes,
+    cannot_run,
+    check_running,
     learned_before,
-    place_running,
 )
 
 if TYPE_CHECKING:
     from hpcgym.cluster.pool import Cluster
-    from hpcgym.engine.machines.nodes.placement import Nodes
     from hpcgym.scheduler.dispatchers.late import LateDispatcher
     from hpcgym.scheduler.estimates.learning import Learned
     from hpcgym.scheduler.rules import Scheduler
     from hpcgym.simulation.corun_learning import PairLearning
+    from hpcgym.simulation.nodes import Nodes
+    from hpcgym.simulation.scoring import Scoring
+    from hpcgym.simulation.starting import Proposed, Starting
     from hpcgym.workload.model import Workload
+
+Columns = dict[str, NDArray[np.int64]]
 
 
 @dataclass
@@ -64,125 +50,129 @@ class Simulation:
 
     Attributes
     ----------
-    kind : of the machine.
-    arrays : of the simulation.
-    machine : as its kind takes it; one with a longer log once that is full.
+    told : of jobs and rules.
+    machine : arguments of ``Model`` that tell of it, by name; nothing of a pool.
+    nodes : of which dispatchers are shown a view, or None.
     learning : predicts run times, or None.
-    shares : keep accounts of users, or None.
-    expressed : orders that are worked out anew at each pass, or None.
-    dispatch : starts jobs in a pass, or None.
+    shares : accounts of users, or None.
+    expressions : of the orders that are worked out anew at each pass, as ``Model`` takes them.
+    features : of which weights make the order of the queue, or None.
+    dispatch : starts jobs in a pass, or says their order; or None.
     late : whose answers come later than the passes at which it is asked, or None.
-    after_pass : is called after each pass, or None.
     pairs : learns from jobs that share nodes, or None.
-    lengthen : returns the machine with a longer log; None if it has none.
     ticks : of its clock in a second.
-    beginning : how it begins if that is with jobs that run or wait, and it has not begun; or None.
-    begun : whether the kernels have it from its beginning on, be there jobs then or not.
+    beginning : how it begins if that is with jobs that run or wait, or None.
     """
 
-    kind: Kind
-    arrays: state.Prepared
-    machine: Any = ()
+    told: Told
+    machine: dict[str, Any] = field(default_factory=dict)
+    nodes: Nodes | None = None
     learning: Learning | None = None
-    shares: Shares | None = None
-    expressed: Expressed | None = None
-    dispatch: Callable[[state.Prepared, Any], None] | None = None
+    shares: Accounts | None = None
+    expressions: list[dict[str, NDArray[Any]]] = field(default_factory=list)
+    features: Features | None = None
+    dispatch: Scoring | Starting | Proposed | None = None
     late: LateDispatcher | None = None
-    after_pass: Callable[[], None] | None = None
     pairs: PairLearning | None = None
-    lengthen: Callable[[Any], Any] | None = None
     ticks: int = 1
     beginning: Beginning | None = None
-    begun: bool = False
 
-    def drive(self, until: int = state.FOREVER, goes_on: bool = True) -> None:
-        """Simulate up to ``until``, on the simulation's clock; called again, it goes on.
+    @cached_property
+    def native(self) -> Native:
+        """The simulation itself, which begins when it is first asked for.
 
-        ``goes_on``: unless it is not to, and nobody looks at more than the progress of jobs.
+        Raises
+        ------
+        WorkloadError : jobs that cannot run when it begins.
         """
-        sim = self.arrays.sim
-        known = not goes_on and sim.depth <= 1 and not sim.tested  # no reservations to look at
-        to_end = until == state.FOREVER or known
-        if to_end and self._is_plain and native.serves(self):
-            native.simulate_natively(self, until)
-            self.begun = True
-            return
-        self.begin()
-        run = self.kind.loop_of(self.arrays.sim)
-        learning, answers = self.learning, ()
-        if any(part is not None for part in (learning, self.shares, self.expressed)):
-            run = answering(run, self.kind.told, BUILT_IN)
-            parts = (None, None) if learning is None else (learning.estimators, learning.learner)
-            answers = (*parts, self.shares, self.expressed)
-        if self.pairs is not None:
-            self.after_pass = partial(self.pairs.learn, self.arrays, self.machine)
-        most = state.ALL_PASSES if self.after_pass is None else 1
-        with compiling(run):
-            while True:
-                stop = until if self.late is None else min(until, self.late.due)
-                passes = run(*self.arrays, self.machine, *answers, stop, most)
-                if self.arrays.sim.asked:
-                    self._answer()
-                elif self.lengthen is not None and self.machine.scalars[0].full:
-                    self.machine = self.lengthen(self.machine)
-                elif self.after_pass is not None and passes:
-                    self.after_pass()
-                elif self.late is not None and stop == self.late.due < state.FOREVER:
-                    self.late.arrive(Kernels(self.arrays, self.machine))
-                else:
-                    break
+        begins = self.beginning
+        if begins is not None:
+            check_running(begins)
+        learning, told = self.learning, None
         if learning is not None:
-            learning.finish()
+            told = told_of_learning(learning.estimators, learning.learner)
+        native = Native(
+            Model(
+                **self.told.arguments(self.features is None),
+                **self.machine,
+                learning=told,
+                accounts=self.shares,
+                expressions=self.expressions,
+                features=self.features,
+                ticks=self.ticks,
+            )
+        )
+        if begins is not None:
+            go_on = partial(native.begin, **begins.arguments("nodes" in self.machine))
+            stuck = go_on()
+            while native.asked:
+                self._answer(native)
+                stuck = go_on()
+            if stuck >= 0:
+                raise cannot_run(begins, stuck, native.run_time(stuck))
+        return native
 
-    def begin(self) -> None:
-        """Let the kernels begin, if they have not."""
-        if self.beginning is not None:
-            begin_with(self.arrays, self.beginning, self.learning)
-            _begin_scores(self.arrays, self.shares, self.expressed)
-            nodes = nodes_in(self.machine)
-            if nodes is not None:
-                place_running(self.beginning, nodes)
-                hold_on_nodes(self.arrays, nodes, self.beginning.ongoing)
-        self.beginning, self.begun = None, True
+    def drive(self, until: int = FOREVER, passes: int = FOREVER) -> int:
+        """Simulate up to ``until``, on its clock, or so many passes; return the passes done.
 
-    @property
-    def _is_plain(self) -> bool:
-        """Whether nobody looks at each pass."""
-        kinds = (POOL, POOL_RESTRICTED, POOL_PREEMPTING, NODES, NODES_RESTRICTED, NODES_PREEMPTING)
-        others = (FAILING, CORUN, LIMITED)
-        return self.kind in (*kinds, *others) and self.after_pass is None
+        Called again, it goes on.
+        """
+        native, late, pairs, done = self.native, self.late, self.pairs, 0
+        while True:
+            stop = until if late is None else min(until, late.due)
+            some = native.run(stop, passes - done if pairs is None else 1)
+            done += some
+            if native.asked:
+                self._answer(native)
+            elif pairs is not None and some:
+                pairs.learn(native)
+            elif late is not None and stop == late.due < FOREVER:
+                late.arrive(OnNodes(native, self.told.jobs, self.nodes))
+            else:
+                return done
 
-    @property
-    def for_result(self) -> dict[str, Any]:
-        """What a result tells of learning and preemption, by its attributes."""
-        found: dict[str, Any] = {}
-        if isinstance(self.machine, Preempting):
-            own: Any = self.machine.scalars[0]
-            logs = self.machine.lost[: own.lost], self.machine.cells[: own.cells]
-            found |= for_result(StoppedRuns(own.mode, *logs), self.arrays.progress["start"])
-        if self.learning is None:
-            return found
-        return found | {
-            "learned": self.learning.learned,
-            "policy_run_time": self.learning.policy_run_time,
-        }
-
-    def _answer(self) -> None:
-        """Answer what compiled code does not."""
-        a = self.arrays
-        if a.sim.asked == state.AN_ORDER:
+    def _answer(self, native: Native) -> None:
+        """Answer what is asked for in Python: by policies, dispatchers or predictors."""
+        if native.asked in ("order", "job", "starts"):
             assert self.dispatch is not None
-            self.dispatch(a, self.machine)
-            return
-        assert self.learning is not None
-        self.learning.ask_predictors(a.scores if self.shares is None else self.shares.base)
-        if self.shares is not None and a.sim.asked != state.A_CORRECTION:
-            counting(self.kind.told)(
-                a.jobs, a.scores, a.sim, a.progress, a.blocks, a.entries, a.ended, self.machine,
-                self.shares, True,
-            )  # fmt: skip
-        if self.expressed is not None and a.sim.asked == state.A_RENEWAL:
-            express_all(a.jobs, a.scores, a.sim, a.blocks, a.entries, self.expressed, self.shares)
+            self.dispatch.answer(self.told.jobs, self.nodes, native)
+        else:
+            assert self.learning is not None
+            self.learning.answer(native)
+
+    def schedule(self) -> Columns:
+        """Return what became of the jobs so far: ``Simulation.schedule`` of the native engine.
+
+        With ``submit``, ``run`` and ``requested`` [s] of each, (n_jobs,).
+        """
+        return with_jobs(self.native.schedule(), self.told.jobs, self.told.rules)
+
+    def learned(self) -> Learned | None:
+        """Return what has been learned of run times up to now, None where nothing is."""
+        if self.learning is None:
+            return None
+        self.learning.take(self.native)
+        return self.learning.learned
+
+    def for_result(self, schedule: Columns) -> dict[str, Any]:
+        """Return what a result tells of learning, by its attributes."""
+        if self.learning is None:
+            return {}
+        times = schedule.get("ordered_by") if len(schedule["start"]) else None
+        return {"learned": self.learned(), "policy_run_time": times}
+
+
+def with_jobs(schedule: Columns, jobs: NDArray[np.void], rules: dict[str, int]) -> Columns:
+    """Return a schedule of the native engine with ``submit``, ``run`` and ``requested`` of jobs.
+
+    ``jobs``: those that the simulation was told of, JOBS.
+    """
+    for name in ("submit", "run", "requested"):  # others of jobs cancelled, slowed down or moved
+        schedule.setdefault(name, np.ascontiguousarray(jobs[name]))
+    if rules.get("correction") == KILL:
+        shorter = np.minimum(schedule["run"], schedule["predicted"])
+        schedule["run"] = np.where(schedule["start"] >= 0, shorter, schedule["run"])
+    return schedule
 
 
 def new_simulation(
@@ -195,7 +185,7 @@ def new_simulation(
 ) -> Simulation:
     """Return a simulation on a pool, or on nodes, before its first event.
 
-    ``always_learns``: also where the kernel could average by itself, and tells nobody.
+    ``always_learns``: also where the simulator could average by itself, and tells nobody.
 
     Raises
     ------
@@ -205,26 +195,24 @@ def new_simulation(
     asks, counts = asks_for_answers(scheduler, learned)
     asks |= always_learns and learns_in(scheduler)
     logs = counts or nodes is not None or scheduler.restricts
-    arrays = prepare(workload, scheduler, cluster, asks, logs_ends=logs, shares=counts)
+    told = prepare(workload, scheduler, cluster, asks, logs_ends=logs, shares=counts)
+    # a pool that is switched off stays one, also where it is one node to a dispatcher
+    machine: dict[str, Any] = {}
+    if nodes is not None and not told.rules.get("managed"):
+        machine["nodes"] = nodes.layout
     if scheduler.restricts:
-        check_restricted(workload, scheduler, arrays.sim, nodes is not None)
-        arrays = arrays._replace(profile=profile_for(scheduler, arrays.profile))
-    answers = answers_for(workload, scheduler, cluster, arrays, asks, counts, learned)
-    kind: Kind = POOL if nodes is None else NODES
-    machine: Any = () if nodes is None else nodes
+        check_restricted(workload, scheduler, told.rules["correction"], nodes is not None)
+    answers = answers_for(workload, scheduler, cluster, told, asks, counts, learned)
     if scheduler.restricts:
-        kind, machine = restricted(workload, scheduler, cluster, nodes, arrays)
-    if scheduler.preemption is not None:
-        kind, machine = preempting(workload, scheduler, cluster, machine)
-        answers["lengthen"] = lengthened
-    return Simulation(kind, arrays, machine, **answers)
+        machine |= restrictions_of(workload, scheduler, cluster, nodes is not None)
+    return Simulation(told, machine, nodes, **answers)
 
 
 def answers_for(
     workload: Workload,
     scheduler: Scheduler,
     cluster: Cluster,
-    arrays: state.Prepared,
+    told: Told,
     asks: bool,
     counts: bool,
     learned: Learned | None = None,
@@ -239,29 +227,31 @@ def answers_for(
     learning = None
     if asks:
         before = learned_before(workload, scheduler) if learned is None else learned
-        learning = Learning(workload, scheduler, arrays, before)
-    beginning = beginning_of(workload, scheduler, cluster, arrays)
-    shares = make_shares(workload, scheduler, cluster, arrays, ticks) if counts else None
-    times = None if learning is None else learning.policy_run_time
-    expressed = make_expressed(workload, scheduler, times, ticks)
+        learning = Learning(workload, scheduler, told, before)
     return {
         "learning": learning,
-        "shares": shares,
-        "expressed": expressed,
+        "shares": make_shares(workload, scheduler, cluster, ticks) if counts else None,
+        "expressions": _expressions(workload, scheduler, ticks),
         "ticks": ticks,
-        "beginning": beginning,
+        "beginning": beginning_of(workload, scheduler, cluster, told),
     }
 
 
-def _begin_scores(
-    arrays: state.Prepared, shares: Shares | None, expressed: Expressed | None
-) -> None:
-    """Give jobs that wait when a simulation begins the scores of then: it may be with a pass."""
-    if shares is not None:
-        begin_shares(arrays, shares)
-    if expressed is not None:
-        a = arrays
-        express_all(a.jobs, a.scores, a.sim, a.blocks, a.entries, expressed, shares)
+def _expressions(
+    workload: Workload, scheduler: Scheduler, ticks: int
+) -> list[dict[str, NDArray[Any]]]:
+    """Return the two orders by expressions that are worked out anew; nothing where none is."""
+    if not any(scheduler.anew):
+        return []
+    run_time = np.minimum(workload.run_time, workload.requested_time)
+    estimate = scheduler.policy_estimate
+    known = predicted_run_times(estimate, run_time, workload, "policy_estimate")
+    times = workload.requested_time if known is None else known  # the latter where they are learned
+    columns = JobColumns(workload)
+    return [
+        {"codes": np.zeros(0, np.int64)} if one is None else one.program(columns, times).told(ticks)
+        for one in scheduler.anew
+    ]
 
 
 def asks_for_answers(scheduler: Scheduler, learned: Learned | None = None) -> tuple[bool, bool]:

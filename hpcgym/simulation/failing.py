@@ -10,16 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.cluster.failures import Failures
-from hpcgym.engine.machines.kinds import FAILING
-from hpcgym.engine.machines.nodes.failures import FailingNodes, make_failing
-from hpcgym.engine.passes.requeueing import lengthened
-from hpcgym.engine.state import make_queues
 from hpcgym.errors import HpcgymError, HpcgymWarning, warn_caller
 from hpcgym.schedule.lost_runs import down, lost_runs
+from hpcgym.schedule.places import Allocation
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.asked_for import check_scheduler
-from hpcgym.simulation.driver import Simulation, new_simulation
-from hpcgym.simulation.nodes import allocation_code, allocation_of, demand_of, needs_on
+from hpcgym.simulation.driver import new_simulation
+from hpcgym.simulation.nodes import Nodes, allocation_code, demand_of, needs_on
 
 if TYPE_CHECKING:
     from hpcgym.cluster.pool import Cluster
@@ -57,40 +54,40 @@ def check_failures(
     check_scheduler(scheduler, "failures", place, *extract, *others)
 
 
-def failing(
-    workload: Workload, scheduler: Scheduler, cluster: Cluster, failures: Failures
-) -> Simulation:
-    """Return a simulation on nodes that fail, before its first event."""
-    needs = needs_on(workload, cluster)
-    table = (failures.node, failures.time, failures.repaired)
-    asks = demand_of(needs, workload.requested_time, scheduler)
-    machine = make_failing(needs, cluster.capacity, *allocation_code(scheduler), table, asks)
-    simulation = new_simulation(workload, scheduler, cluster, machine.nodes)
-    arrays = simulation.arrays
-    running = min(len(workload) + cluster.nodes, 2 * cluster.processors)
-    blocks, entries, narrow = make_queues(arrays.sim, len(workload), running)
-    arrays = arrays._replace(blocks=blocks, entries=entries, narrow=narrow)
-    simulation.kind, simulation.arrays, simulation.machine = FAILING, arrays, machine
-    simulation.lengthen = lengthened
-    return simulation
-
-
 def simulate_failing(
     workload: Workload, scheduler: Scheduler, cluster: Cluster, failures: Failures
 ) -> Result:
     """Return the schedule on nodes that fail."""
-    simulation = failing(workload, scheduler, cluster, failures)
+    needs = needs_on(workload, cluster)
+    asks = demand_of(needs, workload.requested_time, scheduler)
+    nodes = Nodes(needs, cluster.capacity, *allocation_code(scheduler), asks)
+    # behind the jobs stands who holds each node while it is down
+    whole = np.column_stack([np.ones(cluster.nodes, np.int64), cluster.capacity])
+    simulation = new_simulation(workload, scheduler, cluster, nodes.with_holders(whole))
+    simulation.machine["outages"] = _outages_of(failures)
     simulation.drive()
-    arrays = simulation.arrays
-    ended: FailingNodes = simulation.machine
-    result = Result.of(workload, cluster, scheduler, arrays.jobs, arrays.progress)
+    schedule = simulation.schedule()
+    result = Result.of(workload, cluster, scheduler, schedule)
     warn_of_others(failures, result)
     return replace(
         result,
-        allocation=allocation_of(ended.nodes, len(workload)),
+        allocation=Allocation.of(schedule),
         node_states=down(failures),
-        lost=lost_runs(failures, *_log_of(ended)),
+        lost=lost_runs(failures, schedule),
     )
+
+
+def _outages_of(failures: Failures) -> NDArray[np.int64]:
+    """Return when nodes fail and are repaired, by time, of one time repairs first.
+
+    (2 * n, 3): time [s], node, and when a failure will be repaired [s], -1 of a repair.
+    """
+    repairs = np.full(len(failures), -1)
+    time = np.concatenate([failures.repaired, failures.time])
+    until = np.concatenate([repairs, failures.repaired])
+    node = np.concatenate([failures.node, failures.node])
+    order = np.lexsort((until >= 0, time))
+    return np.column_stack([time, node, until])[order]
 
 
 def warn_of_others(failures: Failures, result: Result) -> None:
@@ -109,9 +106,3 @@ def warn_of_others(failures: Failures, result: Result) -> None:
             f" the last end ({last} s); times are on the workload's clock",
             HpcgymWarning,
         )
-
-
-def _log_of(machine: FailingNodes) -> tuple[NDArray[np.void], NDArray[np.void]]:
-    """Return the runs that were lost, and their cells."""
-    own: Any = machine.scalars[0]
-    return machine.lost[: own.lost], machine.cells[: own.cells]

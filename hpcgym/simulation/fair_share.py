@@ -1,24 +1,20 @@
-"""Simulations in which users' shares decide: accounts and orders as the engine takes them."""
+"""Simulations in which users' shares decide: accounts and orders as ``Model`` takes them."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym._engine import charge_past
-from hpcgym.engine import state
-from hpcgym.engine.answers import shares as engine
-from hpcgym.engine.answers.fair_tree import TREE
+from hpcgym._engine import FOREVER, charge_past
 from hpcgym.errors import HpcgymError
 from hpcgym.naming import CORE
 from hpcgym.scheduler.policies.fair_share import FAIR_TREE, FairShare
 from hpcgym.scheduler.policies.features import USER_FEATURES
 from hpcgym.scheduler.policies.index import PolicyLike, parse_policy
-from hpcgym.simulation.native_answers import told_of_accounts
 from hpcgym.simulation.warm_start import past_jobs
 from hpcgym.workload.extracts import recorded_run_time
 from hpcgym.workload.model import MISSING
@@ -29,13 +25,39 @@ if TYPE_CHECKING:
     from hpcgym.workload.model import Workload
 
 
+CPU, ENERGY = 0, 1  # what is counted
+
+# What an order makes of usage: nothing; the least usage of processors or energy for the share
+# first; the least sum of both, each over its present maximum; priorities, weighted, beside others.
+UNAWARE, BY_CPU, BY_ENERGY, BY_BOTH, MIXED = range(5)
+
+#: Of an order that does not look at it: that, and the weights of processors and energy.
+NO_USAGE = UNAWARE, (0.0, 0.0)
+
+#: The scalars of accounts. Times are of the simulation's clock.
+_BOOK = (
+    "leaves",  # accounts that jobs have; they are the first
+    "half_life",  # 0: nothing is forgotten
+    "ticks",  # of the clock in a second
+    "begin",  # from when on there was something to use
+    "epoch",  # when usage is multiplied by 1
+    "charged",  # how many of the jobs that have ended have been charged
+    "stopped",  # how many of the runs that others have ended have been charged
+    "open",  # the first of them whose charge is not in what has been used yet
+    "open_at",  # when these ended
+    "version",  # goes up with each charge
+    "written",  # the version that scores are of
+    "written_at",  # the time that they are of
+    "stamp",  # goes up whenever terms are made anew
+    "in_a_tree",  # 1: priorities are places in a row (fair tree), and not a formula of usage
+)
+
+Accounts = dict[str, NDArray[Any]]  #: of users before the first event: an argument of ``Model``
+
+
 def make_shares(
-    workload: Workload,
-    scheduler: Scheduler,
-    cluster: Cluster,
-    arrays: state.Prepared,
-    ticks: int = 1,
-) -> engine.Shares:
+    workload: Workload, scheduler: Scheduler, cluster: Cluster, ticks: int = 1
+) -> Accounts:
     """Return the accounts of a simulation before its first event.
 
     ``ticks``: of its clock in a second.
@@ -50,27 +72,24 @@ def make_shares(
             (scheduler.policy, scheduler.backfill_order), scheduler.usage_orders, strict=True
         )
     ]
-    energy = any(weights[engine.ENERGY] for _, weights in orders)
-    shares = accounts_of(workload, scheduler, cluster, energy, ticks)._replace(
-        kinds=np.array([kind for kind, _ in orders]),
-        weights=np.array([weights for _, weights in orders]),
-        base=arrays.scores.copy(),
-    )
-    return shares
-
-
-def begin_shares(arrays: state.Prepared, shares: engine.Shares) -> None:
-    """Give jobs that wait when a simulation begins the scores of then."""
-    shares.base[:] = arrays.scores
-    engine.begin(arrays.scores, arrays.sim, arrays.blocks, arrays.entries, shares)
+    return accounts_of(workload, scheduler, cluster, orders, ticks=ticks)
 
 
 def accounts_of(
-    workload: Workload, scheduler: Scheduler, cluster: Cluster, energy: bool, ticks: int = 1
-) -> engine.Shares:
-    """Return the accounts of a simulation before its first event, for orders that are told later.
+    workload: Workload,
+    scheduler: Scheduler,
+    cluster: Cluster,
+    orders: Sequence[tuple[int, tuple[float, float]]],
+    energy: bool = False,
+    ticks: int = 1,
+) -> Accounts:
+    """Return the accounts of a simulation before its first event.
 
-    ``energy``: one of them is by energy; ``ticks``: of its clock in a second.
+    Parameters
+    ----------
+    orders : of the two what it makes of usage, and the weights in it of processors and energy.
+    energy : an order that is told later is by energy.
+    ticks : of the simulation's clock in a second.
 
     Raises
     ------
@@ -84,16 +103,16 @@ def accounts_of(
         np.concatenate([part.columns[name] for part in every]) for name in _CHARGED
     )
     tree = rules.tree(user, group)
+    energy = energy or any(weights[ENERGY] for _, weights in orders)
     watts, energy_capacity = _energy(power, width, cluster, energy)
     rate = np.stack([width.astype(np.float64), watts])
     n = len(tree.parent)
     begin = min((int(part.submit_time[0]) for part in every if len(part)), default=0)
     own = len(by_end)  # from there on are the jobs that are simulated
-    book = np.zeros(1, engine.BOOK)
     endless = rules.half_life_s == math.inf
-    for name, value in {
+    book = {
         "leaves": tree.leaves,
-        "half_life": 0 if endless else min(int(rules.half_life_s) * ticks, state.FOREVER),
+        "half_life": 0 if endless else min(int(rules.half_life_s) * ticks, FOREVER),
         "ticks": ticks,
         "begin": begin * ticks,
         "epoch": begin * ticks,
@@ -101,35 +120,27 @@ def accounts_of(
         "written": -1,
         "written_at": begin * ticks,
         "in_a_tree": int(rules.formula == FAIR_TREE),
-    }.items():
-        book[name] = value
-    shares = engine.Shares(
-        owner=tree.owner[own:],
-        rate=rate[:, own:].copy(),
-        parent=tree.parent,
-        share=tree.share,
-        part=tree.part,
-        kinds=np.array([engine.UNAWARE, engine.UNAWARE]),
-        weights=np.zeros((2, 2)),
-        base=np.zeros(0, state.SCORES),
-        capacity=np.array([cluster.processors, energy_capacity], np.float64),
-        damping=np.array([rules.damping]),
-        used=np.zeros((2, n)),
-        recent=np.zeros((2, n)),
-        greatest=np.zeros(2),
-        places=np.zeros((2, tree.leaves)),
-        tree=np.zeros(n + 1, TREE),
-        terms=np.zeros((2, tree.leaves)),
-        stamp=np.zeros(tree.leaves, np.int64),
-        book=book,
-    )
+    }
+    accounts: Accounts = {
+        "owner": tree.owner[own:],
+        "rate": rate[:, own:].copy(),
+        "parent": tree.parent,
+        "share": tree.share,
+        "part": tree.part,
+        "kinds": np.array([kind for kind, _ in orders]),
+        "weights": np.array([weights for _, weights in orders]),
+        "capacity": np.array([cluster.processors, energy_capacity], np.float64),
+        "damping": np.array([rules.damping]),
+        "used": np.zeros((2, n)),
+        "recent": np.zeros((2, n)),
+        "book": np.array([book.get(name, 0) for name in _BOOK]),
+    }
     if past is not None:
-        of_past = shares._replace(owner=tree.owner[by_end], rate=rate[:, by_end].copy())
+        of_past = {"owner": tree.owner[by_end], "rate": rate[:, by_end].copy()}
         run = np.ascontiguousarray(recorded_run_time(past)[by_end])
-        used, told = charge_past(told_of_accounts(of_past), run, ends[by_end])
-        shares.used[...] = used.reshape(2, n)
-        book.view(np.int64)[...] = told
-    return shares
+        used, accounts["book"] = charge_past(accounts | of_past, run, ends[by_end])
+        accounts["used"] = used.reshape(2, n)
+    return accounts
 
 
 # --- Many simulations, under weights --------------------------------------------------------------
@@ -143,7 +154,7 @@ def places_of_usage(features: Sequence[str]) -> NDArray[np.int64]:
 
 def beginning_of(
     workload: Workload, scheduler: Scheduler, cluster: Cluster, features: Sequence[str]
-) -> engine.Shares:
+) -> Accounts:
     """Return the accounts of a simulation before its first event, whose weights are told later.
 
     Raises
@@ -151,11 +162,9 @@ def beginning_of(
     HpcgymError : an order by energy where there is no power.
     """
     looks = scheduler.usage_orders[1]
-    kind, weights = usage_order(scheduler.backfill_order) if looks else NO_USAGE
-    energy = weights[engine.ENERGY] != 0 or places_of_usage(features)[engine.ENERGY] >= 0
-    return accounts_of(workload, scheduler, cluster, energy)._replace(
-        kinds=np.array([engine.UNAWARE, kind]), weights=np.array([(0.0, 0.0), weights])
-    )
+    second = usage_order(scheduler.backfill_order) if looks else NO_USAGE
+    energy = bool(places_of_usage(features)[ENERGY] >= 0)
+    return accounts_of(workload, scheduler, cluster, [NO_USAGE, second], energy)
 
 
 # --- Orders and energy ----------------------------------------------------------------------------
@@ -164,20 +173,16 @@ def beginning_of(
 _CHARGED = ("user_id", "group_id", "requested_processors", "power_w")
 
 
-#: What an order makes of usage that does not look at it.
-NO_USAGE = engine.UNAWARE, (0.0, 0.0)
-
-
 def usage_order(policy: PolicyLike) -> tuple[int, tuple[float, float]]:
     """Return what an order makes of usage, and the weights of processors and energy in it."""
     index = parse_policy(policy)
     if index.summed:
-        return engine.BY_BOTH, (1.0, 1.0)
+        return BY_BOTH, (1.0, 1.0)
     by_cpu, by_energy = (index.weights.get(name, 0.0) for name in USER_FEATURES)
     # alone, priorities order as usages for shares do, which time does not change
     if len(index.weights) == 1 and index.expression is None:
-        return (engine.BY_CPU if by_cpu else engine.BY_ENERGY), (by_cpu, by_energy)
-    return engine.MIXED, (by_cpu, by_energy)
+        return (BY_CPU if by_cpu else BY_ENERGY), (by_cpu, by_energy)
+    return MIXED, (by_cpu, by_energy)
 
 
 def _energy(

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hpcgym.engine.answers import shares as engine
 from hpcgym.errors import RuleWarning, warn_caller
 from hpcgym.scheduler.policies.fair_share import BY_GROUP, FairShare
 from hpcgym.scheduler.policies.features import USER_FEATURES
-from hpcgym.simulation.fair_share import usage_order
+from hpcgym.simulation.fair_share import MIXED, usage_order
 from hpcgym.simulation.warm_start import past_jobs
 from hpcgym.workload.model import MISSING
 
@@ -114,4 +113,4 @@ def _without_jobs(rules: FairShare, there: set[str]) -> list[str]:
 def _weighs_usage(scheduler: Scheduler) -> bool:
     """Tell whether an order of a scheduler weighs usage beside something else."""
     orders = zip((scheduler.policy, scheduler.backfill_order), scheduler.usage_orders, strict=True)
-    return any(looks and usage_order(order)[0] == engine.MIXED for order, looks in orders)
+    return any(looks and usage_order(order)[0] == MIXED for order, looks in orders)

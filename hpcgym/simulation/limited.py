@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -10,28 +10,35 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.engine.machines.kinds import LIMITED
-from hpcgym.engine.machines.limited import state as limited_state
-from hpcgym.engine.machines.limited.state import LimitedNodes
+from hpcgym._engine import FOREVER
 from hpcgym.errors import HpcgymError, HpcgymWarning, warn_caller
 from hpcgym.schedule.node_states import NodeStates
 from hpcgym.schedule.places import Allocation
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.asked_for import features_of
 from hpcgym.scheduler.capabilities import PLACES, check
+from hpcgym.scheduler.dispatchers.own_nodes import propose
 from hpcgym.scheduler.limits import Limit, check_limits
 from hpcgym.simulation.driver import Simulation, answers_for, asks_for_answers
-from hpcgym.simulation.limited_machine import machine_for, node_power
+from hpcgym.simulation.limited_machine import (
+    LimitedMachine,
+    limit_records,
+    machine_without_limits,
+    may_switch,
+    node_power,
+)
 from hpcgym.simulation.nodes import asked, needs_on
-from hpcgym.simulation.own_nodes import propose
 from hpcgym.simulation.prepare import prepare
 from hpcgym.simulation.warm_start import check_extract
 
 if TYPE_CHECKING:
     from hpcgym.cluster.pool import Cluster
+    from hpcgym.cluster.power import NodePower
     from hpcgym.scheduler.estimates.learning import Learned
     from hpcgym.scheduler.rules import Scheduler
     from hpcgym.workload.model import Workload
+
+_ON = 3  # the state of a node; those before it are places in STATE_NAMES of schedule.node_states
 
 
 def check_power_rule(scheduler: Scheduler, given: Any) -> None:
@@ -70,18 +77,22 @@ def simulate_powered(
     needs = needs_on(workload, cluster)
     if given is None:
         warn_of_own_nodes(needs, cluster, scheduler, "; limits=[] says that this is meant")
-    simulation = limited_simulation(workload, scheduler, cluster, found, learned)
-    arrays, dispatcher = simulation.arrays, scheduler.dispatcher
+    machine, simulation = limited_simulation(workload, scheduler, cluster, found, learned)
+    dispatcher = scheduler.dispatcher
     if dispatcher is not None:
         held_back = np.zeros(len(workload), np.int64)
         ask = partial(propose, capacity=cluster.capacity, held_back=held_back)
         dispatcher, simulation.dispatch = asked(dispatcher, workload, cluster, ask)
     simulation.drive()
-    if (arrays.progress["start"] < 0).any():
+    schedule = simulation.schedule()
+    if (schedule["start"] < 0).any():
         raise HpcgymError("limits: the simulator found no start for a job: an error of its own")
-    result = replace(_result(workload, scheduler, cluster, simulation), dispatcher=dispatcher)
-    a_node = units_a_node(needs, cluster)
-    return with_machine(result, simulation.machine, needs[:, 0], a_node, found)
+    # run times as they were predicted at full frequency
+    asked_for = schedule | {"predicted": schedule["predicted_at_highest"]}
+    outside = dispatcher is not None
+    result = Result.of(workload, cluster, scheduler, asked_for, outside=outside)
+    result = replace(result, dispatcher=dispatcher, **simulation.for_result(schedule))
+    return with_machine(result, machine, schedule, needs[:, 0], units_a_node(needs, cluster), found)
 
 
 def limited_simulation(
@@ -90,26 +101,39 @@ def limited_simulation(
     cluster: Cluster,
     limits: tuple[Limit, ...],
     learned: Learned | None = None,
-) -> Simulation:
-    """Return a simulation under limits before its first event; see :func:`simulate_powered`."""
+) -> tuple[LimitedMachine, Simulation]:
+    """Return a machine, and a simulation there under limits before its first event.
+
+    See :func:`simulate_powered`.
+    """
     power = node_power(cluster, needed=bool(limits) or cluster.shutdown_after_s is not None)
     asks, counts = asks_for_answers(scheduler, learned)
     awake = replace(cluster, shutdown_after_s=None)
-    arrays = prepare(workload, scheduler, awake, asks, logs_ends=True, shares=counts)
+    told = prepare(workload, scheduler, awake, asks, logs_ends=True, shares=counts)
     needs = needs_on(workload, cluster)
     widths = -(-needs[:, 0] // units_a_node(needs, cluster))
-    arrays.jobs["processors"] = widths
-    arrays.sim.free = cluster.nodes
+    told.jobs["processors"] = widths
+    told.capacity = cluster.nodes
     machine = machine_for(workload, scheduler, cluster, power, widths, limits)
-    answers = answers_for(workload, scheduler, cluster, arrays, asks, counts, learned)
-    return Simulation(LIMITED, arrays, machine, lengthen=_longer, **answers)
+    answers = answers_for(workload, scheduler, cluster, told, asks, counts, learned)
+    return machine, Simulation(told, {"limited": machine.told}, **answers)
 
 
-def _longer(machine: LimitedNodes) -> LimitedNodes:
-    """Return the machine with twice as long a log."""
-    machine.scalars[0].full = 0
-    more = np.empty(len(machine.log), limited_state.LOG)
-    return machine._replace(log=np.concatenate([machine.log, more]))
+def machine_for(
+    workload: Workload,
+    scheduler: Scheduler,
+    cluster: Cluster,
+    power: NodePower,
+    widths: NDArray[np.int64],
+    given: tuple[Limit, ...],
+) -> LimitedMachine:
+    """Return a machine under limits before the first event."""
+    switches = may_switch(scheduler, cluster, given)
+    machine = machine_without_limits(workload, scheduler, cluster, power, widths, switches)
+    caps, budgets = limit_records(scheduler, cluster, power, machine, given)
+    machine = machine._replace(caps=caps, budgets=budgets)
+    check_possible(workload, machine)
+    return machine
 
 
 # --- Checks ---------------------------------------------------------------------------------------
@@ -164,59 +188,79 @@ def units_that_fit(needs: NDArray[np.int64], cluster: Cluster) -> NDArray[np.int
     return most
 
 
+def check_possible(workload: Workload, machine: LimitedMachine) -> None:
+    """Raise an HpcgymError if a job can never start under the caps that have no end."""
+    own, widths, caps = machine.constants, machine.widths, machine.caps
+    lasting = caps[caps["end"] == FOREVER]
+    if not len(lasting) or not len(workload):
+        return
+    level = own["lowest"]
+    power = widths * machine.busy_mw[level]
+    if len(machine.measured_mw):
+        power = np.maximum(power, machine.measured_mw[:, level])
+    if machine.switches:  # its nodes may have to be switched on
+        power = np.maximum(power, widths * own["rise_mw"])
+    for cap in lasting:
+        floor = machine.idle_mw(int(cap["off"]))
+        idle = widths * own["rest_mw"]
+        drawn = floor + power - idle
+        left = machine.n_nodes - int(lasting["off"].max())
+        never = (drawn > cap["mw"]) | (widths > left)
+        if never.any():
+            job = int(never.argmax())
+            width = int(widths[job])
+            why, switching = f"the caps leave only {left} nodes on", ""
+            if width <= left:
+                switching = "" if cap["off"] else ', or power="shut" (--power shut)'
+                others = machine.n_nodes - int(cap["off"]) - width
+                why = f"with {others} idle nodes beside it the machine draws"
+                why += f" {drawn[job] / 1000:g} W"
+            raise HpcgymError(
+                f"{workload.name}: {workload.called(job)}, of {width} nodes, can never start"
+                f" under the cap of {cap['mw'] / 1000:g} W from {cap['start']} s on, which has no"
+                f" end: {why}; give a higher cap or an end{switching}"
+            )
+
+
 # --- The result -----------------------------------------------------------------------------------
-
-
-def _result(
-    workload: Workload, scheduler: Scheduler, cluster: Cluster, simulation: Simulation
-) -> Result:
-    """Return the schedule, with the run times as they were predicted at full frequency."""
-    progress = simulation.arrays.progress.copy()
-    progress["predicted"] = simulation.machine.tasks["predicted"]
-    jobs, outside = simulation.arrays.jobs, scheduler.dispatcher is not None
-    result = Result.of(workload, cluster, scheduler, jobs, progress, outside=outside)
-    return replace(result, **simulation.for_result)
 
 
 def with_machine(
     result: Result,
-    machine: LimitedNodes,
+    machine: LimitedMachine,
+    schedule: Mapping[str, NDArray[np.int64]],
     units: NDArray[np.int64],
     a_node: NDArray[np.int64],
     limits: tuple[Limit, ...],
 ) -> Result:
-    """Return a schedule with the nodes of jobs, their frequencies and the states of nodes."""
-    level = machine.tasks["level"]
-    slowed_down = bool((level < machine.scalars[0].highest).any())
+    """Return a schedule with the nodes of jobs, their frequencies and the states of nodes.
+
+    ``schedule`` is the engine's; ``units`` and ``a_node``: of each job, in all and on each node.
+    """
+    highest = machine.constants["highest"]
+    level = np.where(schedule["start"] >= 0, schedule["level"], highest)
+    # as many units on each node as it holds, the rest on the last
+    on_each = np.repeat(a_node, machine.widths)
+    first = np.concatenate([[0], np.cumsum(machine.widths)])
+    on_each[first[1:] - 1] = units - (machine.widths - 1) * a_node
+    node = schedule["cell_node"].astype(np.int32)
     return replace(
         result,
-        frequency=level.copy() if slowed_down else None,
-        node_states=_node_states(machine, int(result.end.max(initial=0))),
-        allocation=_allocation(machine, units, a_node),
+        frequency=level if (level < highest).any() else None,
+        node_states=_node_states(schedule, int(result.end.max(initial=0))),
+        allocation=Allocation(first, node, on_each.astype(np.int32)),
         limits=limits,
     )
 
 
-def _allocation(
-    machine: LimitedNodes, units: NDArray[np.int64], a_node: NDArray[np.int64]
-) -> Allocation:
-    """Return the nodes of jobs: as many units on each as it holds, the rest on the last."""
-    widths = np.diff(machine.first)
-    on_each = np.repeat(a_node, widths)
-    last = machine.first[1:] - 1
-    on_each[last] = units - (widths - 1) * a_node
-    return Allocation(machine.first, machine.cells, on_each.astype(np.int32))
-
-
-def _node_states(machine: LimitedNodes, end: int) -> NodeStates | None:
+def _node_states(schedule: Mapping[str, NDArray[np.int64]], end: int) -> NodeStates | None:
     """Return when nodes were off or switched, up to the last end [s]; None where all were on."""
-    log = machine.log[: machine.scalars[0].logged]
-    last = machine.nodes
-    still = np.flatnonzero((last["state"] != limited_state.ON) & (last["since"] < end))
+    state, since = schedule["node_state"], schedule["node_since"]
+    still = np.flatnonzero((state != _ON) & (since < end))
     columns = {
-        "node": np.concatenate([log["node"], still]),
-        "state": np.concatenate([log["state"], last["state"][still]]),
-        "begin": np.concatenate([log["begin"], last["since"][still]]),
-        "end": np.concatenate([log["end"], np.full(len(still), end)]),
+        "node": np.concatenate([schedule["log_node"], still]),
+        "state": np.concatenate([schedule["log_state"], state[still]]),
+        "begin": np.concatenate([schedule["log_begin"], since[still]]),
+        "end": np.concatenate([schedule["log_end"], np.full(len(still), end)]),
     }
     return NodeStates(**columns) if len(columns["node"]) else None

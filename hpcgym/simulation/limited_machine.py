@@ -1,4 +1,13 @@
-"""Machines and limits as the engine takes them: nodes, their power, caps and budgets."""
+"""Machines and limits as the engine takes them: nodes, their power, caps and budgets.
+
+Power is in whole milliwatts and energy in millijoules: what limits look at is rounded up, limits
+are rounded down. So sums are exact, and nothing depends on their order.
+
+Two powers are kept. The *true* one is what nodes draw. The *charged* one, which is never below it,
+is what limits look at: a node that is on and free may begin to switch off in the next second, and
+counts as the larger of both powers; one whose job waits for other nodes counts as being switched on
+or busy, whichever is more.
+"""
 
 from __future__ import annotations
 
@@ -9,28 +18,28 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym._engine import FOREVER
 from hpcgym.cluster.power import MILLION, NodePower
 from hpcgym.cluster.power_plans import greatest_w, rho, savings_w
-from hpcgym.engine import state
-from hpcgym.engine.machines.limited import state as limited_state
-from hpcgym.engine.machines.limited.state import LimitedNodes, make_limited
 from hpcgym.errors import HpcgymError, WorkloadError
 from hpcgym.schedule.power_uses import QUANTUM_W
+from hpcgym.schedule.records import whole_numbers
 from hpcgym.scheduler.capabilities import check
 from hpcgym.scheduler.limits import EnergyBudget, Limit, PowerCap
-from hpcgym.simulation.native_limited import idle_mw
 
 if TYPE_CHECKING:
     from hpcgym.cluster.pool import Cluster
     from hpcgym.scheduler.rules import Scheduler
     from hpcgym.workload.model import Workload
 
+CAP = whole_numbers("start", "end", "announced", "mw", "kills", "off")  # nodes 0 up to `off` are
+# `as_idle`: nodes that are off are reckoned as free ones that are on; `binds`: 0 if no load exceeds
+BUDGET = whole_numbers("start", "end", "mj", "mean_mw", "period", "shuts", "as_idle", "binds")
+_BEFORE = -1  # [s] before all events: when caps are announced that are known from the beginning
+_PLENTY = 2**61  # [mW] more than there can be
+_SUFFICES = 0
 #: What the rule ``power`` is under budgets, where it says more than that they must suffice.
-BUDGET_RULES = {
-    "powercap": limited_state.POWERCAP,
-    "reduce-pc": limited_state.REDUCE_PC,
-    "energy-bud": limited_state.ENERGY_BUD,
-}
+BUDGET_RULES = {"powercap": 1, "reduce-pc": 2, "energy-bud": 3}
 #: ``mix`` uses frequencies of at least this share of the highest (Glesser 2016, section 4.5.2: from
 #: 2.0 GHz on of 2.7).
 MIX_FROM = 0.74
@@ -70,47 +79,69 @@ def node_power(cluster: Cluster, needed: bool = True) -> NodePower:
     return first.power
 
 
-class Model(NamedTuple):
-    """A machine and its jobs, without limits: what :class:`LimitedNodes` has of them.
+class LimitedMachine(NamedTuple):
+    """A machine whose jobs have nodes of their own, and the jobs; L levels, C kinds of slowdowns.
 
-    ``constants`` are scalars by name, ``levels`` nodes below a component and its power [mW], from
-    the lowest level on, and ``most_mw`` the greatest power there is.
+    ``constants`` are whole numbers by name, as the engine takes them.
     """
 
     constants: dict[str, int]
-    busy_mw: NDArray[np.int64]
-    drawn_mw: NDArray[np.int64]
-    slowdown: NDArray[np.int64]
-    kind: NDArray[np.int64]
-    measured_mw: NDArray[np.int64]
-    levels: list[tuple[int, int]]
-    most_mw: int
+    busy_mw: NDArray[np.int64]  # (L,) charged for a node of a job
+    drawn_mw: NDArray[np.int64]  # (L,) its true power
+    slowdown: NDArray[np.int64]  # (C, L) [millionths]
+    kind: NDArray[np.int64]  # (n_jobs,) of slowdown
+    measured_mw: NDArray[np.int64]  # (n_jobs, L) measured power of whole jobs, -1; empty if unknown
+    size: NDArray[np.int64]  # (levels above nodes,) nodes below a component
+    component_mw: NDArray[np.int64]  # (levels above nodes,)
+    widths: NDArray[np.int64]  # (n_jobs,) nodes of each job
+    switches: bool  # whether nodes may be switched off
+    most_mw: int  # the greatest power that there is
+    caps: NDArray[np.void] = np.zeros(0, CAP)
+    budgets: NDArray[np.void] = np.zeros(0, BUDGET)
+    controlled: bool = False  # whether somebody sets limits while jobs run
+
+    @property
+    def n_nodes(self) -> int:
+        """How many nodes there are."""
+        return self.constants["n_nodes"]
+
+    @property
+    def components_mw(self) -> int:
+        """What all that stands above nodes draws [mW]."""
+        return int((-(-self.n_nodes // self.size) * self.component_mw).sum())
+
+    @property
+    def told(self) -> dict[str, NDArray[np.int64]]:
+        """The same as a model takes it."""
+        limited = self.controlled or len(self.caps) > 0 or len(self.budgets) > 0
+        own = self.constants | {"limited": limited, "controlled": self.controlled}
+        names = ("busy_mw", "drawn_mw", "slowdown", "kind", "measured_mw", "size", "component_mw")
+        return {
+            **{name: np.array([value], np.int64) for name, value in own.items()},
+            **{name: np.ascontiguousarray(getattr(self, name)) for name in names},
+            **told_of_limits(self.caps, self.budgets),
+        }
+
+    def part(self, first: int, stop: int) -> LimitedMachine:
+        """Return the same machine for some of the jobs."""
+        names = ("kind", "measured_mw", "widths")
+        return self._replace(**{name: getattr(self, name)[first:stop] for name in names})
+
+    def idle_mw(self, off: int) -> int:
+        """Return what is charged without jobs while the first ``off`` nodes are off [mW]."""
+        own, n_nodes, size = self.constants, self.n_nodes, self.size
+        dark = np.full(len(size), n_nodes) if off == n_nodes else off // size * size
+        power = off * own["off_mw"] + (n_nodes - off) * own["rest_mw"] + self.components_mw
+        # of the nodes below a component that is off not even what is off draws anything
+        below = int((-(-dark // size) * self.component_mw).sum())
+        return int(power - below - dark[:1].sum() * own["off_mw"])
 
 
-def machine_for(
-    workload: Workload,
-    scheduler: Scheduler,
-    cluster: Cluster,
-    power: NodePower,
-    widths: NDArray[np.int64],
-    given: tuple[Limit, ...],
-) -> LimitedNodes:
-    """Return a machine under limits before the first event."""
-    switches = may_switch(scheduler, cluster, given)
-    model = model_of(workload, scheduler, cluster, power, widths, switches)
-    check_clock(workload, model)
-    caps, budgets = limit_records(scheduler, cluster, power, model, given)
-    machine = make_limited(
-        *model[:-1],
-        widths,
-        cluster.nodes,
-        caps,
-        budgets,
-        int(workload.submit_time[0]) if len(workload) else 0,
-    )
-    machine.scalars[0].limited = int(len(caps) > 0 or len(budgets) > 0)
-    check_possible(workload, machine)
-    return machine
+def told_of_limits(
+    caps: NDArray[np.void], budgets: NDArray[np.void]
+) -> dict[str, NDArray[np.int64]]:
+    """Return caps and budgets as the engine takes them."""
+    return {"caps": caps.view(np.int64).ravel(), "budgets": budgets.view(np.int64).ravel()}
 
 
 def may_switch(scheduler: Scheduler, cluster: Cluster, given: tuple[Limit, ...]) -> bool:
@@ -129,31 +160,28 @@ def check_off_as_idle(given: tuple[Limit, ...], switches: bool) -> None:
         )
 
 
-def model_of(
+def machine_without_limits(
     workload: Workload,
     scheduler: Scheduler,
     cluster: Cluster,
     power: NodePower,
     widths: NDArray[np.int64],
     switches: bool,
-) -> Model:
-    """Return a machine, whose nodes may be switched off or not, and its jobs."""
+) -> LimitedMachine:
+    """Return a machine, whose nodes may be switched off or not, and its jobs.
+
+    Raises
+    ------
+    WorkloadError : times that are more than the simulator counts.
+    """
     idle, off, shut, boot = (
         up_mw(watts) for watts in (power.idle_w, power.off_w, power.shutdown_w, power.boot_w)
     )
     rest = max(idle, shut) if switches else idle
     drawn = np.array([up_mw(watts) for watts in power.busy_levels_w], np.int64)
-    busy = np.maximum(drawn, rest)
-    measured = measured_mw(workload, cluster, power, widths)
-    levels, below = [], 1
-    for level in cluster.levels:
-        below *= level.of
-        levels.append((below, up_mw(level.power_w)))
-    a_node = max(int(busy[-1]), boot, rest)
-    if len(measured):
-        a_node = max(a_node, int((-(-measured // widths[:, np.newaxis])).max()))
     timeout = cluster.shutdown_after_s
     constants = {
+        "n_nodes": cluster.nodes,
         "idle_mw": idle,
         "rest_mw": rest,
         "off_mw": off,
@@ -162,30 +190,37 @@ def model_of(
         "rise_mw": max(boot, rest),
         "off_time": power.shutdown_time_s,
         "on_time": power.boot_time_s,
-        "timeout": state.FOREVER if timeout is None else timeout,
+        "timeout": FOREVER if timeout is None else timeout,
         "lowest": lowest_level(power, scheduler.power),
         "highest": power.levels - 1,
-        "rule": BUDGET_RULES.get(scheduler.power, limited_state.SUFFICES),
+        "rule": BUDGET_RULES.get(scheduler.power, _SUFFICES),
         "contiguous": int(scheduler.allocation == "contiguous"),
-        "switches": int(switches),
     }
-    above = sum(-(-cluster.nodes // size) * mw for size, mw in levels)
-    return Model(
+    busy, measured = np.maximum(drawn, rest), measured_mw(workload, cluster, power, widths)
+    a_node = max(int(busy[-1]), boot, rest)
+    if len(measured):
+        a_node = max(a_node, int((-(-measured // widths[:, np.newaxis])).max()))
+    machine = LimitedMachine(
         constants,
         busy,
         drawn,
         *slowdowns(workload, power),
         measured,
-        levels,
-        cluster.nodes * a_node + above,
+        np.cumprod([level.of for level in cluster.levels], dtype=np.int64),
+        np.array([up_mw(level.power_w) for level in cluster.levels], np.int64),
+        widths,
+        switches,
+        cluster.nodes * a_node,
     )
+    _check_clock(workload, machine)
+    return machine._replace(most_mw=machine.most_mw + machine.components_mw)
 
 
 def limit_records(
     scheduler: Scheduler,
     cluster: Cluster,
     power: NodePower,
-    model: Model,
+    machine: LimitedMachine,
     given: tuple[Limit, ...],
 ) -> tuple[NDArray[np.void], NDArray[np.void]]:
     """Return caps and budgets as the engine takes them, without caps that no load can exceed.
@@ -195,13 +230,13 @@ def limit_records(
     HpcgymError : a cap that is exceeded with all nodes off, more energy than is counted, or a
         budget with ``off_as_idle`` where nodes stay on.
     """
-    check_off_as_idle(given, model.constants["switches"] == 1)
-    most = model.most_mw * (1 - _RELATIVE_ERROR)
+    check_off_as_idle(given, machine.switches)
+    most = machine.most_mw * (1 - _RELATIVE_ERROR)
     caps = [one for one in given if isinstance(one, PowerCap) and one.watts * 1000 < most]
     off = [nodes_off(cluster, power, cap, scheduler.power) for cap in caps]
     budgets = [one for one in given if isinstance(one, EnergyBudget)]
-    _check_energy(model.most_mw, budgets)
-    return cap_records(caps, off), budget_records(budgets, model.most_mw)
+    _check_energy(machine.most_mw, budgets)
+    return cap_records(caps, off), budget_records(budgets, machine.most_mw)
 
 
 def up_mw(watts: float | None) -> int:
@@ -283,12 +318,12 @@ def nodes_off(cluster: Cluster, power: NodePower, cap: PowerCap, rule: str) -> i
 
 def cap_records(caps: list[PowerCap], off: list[int]) -> NDArray[np.void]:
     """Return caps as the engine takes them, with how many nodes are off under each."""
-    records = np.zeros(len(caps), limited_state.CAP)
+    records = np.zeros(len(caps), CAP)
     for record, cap, nodes in zip(records, caps, off, strict=True):
         record["start"] = cap.start
-        record["end"] = state.FOREVER if cap.end is None else cap.end
-        record["announced"] = limited_state.BEFORE if cap.announced is None else cap.announced
-        record["mw"] = math.floor(min(cap.watts * 1000, limited_state.PLENTY))
+        record["end"] = FOREVER if cap.end is None else cap.end
+        record["announced"] = _BEFORE if cap.announced is None else cap.announced
+        record["mw"] = math.floor(min(cap.watts * 1000, _PLENTY))
         record["kills"] = cap.kills
         record["off"] = nodes
     return records
@@ -306,14 +341,14 @@ def budget_records(budgets: list[EnergyBudget], most: int) -> NDArray[np.void]:
         if not (binds or budget.shutdown):
             continue
         mj = math.floor(min(budget.joules * 1000, most * seconds))
-        record = np.zeros((), limited_state.BUDGET)
+        record = np.zeros((), BUDGET)
         record["start"], record["end"] = budget.start, budget.end
         record["mj"], record["mean_mw"] = mj, mj // seconds
         record["period"] = budget.period if binds else seconds
         record["shuts"], record["binds"] = budget.shutdown, binds
         record["as_idle"] = budget.off_as_idle
         kept.append(record)
-    return np.array(kept, limited_state.BUDGET)
+    return np.array(kept, BUDGET)
 
 
 def _check_energy(most: int, budgets: list[EnergyBudget]) -> None:
@@ -326,47 +361,12 @@ def _check_energy(most: int, budgets: list[EnergyBudget]) -> None:
             )
 
 
-def check_clock(workload: Workload, model: Model) -> None:
+def _check_clock(workload: Workload, machine: LimitedMachine) -> None:
     """Raise a WorkloadError where times are more than the simulator counts."""
-    longest = model.slowdown.max(initial=0) / MILLION
+    longest = machine.slowdown.max(initial=0) / MILLION
     total = float(workload.requested_time.sum(dtype=np.float64)) * longest
-    if total >= state.FOREVER / 2:
+    if total >= FOREVER / 2:
         raise WorkloadError(
             f"{workload.name}: slowed down, the jobs request {total:.3g} s one after the other,"
             " more than the simulator's clock holds"
         )
-
-
-def check_possible(workload: Workload, machine: LimitedNodes) -> None:
-    """Raise an HpcgymError if a job can never start under the caps that have no end."""
-    scalars, caps = machine.scalars[0], machine.caps
-    lasting = caps[caps["end"] == state.FOREVER]
-    if not len(lasting) or not len(workload):
-        return
-    widths = np.diff(machine.first)
-    level = scalars.lowest
-    power = widths * machine.busy_mw[level]
-    if len(machine.measured_mw):
-        power = np.maximum(power, machine.measured_mw[:, level])
-    if scalars.switches:  # its nodes may have to be switched on
-        power = np.maximum(power, widths * scalars.rise_mw)
-    for cap in lasting:
-        floor = idle_mw(machine, int(cap["off"]))
-        idle = widths * scalars.rest_mw
-        drawn = floor + power - idle
-        left = len(machine.nodes) - int(lasting["off"].max())
-        never = (drawn > cap["mw"]) | (widths > left)
-        if never.any():
-            job = int(never.argmax())
-            width = int(widths[job])
-            why, switching = f"the caps leave only {left} nodes on", ""
-            if width <= left:
-                switching = "" if cap["off"] else ', or power="shut" (--power shut)'
-                others = len(machine.nodes) - int(cap["off"]) - width
-                why = f"with {others} idle nodes beside it the machine draws"
-                why += f" {drawn[job] / 1000:g} W"
-            raise HpcgymError(
-                f"{workload.name}: {workload.called(job)}, of {width} nodes, can never start"
-                f" under the cap of {cap['mw'] / 1000:g} W from {cap['start']} s on, which has no"
-                f" end: {why}; give a higher cap or an end{switching}"
-            )

@@ -1,34 +1,30 @@
-"""Simulations on machines of nodes, and those in which a dispatcher says what starts."""
+"""Machines of nodes, and dispatchers that say what starts there."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym._engine import FOREVER, Layout, Model, assign
 from hpcgym.baselines.dispatchers import find_dispatcher
-from hpcgym.engine import state
-from hpcgym.engine.machines.nodes import placement as engine_nodes
-from hpcgym.engine.machines.nodes.placement import Nodes, make_nodes
-from hpcgym.engine.machines.nodes.rows import Rooms, make_rooms
 from hpcgym.errors import HpcgymError
 from hpcgym.schedule.places import Allocation
 from hpcgym.scheduler import allocations
-from hpcgym.scheduler.allocations import asks_of, random_seed
+from hpcgym.scheduler.allocations import asks_of, random_seed, random_state
 from hpcgym.scheduler.asked_for import check_scheduler
 from hpcgym.scheduler.dispatchers.asking import Facts, begin, dispatch
 from hpcgym.scheduler.dispatchers.late import LateDispatcher
-from hpcgym.scheduler.dispatchers.view import cells_of
-from hpcgym.simulation.native_nodes import assign_natively, is_on
 from hpcgym.simulation.starting import Proposed, Starting
-from hpcgym.simulation.warm_start import own_cells, write_cells
+from hpcgym.simulation.warm_start import own_cells
 from hpcgym.simulation.windows import closings, holders_of
 from hpcgym.workload.needs import check_fits, expected_waits, needs_of
 from hpcgym.workload.partition_limits import check_limits
 from hpcgym.workload.partitions import check_partitions
+from hpcgym.workload.warm_start import Cells
 from hpcgym.workload.whole_nodes import warn_of_shared
 
 if TYPE_CHECKING:
@@ -48,6 +44,34 @@ _ALLOCATIONS = {
 }
 
 _MOST_ASKED = 2.0**62  # of resources, in units of a machine file, times seconds
+
+
+class Nodes(NamedTuple):
+    """What jobs ask of the nodes of a machine, and how these are filled. N nodes, R resources."""
+
+    needs: NDArray[np.int64]  # (n_jobs, 1 + R) units, and what each of them takes
+    capacity: NDArray[np.int64]  # (N, R)
+    allocation: int  # one of :mod:`hpcgym.scheduler.allocations`
+    seed: int  # of the random one
+    # (n_jobs, R) what all units of a job ask for times its requested time and a second; None unless
+    # the allocation goes by that
+    asks: NDArray[np.int64] | None = None
+
+    @property
+    def layout(self) -> Layout:
+        """The same as the engine takes it."""
+        needs, capacity = (np.ascontiguousarray(one, np.int64) for one in self[:2])
+        state = random_state(self.seed)
+        return Layout(needs, capacity, self.allocation, random_state=state, asks=self.asks)
+
+    def with_holders(self, needs: NDArray[np.int64]) -> Nodes:
+        """Return the same with others behind the jobs, who wait for nothing, but hold nodes."""
+        if not len(needs):
+            return self
+        asks = self.asks
+        if asks is not None:
+            asks = np.concatenate([asks, np.zeros_like(needs[:, 1:])])
+        return self._replace(needs=np.concatenate([self.needs, needs]), asks=asks)
 
 
 def needs_on(workload: Workload, cluster: Cluster) -> NDArray[np.int64]:
@@ -94,37 +118,23 @@ def as_on_pool(needs: NDArray[np.int64], scheduler: Scheduler) -> bool:
 def nodes_for(
     workload: Workload, needs: NDArray[np.int64], cluster: Cluster, scheduler: Scheduler
 ) -> Nodes:
-    """Return the empty nodes of a machine, for jobs that ask for so much of them.
+    """Return the nodes of a machine, for jobs that ask for so much of them.
+
+    Behind the jobs stands who holds nodes in windows.
 
     Raises
     ------
     HpcgymError : passes at single events, which are for pools of processors.
     """
     check_scheduler(scheduler, "nodes")
-    plans = scheduler.depth is None or scheduler.plans
     asks = demand_of(needs, workload.requested_time, scheduler)
-    closed = closings(workload, scheduler, cluster)
-    takers = 0
-    if scheduler.slurm is not None:
-        takers = min(scheduler.slurm.bf_max_job_test, len(workload)) + len(closed)
-    code = allocation_code(scheduler)
-    if not closed:
-        return make_nodes(needs, cluster.capacity, *code, plans, asks, takers)
-    holders = holders_of(closed, cluster)
-    if asks is not None:  # who holds nodes in windows does not wait for anything
-        asks = np.concatenate([asks, np.zeros_like(holders[:, 1:])])
-    needs = np.concatenate([needs, holders])
-    nodes = make_nodes(needs, cluster.capacity, *code, plans, asks, takers)
-    for holder, one in enumerate(closed, len(workload)):
-        cells = nodes.cells[nodes.held["first"][holder] :][: len(one.nodes)]
-        cells["node"], cells["units"] = one.nodes, 1
-        nodes.held["count"][holder] = len(one.nodes)
-    return nodes
+    nodes = Nodes(needs, cluster.capacity, *allocation_code(scheduler), asks)
+    return nodes.with_holders(holders_of(closings(workload, scheduler, cluster), cluster))
 
 
 def asked(
     dispatcher: Any, workload: Workload, cluster: Cluster, asks: Callable[..., None] | None = None
-) -> tuple[Any, Callable[[state.Prepared, Any], None]]:
+) -> tuple[Any, Starting | Proposed]:
     """Return a dispatcher, told that a simulation begins, and what asks it in a pass.
 
     ``asks`` takes the dispatcher, a simulation where each job has nodes of its own, and ``facts``;
@@ -166,50 +176,52 @@ def facts_of(workload: Workload, cluster: Cluster, pool: bool = False) -> Facts:
 
 
 def assign_nodes(
-    jobs: NDArray[np.void],
-    progress: NDArray[np.void],
+    schedule: Mapping[str, NDArray[np.int64]],
     needs: NDArray[np.int64],
     cluster: Cluster,
     scheduler: Scheduler,
     initial: Initial | None = None,
-) -> Nodes:
+) -> Allocation:
     """Return the nodes of jobs that have run on a pool of as many cores, given at their starts.
 
-    ``jobs`` and ``progress`` are the engine's; jobs that have not started get none. Those that run
-    at the beginning, by ``initial``, have their own where it tells them.
+    ``schedule`` is the simulator's; jobs that have not started get none. Those that run at the
+    beginning, by ``initial``, have their own where it tells them.
     """
-    asks, since = demand_of(needs, jobs["requested"], scheduler), -state.FOREVER
+    start, run, requested = (schedule[name] for name in ("start", "run", "requested"))
+    asks, since = demand_of(needs, requested, scheduler), -FOREVER
+    none = np.zeros(0, np.int64)
+    cells, placed = Cells(np.zeros(1, np.int64), none, none), 0
     if initial is not None:
-        since = initial.begin
+        own, since = own_cells(initial, cluster), initial.begin
+        if own is not None:
+            cells, placed = own, int(initial.running.sum())
         if asks is not None:
             asks[: len(initial.running)][initial.running] = 0  # they do not wait
-    nodes = make_nodes(needs, cluster.capacity, *allocation_code(scheduler), asks=asks)
-    begun = np.flatnonzero(progress["start"][: len(jobs)] >= 0)
+    begun = np.flatnonzero(start >= 0)
     by_start = np.empty_like(begun)
-    by_start[progress["marks"][begun] // state.STARTED_AS] = begun
-    by_end = begun[np.argsort(progress["start"][begun] + jobs["run"][begun])]
-    in_order = bool((np.diff(jobs["submit"]) >= 0).all())  # not where jobs depend on others
-    cells = None if initial is None else own_cells(initial, cluster)
-    if in_order and is_on():
-        placed = 0 if initial is None or cells is None else int(initial.running.sum())
-        known = None if cells is None else cells.take(by_start[:placed])
-        assign_natively(jobs, nodes, progress["start"][: len(jobs)], by_start, by_end, known, since)
-        return nodes
-    placed = 0
-    if initial is not None and cells is not None:
-        write_cells(nodes, cells)
-        placed = int(initial.running.sum())
-    engine_nodes.assign(nodes, jobs, progress, by_start, by_end, placed, np.int64(since))
-    return nodes
+    by_start[schedule["number"][begun]] = begun
+    by_end = begun[np.argsort(start[begun] + run[begun])]
+    # by submission, which is another order where jobs depend on others
+    order = np.argsort(schedule["submit"], kind="stable")
+    place = np.argsort(order)
+    nodes = Nodes(needs[order], cluster.capacity, *allocation_code(scheduler))
+    if asks is not None:
+        nodes = nodes._replace(asks=asks[order])
+    jobs = np.column_stack([schedule["submit"], run, requested, needs[:, 0], schedule["submit"]])
+    model = Model(
+        jobs[order], cluster.processors, {}, predicted=requested[order], nodes=nodes.layout
+    )
+    known = cells.take(by_start[:placed])
+    found = assign(model, start[order], place[by_start], place[by_end], *known, since)
+    return Allocation.of(found).rows(place)
 
 
-def node_needs(
-    cluster: Cluster, workload: Workload, scheduler: Scheduler, keeps_books: bool = False
-) -> NDArray[np.int64] | None:
-    """Return what jobs ask of nodes in an environment, None where it is a pool of processors.
+def nodes_of_table(
+    workload: Workload, cluster: Cluster, scheduler: Scheduler, keeps_books: bool = False
+) -> Nodes | None:
+    """Return the nodes of environments, None where these are a pool of processors.
 
-    So it is where jobs ask for single cores, unless it ``keeps_books`` of who has which. Behind the
-    jobs stands who holds nodes in windows.
+    So it is where jobs ask for single cores, unless it ``keeps_books`` of who has which.
 
     Raises
     ------
@@ -219,36 +231,13 @@ def node_needs(
     if is_pool(cluster, workload, scheduler) and not keeps_books:
         return None
     check_scheduler(scheduler, "nodes", "environments on nodes")
-    needs = needs_on(workload, cluster)
-    if scheduler.windows:
-        needs = np.concatenate([needs, holders_of(closings(workload, scheduler, cluster), cluster)])
-    return needs
+    return nodes_for(workload, needs_on(workload, cluster), cluster, scheduler)
 
 
 def check_limits_kept(scheduler: Scheduler, cluster: Cluster) -> None:
     """Raise an HpcgymError for what environments do only under limits."""
     if scheduler.power != "none":
         check_scheduler(scheduler, "environments on nodes" if cluster.groups else "pool")
-
-
-def rooms_for(
-    needs: NDArray[np.int64],
-    requested: NDArray[np.int64],
-    cluster: Cluster,
-    scheduler: Scheduler,
-    number: int,
-    longest: int,
-    holders: int = 0,
-) -> Rooms:
-    """Return the nodes of that many simulations in an environment or a batch.
-
-    ``needs`` (n_jobs, 1 + R) and ``requested`` (n_jobs,) [s] are of their jobs; so many as
-    ``holders``, the last, hold nodes in windows of all simulations.
-    """
-    asks = demand_of(needs, requested, scheduler)
-    code = allocation_code(scheduler)
-    plans, looks = scheduler.plans, scheduler.slurm is not None
-    return make_rooms(needs, cluster.capacity, *code, number, longest, asks, plans, holders, looks)
 
 
 def demand_of(
@@ -297,16 +286,7 @@ def check_pool(cluster: Cluster, workload: Workload, what: str) -> None:
         )
 
 
-def allocation_of(nodes: Nodes, n_jobs: int | None = None) -> Allocation:
-    """Return which nodes the jobs have had, the first ``n_jobs``, by default all."""
-    first, node, units = cells_of(nodes, np.arange(len(nodes.held))[:n_jobs])
-    return Allocation(first, node.astype(np.int32), units.astype(np.int32))
-
-
 def pool_as_node(asked: NDArray[np.int64], processors: int) -> Nodes:
     """Return one node with all processors, and jobs that ask for so many on it."""
     needs = np.column_stack([np.ones_like(asked), asked])
-    nodes = make_nodes(needs, np.array([[processors]]), allocations.FIRST_FIT)
-    nodes.cells["node"], nodes.cells["units"] = 0, 1
-    nodes.held["count"] = 1
-    return nodes
+    return Nodes(needs, np.array([[processors]]), allocations.FIRST_FIT, 0)

@@ -1,7 +1,6 @@
 """Simulations whose run times are predicted from the jobs that have ended in them.
 
-The simulator runs to a question, which is answered in compiled code
-(:mod:`hpcgym.engine.answers.online`), or here where a predictor in Python has to be asked.
+The simulator predicts and learns by itself, but for predictors in Python, which are asked here.
 """
 
 from __future__ import annotations
@@ -11,15 +10,11 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from hpcgym.engine import state
-from hpcgym.engine.answers import online
-from hpcgym.engine.answers.formulas import BUILT_IN
 from hpcgym.errors import HpcgymError
-from hpcgym.scheduler.estimates import learned
 from hpcgym.scheduler.estimates.by_name import Predictor, predictor_of
 from hpcgym.scheduler.estimates.features import JOB_FEATURES
+from hpcgym.scheduler.estimates.learned import N_ROWS, Estimators, Learner, terms_of
 from hpcgym.scheduler.estimates.learning import (
     Learned,
     in_words,
@@ -31,9 +26,8 @@ from hpcgym.scheduler.estimates.learning import (
 if TYPE_CHECKING:
     from hpcgym._engine import Simulation
     from hpcgym.scheduler.rules import Scheduler
+    from hpcgym.simulation.prepare import Told
     from hpcgym.workload.model import Workload
-
-Lists = NDArray[np.void]  # blocks or entries of hpcgym.engine.ordered
 
 
 class Learning:
@@ -42,7 +36,7 @@ class Learning:
     Parameters
     ----------
     workload, scheduler : what is simulated, by which rules.
-    arrays : the simulation, as :func:`hpcgym.simulation.prepare.prepare` returns it.
+    told : of its jobs and users.
     learned : what to go on with.
     parts : how it predicts, and what it has learned, where these are of one of many simulations; by
         default its own.
@@ -56,13 +50,11 @@ class Learning:
         self,
         workload: Workload,
         scheduler: Scheduler,
-        arrays: state.Prepared,
+        told: Told,
         learned: Learned | None = None,
-        parts: tuple[learned.Estimators, learned.Learner] | None = None,
+        parts: tuple[Estimators, Learner] | None = None,
     ) -> None:
-        self.arrays, self._facts = arrays, _Facts(workload)
-        users = arrays.users
-        n_users = int(users.max()) + 1 if len(users) else 0
+        self._facts, users = _Facts(workload), told.users
         # where what is known of a user, and of a class of ratios, stands
         rows, first = np.unique(users, return_index=True)
         self._memory_rows = dict(zip(workload.user_id[first].tolist(), rows.tolist(), strict=True))
@@ -73,11 +65,10 @@ class Learning:
                 scheduler,
                 users,
                 workload.requested_processors,
-                arrays.jobs["processors"],
-                int(arrays.sim.capacity),
+                told.jobs["processors"],
+                told.processors,
             )
-            learner = make_learner(scheduler, len(workload), n_users, estimators.classes)
-            parts = estimators, learner
+            parts = estimators, make_learner(scheduler, told.n_users, estimators.classes)
         self.estimators, self.learner = parts
         n_users = len(self.learner.memory)
         self._ratio_rows = _ratio_rows(workload, self._memory_rows, self.estimators, n_users)
@@ -122,99 +113,6 @@ class Learning:
             (copy.deepcopy(self._predictors[0]), copy.deepcopy(self._predictors[1])),
         )
 
-    @property
-    def policy_run_time(self) -> NDArray[np.int64] | None:
-        """The predictions that the policy looked at, (n_jobs,) [s], None if it looked at others."""
-        return self.learner.ordered_by if len(self.learner.ordered_by) else None
-
-    @property
-    def has_predictors(self) -> bool:
-        """Whether a predictor in Python is asked."""
-        return any(predictor is not None for predictor in self._predictors)
-
-    def finish(self) -> None:
-        """Learn from all jobs that have ended."""
-        a, rules = self.arrays, (self.estimators, self.learner)
-        online.learn_from_ended(a.jobs, a.users, a.sim, a.progress, a.ended, *rules)
-        self._teach()
-
-    def predict_first(self, number: int, time: int, blocks: Lists, entries: Lists) -> None:
-        """Predict how long the first ``number`` jobs run, as if submitted at ``time`` [s].
-
-        ``blocks`` and ``entries`` list those of them that run then; they are not in ``arrays`` yet.
-        """
-        sim = self.arrays.sim
-        sim.time = time
-        for job in range(number):
-            sim.next, sim.asked = job, state.A_PREDICTION
-            self.answer(blocks, entries)
-        sim.next = sim.asked = 0
-
-    def answer(self, blocks: Lists, entries: Lists) -> None:
-        """Answer what a simulation that does not run in a loop asks for."""
-        a, rules = self.arrays, (self.estimators, self.learner)
-        if not online.answers_by(BUILT_IN).alone(
-            a.jobs, a.scores, a.users, a.sim, a.progress, blocks, entries, a.line, a.ended, *rules
-        ):
-            self.ask_predictors(a.scores)
-
-    def ask_predictors(self, ranked: NDArray[np.void]) -> None:
-        """Answer what compiled code does not: by predictors in Python.
-
-        ``ranked`` are the scores that predictions change: those to which usage is added, if any.
-        """
-        a = self.arrays
-        self._teach()
-        if a.sim.asked == state.A_RENEWAL:
-            self._renew(ranked)
-        else:
-            self._predict()
-            rules = (self.estimators, self.learner)
-            online.answer(a.jobs, ranked, a.sim, a.progress, a.line, *rules)
-
-    def _teach(self) -> None:
-        """Teach the predictors in Python the jobs that have ended since the last time."""
-        ended = int(self.arrays.sim.ended)
-        for job in self.arrays.ended[self._taught : ended].tolist():
-            for predictor in self._predictors:
-                if predictor is not None:
-                    x = self._facts.of(job, self.learner.seen[job].tolist(), 0.0)
-                    predictor.learn_one(x, float(self.arrays.jobs["run"][job]))
-        self._taught = ended
-
-    def _predict(self) -> None:
-        """Ask the predictors in Python for the run time of the job in question."""
-        sim, learner, asked = self.arrays.sim, self.learner, self._predictors
-        if sim.asked == state.A_PREDICTION:
-            job = int(sim.next)
-            x = self._facts.of(job, learner.seen[job].tolist(), 0.0)
-        else:
-            # what policies look at stays as it was
-            job, asked = int(sim.expiring), asked[: learned.FOR_ORDERING]
-            elapsed = float(sim.time - self.arrays.progress["start"][job])
-            now = learner.scratch[learned.NOW, : learned.N_SEEN].tolist()
-            x = self._facts.of(job, now, elapsed)
-        for k, predictor in enumerate(asked):
-            if predictor is not None:
-                learner.scratch[learned.ANSWERS, k] = _seconds(predictor, dict(x))
-
-    def _renew(self, ranked: NDArray[np.void]) -> None:
-        """Ask for the run times of waiting jobs whose users had ends since the last pass."""
-        a, rules = self.arrays, (self.estimators, self.learner)
-        predictor = self._predictors[learned.FOR_ORDERING]
-        assert predictor is not None
-        n = online.list_concerned(a.users, a.sim, a.blocks, a.entries, a.ended)
-        ended = int(a.sim.ended)
-        for job in sorted(a.ended[ended : ended + n].tolist()):
-            online.look_at_one(a.jobs, a.users, a.sim, a.progress, a.blocks, a.entries, job, *rules)
-            x = self._facts.of(
-                job, self.learner.scratch[learned.NOW, : learned.N_SEEN].tolist(), 0.0
-            )
-            self.learner.scratch[learned.ANSWERS, learned.FOR_ORDERING] = _seconds(predictor, x)
-            online.renew_one(a.jobs, ranked, a.sim, a.blocks, a.line, job, *rules)
-
-    # -- on the native engine ----------------------------------------------------------------------
-
     def teach(self, native: Simulation) -> None:
         """Teach the predictors in Python the jobs that have ended since the last time."""
         asked = [predictor for predictor in self._predictors if predictor is not None]
@@ -227,7 +125,7 @@ class Learning:
                 predictor.learn_one(self._facts.of(job, native.features(job), 0.0), run)
         self._taught += len(ended)
 
-    def answer_natively(self, native: Simulation) -> None:
+    def answer(self, native: Simulation) -> None:
         """Answer what a simulation asks for: by predictors in Python."""
         self.teach(native)
         first, second = self._predictors
@@ -247,9 +145,20 @@ class Learning:
         ]
         native.predict(*answers)
 
+    def take(self, native: Simulation) -> None:
+        """Learn from all jobs that have ended, and keep what the simulation has learned."""
+        self.teach(native)
+        found = native.learned()
+        for k, name in enumerate(("terms", "second_terms")):
+            n = terms_of(self.estimators, k)
+            self.learner.model[k, :, :n] = found[name].reshape(N_ROWS, n)
+        self.learner.memory[...] = found["memory"].reshape(self.learner.memory.shape)
+        self.learner.ratios[...] = found["ratios"].reshape(self.learner.ratios.shape)
+        self.learner.model_sums[...] = found["sums"].reshape(2, 2)
+
 
 def _ratio_rows(
-    workload: Workload, users: Mapping[int, int], estimators: learned.Estimators, n_users: int
+    workload: Workload, users: Mapping[int, int], estimators: Estimators, n_users: int
 ) -> dict[tuple[int, ...], int]:
     """Return where the ratios of all jobs, of each user and of each class stand."""
     if not len(estimators.classes):

@@ -1,24 +1,26 @@
-"""From a workload and a scheduler to the arrays of a simulation before its first event."""
+"""From a workload and a scheduler to what a simulation is told before its first event."""
 
 from __future__ import annotations
 
 import math
 import os
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym._engine import FOREVER
 from hpcgym.cluster.files import find_cluster
 from hpcgym.cluster.pool import Cluster
-from hpcgym.engine import state
 from hpcgym.errors import HpcgymError, WorkloadError
+from hpcgym.schedule.records import JOBS
+from hpcgym.scheduler import codes
 from hpcgym.scheduler.asked_for import check_scheduler
 from hpcgym.scheduler.estimates.by_name import CORRECTION_CODES, learns, predicted_run_times
 from hpcgym.scheduler.estimates.learning import (
     asks_for_predictions,
-    average_in_kernel,
+    averaged_jobs,
     learning_rules,
     looks_at_time,
 )
@@ -36,6 +38,7 @@ from hpcgym.scheduler.policies.index import (
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.workload.model import MAX_TIME, Workload
 
+_NOBODY = np.zeros(0, np.int64)
 COSCHEDULED = ("compact", "spread", "half-socket", "part")  # allocations
 
 
@@ -72,6 +75,53 @@ def check_allocation(allocation: str, cluster: Cluster) -> None:
         )
 
 
+@dataclass
+class Told:
+    """What a simulation is told of jobs and rules, as :class:`hpcgym._engine.Model` takes it.
+
+    Attributes
+    ----------
+    jobs : (n_jobs,) JOBS.
+    processors : of the machine.
+    capacity : of what jobs take: processors, or nodes where each has its own, or parts of nodes.
+    rules : by name; codes are those of :mod:`hpcgym.scheduler.codes`.
+    keys : (2, n_jobs) int64 by which the two orders sort jobs that wait, None where neither does.
+    scores : (2, n_jobs, 2) float64 scores and patience [s], None where neither order has any.
+    predicted : (n_jobs,) int64 [s] run times as predicted beforehand; None: they are averages.
+    held : (n_jobs,) float64 what is held back behind each job, None where nothing is.
+    users, n_users : (n_jobs,) int64 numbers of users from 0, and how many; (0,) where none matter.
+    """
+
+    jobs: NDArray[np.void]
+    processors: int
+    capacity: int
+    rules: dict[str, int]
+    keys: NDArray[np.int64] | None = None
+    scores: NDArray[np.float64] | None = None
+    predicted: NDArray[np.int64] | None = None
+    held: NDArray[np.float64] | None = None
+    users: NDArray[np.int64] = field(default_factory=lambda: _NOBODY)
+    n_users: int = 0
+
+    def arguments(self, scored: bool = True) -> dict[str, Any]:
+        """Return what ``Model`` takes of it, by name; ``scored``: the first order has scores."""
+        orders = self.rules.get("primary", 0), self.rules.get("secondary", 0)
+        told: dict[str, Any] = {
+            "jobs": self.jobs.view(np.int64).reshape(-1, len(JOBS.names or ())),
+            "capacity": self.capacity,
+            "rules": self.rules,
+            "predicted": self.predicted,
+            "held": self.held,
+        }
+        if codes.KEYED in orders and self.keys is not None:
+            told |= {"keys": self.keys[0], "second_keys": self.keys[1]}
+        if max(orders[0] if scored else 0, orders[1]) >= codes.SCORED and self.scores is not None:
+            told |= {"scores": self.scores[0], "second_scores": self.scores[1]}
+        if len(self.users) == len(self.jobs):
+            told |= {"users": self.users, "n_users": self.n_users}
+        return told
+
+
 def prepare(
     workload: Workload,
     scheduler: Scheduler,
@@ -79,13 +129,12 @@ def prepare(
     asks: bool | None = None,
     logs_ends: bool = False,
     shares: bool = False,
-) -> state.Prepared:
-    """Return the arrays of a simulation that is about to start.
+) -> Told:
+    """Return what a simulation that is about to start is told.
 
     ``asks`` says whether it is to stop for predictions; by default only if it needs to.
     ``logs_ends`` says that ends are noted in any case, so that nodes can be given back; ``shares``,
-    that somebody keeps books of what users have used, if an order looks at that. The machine is
-    empty: :func:`hpcgym.simulation.warm_start.begin_with` sets up the state of an extract.
+    that somebody keeps books of what users have used, if an order looks at that.
 
     Raises
     ------
@@ -104,35 +153,35 @@ def prepare(
     jobs = job_records(workload)
     predicted = predicted_run_times(scheduler.estimate, jobs["run"], workload)
     asks = asks_for_predictions(scheduler) if asks is None else asks
-    last = 0 if asks else average_in_kernel(scheduler)
-    users, n_users = numbered(workload.user_id) if asks or last else (_NO_USERS, 0)
+    last = 0 if asks else averaged_jobs(scheduler)
     primary, secondary, keys, scores = orders(workload, scheduler, shares)
-    rules = engine_rules(scheduler, primary, secondary, predicted, jobs["run"], last)
-    dispatched = state.NOBODY if scheduler.dispatcher is None else state.EACH_START
-    if callable(scheduler.policy):
-        dispatched = state.EACH_PASS
-    rules |= {"asks": dispatched, **power_rules(cluster, scheduler)}
+    rules = _rules(scheduler, primary, secondary, predicted, jobs["run"])
+    asks_policy = callable(scheduler.policy)
+    starts = scheduler.dispatcher is not None and not asks_policy
+    rules |= {"asks": int(asks_policy), "starts": int(starts)}
+    rules |= {"estimate": codes.AVERAGE if last else codes.GIVEN, "last": last}
+    rules |= power_rules(cluster, scheduler)
     counts = shares and any(scheduler.usage_orders)
     rules |= learning_rules(scheduler, asks, logs_ends, counts)
-    start = state.make_state(rules, predicted, len(workload), cluster.processors, n_users, last)
+    told = Told(jobs, cluster.processors, cluster.processors, rules, keys, scores)
+    if not last:  # else averages
+        told.predicted = np.zeros(len(jobs), np.int64) if predicted is None else predicted
     hold = Hold.parse(scheduler.hold)
     if hold is not None:
+        rules |= {"holds": 1, "erode": 0 if hold.erode_s == math.inf else int(hold.erode_s)}
         times = predicted_run_times(
             scheduler.policy_estimate, jobs["run"], workload, "policy_estimate"
         )
         # where they are learned, the requested times hold their places
         times = jobs["requested"] if times is None else times
-        start.line["held"] = hold.held_back(jobs["requested"], times, cluster.processors)
-    if start.sim.tested_of_user > 0:
-        _, first, of_job = np.unique(workload.user_id, return_index=True, return_inverse=True)
-        start.line["user"] = first[of_job]
-    if len(workload) and start.sim.managed:
-        all_idle(start, int(workload.submit_time[0]), cluster.processors)
-    return state.Prepared(jobs, keys, scores, users, *start)
+        told.held = hold.held_back(jobs["requested"], times, cluster.processors)
+    if asks or last or rules.get("tested_of_user"):
+        told.users, told.n_users = numbered(workload.user_id)
+    return told
 
 
 def power_rules(cluster: Cluster, scheduler: Scheduler, by_action: bool = False) -> dict[str, int]:
-    """Return the rules of switching off as the engine takes them.
+    """Return the rules of switching off as ``Model`` takes them.
 
     Raises
     ------
@@ -142,7 +191,7 @@ def power_rules(cluster: Cluster, scheduler: Scheduler, by_action: bool = False)
         return {}
     check_scheduler(scheduler, "shutdown")
     after = cluster.shutdown_after_s
-    timeout = state.FOREVER if after is None else after
+    timeout = FOREVER if after is None else after
     return {
         "managed": 1,
         "timeout": timeout,
@@ -151,16 +200,9 @@ def power_rules(cluster: Cluster, scheduler: Scheduler, by_action: bool = False)
     }
 
 
-def all_idle(start: state.State, time: int, processors: int) -> None:
-    """Let all processors be idle from ``time`` [s] on."""
-    timeout = int(start.sim.timeout)
-    start.idle[0] = (time, min(time + timeout, state.FOREVER), processors)
-    start.sim.groups = 1
-
-
 def job_records(workload: Workload) -> NDArray[np.void]:
-    """Return the jobs as the engine takes them, (n_jobs,) JOBS."""
-    jobs = np.empty(len(workload), state.JOBS)
+    """Return the jobs as ``Model`` takes them, (n_jobs,) JOBS."""
+    jobs = np.empty(len(workload), JOBS)
     jobs["submit"] = workload.submit_time
     jobs["run"] = np.minimum(workload.run_time, workload.requested_time)
     jobs["requested"] = workload.requested_time
@@ -169,43 +211,39 @@ def job_records(workload: Workload) -> NDArray[np.void]:
     return jobs
 
 
-def engine_rules(
+def _rules(
     scheduler: Scheduler,
     primary: int,
     secondary: int,
     predicted: NDArray[np.int64] | None,
     run_time: NDArray[np.int64],
-    last: int,
 ) -> dict[str, int]:
-    """Return the rules as the engine takes them; see :mod:`hpcgym.engine.state`.
+    """Return the rules of a queue as ``Model`` takes them.
 
-    ``predicted`` are run times that are predicted beforehand, None if they become known later:
-    there, if ``last`` is not 0, as the mean of so many jobs.
+    ``predicted`` are run times that are predicted beforehand, None if they become known later.
     """
     never_short = predicted is not None and bool((predicted >= run_time).all())
     threshold = scheduler.threshold
     return {
-        "passes": state.PER_EVENT if scheduler.passes == "per-event" else state.PER_TIMESTAMP,
-        "depth": state.UNLIMITED if scheduler.depth is None else scheduler.depth,
+        "passes": codes.PER_EVENT if scheduler.passes == "per-event" else codes.PER_TIMESTAMP,
+        "depth": codes.UNLIMITED if scheduler.depth is None else scheduler.depth,
         "primary": primary,
         "secondary": secondary,
-        "estimate": state.AVERAGE if last else state.GIVEN,
-        "correction": state.UNCORRECTED if never_short else CORRECTION_CODES[scheduler.correction],
+        "correction": codes.UNCORRECTED if never_short else CORRECTION_CODES[scheduler.correction],
         # waiting times are whole seconds, so "longer than" stays the same rounded down
-        "threshold": (state.NO_THRESHOLD if threshold is None else int(min(threshold, MAX_TIME))),
+        "threshold": (codes.NO_THRESHOLD if threshold is None else int(min(threshold, MAX_TIME))),
         "strict": int(scheduler.backfill == "until-shadow" or scheduler.slurm is not None),
-        **planning_rules(scheduler),
-        **hold_rules(Hold.parse(scheduler.hold)),
+        **_planning_rules(scheduler),
     }
 
 
-def planning_rules(scheduler: Scheduler) -> dict[str, int]:
-    """Return the rules of reservations that are made anew as the engine takes them."""
+def _planning_rules(scheduler: Scheduler) -> dict[str, int]:
+    """Return the rules of reservations that are made anew."""
     if not scheduler.plans:
         return {}
     slurm = scheduler.slurm
     if slurm is None:
-        return {"tested": state.ALL_JOBS, "window": state.FOREVER}
+        return {"tested": codes.ALL_JOBS, "window": FOREVER}
     return {
         "every": slurm.bf_interval,
         "tested": slurm.bf_max_job_test,
@@ -218,41 +256,42 @@ def planning_rules(scheduler: Scheduler) -> dict[str, int]:
     }
 
 
-def hold_rules(hold: Hold | None) -> dict[str, int]:
-    """Return the rules of holding jobs back as the engine takes them."""
-    if hold is None:
-        return {}
-    return {"holds": 1, "erode": 0 if hold.erode_s == math.inf else int(hold.erode_s)}
-
-
-_NO_USERS = np.zeros(0, np.int64)
 _Order = TypeVar("_Order", Ranking, Ranking | None)
 
 
 def orders(
     workload: Workload, scheduler: Scheduler, shares: bool = False
-) -> tuple[int, int, NDArray[np.int64], NDArray[np.void]]:
+) -> tuple[int, int, NDArray[np.int64] | None, NDArray[np.float64] | None]:
     """Return the codes of the primary and the secondary order, their keys and their scores.
 
-    With ``shares``, scores may depend on usage; they are returned without what that adds.
+    These are as :class:`Told` has them. With ``shares``, scores may depend on usage; they are
+    returned without what that adds.
     """
     first, second = rankings(workload, scheduler, shares)
     if scheduler.moves_submissions:  # when jobs are submitted becomes known as they are
         first, second = _by_key(first, workload), _by_key(second, workload)
     primary = _order_code(first)
-    secondary = state.PREDICTION if second is None else _order_code(second)
+    secondary = codes.PREDICTION if second is None else _order_code(second)
     n = len(workload)
     # the memory of a half that nobody needs is never touched, and so never taken
-    keys = np.empty(2 * n if state.KEYED in (primary, secondary) else 0, np.int64)
-    scores = np.empty(2 * n if max(primary, secondary) >= state.SCORED else 0, state.SCORES)
-    for half, ranking, code in ((0, first, primary), (n, second, secondary)):
-        if ranking is not None and code == state.KEYED:
+    keys = np.empty((2, n), np.int64) if codes.KEYED in (primary, secondary) else None
+    scores = np.empty((2, n, 2)) if max(primary, secondary) >= codes.SCORED else None
+    for half, ranking, code in ((0, first, primary), (1, second, secondary)):
+        if ranking is None:
+            continue
+        if code == codes.KEYED and keys is not None:
             assert ranking.score is not None
-            keys[half : half + n] = state.ascending_keys(ranking.score)
-        elif ranking is not None and code >= state.SCORED:
-            scores["score"][half : half + n] = ranking.score
-            scores["patience"][half : half + n] = ranking.patience
+            keys[half] = _ascending_keys(ranking.score)
+        elif code >= codes.SCORED and scores is not None:
+            scores[half, :, 0], scores[half, :, 1] = ranking.score, ranking.patience
     return primary, secondary, keys, scores
+
+
+def _ascending_keys(scores: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return integers that ascend as the scores descend: the bits of -score, made monotone."""
+    # adding 0.0 makes -0.0 and 0.0 one key
+    bits = (0.0 - scores + 0.0).view(np.int64)
+    return np.where(bits < 0, bits ^ np.int64(0x7FFFFFFFFFFFFFFF), bits)
 
 
 def rankings(
@@ -299,16 +338,16 @@ def _ranking(
 def _order_code(ranking: Ranking) -> int:
     """Return how the engine keeps this order."""
     if ranking.by_submission:
-        return state.SUBMISSION
+        return codes.SUBMISSION
     if ranking.patience is None:
-        return state.KEYED
-    return state.CUBED if ranking.cubed else state.SCORED
+        return codes.KEYED
+    return codes.CUBED if ranking.cubed else codes.SCORED
 
 
 def numbered(user_id: NDArray[np.int64]) -> tuple[NDArray[np.int64], int]:
     """Return each job's user as a number from 0, and how many numbers there are."""
     if user_id.size == 0:
-        return _NO_USERS, 0
+        return _NOBODY, 0
     low, high = int(user_id.min()), int(user_id.max())
     if high - low <= 4 * user_id.size:
         return user_id - low, high - low + 1
@@ -341,8 +380,8 @@ def check_jobs(workload: Workload, processors: int) -> None:
         )
     # no schedule is longer than its jobs one after the other
     total = float(workload.requested_time.sum(dtype=np.float64)) + float(workload.submit_time[-1])
-    if total >= state.FOREVER / 2:
+    if total >= FOREVER / 2:
         raise WorkloadError(
             f"{workload.name}: the jobs request {total:.3g} s one after the other, more than the "
-            f"simulator's clock holds ({state.FOREVER / 2:.3g} s)"
+            f"simulator's clock holds ({FOREVER / 2:.3g} s)"
         )

@@ -1,14 +1,16 @@
-"""Quotas as the engine takes them."""
+"""Quotas: who may start, what counts from a start on, and no longer once a job has ended.
+
+A job that would exceed a quota is passed over, as if it did not wait.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.engine.passes.quotas import SCALARS, Quotas
 from hpcgym.errors import RuleWarning, WorkloadError, warn_caller
 from hpcgym.naming import so_many
 from hpcgym.workload.warm_start import decided
@@ -21,6 +23,14 @@ if TYPE_CHECKING:
 OVER_QUOTA = "dropped: asks for more processors than a quota lets run"
 _NO_BOUND = 2**62
 _IN_PYTHON = ": hpcgym.simulation.quotas.within_quotas"
+
+
+class Quotas(NamedTuple):
+    """What may run, or be there, at once. K quotas, C counts: a quota has one or several."""
+
+    counts: NDArray[np.int64]  # (n_jobs, K) the counts that a job is in, -1: none of the quota
+    processors: NDArray[np.int64]  # (n_jobs,)
+    left: NDArray[np.int64]  # (C, 2) how many jobs, and processors, may still start
 
 
 def check_within(workload: Workload, quotas: Iterable[Quota]) -> None:
@@ -122,7 +132,6 @@ def _counting(
         np.ascontiguousarray(np.concatenate(counts, axis=1), np.int64),
         width,
         np.concatenate(left).astype(np.int64),
-        np.zeros(1, SCALARS),
     )
 
 

@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym._engine import Simulation as Native
 from hpcgym.baselines.coschedulers import COSCHEDULERS
 from hpcgym.baselines.dispatchers import DISPATCHERS
 from hpcgym.baselines.schedulers import SCHEDULERS, find_scheduler, is_scheduler, no_scheduler
 from hpcgym.cluster.failures import Failures
 from hpcgym.cluster.pool import Cluster
-from hpcgym.engine import idle_power, state
 from hpcgym.errors import HpcgymError, WorkloadError, check_choice, is_number
+from hpcgym.schedule.places import Allocation
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.capabilities import check
 from hpcgym.scheduler.estimates.learning import Learned
@@ -26,15 +27,19 @@ from hpcgym.scheduler.policies.fair_share import FairShare
 from hpcgym.scheduler.rule_values import not_beside_a_dispatcher
 from hpcgym.scheduler.rules import OF_THE_QUEUE, Scheduler
 from hpcgym.scheduler.usage import check_fair_share
-from hpcgym.simulation.by_reference import simulate_by_reference
 from hpcgym.simulation.corun import simulate_coscheduled
 from hpcgym.simulation.dependencies import as_came
-from hpcgym.simulation.driver import check_learned, learns_in, new_simulation
+from hpcgym.simulation.driver import (
+    Columns,
+    Simulation,
+    check_learned,
+    learns_in,
+    new_simulation,
+)
 from hpcgym.simulation.failing import check_failures, find_failures, simulate_failing
 from hpcgym.simulation.idle_shares import warn_of_schedulers
 from hpcgym.simulation.limited import check_power_rule, simulate_powered, takes_whole_nodes
 from hpcgym.simulation.nodes import (
-    allocation_of,
     as_on_pool,
     asked,
     asked_late,
@@ -42,6 +47,7 @@ from hpcgym.simulation.nodes import (
     needs_on,
     nodes_for,
 )
+from hpcgym.simulation.preempting import for_result
 from hpcgym.simulation.prepare import machine_of
 from hpcgym.simulation.scoring import scored_by
 from hpcgym.simulation.starting import Starting
@@ -128,6 +134,7 @@ def simulate(
         )
     if engine is not None:
         check_choice("engine", engine, ("reference",))
+        from hpcgym.simulation.by_reference import simulate_by_reference  # which few ask for
     chosen = scheduler_of(scheduler, rules)
     cluster = machine_of(workload, cluster, processors)
     check_learned(chosen, learned)
@@ -160,11 +167,7 @@ def simulate(
     check_power_rule(chosen, limits)
     if takes_whole_nodes(cluster, chosen, limits):
         return simulate_powered(workload, chosen, cluster, limits, learned)
-    if cluster.groups or chosen.dispatcher is not None:
-        result, ended = _simulate_on_nodes(workload, chosen, cluster, learned)
-    else:
-        result, ended = _simulate_on_pool(workload, chosen, cluster, learned)
-    return as_came(result, ended.jobs["submit"])
+    return _simulate(workload, chosen, cluster, learned)
 
 
 def scheduler_of(
@@ -199,46 +202,81 @@ def scheduler_of(
     return chosen
 
 
-def _simulate_on_nodes(
+def _simulate(
     workload: Workload, chosen: Scheduler, cluster: Cluster, learned: Learned | None
-) -> tuple[Result, state.Prepared]:
-    """Simulate on a machine of nodes, or with a dispatcher; return the arrays as well."""
-    needs = needs_on(workload, cluster)
-    if chosen.dispatcher is None and as_on_pool(needs, chosen):
-        result, ended = _simulate_on_pool(workload, chosen, cluster, learned)
-        facts = ended.jobs, ended.progress, needs
-        nodes = assign_nodes(*facts, cluster, chosen, workload.initial)
-        return replace(result, allocation=allocation_of(nodes)), ended
-    nodes = nodes_for(workload, needs, cluster, chosen)
+) -> Result:
+    """Simulate on a pool, or on nodes that jobs may share, or with a dispatcher."""
+    dispatcher, needs, nodes = chosen.dispatcher, None, None
+    if cluster.groups or dispatcher is not None:
+        needs = needs_on(workload, cluster)
+        if dispatcher is not None or not as_on_pool(needs, chosen):
+            nodes = nodes_for(workload, needs, cluster, chosen)
     simulation = new_simulation(workload, chosen, cluster, nodes, learned)
     simulation.dispatch = scored_by(chosen.policy, workload, cluster, nodes)
-    dispatcher = chosen.dispatcher
     if dispatcher is not None and chosen.dispatch_time:
         dispatcher, simulation.late = asked_late(dispatcher, workload, cluster, chosen)
         simulation.dispatch = Starting(simulation.late.at_pass)
     elif dispatcher is not None:
         dispatcher, simulation.dispatch = asked(dispatcher, workload, cluster)
-    simulation.drive()
-    ended, outside = simulation.arrays, dispatcher is not None
-    result = replace(
-        result_of(workload, cluster, chosen, ended, outside),
-        allocation=allocation_of(nodes, len(workload)) if cluster.groups else None,
-        dispatcher=dispatcher,
-        dispatching=None if simulation.late is None else simulation.late.dispatching,
-        **simulation.for_result,
-    )
-    return result, ended
+    result, schedule = ended(simulation, workload, cluster, chosen, dispatcher is not None)
+    late = simulation.late
+    dispatching = None if late is None else late.dispatching
+    result = replace(result, dispatcher=dispatcher, dispatching=dispatching)
+    return with_nodes(result, schedule, needs)
 
 
-def _simulate_on_pool(
-    workload: Workload, chosen: Scheduler, cluster: Cluster, learned: Learned | None
-) -> tuple[Result, state.Prepared]:
-    """Simulate on as many processors as the machine has; return the arrays as well."""
-    simulation = new_simulation(workload, chosen, cluster, learned=learned)
-    simulation.dispatch = scored_by(chosen.policy, workload, cluster, None)
+def ended(
+    simulation: Simulation,
+    workload: Workload,
+    cluster: Cluster,
+    chosen: Scheduler,
+    outside: bool = False,
+) -> tuple[Result, Columns]:
+    """Simulate to the end; return the result without nodes, and the schedule.
+
+    ``outside`` says that the order of the queue is not the scheduler's.
+    """
     simulation.drive()
-    result = result_of(workload, cluster, chosen, simulation.arrays)
-    return replace(result, **simulation.for_result), simulation.arrays
+    schedule, native, rules = simulation.schedule(), simulation.native, simulation.told.rules
+    if rules.get("managed") and len(workload):
+        check_processor_seconds(workload, cluster, native.time)
+    result = result_of(native, schedule, rules, workload, cluster, chosen, outside)
+    return replace(result, **simulation.for_result(schedule)), schedule
+
+
+def result_of(
+    native: Native,
+    schedule: Columns,
+    rules: Mapping[str, int],
+    workload: Workload,
+    cluster: Cluster,
+    scheduler: Scheduler,
+    outside: bool = False,
+) -> Result:
+    """Return the result of a simulation as it is now, by its schedule; without nodes."""
+    seconds = None
+    if rules.get("managed") and len(workload):
+        seconds = {name: int(total[0]) for name, total in native.idle_seconds().items()}
+    return Result.of(workload, cluster, scheduler, schedule, seconds, outside)
+
+
+def with_nodes(result: Result, schedule: Columns, needs: NDArray[np.int64] | None = None) -> Result:
+    """Return a result with the nodes of jobs, and the runs that others have stopped.
+
+    Its jobs stand in the order in which they came.
+
+    ``needs`` : what they ask of nodes, if that is known.
+    """
+    cluster, rules, workload = result.cluster, result.scheduler, result.workload
+    if cluster.groups and "cell_first" in schedule:
+        result = replace(result, allocation=Allocation.of(schedule))
+    elif cluster.groups:
+        asked = needs_on(workload, cluster) if needs is None else needs
+        allocation = assign_nodes(schedule, asked, cluster, rules, workload.initial)
+        result = replace(result, allocation=allocation)
+    if rules.preempts is not None:
+        result = replace(result, **for_result(rules.preempts, schedule))
+    return as_came(result, schedule["submit"])
 
 
 def learn_before(
@@ -294,11 +332,10 @@ def learn_at(
             "what is learned before a time is known for pools of processors, without a dispatcher"
         )
     simulation = new_simulation(workload, scheduler, cluster, learned=learned, always_learns=True)
-    assert simulation.learning is not None
     found: list[Learned | None] = []
     for end in ends:
         simulation.drive(end)
-        found.append(simulation.learning.learned)
+        found.append(simulation.learned())
     return found
 
 
@@ -307,34 +344,6 @@ def _whole_time(time: Any) -> int:
     if not is_number(time) or time != time:
         raise HpcgymError(f"time must be a number of seconds, not {time!r}")
     return math.ceil(min(max(time, -MAX_TIME), MAX_TIME))
-
-
-def result_of(
-    workload: Workload,
-    cluster: Cluster,
-    scheduler: Scheduler,
-    ended: state.Prepared,
-    outside: bool = False,
-) -> Result:
-    """Return the result of a simulation that has run to its end, but for what it has learned.
-
-    ``outside`` says that the order of the queue was not the scheduler's.
-    """
-    idle_seconds = None
-    if ended.sim.managed and len(workload):
-        check_processor_seconds(workload, cluster, int(ended.sim.time))
-        idle_seconds = idle_processor_seconds(ended.sim, ended.idle)
-    return Result.of(
-        workload, cluster, scheduler, ended.jobs, ended.progress, idle_seconds, outside
-    )
-
-
-def idle_processor_seconds(sim: Any, idle: NDArray[np.void]) -> dict[str, int]:
-    """Return what processors without a job have done up to now [processor seconds]."""
-    idle_power.settle(sim, idle)
-    return {
-        name: int(sim[f"{name}_s"]) for name in ("idle", "off", "switching_off", "switching_on")
-    }
 
 
 def check_processor_seconds(workload: Workload, cluster: Cluster, end: int) -> None:

@@ -14,16 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.cluster.pool import Cluster
-from hpcgym.engine import state
-from hpcgym.engine.machines.nodes.placement import Nodes
-from hpcgym.engine.orders.scores import take_scores
 from hpcgym.errors import HpcgymError
 from hpcgym.scheduler.dispatchers.asking import Facts, begin
 from hpcgym.scheduler.dispatchers.view import PassView
 from hpcgym.scheduler.rule_values import plain
-from hpcgym.simulation.kernel_passes import view_of
-from hpcgym.simulation.nodes import facts_of, pool_as_node
-from hpcgym.simulation.starting import Native
+from hpcgym.simulation.nodes import Nodes, facts_of, pool_as_node
+from hpcgym.simulation.starting import OnNodes
 from hpcgym.workload.model import Workload
 
 if TYPE_CHECKING:
@@ -63,20 +59,9 @@ class Scoring:
     facts: Facts
     pool: Nodes | None
 
-    def __call__(self, arrays: state.Prepared, machine: Any) -> None:
-        """Do so of a simulation of the kernels."""
-        if self.pool is not None:
-            self.pool.set_free(np.array([[arrays.sim.free]]))
-        view = view_of(arrays, machine if self.pool is None else self.pool, self.facts)
-        take_scores(arrays.scores, arrays.blocks, view.job, _asked(self.policy, view))
-
-    def answer(self, jobs: NDArray[np.void], machine: Any, native: Simulation) -> None:
-        """Do so of a simulation of the native engine."""
-        if self.pool is not None:
-            self.pool.set_free(np.array([[native.free]]))
-            view = Native(native, jobs, self.pool).view_told(native.view(), self.facts)
-        else:
-            view = Native(native, jobs, machine).view(self.facts)
+    def answer(self, jobs: NDArray[np.void], nodes: Nodes | None, native: Simulation) -> None:
+        """Do so."""
+        view = OnNodes(native, jobs, nodes if self.pool is None else self.pool).view(self.facts)
         native.order(view.job, _asked(self.policy, view))
 
 

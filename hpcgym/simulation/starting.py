@@ -1,4 +1,4 @@
-"""Dispatchers, and policies that are functions, in simulations of the native engine."""
+"""Dispatchers in simulations: what they are shown at a pass, and what their answers start."""
 
 from __future__ import annotations
 
@@ -9,13 +9,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.engine.machines.nodes.placement import Nodes
-from hpcgym.engine.state import Prepared
 from hpcgym.scheduler.dispatchers.asking import Asking, Facts, Present, Start, view_at
+from hpcgym.scheduler.dispatchers.own_nodes import Seen
 from hpcgym.scheduler.dispatchers.view import PassView
-from hpcgym.simulation.kernel_passes import Kernels
-from hpcgym.simulation.native_nodes import take_pool, take_view
-from hpcgym.simulation.own_nodes import OfKernels, Told
 
 if TYPE_CHECKING:
     from hpcgym._engine import Simulation
@@ -23,8 +19,8 @@ if TYPE_CHECKING:
 _NOWHERE = np.zeros(0, np.int64)
 
 
-class Native(NamedTuple):
-    """A simulation of the native engine, as :class:`Asking` says.
+class OnNodes(NamedTuple):
+    """A simulation on nodes, as :class:`Asking` says; a pool is one node.
 
     Attributes
     ----------
@@ -34,7 +30,7 @@ class Native(NamedTuple):
 
     native: Simulation
     jobs: NDArray[np.void]
-    nodes: Nodes
+    nodes: Any
 
     @property
     def time(self) -> int:  # noqa: D102
@@ -49,15 +45,9 @@ class Native(NamedTuple):
 
     def view(self, facts: Facts) -> PassView:  # noqa: D102
         told = self.native.view()
-        if "free" in told:
-            take_view(self.nodes, told)
-        else:
-            take_pool(self.nodes, self.native.free, told["running"])
-        return self.view_told(told, facts)
-
-    def view_told(self, told: dict[str, NDArray[np.int64]], facts: Facts) -> PassView:
-        """Return the same where the nodes tell of machine and jobs what there is to tell."""
-        return view_at(_present_in(told, self.native.time, self.jobs), self.nodes, facts)
+        if "free" not in told:
+            told = on_one_node(told, self.native.free)
+        return view_at(present_in(told, self.native.time, self.jobs), self.nodes, told, facts)
 
     def start(self, starts: list[tuple[int, Start]]) -> int:  # noqa: D102
         node, units, first = [_NOWHERE], [_NOWHERE], [0]
@@ -72,10 +62,10 @@ class Native(NamedTuple):
         return self.native.launch(rows, *cells)
 
 
-class NativeOwn(NamedTuple):
+class OnOwnNodes(NamedTuple):
     """One in which each job has nodes of its own.
 
-    It is asked as :class:`hpcgym.simulation.own_nodes.Proposing` says.
+    It is asked as :class:`hpcgym.scheduler.dispatchers.own_nodes.Proposing` says.
 
     Attributes
     ----------
@@ -94,19 +84,30 @@ class NativeOwn(NamedTuple):
     def coming(self) -> int:  # noqa: D102
         return self.native.coming
 
-    def told(self) -> Told:  # noqa: D102
+    def seen(self) -> Seen:  # noqa: D102
         told = self.native.view()
-        present = _present_in(told, self.native.time, self.jobs)
+        present = present_in(told, self.native.time, self.jobs)
         allowed = self.native.fits(present.queued.tolist()).astype(np.bool_)
         free, changes = told["free"].astype(np.bool_), int(told["changes"][0])
-        return Told(present, allowed, changes, free, told["cell_first"], told["cell_node"])
+        return Seen(present, allowed, changes, free, told["cell_first"], told["cell_node"])
 
     def propose(self, jobs: list[int]) -> int:  # noqa: D102
         first = np.zeros(len(jobs) + 1, np.int64)
         return self.native.launch(np.array(jobs, np.int64), first, _NOWHERE, _NOWHERE)
 
 
-def _present_in(told: dict[str, NDArray[np.int64]], time: int, jobs: NDArray[np.void]) -> Present:
+def on_one_node(told: dict[str, NDArray[np.int64]], free: int) -> dict[str, NDArray[np.int64]]:
+    """Return a view of a pool as that of one node: jobs have a unit each."""
+    n = len(told["running"])
+    cells = {
+        "first": np.arange(n + 1),
+        "node": np.zeros(n, np.int64),
+        "units": np.ones(n, np.int64),
+    }
+    return told | {"free": np.array([free])} | {f"cell_{name}": cells[name] for name in cells}
+
+
+def present_in(told: dict[str, NDArray[np.int64]], time: int, jobs: NDArray[np.void]) -> Present:
     """Return the jobs that wait and run, by a view of the native engine."""
     order = np.argsort(told["queued"])
     queued, duration = told["queued"][order], told["duration"][order]
@@ -116,32 +117,24 @@ def _present_in(told: dict[str, NDArray[np.int64]], time: int, jobs: NDArray[np.
 
 @dataclass(frozen=True)
 class Proposed:
-    """Asks a dispatcher at a pass, of either engine, where each job has nodes of its own."""
+    """Asks a dispatcher at a pass where each job has nodes of its own."""
 
     asks: Callable[..., None]
 
-    def __call__(self, arrays: Prepared, machine: Any) -> None:
-        """Do so of a simulation of the kernels."""
-        self.asks(OfKernels(arrays, machine))
-
-    def answer(self, jobs: NDArray[np.void], machine: Any, native: Simulation) -> None:
-        """Do so of a simulation of the native engine."""
-        self.asks(NativeOwn(native, jobs))
+    def answer(self, jobs: NDArray[np.void], nodes: Any, native: Simulation) -> None:
+        """Do so."""
+        self.asks(OnOwnNodes(native, jobs))
 
 
 @dataclass(frozen=True)
 class Starting:
-    """Asks a dispatcher at a pass, of either engine."""
+    """Asks a dispatcher at a pass."""
 
     asks: Callable[[Asking], None]
 
-    def __call__(self, arrays: Prepared, machine: Any) -> None:
-        """Do so of a simulation of the kernels."""
-        self.asks(Kernels(arrays, machine))
-
-    def answer(self, jobs: NDArray[np.void], machine: Any, native: Simulation) -> None:
-        """Do so of a simulation of the native engine."""
-        asking = Native(native, jobs, machine)
+    def answer(self, jobs: NDArray[np.void], nodes: Any, native: Simulation) -> None:
+        """Do so."""
+        asking = OnNodes(native, jobs, nodes)
         self.asks(asking)
         if native.asked:  # it thinks, and nothing starts now
             asking.start([])

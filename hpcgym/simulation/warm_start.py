@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym._engine import Model, Simulation
-from hpcgym.compilation import compiling
-from hpcgym.engine import state
-from hpcgym.engine import warm_start as engine
-from hpcgym.engine.machines.nodes.placement import Nodes
-from hpcgym.engine.ordered import make_lists
 from hpcgym.errors import WorkloadError
 from hpcgym.scheduler.capabilities import check
-from hpcgym.simulation.native_answers import take_learned, told_of
+from hpcgym.scheduler.estimates.learned import told_of_learning
 from hpcgym.simulation.predictions import Learning
-from hpcgym.simulation.prepare import check_jobs, job_records, numbered
+from hpcgym.simulation.prepare import Told, check_jobs, job_records, numbered
 from hpcgym.workload.extracts import recorded_run_time
 from hpcgym.workload.model import MAX_TIME
 from hpcgym.workload.warm_start import joined
@@ -46,7 +41,7 @@ def check_extract(workload: Workload, *things: str, **words: str) -> None:
 
 
 class Beginning(NamedTuple):
-    """How a simulation begins that is one of an extract; its ``progress`` tells the rest.
+    """How a simulation begins that is one of an extract.
 
     Attributes
     ----------
@@ -54,7 +49,10 @@ class Beginning(NamedTuple):
     time : [s] when it begins; what happens in that second is the first event.
     number : of jobs that were submitted before.
     due : whether a pass is due then, whatever happens.
-    running : (n_running,) int64, jobs that run, in the order of their starts.
+    running, start : (n_running,) int64, jobs that run, in the order of their starts [s].
+    predicted, promised : (number,) int64 [s], of the jobs before, but for what a learner predicts.
+    history : (n_users, n) int64 [s] run times of the last jobs of each user where estimates are
+        their mean, -1 where there are none.
     ongoing : more, where the simulation goes on, else None.
     """
 
@@ -65,6 +63,10 @@ class Beginning(NamedTuple):
     number: int
     due: bool
     running: Ints
+    start: Ints
+    predicted: Ints
+    promised: Ints
+    history: Ints
     ongoing: Ongoing | None
 
     @property
@@ -73,133 +75,53 @@ class Beginning(NamedTuple):
         assert self.workload.initial is not None
         return own_cells(self.workload.initial, self.cluster)
 
+    def arguments(self, on_nodes: bool) -> dict[str, Any]:
+        """Return what ``Simulation.begin`` of the native engine takes, by name."""
+        names = ("time", "due", "running", "start", "predicted", "promised")
+        told: dict[str, Any] = {name: getattr(self, name) for name in names}
+        if self.history.size:
+            told["history"] = self.history.reshape(-1)
+        ongoing, having = self.ongoing, self.running
+        if ongoing is not None and ongoing.looks is not None and not self.due:
+            told["looks"] = np.array(ongoing.looks)
+        if ongoing is not None and ongoing.reserved is not None:
+            told["reserved"] = ongoing.reserved
+            # those that wait have nodes in the plan
+            having = np.concatenate([having, np.setdiff1d(np.arange(self.number), having)])
+        if on_nodes and self.cells is not None:
+            told |= self.cells.take(having)._asdict()
+        return told
+
 
 def beginning_of(
-    workload: Workload, scheduler: Scheduler, cluster: Cluster, arrays: state.Prepared
+    workload: Workload, scheduler: Scheduler, cluster: Cluster, told: Told
 ) -> Beginning | None:
     """Return how a simulation begins with the state of its workload; None if it has none.
-
-    ``arrays`` have users' histories then, and starts, predictions and promises of the jobs before,
-    but for what a learner predicts.
 
     Raises
     ------
     HpcgymError : processors that are to be switched off.
     """
-    initial, sim, progress = workload.initial, arrays.sim, arrays.progress
+    initial = workload.initial
     if initial is None:
         return None
-    if sim.managed:
+    if told.rules.get("managed"):
         check_extract(workload, "shutdown")
     running = in_order(workload)
     ongoing = going_on(initial, scheduler, cluster)
     number = int(np.searchsorted(workload.submit_time, initial.begin))
-    progress["start"][running] = initial.start[running]
-    if sim.estimate == state.AVERAGE:
-        _remember(workload, arrays)
-        past = arrays.history[arrays.users[:number]]
-        requested = arrays.jobs["requested"][:number]
+    history, predicted = np.zeros((0, 0), np.int64), told.predicted
+    if predicted is None:  # averages
+        history = _history(workload, told)
+        past, requested = history[told.users[:number]], told.jobs["requested"][:number]
         average = np.minimum(past.sum(axis=1) // past.shape[1], requested)
         known = np.full(number, -1) if ongoing is None else ongoing.predicted[:number]
-        unknown = np.where(past[:, 0] < 0, requested, average)
-        progress["predicted"][:number] = np.where(known < 0, unknown, known)
-    if ongoing is not None:
-        progress["promised"][:number] = ongoing.promised[:number]
-    due = _due(workload.submit_time, initial, ongoing)
-    found = workload, scheduler, cluster, initial.begin, number, due, running, ongoing
+        predicted = np.where(known < 0, np.where(past[:, 0] < 0, requested, average), known)
+    promised = np.full(number, -1) if ongoing is None else ongoing.promised[:number]
+    due, start = _due(workload.submit_time, initial, ongoing), initial.start[running]
+    of_jobs = running, start, predicted[:number], promised, history
+    found = workload, scheduler, cluster, initial.begin, number, due, *of_jobs, ongoing
     return Beginning(*found)
-
-
-def begin_with(
-    arrays: state.Prepared, beginning: Beginning, learning: Learning | None = None
-) -> None:
-    """Let the kernels begin so.
-
-    ``learning`` predicts how long the jobs run, as if all had been submitted at the beginning.
-
-    Raises
-    ------
-    WorkloadError : as :func:`check_running` has it.
-    """
-    a, ongoing, due = arrays, beginning.ongoing, int(beginning.due)
-    begin_running(arrays, beginning, learning)
-    with compiling(engine.line_up):
-        engine.line_up(
-            a.jobs, a.keys, a.scores, a.users, a.sim, a.progress, a.history, a.blocks, a.entries,
-            a.narrow, a.freed, a.idle, a.ended, beginning.number, beginning.time, due,
-        )  # fmt: skip
-    if ongoing is not None and ongoing.looks is not None and not due:
-        for name, value in zip(state.LOOKS, ongoing.looks, strict=True):
-            a.sim[name] = value
-    if ongoing is not None and ongoing.reserved is not None:
-        engine.hold(
-            a.jobs,
-            a.sim,
-            a.progress,
-            a.blocks,
-            a.entries,
-            a.profile,
-            a.line,
-            a.narrow,
-            ongoing.reserved.copy(),
-        )
-
-
-def begin_running(
-    arrays: state.Prepared, beginning: Beginning, learning: Learning | None = None
-) -> None:
-    """Do what :func:`begin_with` does before the queue, whose order is not needed."""
-    a, sim, progress = arrays, arrays.sim, arrays.progress
-    time, number, running = beginning.time, beginning.number, beginning.running
-    if learning is not None:
-        lists = make_lists([len(running)])
-        engine.list_running(a.jobs, progress, *lists, running)
-        learning.predict_first(number, time, *lists)
-    check_running(beginning)
-    run = a.jobs["run"][running]
-    if sim.correction == state.KILL:
-        run = np.minimum(run, progress["predicted"][running])
-    over = progress["start"][running] + run < time
-    if over.any():
-        raise cannot_run(beginning, int(running[over.argmax()]), int(run[over.argmax()]))
-    with compiling(engine.start_running):
-        engine.start_running(a.jobs, sim, progress, a.blocks, a.entries, a.idle, running, number)
-        while True:
-            engine.catch_up(sim, a.jobs, progress, a.blocks, a.entries, time, int(beginning.due))
-            if not sim.asked:
-                break
-            assert learning is not None
-            learning.answer(a.blocks, a.entries)
-
-
-def hold_on_nodes(arrays: state.Prepared, nodes: Nodes, ongoing: Ongoing | None) -> None:
-    """Let the jobs that wait have their reservations, where kernels have begun on nodes."""
-    if ongoing is not None and ongoing.reserved is not None:
-        engine.hold_on_nodes(
-            arrays.sim, arrays.progress, arrays.blocks, arrays.entries, arrays.line, nodes,
-            ongoing.reserved.copy(),
-        )  # fmt: skip
-
-
-def place_running(beginning: Beginning, nodes: Nodes) -> None:
-    """Give the jobs that run at the beginning of an extract their nodes, for the kernels.
-
-    Raises
-    ------
-    WorkloadError : a job that finds no room beside the others.
-    """
-    workload, initial = beginning.workload, beginning.workload.initial
-    assert initial is not None
-    cells = beginning.cells
-    if cells is not None:
-        write_cells(nodes, cells)
-    without = engine.place_running(nodes, beginning.running, cells is not None)
-    if len(nodes.asks):
-        waiting = (workload.submit_time < initial.begin) & ~initial.running
-        asks = nodes.asks[: len(waiting)]  # behind them stand those who hold nodes in windows
-        nodes.asked[:] = asks[waiting].sum(axis=0)
-    if without >= 0:
-        raise cannot_run(beginning, without)
 
 
 def going_on(initial: Initial, scheduler: Scheduler, cluster: Cluster) -> Ongoing | None:
@@ -222,18 +144,6 @@ def own_cells(initial: Initial, cluster: Cluster) -> Cells | None:
     """Return the nodes that jobs have on this machine, None where it is another, or none has."""
     ongoing = initial.ongoing
     return ongoing.cells if ongoing is not None and ongoing.cluster == cluster else None
-
-
-def write_cells(nodes: Nodes, cells: Cells, jobs: Ints | None = None) -> None:
-    """Let jobs have their cells on record: these, or the first ones, as many as there are."""
-    counts = np.diff(cells.first)
-    # behind the jobs stand those who hold nodes in windows
-    rows = np.arange(len(counts)) if jobs is None else jobs
-    nodes.held["count"][rows] = counts
-    begin = nodes.held["first"][rows] - cells.first[:-1]
-    places = np.repeat(begin, counts) + np.arange(len(cells.node))
-    nodes.cells["node"][places] = cells.node
-    nodes.cells["units"][places] = cells.units
 
 
 def past_jobs(workload: Workload) -> tuple[Workload | None, Ints, Ints]:
@@ -275,21 +185,12 @@ def learned_before(workload: Workload, scheduler: Scheduler) -> Learned | None:
     jobs = job_records(both)
     jobs["run"][~ended] = MAX_TIME  # they run on
     users, n_users = numbered(both.user_id)
-    begun = state.make_state(
-        {"logs": 1}, np.zeros(len(both), np.int64), len(both), len(both), n_users
-    )
-    keys, scores = np.zeros(0, np.int64), np.zeros(0, state.SCORES)
-    arrays = state.Prepared(jobs, keys, scores, users, *begun)
-    learning = Learning(both, scheduler, arrays)
-    model = Model(
-        jobs.view(np.int64).reshape(len(both), -1),
-        int(jobs["processors"].sum()),
-        {"logs": 1, "learns": 1},
-        predicted=np.zeros(len(both), np.int64),
-        users=users,
-        n_users=len(learning.learner.memory),
-        **told_of(learning, None, None),
-    )
+    predicted = np.zeros(len(both), np.int64)
+    told = Told(jobs, len(both), int(jobs["processors"].sum()), {"logs": 1, "learns": 1})
+    told.predicted, told.users, told.n_users = predicted, users, n_users
+    learning = Learning(both, scheduler, told)
+    learns = told_of_learning(learning.estimators, learning.learner)
+    model = Model(**told.arguments(), learning=learns)
     native = Simulation(model)
     native.learn_from(
         past=np.flatnonzero(ended),
@@ -297,7 +198,7 @@ def learned_before(workload: Workload, scheduler: Scheduler) -> Learned | None:
         start=started,
         time=initial.begin,
     )
-    take_learned(learning, native)
+    learning.take(native)
     return learning.learned
 
 
@@ -320,17 +221,19 @@ def _due(submit_time: Ints, initial: Initial, ongoing: Ongoing | None) -> bool:
     return ongoing is None or bool(queued.any() and not initial.running.any())
 
 
-def _remember(workload: Workload, arrays: state.Prepared) -> None:
-    """Fill the histories of users with the jobs that ended before the beginning."""
-    rows = dict(zip(workload.user_id.tolist(), arrays.users.tolist(), strict=True))
+def _history(workload: Workload, told: Told) -> Ints:
+    """Return run times of users' last jobs that ended before the beginning, (n_users, n) [s]."""
+    rows = dict(zip(workload.user_id.tolist(), told.users.tolist(), strict=True))
     past, order, _ = past_jobs(workload)
     assert past is not None
-    run, users, history = recorded_run_time(past), past.user_id, arrays.history
+    history = np.full((told.n_users, told.rules["last"]), -1, np.int64)
+    run, users = recorded_run_time(past), past.user_id
     for user, length in zip(users[order].tolist(), run[order].tolist(), strict=True):
         if user in rows:
             row = history[rows[user]]
             row[:-1] = row[1:]
             row[-1] = length
+    return history
 
 
 def check_running(beginning: Beginning) -> None:

@@ -1,4 +1,7 @@
-"""Windows as the engine takes them, and as nodes that somebody holds."""
+"""Windows: times at which processors, or nodes, are closed to jobs, known from the beginning.
+
+On nodes somebody holds these then.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.cluster.partitions import nodes_of_text
-from hpcgym.engine.passes.windows import SCALARS, Windows
 from hpcgym.errors import HpcgymError, RuleWarning, warn_caller
 from hpcgym.simulation.quotas import called_together
 
@@ -27,6 +29,17 @@ class Closing(NamedTuple):
     end: int  # [s]
     processors: int
     nodes: NDArray[np.int64]  # none of a pool
+
+
+class Windows(NamedTuple):
+    """Windows by their ends, (W,)."""
+
+    begin: NDArray[np.int64]  # [s]
+    end: NDArray[np.int64]  # [s]
+    # how many processors of a pool are closed; on nodes, who holds the nodes then: a negative
+    # number, for they stand at the end of what is asked and held, behind all jobs
+    taken: NDArray[np.int64]
+    nodes: NDArray[np.int64]  # that are closed, one window after the other; none of a pool
 
 
 def closings(workload: Workload, scheduler: Scheduler, cluster: Cluster) -> list[Closing]:
@@ -100,11 +113,12 @@ def _check_room(found: list[tuple[Window, Closing]], cluster: Cluster) -> None:
 
 def make_windows(closings: list[Closing], on_nodes: bool) -> Windows:
     """Return windows that are to come."""
-    table = np.array([one[:3] for one in closings], np.int64).reshape(-1, 3)
-    begin, end, taken = np.ascontiguousarray(table.T)
+    begin, end, taken = np.array([one[:3] for one in closings], np.int64).reshape(-1, 3).T
+    nodes = [np.zeros(0, np.int64)]
     if on_nodes:  # who holds the nodes stands behind the jobs
         taken = np.arange(-len(closings), 0, dtype=np.int64)
-    return Windows(begin, end, taken, np.zeros(1, SCALARS))
+        nodes += [one.nodes for one in closings]
+    return Windows(begin, end, taken, np.concatenate(nodes))
 
 
 def warn_of_unmet(slices: Sequence[Workload], windows: Sequence[Windows]) -> None:

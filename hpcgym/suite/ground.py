@@ -18,9 +18,8 @@ from numpy.typing import NDArray
 
 from hpcgym.baselines.chance import KINDS, RandomActions, random_order
 from hpcgym.envs import VERSIONS
-from hpcgym.envs.core.cutting import Episode
+from hpcgym.envs.core.cutting import Episode, counted
 from hpcgym.envs.core.episodes import Episodes
-from hpcgym.envs.core.surroundings import counted
 from hpcgym.errors import HpcgymError
 from hpcgym.evaluation.limited import limits_of
 from hpcgym.evaluation.stage import begin_in, check_spaces

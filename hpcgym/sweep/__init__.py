@@ -30,7 +30,7 @@ __all__ = [
     "status",
 ]
 
-# imported when first used: workers that run other tasks need none of the compiled code
+# imported when first used: workers that run other tasks need no simulator
 _HOMES = {
     "BatchSimulator": "batch",
     "EXECUTORS": "executors",

@@ -10,12 +10,9 @@ from hpcgym.cluster import Cluster, find_cluster
 from hpcgym.errors import HpcgymError
 from hpcgym.simulation.corun import check_machine, check_shared, check_together
 from hpcgym.simulation.corun_learning import PairLearning
-from hpcgym.simulation.run import simulate
 from hpcgym.sweep.simulations import PAIR_ESTIMATES, machine_file, read_speedups_of
-from hpcgym.workload import load_workload
 
 if TYPE_CHECKING:
-    from hpcgym.schedule.result import Result
     from hpcgym.scheduler.rules import Scheduler
     from hpcgym.speedups import Heatmap
     from hpcgym.sweep.source import Source
@@ -77,13 +74,6 @@ def _machine_of(where: str, source: Source, shared: bool, folder: Path) -> Clust
 def believed(text: str, folder: Path) -> Heatmap | str:
     """Return what the rule ``pair_estimate`` of an experiment stands for."""
     return text if text in PAIR_ESTIMATES else read_speedups_of(text, folder, {})
-
-
-def simulate_two() -> Result:
-    """Simulate two jobs that share nodes, so that workers find the compiled code in the cache."""
-    pairs = "generated:codes=2"
-    workload = load_workload(f"codes:speedups={pairs},jobs=2,processes=2")
-    return simulate(workload, "easy-co", cluster="2x1x2", speedups=pairs)
 
 
 def machine_of(text: str, folder: Path) -> Cluster:

@@ -40,7 +40,7 @@ _FIXED = {
 _RAY_CLUSTERS = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
 
 #: Each worker computes on one thread: there are as many workers as processors.
-_THREADS = ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 @contextmanager
@@ -100,14 +100,6 @@ def slots(executor: Executor) -> int:
     return int(getattr(executor, "_max_workers", 0) or os.cpu_count() or 1)
 
 
-def warm(backfill: str = "easy") -> None:
-    """Compile the simulator in this process, so that workers find it in the cache."""
-    from hpcgym.simulation.run import simulate
-    from hpcgym.workload import load_workload
-
-    simulate(load_workload("lublin:jobs=2,processors=2"), "easy", backfill=backfill)
-
-
 def _opener(name: str, workers: int | None) -> AbstractContextManager[Executor]:
     """Return what starts and stops the executor of this name."""
     kind, _, address = name.partition(":")
@@ -141,8 +133,7 @@ class SerialExecutor(Executor):
 
 @contextmanager
 def _processes(workers: int) -> Iterator[Executor]:
-    """Start processes; spawned, because forking does not go together with numba's threads."""
-    warm()
+    """Start processes; spawned, because forking does not go together with threads."""
     spawn = multiprocessing.get_context("spawn")
     pool = ProcessPoolExecutor(workers, mp_context=spawn, initializer=_begin_process)
     try:
@@ -184,12 +175,7 @@ def _end_with_parent() -> None:
 
 def _use_one_thread() -> None:
     """Let this process compute on one thread."""
-    numba: Any = sys.modules.get("numba")
-    if numba is not None:  # it has read its environment, which may not change any more
-        numba.set_num_threads(1)
-    for name in _THREADS:
-        if numba is None or not name.startswith("NUMBA"):
-            os.environ[name] = "1"
+    os.environ |= dict.fromkeys(_THREADS, "1")
 
 
 # --- Dask and Ray ---------------------------------------------------------------------------------
@@ -201,7 +187,6 @@ def _dask(address: str, workers: int) -> Iterator[Executor]:
     distributed = _library("distributed", "Dask")
     with ExitStack() as stack:
         if not address:
-            warm()
             environment = "distributed.nanny.pre-spawn-environ"
             settings: dict[str, Any] = {f"{environment}.{name}": 1 for name in _THREADS}
             # whoever sends the tasks decides how often one may kill its worker
@@ -244,7 +229,6 @@ def _ray(address: str, workers: int | None) -> Iterator[Executor]:
         if address:
             options["address"] = address
         else:
-            warm()
             number = workers or processors_here()
             options |= {"num_cpus": number, "include_dashboard": False, "address": "local"}
         # what Ray starts has these for good; modules are found where this process finds them
@@ -345,7 +329,6 @@ def _mpi() -> Iterator[Executor]:
             " leads and the others work, or with an srun that can start ranks of this MPI library:"
             " srun --mpi=list"
         )
-    warm()
     with MPIPoolExecutor(initializer=_use_one_thread) as pool:
         yield pool
 

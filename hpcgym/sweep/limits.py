@@ -7,10 +7,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hpcgym.cluster import Cluster, NodeGroup, NodePower
 from hpcgym.errors import HpcgymError
 from hpcgym.scheduler.limit_texts import read_limits
-from hpcgym.scheduler.limits import EnergyBudget, Limit, PowerCap, check_limits
+from hpcgym.scheduler.limits import PowerCap, check_limits
 from hpcgym.simulation.limited import check_for_limits, check_power_rule
 from hpcgym.simulation.limited_machine import (
     check_off_as_idle,
@@ -18,12 +17,9 @@ from hpcgym.simulation.limited_machine import (
     node_power,
     nodes_off,
 )
-from hpcgym.simulation.run import simulate
 from hpcgym.sweep.corun import at, machine_of
-from hpcgym.workload import load_workload
 
 if TYPE_CHECKING:
-    from hpcgym.schedule.result import Result
     from hpcgym.scheduler.rules import Scheduler
     from hpcgym.sweep.source import Source
 
@@ -84,12 +80,3 @@ def check_limited(
                 at(pair, check_off_as_idle, found, may_switch(scheduler, machine, found))
                 for cap in caps:
                     at(pair, nodes_off, machine, power, cap, scheduler.power)
-
-
-def simulate_limited() -> Result:
-    """Simulate two jobs under limits, so that workers find the compiled code in the cache."""
-    node = NodeGroup("node", 2, {"core": 1}, NodePower(idle_w=1.0, busy_w=2.0))
-    limits: list[Limit] = [PowerCap(4.0), EnergyBudget(1e9, 0, 60)]
-    return simulate(
-        load_workload("lublin:jobs=2,processors=2"), cluster=Cluster(groups=(node,)), limits=limits
-    )

@@ -116,8 +116,8 @@ def _crossed(heatmaps: Iterable[Heatmap], experiment: Experiment) -> Manifest:
 
 def versions() -> dict[str, str]:
     """Return the versions of what results are computed with."""
-    libraries = {name: version(name) for name in ("numpy", "numba")}
-    return {"hpcgym": __version__, "python": platform.python_version(), **libraries}
+    python = platform.python_version()
+    return {"hpcgym": __version__, "python": python, "numpy": version("numpy")}
 
 
 class Tasks(Collection[dict[str, Any]]):

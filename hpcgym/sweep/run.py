@@ -20,10 +20,7 @@ from hpcgym.errors import HpcgymError
 from hpcgym.files import MOST_TOML, bytes_of, text_of
 from hpcgym.files.writing import same_file, whole
 from hpcgym.sweep import manifest_file
-from hpcgym.sweep.corun import simulate_two
-from hpcgym.sweep.executors import warm
 from hpcgym.sweep.experiment import load_experiment
-from hpcgym.sweep.limits import simulate_limited
 from hpcgym.sweep.manifest import (
     Manifest,
     Tasks,
@@ -274,13 +271,6 @@ def _run(
     progress: Progress | None,
 ) -> Summary:
     """Run the tasks of a manifest, in a folder that is locked."""
-    ways = {rules["backfill"] for rules in manifest["schedulers"].values()}
-    for way in sorted(ways - {"none", "easy", "until-shadow", "fill"}):
-        warm(way)
-    if "speedups" in manifest:
-        simulate_two()
-    if "limits" in manifest:
-        simulate_limited()
     function = partial(
         simulate_task, folder=str(origin_of(folder)), digests=manifest["inputs_sha256"]
     )

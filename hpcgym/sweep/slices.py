@@ -19,7 +19,6 @@ from hpcgym.scheduler.policies.features import JobColumns
 from hpcgym.scheduler.policies.mixed import weighed
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.scheduler.usage import check_fair_share, counts_usage
-from hpcgym.simulation import native
 from hpcgym.simulation.driver import Simulation, new_simulation
 from hpcgym.simulation.fair_share import places_of_usage
 from hpcgym.simulation.idle_shares import warn_of_weights
@@ -62,7 +61,8 @@ def slices_of(
             simulation = _simulation(part, rules, machine)
             seconds = _columns(part, rules).requested.astype(np.int64)
             told = own.static, own.waiting, own.places, own.serial, seconds, own.formulas, usage
-            simulations.append(native.simulation_of(simulation, Features(*told)))
+            simulation.features = Features(*told)
+            simulations.append(simulation.native)
     warn_of_unused(parts, [rules], machine)
     warn_of_weights(parts, rules, features)
     largest = [np.abs(own.static).max(axis=0, initial=1.0) for own in made]
@@ -84,8 +84,7 @@ def _simulation(part: Workload, rules: Scheduler, machine: Cluster) -> Simulatio
             check_scheduler(rules, "nodes", "batches on nodes")
             nodes = nodes_for(part, needs, machine, rules)
     simulation = new_simulation(taken_over(part), rules, machine, nodes)
-    arrays = simulation.arrays
-    arrays.sim.primary = SCORED
+    simulation.told.rules["primary"] = SCORED
     if simulation.learning is not None:
         simulation.learning.estimators.looks[0] = 1
     return simulation

@@ -60,8 +60,8 @@ class Ongoing:
         that wait; None where there are none, or where they are to be made anew at the next pass.
     cells : nodes of running jobs, and those reserved; None on a pool.
     looks : where passes come by the clock, as Slurm makes them: when the next one has something to
-        do, and when the next one is at all [s], and whether others follow, as the engine has it
-        (``LOOKS`` of hpcgym/engine/state.py); else None.
+        do, and when the next one is at all [s], and whether others follow, as ``Simulation.begin``
+        of the native engine takes it; else None.
     """
 
     rules: Mapping[str, Any]

@@ -462,6 +462,10 @@ NB_MODULE(_engine, m) {
            "Return what stands at the end of a pass. now: time, jobs that have come, and started, free, "
            "arrived, changed, head; shadow: [s], extra; looks: due, all_due, next, waited, had_planned. "
            "came: how many had come before each job, -1; given_up: the jobs that others have suspended.")
+      .def("reserved", alone(+[](const AnySimulation& s) { return as_arrays(s.reserved()); }),
+           "Return the starts that are reserved for jobs that wait, where all have reservations, (n_jobs,) "
+           "[s], and on nodes the cells of those that run or wait; nothing elsewhere, nor where they "
+           "are to be made anew.")
       .def("progress", alone(+[](const AnySimulation& s, In<i64> rows) {
              return as_arrays(s.progress(listed(rows)));
            }), "rows"_a, "Return the starts of jobs [s], -1, and whether they were back-filled.")

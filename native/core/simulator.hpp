@@ -66,6 +66,8 @@ struct Simulator {
 
   // Jobs are as long as they are at the level at which they start.
   static constexpr bool has_levels = requires(const M& m, i64 i) { m.at_its_level(i, i); };
+  // A machine may restrict who starts, too; it is told of each job that begins and ends.
+  static constexpr bool has_bars = requires(const M& m, i64 j) { m.bars(j); };
 
   explicit Simulator(const Model& m)
       : model(m),
@@ -133,8 +135,12 @@ struct Simulator {
     return units;
   }
 
-  // Whether a job may not start now, whatever is free.
-  bool bars(i64 j) const { return quotas && quotas->bar(j); }
+  // Whether a job may not start now, whatever is free: by quotas, or by what a machine adds.
+  bool bars(i64 j) const {
+    if constexpr (has_bars)
+      if (machine.bars(j)) return true;
+    return quotas && quotas->bar(j);
+  }
   bool closes() const { return windows && windows->are_left(); }
   // [s] when there is a pass although nothing happens.
   i64 due() const {
@@ -450,7 +456,8 @@ struct Simulator {
     due_ = changed = true;
     if (per_event) {
       end_first();
-    } else if (M::alike && r.estimate == Estimate::given && !notes_ends && !r.logs && !quotas) {
+    } else if (M::alike && !has_bars && r.estimate == Estimate::given && !notes_ends && !r.logs &&
+               !quotas) {
       end_all();
     } else {
       while (next_end() == at) end_first();

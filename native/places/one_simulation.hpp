@@ -471,6 +471,21 @@ class OneSimulation final : public AnySimulation, public Scheduled<M> {
         found.push_back(sim_.quotas->bars(checked(j), k));
     return found;
   }
+  Columns reserved() const override {
+    Columns found;
+    if constexpr (plans)
+      if (conservative_ && !sim_.expired) {
+        const auto& plan = conservative_->plan;
+        std::vector<i64> at;
+        for (i64 j = 0; j < model_->n_jobs; ++j) at.push_back(plan.reserved(j));
+        found.push_back({"reserved", at});
+        if constexpr (on_nodes)
+          add_cells(found, of_jobs, at.size(), [&](i64 j) {
+            return sim_.of(j).start < 0 ? plan.placed(j) : sim_.machine.cells(j);
+          });
+      }
+    return found;
+  }
 
  private:
   static void keep(Archive& a, OneSimulation& of) {

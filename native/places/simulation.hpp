@@ -66,6 +66,8 @@ class AnySimulation : public Alone {
   // For whoever looks on: what stands at the end of a pass; of some jobs, be they queued or not, what
   // has become of them, their primary order, and which quotas each would exceed, (n_jobs, n_quotas).
   virtual Columns moment() const = 0;
+  // Where each job that waits has a reservation: when, and on nodes where it is; else nothing.
+  virtual Columns reserved() const = 0;
   virtual Columns progress(const std::vector<i64>& jobs) const = 0;
   virtual std::vector<i64> in_order(std::vector<i64> jobs) const = 0;
   virtual std::vector<i64> exceeded(const std::vector<i64>& jobs) const = 0;

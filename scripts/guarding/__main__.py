@@ -30,9 +30,9 @@ what validate_schedule says, and in environments observations, rewards, masks an
 infos. What is refused is hashed as the class of its error, not as its text.
 """
 EPILOG = """\
-Some minutes; where nothing is compiled yet, some more. Record and check on one machine with the
-same versions of Python's packages: the last digits of logarithms may be others
-elsewhere. The file is a result and is never committed. A case is named
+Some minutes. Record and check on one machine with the same versions of Python's
+packages: the last digits of logarithms may be others elsewhere. The file is a
+result and is never committed. A case is named
 group/factor=value,... of all values that are not the usual ones.
 
 Where a public name has changed, say so in scripts/guarding/library.py: names of

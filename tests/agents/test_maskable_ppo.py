@@ -122,11 +122,8 @@ def test_the_same_seed_trains_the_same_policy(agent):
 
 
 def test_training_changes_the_network_and_not_the_threads(agent):
-    import numba
-
     untrained = maskable_ppo.train(WORKLOAD, seed=1, **{**SMALL, "learning_rate": 0.0})
     assert not same(weights(agent[0]), weights(untrained))
-    assert numba.get_num_threads() == numba.config.NUMBA_NUM_THREADS
     assert torch.get_num_threads() == 1
 
 

@@ -26,12 +26,11 @@ from hpcgym.benchmarks.mixed_policies.readings import READINGS, months, weeks
 from hpcgym.benchmarks.mixed_policies.run import reproduce
 from hpcgym.benchmarks.mixed_policies.spread import cover_on
 from hpcgym.benchmarks.mixed_policies.study import PURE, THRESHOLD_S
-from hpcgym.benchmarks.studies import store
+from hpcgym.benchmarks.studies import sources, store
 from hpcgym.benchmarks.studies.markdown import table_text
 from hpcgym.benchmarks.studies.store import Store
 from hpcgym.benchmarks.studies.weeks import WEEKS
 from hpcgym.cli import app
-from hpcgym.compilation import sources
 from hpcgym.errors import HpcgymError
 from hpcgym.sweep import BatchSimulator
 
@@ -172,11 +171,9 @@ def is_covered(study: Study, week: int, part: hpcgym.Workload, points: int) -> b
 
 
 def test_the_hash_of_the_code_is_of_simulations_and_of_the_modules_named() -> None:
-    known = set(sources._sources("hpcgym.simulation.run")) | set(
-        sources._sources("hpcgym.sweep.batch")
-    )
+    known = sources.files_of("hpcgym.simulation.run", "hpcgym.sweep.batch")
     package = Path(hpcgym.__file__).parent
-    engine = ("engine/machines/pool/easy.py", "sweep/slices.py")
+    engine = ("simulation/driver.py", "sweep/slices.py")
     for name in (*engine, "schedule/metrics.py", "scheduler/policies/index.py"):
         assert str(package / name) in known
     assert store.code() == store.code("hpcgym.simulation.run")  # which is one of them

@@ -20,7 +20,7 @@ from hpcgym import Workload, load_workload
 from hpcgym.benchmarks.energy import powercap_workload, shares
 from hpcgym.benchmarks.frontier import simulations as frontier
 from hpcgym.benchmarks.prediction import simulations as prediction
-from hpcgym.benchmarks.studies import store
+from hpcgym.benchmarks.studies import sources, store
 from hpcgym.benchmarks.studies.logs import load_jobs
 from hpcgym.benchmarks.studies.markdown import (
     check_report,
@@ -34,7 +34,6 @@ from hpcgym.benchmarks.studies.progress import no_progress
 from hpcgym.benchmarks.studies.spread import run_all
 from hpcgym.cli import app
 from hpcgym.cluster import find_cluster
-from hpcgym.compilation import sources
 from hpcgym.errors import HpcgymError
 from hpcgym.report.canvas import new_figure
 
@@ -208,19 +207,14 @@ def is_module(package: str, name: str) -> bool:
         return False
 
 
-#: What ``simulate`` needs, but schedules do not follow from: messages, where compiled code is kept,
+#: What ``simulate`` needs, but schedules do not follow from: messages,
 #: what is written, and how workloads are read, whose jobs are hashed themselves. Dispatchers are
 #: hashed where they are run.
 BESIDE = {
     *("hpcgym.baselines.dispatchers", "hpcgym.errors", "hpcgym.version", "hpcgym.files.writing"),
     # packages, whose modules are named where they are taken
-    *("hpcgym.compilation", "hpcgym.engine", "hpcgym.files"),
-    *("hpcgym.scheduler", "hpcgym.scheduler.estimates", "hpcgym.simulation"),
+    *("hpcgym.files", "hpcgym.scheduler", "hpcgym.scheduler.estimates", "hpcgym.simulation"),
     *("hpcgym.scheduler.dispatchers", "hpcgym.scheduler.policies"),
-    *(f"hpcgym.engine.{name}" for name in ("answers", "machines", "orders", "passes")),
-    *(f"hpcgym.engine.machines.{name}" for name in ("corun", "limited", "nodes", "pool")),
-    *(f"hpcgym.compilation.{name}" for name in ("files", "kept", "locks", "pipeline")),
-    *(f"hpcgym.compilation.{name}" for name in ("notice", "sources")),
     *(f"hpcgym.files.{name}" for name in ("folders", "opening", "tables", "texts")),
     *(
         f"hpcgym.workload.io.{name}"

@@ -33,7 +33,7 @@ for line in sys.argv[1:]:
     with redirect_stdout(io.StringIO()) as told, suppress(SystemExit):
         main()
     print(*told.getvalue().split())
-print({"gymnasium", "numba", "pandas", "matplotlib", "torch"} & set(sys.modules), file=sys.stderr)
+print({"gymnasium", "pandas", "matplotlib", "torch"} & set(sys.modules), file=sys.stderr)
 """
 
 

@@ -14,9 +14,9 @@ import pytest
 from drawing import assume, given, settings
 from drawing import strategies as st
 from limit_strategies import Case, limited, simulate_pool
+from pieces import same_in_pieces
 from slow_limits import LimitedSimulation
 from test_limits_against_oracle import check_same
-from twins import assert_same_under_limits
 
 import hpcgym
 from hpcgym import simulate
@@ -26,9 +26,6 @@ from hpcgym.errors import HpcgymError
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.dispatchers import PassView
 from hpcgym.scheduler.limits import PowerCap
-from hpcgym.simulation.driver import Simulation
-from hpcgym.simulation.nodes import asked
-from hpcgym.simulation.own_nodes import propose
 from hpcgym.workload import Workload
 
 pytestmark = pytest.mark.slow
@@ -122,23 +119,17 @@ def test_what_is_seen_and_starts_is_the_slow_simulators(kinds: str, data: st.Dat
 
 
 @pytest.mark.parametrize("kinds", KINDS)
-@settings(max_examples=200)
-@given(st.data())
-def test_each_pass_on_both_engines(kinds: str, data: st.DataObject) -> None:
+@settings(max_examples=60)
+@given(st.data(), st.integers(0, 10**6))
+def test_in_pieces_it_sees_the_same(kinds: str, data: st.DataObject, seed: int) -> None:
     case, seen = data.draw(limited(kinds)), list[list[Any]]()
-    rules = {rule: case.rules[rule] for rule in BESIDE} | {"dispatcher": "fcfs-list"}
-    case = replace(case, rules=rules)
 
-    def asking(simulation: Simulation) -> Simulation:
-        held_back = np.zeros(len(case.workload), np.int64)
-        asks = partial(propose, capacity=case.cluster.capacity, held_back=held_back)
+    def dispatched_again() -> Result:
         seen.append([])
-        dispatcher = partial(whimsical, seen=seen[-1])
-        simulation.dispatch = asked(dispatcher, case.workload, case.cluster, asks)[1]
-        return simulation
+        return dispatched(case, partial(whimsical, seen=seen[-1]))
 
-    assert assert_same_under_limits(case, data.draw(st.sampled_from([1, 3])), asking)
-    assert seen[-2] == seen[-1]
+    same_in_pieces(seed, dispatched_again)
+    assert seen[0] == seen[1]
 
 
 # --- Beside schedulers without backfilling ------------------------------------------------------

@@ -9,28 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hpcgym.compilation import jit_entry
-from hpcgym.engine.answers import nag
+from hpcgym._engine import learn_by, predict_by
 from hpcgym.scheduler.estimates import learned
 from hpcgym.scheduler.estimates.learned import LOSS
 from hpcgym.scheduler.estimates.regression import BRANCHES, LARGEST_EXPONENT, WEIGHTINGS
 
 KEEN: dict[str, Any] = {"eta": 20.0, "l2": 0.0}
-
-
-@jit_entry
-def expand(x: Any, phi: Any, degree: Any) -> None:
-    nag.expand(x, phi, degree)
-
-
-@jit_entry
-def slope(loss: Any, prediction: Any, y: Any) -> Any:
-    return nag.slope(loss, prediction, y)
-
-
-@jit_entry
-def weight_of(weighting: Any, run: Any, processors: Any) -> Any:
-    return nag.weight_of(weighting, run, processors)
 
 
 def loss_record(
@@ -46,7 +30,28 @@ def loss_record(
     codes = BRANCHES.index(over), BRANCHES.index(under), WEIGHTINGS.index(weight)
     record = np.zeros(1, LOSS)
     record[0] = (codes[0], scales[0], codes[1], scales[1], threshold, codes[2], eta, l2, degree)
-    return record[0]
+    return record
+
+
+def terms_of(x: Any, degree: int) -> list[float]:
+    """The terms of features: each is what is predicted where it alone has a weight, of 1."""
+    x, loss = np.array(x, np.float64), loss_record(degree=degree).view(np.int64)
+    found = []
+    for place in range(learned.n_terms(len(x), degree)):
+        terms = np.zeros((learned.N_ROWS, learned.n_terms(len(x), degree)))
+        terms[learned.WEIGHT, place] = 1.0
+        found.append(predict_by(x, loss, terms))
+    return found
+
+
+def gradient(loss: Any, prediction: float, y: float, processors: float = 1.0) -> float:
+    """What is learned of a job that ran for ``y``, where one term of 1 predicts all."""
+    loss = loss.copy()
+    loss["degree"], loss["l2"], loss["eta"] = 1, 0.0, 1.0
+    terms, totals = np.array([[prediction], [1.0], [0.0]]), np.array([0.0, 1.0])
+    learn_by(np.zeros(0), loss.view(np.int64), terms, totals, y, processors)
+    weight, _, squares = terms[:, 0]
+    return math.copysign(math.sqrt(squares), prediction - weight)
 
 
 def loss_value(branch: str, scale: float, error: float) -> float:
@@ -59,7 +64,7 @@ class Plain:
     """Algorithm 2 of Ross, Mineiro and Langford (2013), line by line, over a list of terms."""
 
     def __init__(self, loss: Any) -> None:
-        self.loss = loss
+        self.loss = loss[0]
         self.w: dict[int, float] = {}
         self.s: dict[int, float] = {}
         self.g: dict[int, float] = {}
@@ -100,25 +105,18 @@ class Plain:
 
 
 class Fast:
-    """The compiled regression."""
+    """The engine's regression."""
 
     def __init__(self, loss: Any, n_features: int) -> None:
-        self.loss = loss
-        n = learned.n_terms(n_features, int(loss.degree))
-        self.terms, self.totals, self.phi = (
-            np.zeros((learned.N_ROWS, n)),
-            np.array([0.0, 1.0]),
-            np.empty(n),
-        )
+        self.loss = loss.view(np.int64)
+        n = learned.n_terms(n_features, int(loss["degree"][0]))
+        self.terms, self.totals = np.zeros((learned.N_ROWS, n)), np.array([0.0, 1.0])
 
     def predict(self, x: list[float]) -> float:
-        degree = int(self.loss.degree)
-        return float(nag.predict_from(np.array(x), self.phi, self.terms, degree))
+        return predict_by(np.array(x), self.loss, self.terms)
 
     def learn(self, x: list[float], y: float, weight: float = 1.0, processors: float = 1.0) -> None:
-        nag.learn_from(
-            np.array(x), self.phi, self.terms, self.totals, self.loss, y, weight, processors
-        )
+        learn_by(np.array(x), self.loss, self.terms, self.totals, y, processors, weight)
 
 
 def stream(n: int, n_features: int, seed: int = 0) -> list[tuple[list[float], float, float]]:
@@ -139,9 +137,7 @@ def stream(n: int, n_features: int, seed: int = 0) -> list[tuple[list[float], fl
 @pytest.mark.parametrize("n_features", [0, 1, 2, 5, 20])
 def test_terms(n_features: int, degree: int) -> None:
     x = np.random.default_rng(3).standard_normal(n_features)
-    phi = np.full(learned.n_terms(n_features, degree), np.nan)
-    expand(x, phi, degree)
-    assert list(phi) == Plain(loss_record(degree=degree)).terms(list(x))
+    assert terms_of(x, degree) == Plain(loss_record(degree=degree)).terms(list(x))
 
 
 def test_the_number_of_terms_of_the_published_features() -> None:
@@ -152,10 +148,8 @@ def test_the_number_of_terms_of_the_published_features() -> None:
 @pytest.mark.parametrize("some", [[], [0], [3], [0, 4], [1, 2, 3], [0, 1, 2, 3, 4]])
 def test_places_of_terms(some: list[int], degree: int) -> None:
     x = np.array([2.0, 3.0, 5.0, 7.0, 11.0])
-    phi, part = np.empty(learned.n_terms(5, degree)), np.empty(learned.n_terms(len(some), degree))
-    expand(x, phi, degree)
-    expand(x[some], part, degree)
-    assert list(phi[learned.term_places(some, 5, degree)]) == list(part)
+    every = np.array(terms_of(x, degree))
+    assert list(every[learned.term_places(some, 5, degree)]) == terms_of(x[some], degree)
 
 
 @pytest.mark.parametrize("n_features", [1, 2, 3, 4, 5])
@@ -173,15 +167,15 @@ def test_slopes(over: str, under: str) -> None:
         branch, scale = (over, 0.5) if error > 0 else (under, 0.25)
         h = 1e-6
         up, down = (loss_value(branch, scale, abs(error + d)) for d in (h, -h))
-        found = slope(loss, 10.0 + error + 2.0, 10.0)
+        found = gradient(loss, 10.0 + error + 2.0, 10.0)
         assert found == pytest.approx((up - down) / (2 * h), rel=1e-6)
-    assert slope(loss, 12.0, 10.0) == 0.0
+    assert gradient(loss, 12.0, 10.0) == 0.0
 
 
 def test_slopes_stay_finite() -> None:
     loss = loss_record("exponential", "exponential", scales=(1.0, 1.0))
-    assert slope(loss, 1e9, 0.0) == slope(loss, 1e6, 0.0) == math.exp(LARGEST_EXPONENT)
-    assert slope(loss, 0.0, 1e9) == -slope(loss, 1e9, 0.0)
+    assert gradient(loss, 1e9, 0.0) == pytest.approx(math.exp(LARGEST_EXPONENT), rel=1e-12)
+    assert gradient(loss, 1e6, 0.0) == gradient(loss, 1e9, 0.0) == -gradient(loss, 0.0, 1e9)
     fast = Fast(loss, 2)
     for _ in range(3):
         fast.learn([1e6, 1e-6], 1e9, 1e3)
@@ -199,9 +193,11 @@ def test_weights_of_jobs() -> None:
         "large": 1 + math.log(q * p),
     }
     assert tuple(wanted) == WEIGHTINGS
-    for code, weight in enumerate(wanted.values()):
-        assert weight_of(code, p, q) == pytest.approx(weight, rel=1e-12)
-    assert weight_of(nag.LARGE, 0.0, 0.0) == 1.0  # a job of no time counts as one of a second
+    for name, weight in wanted.items():
+        loss = loss_record("absolute", "absolute", weight=name)
+        assert gradient(loss, p + 1, p, q) == pytest.approx(weight, rel=1e-12)
+    # a job of no time counts as one of a second
+    assert gradient(loss_record("absolute", weight="large"), 1.0, 0.0, 0.0) == 1.0
 
 
 LOSSES: dict[str, dict[str, Any]] = {

@@ -33,7 +33,7 @@ def test_the_general_way_is_the_pools(rules: dict[str, object], allocation: str)
         JOBS, scheduler, cluster, nodes_for(JOBS, needs_on(JOBS, cluster), cluster, scheduler)
     )
     simulation.drive()
-    arrays = simulation.arrays
+    schedule = simulation.schedule()
     expected = simulate(JOBS, Scheduler(**rules), processors=32)  # type: ignore[arg-type]
-    assert np.array_equal(arrays.progress["start"], expected.start)
-    assert np.array_equal(arrays.progress["promised"], expected.reserved_start)
+    assert np.array_equal(schedule["start"], expected.start)
+    assert np.array_equal(schedule["promised"], expected.reserved_start)

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
-import subprocess
-import sys
 from typing import Any
 
 import numpy as np
@@ -18,14 +15,12 @@ from slow_shares import Accounts, SlowOrder
 
 import hpcgym
 from hpcgym import Cluster, Scheduler, simulate
-from hpcgym._engine import Simulation as Native
 from hpcgym.cluster import NodeGroup
 from hpcgym.reference.jobs import jobs_of
 from hpcgym.reference.orders import weighted
 from hpcgym.reference.pool import Simulation, simulate_pool
 from hpcgym.scheduler.policies import FairShare
 from hpcgym.simulation.driver import new_simulation
-from hpcgym.simulation.native import model_of
 from hpcgym.workload.model import Workload
 
 
@@ -135,9 +130,8 @@ def priorities(
     policy = {feature: 1.0, "wait": 1e-9}
     scheduler = Scheduler(policy=policy, backfill_order="fcfs", fair_share=fair)
     simulation = new_simulation(workload, scheduler, cluster)
-    native = Native(model_of(simulation))
-    native.run()
-    return native.scores()[::2].tolist()
+    simulation.drive()
+    return simulation.native.scores()[::2].tolist()
 
 
 HOUR = 3600
@@ -396,27 +390,6 @@ def test_clocks_may_count_billions_of_half_lives(begin: int, gap: int) -> None:
     expected = usual.start - usual.workload.submit_time
     assert waits.tolist() == expected.tolist()
     assert expected.max() > 0
-
-
-@pytest.mark.slow
-def test_shares_run_as_plain_python() -> None:
-    """Python's functions are stricter than numba's."""
-    code = """if True:
-        import hpcgym
-        jobs = hpcgym.load_workload("lublin:jobs=20,processors=16,seed=0,load=2,users=3")
-        print(hpcgym.simulate(jobs, "fairshare").start.tolist())
-    """
-    starts = [
-        subprocess.run(
-            [sys.executable, "-c", code],
-            env={**os.environ, "NUMBA_DISABLE_JIT": off},
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout
-        for off in ("0", "1")
-    ]
-    assert starts[0] == starts[1] != ""
 
 
 @pytest.mark.parametrize("passes", ["per-timestamp", "per-event"])

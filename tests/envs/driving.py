@@ -82,7 +82,6 @@ def limits_that_grow(workload: Workload) -> list[Any]:
     return [*caps, budget] if number % 2 else list(caps)
 
 
-# the first example compiles the kernels
 SLOW = settings(
     deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
 )

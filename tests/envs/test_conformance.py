@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import subprocess
 import sys
 import warnings
 from typing import Any
@@ -26,7 +27,6 @@ from driving import (
 )
 from gymnasium.utils.env_checker import check_env
 from gymnasium.wrappers import FlattenObservation, RecordEpisodeStatistics, TimeLimit
-from processes import completed
 
 import hpcgym
 from hpcgym import Cluster
@@ -248,7 +248,7 @@ print(type(env).__name__)
 
 
 def test_a_fresh_process_finds_the_environments() -> None:
-    found = completed([sys.executable, "-c", FRESH])
+    found = subprocess.run([sys.executable, "-c", FRESH], capture_output=True, text=True)
     assert found.returncode == 0, found.stderr
     names = [f"hpcgym/{name}-v0" for name in (*NAMES, *LIMITED)]
     assert found.stdout.split() == [*names, "JobSelectionVector"]

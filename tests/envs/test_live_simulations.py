@@ -1,4 +1,4 @@
-"""What an environment on the native engine does is a simulation, as others are."""
+"""What an environment does is a simulation, as others are."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import pytest
 from driving import NAMES, VECTOR
 
 from hpcgym._engine import Simulation
-from hpcgym.envs.core.native import NativeSteps
 
 SOME = {"jobs": 40, "window": 8, "threads": 1}
 
@@ -23,9 +22,7 @@ def made(name: str, number: int, **more: Any) -> Any:
 
 def stepper_of(env: Any) -> Any:
     """Return what steps an environment."""
-    native = env.simulations.native
-    assert isinstance(native, NativeSteps)
-    return native._stepper
+    return env.simulations.steps._stepper
 
 
 def schedules(env: Any) -> list[dict[str, Any]]:
@@ -84,7 +81,7 @@ def test_an_environment_goes_on_from_a_copy(name: str) -> None:
 
 def stepper_rows(env: Any) -> Any:
     """Return what steps write of episodes."""
-    return env.simulations.native._rows
+    return env.simulations.steps._rows
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -23,7 +23,7 @@ from driving import (
     random_acts,
     whole,
 )
-from predictors import KernelRegression, Told
+from predictors import CompiledRegression, Told
 from slow_environments import Ordering, Selection, Weights
 from strategies import POLICY, WEIGHTS, workloads
 
@@ -64,7 +64,7 @@ def rules(draw: st.DrawFn) -> dict[str, Any]:
 def for_slow(given_rules: dict[str, Any]) -> dict[str, Any]:
     """Return the rules as slow environments take them."""
     return {
-        name: KernelRegression(Regression.parse(value)) if value in REGRESSIONS else value
+        name: CompiledRegression(Regression.parse(value)) if value in REGRESSIONS else value
         for name, value in given_rules.items()
     }
 
@@ -105,7 +105,7 @@ def index_policies_agree(workload: Workload, given_rules: dict[str, Any], policy
 
     def now(info: dict[str, Any]) -> list[float]:
         rows = [row for row in info["window"].tolist() if row >= 0]
-        times = env.simulations.now(0).ordered_by
+        times = env.simulations.simulation(0).schedule().get("ordered_by")
         if times is None:  # they are known beforehand
             times = env.simulations.table.ordered_by
         for row in rows:
@@ -290,7 +290,7 @@ def test_episodes_begin_with_nothing_learned(name: str) -> None:
     fresh, used = make(name), make(name)
     acts = random_acts(fresh.action_space, 0)
     play(used, acts, seed=1)
-    assert used.simulations.native.simulation(0).learned()["memory"].any()
+    assert used.simulations.simulation(0).learned()["memory"].any()
     assert_same(play(used, acts, seed=2), play(fresh, acts, seed=2))
 
 

@@ -30,7 +30,6 @@ from slow_environments import Ordering, Selection, Weights
 from strategies import POLICY, WEIGHTS, workloads
 
 from hpcgym import Cluster, simulate, validate_schedule
-from hpcgym.engine import state
 from hpcgym.envs.job_selection import JobSelection
 from hpcgym.envs.mixed_policy import MixedPolicy
 from hpcgym.envs.queue_ordering import QueueOrdering
@@ -201,7 +200,7 @@ def test_a_job_comes_first_once_it_has_waited_longer(
     vector.reset(seed=0)
     vector.step(np.full((2, 1), -1.0))
     for e in range(2):
-        assert vector.simulations.now(e).progress["start"].tolist() == expected
+        assert vector.simulations.simulation(e).schedule()["start"].tolist() == expected
     ordering = QueueOrdering(**whole(late_jobs(), threshold=threshold))
     requested = late_jobs().requested_time
     play(
@@ -400,7 +399,8 @@ def test_scores_are_those_of_rank_to_the_last_bit(
     env = MixedPolicy(**whole(workload, policy_features=tuple(names), interval="episode"))
     env.reset()
     env.step(given_weights)
-    of_env = env.simulations.native.simulation(0).scores().view(state.SCORES)
+    numbers = env.simulations.simulation(0).scores().reshape(-1, 2)
+    of_env = dict(zip(("score", "patience"), numbers.T, strict=True))
     size = 0.0
     for weight in given_weights.tolist():
         size += abs(weight)

@@ -12,7 +12,6 @@ from collections.abc import Callable
 from typing import Any
 
 import gymnasium
-import numba
 import numpy as np
 import pytest
 from driving import BUSY, CHASSIS, LIMITED, LOADED, NAMES, VECTOR, assert_same, limits_that_grow
@@ -20,8 +19,9 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.wrappers.vector import RecordEpisodeStatistics
 
 from hpcgym import HpcgymError
-from hpcgym.envs.core.corun_options import DEFAULT_CODES
+from hpcgym.envs.co_schedule import DEFAULT_CODES
 from hpcgym.envs.core.infos import Teller
+from hpcgym.processors import threads_here
 
 OPTIONS: dict[str, dict[str, Any]] = {
     "JobSelection": {"reservation": "kept", "observation": "flat", "backfill_order": "sjbf"},
@@ -49,7 +49,7 @@ PREDICTED: dict[str, Any] = {
 }
 MODES = list(AutoresetMode)
 N = 3
-THREADS = min(2, numba.get_num_threads())
+THREADS = min(2, threads_here())
 
 
 def make(name: str, mode: AutoresetMode, way: str, **options: Any) -> VectorEnv:

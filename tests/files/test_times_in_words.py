@@ -11,7 +11,7 @@ from drawing import strategies as st
 
 from hpcgym.baselines.schedulers import find_scheduler, rule_value
 from hpcgym.cli.loading import whole_seconds
-from hpcgym.envs.core.surroundings import read_duration
+from hpcgym.envs.core.cutting import read_duration
 from hpcgym.errors import HpcgymError
 from hpcgym.naming import duration, seconds_of
 from hpcgym.workload.io import times

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from drawing import strategies as st
-from predictors import Crooked, KernelRegression
+from predictors import CompiledRegression, Crooked
 from strategies import POLICY, workloads
 
 from hpcgym import load_workload
@@ -46,7 +46,7 @@ def estimates(draw: st.DrawFn, workload: Workload) -> tuple[Any, Any]:
         return Crooked(), Crooked()
     if kind == "regression":
         rules = draw(st.sampled_from(REGRESSIONS))
-        return rules, KernelRegression(rules)
+        return rules, CompiledRegression(rules)
     times = draw(st.lists(st.integers(0, 300), min_size=len(workload), max_size=len(workload)))
     return times, times
 

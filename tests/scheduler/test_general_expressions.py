@@ -16,8 +16,8 @@ from slow_expressions import general, trees
 from strategies import DEPTHS, cases, workloads
 
 import hpcgym
+from hpcgym._engine import values_of
 from hpcgym.cluster import Cluster, NodeGroup, NodePower
-from hpcgym.engine.answers.expressed import Expressed, values_of
 from hpcgym.reference.expressions import ByExpression
 from hpcgym.reference.jobs import jobs_of, node_jobs_of
 from hpcgym.reference.nodes import simulate_nodes
@@ -157,9 +157,7 @@ def test_names_are_the_same_worked_out_once_and_anew(name: str) -> None:
     rows, waiting = np.arange(len(EASY)), np.arange(len(EASY)) * 7.0
     once = read_expression(name if name != "wait" else "wait + 0 * area").of_jobs(columns)
     program = read_expression(f"{name} + 0 * wait ** 2").program(columns, EASY.requested_time)
-    found = np.empty(len(EASY))
-    expressed = Expressed(program, program, np.ones(1, np.int64), np.zeros(1, np.int64))
-    values_of(expressed, rows, waiting, found)
+    found = values_of(program.told(), len(EASY), rows, waiting)
     assert found == pytest.approx(once.static + once.gain * waiting, rel=1e-13)
 
 

@@ -22,7 +22,7 @@ from online import (
     named,
     oracle,
 )
-from predictors import Crooked, KernelRegression, PlainRegression
+from predictors import CompiledRegression, Crooked, PlainRegression
 
 from hpcgym import HpcgymError, Scheduler, simulate
 from hpcgym.scheduler.estimates import Regression
@@ -45,7 +45,7 @@ def test_random_cases(case: tuple[Workload, dict[str, Any], dict[str, Any]]) -> 
 def test_each_estimate_for_hundreds_of_jobs(estimate: str) -> None:
     slow: Any = estimate
     if estimate.startswith("regression"):
-        slow = KernelRegression(Regression.parse(estimate))
+        slow = CompiledRegression(Regression.parse(estimate))
     common = {"policy": "saf", "backfill": "easy", "backfill_order": "sjbf", "threshold": None}
     for more in (
         {"correction": "predicted-again", "passes": "per-timestamp"},
@@ -92,7 +92,7 @@ def test_hundreds_of_jobs_wait_while_predictions_are_renewed(
 ) -> None:
     """The lists of the queue have several blocks, and the job that waits longest does not start."""
     fast: Any = {"python": Crooked()}.get(estimate, estimate)
-    slow: Any = {"python": Crooked(), "e-loss": KernelRegression(ELOSS)}.get(estimate, estimate)
+    slow: Any = {"python": Crooked(), "e-loss": CompiledRegression(ELOSS)}.get(estimate, estimate)
     rules = {"policy": policy, "backfill": "easy", "backfill_order": order, "threshold": None}
     rules |= {"estimate": "requested", "correction": "requested", "passes": passes}
     result = simulate(CROWD, **rules, policy_estimate=fast)

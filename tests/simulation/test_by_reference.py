@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import ast
 import sys
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from drawing import costly, given, settings
 from drawing import strategies as st
@@ -17,6 +15,7 @@ from node_strategies import node_cases, partitioned_cases
 from preemption_strategies import CLOSE, crowded, preemptions
 from quota_strategies import fitted, quotas, with_queues
 from restrictions import DRAWN
+from same_results import assert_same_results
 from slow_expressions import general
 from strategies import cases
 from submission_strategies import chains
@@ -33,45 +32,13 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:.*its jobs are in none of the machine's partitions"),
 ]
 QUEUES = st.lists(st.sampled_from([1, 2, 3]), min_size=1, max_size=5)
-LISTS = ("start", "run_time", "predicted_run_time", "reserved_start", "backfilled", "suspended")
-
-
-def plain(value: Any) -> Any:
-    """Arrays as lists, and what has several of them as its parts."""
-    if isinstance(value, np.ndarray):
-        return value.tolist()
-    if isinstance(value, tuple) and hasattr(value, "_asdict"):
-        return {name: plain(one) for name, one in value._asdict().items() if name != "failures"}
-    return value
-
-
-def cells(held: Any) -> Any:
-    """The units of each job, or run, on each node, whatever their order."""
-    if held is None:
-        return None
-    ends = zip(held.first[:-1], held.first[1:], strict=True)
-    return [sorted(zip(held.node[a:b], held.units[a:b], strict=True)) for a, b in ends]
 
 
 def assert_same(workload: Workload, rules: dict[str, Any]) -> None:
     """All that a result tells is the same, whoever made it."""
     fast = hpcgym.simulate(workload, **rules)
     slow = hpcgym.simulate(workload, **rules, engine="reference")
-    assert {field.name for field in fields(slow)} >= {*LISTS}
-    for name in LISTS:
-        assert plain(getattr(slow, name)) == plain(getattr(fast, name)), name
-    for name in ("lost", "pieces"):
-        one, other = getattr(slow, name), getattr(fast, name)
-        assert cells(one) == cells(other)
-        if one is not None:
-            for column in ("job", "start", "end"):
-                assert plain(getattr(one, column)) == plain(getattr(other, column)), (name, column)
-    assert cells(slow.allocation) == cells(fast.allocation)
-    assert slow.workload.job_number.tolist() == fast.workload.job_number.tolist()
-    assert slow.workload.submit_time.tolist() == fast.workload.submit_time.tolist()
-    assert (slow.given is None) == (fast.given is None)
-    assert plain(slow.policy_run_time) == plain(fast.policy_run_time)
-    assert slow.metrics == fast.metrics
+    assert_same_results(slow, fast)
     hpcgym.validate_schedule(slow)
 
 

@@ -13,15 +13,11 @@ import hpcgym
 from hpcgym import Cluster, Scheduler, Workload, simulate, validate_schedule
 from hpcgym.cluster import Level, NodeGroup, NodePower, find_cluster
 from hpcgym.cluster.power_plans import greatest_w
-from hpcgym.engine import state
-from hpcgym.engine.machines.limited import easy
-from hpcgym.engine.machines.limited import state as limited_state
 from hpcgym.errors import HpcgymError, HpcgymWarning
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.limits import EnergyBudget, PowerCap
-from hpcgym.simulation.limited_machine import machine_for, node_power, nodes_off
-from hpcgym.simulation.nodes import needs_on
-from hpcgym.simulation.prepare import prepare
+from hpcgym.simulation.limited import limited_simulation
+from hpcgym.simulation.limited_machine import node_power, nodes_off
 from hpcgym.sweep import BatchSimulator
 
 #: Idle 100 W, busy 150 W and 1.5 times as long, or 200 W; off 10 W.
@@ -558,7 +554,7 @@ def test_run_times_are_learned_of_jobs_that_are_slowed_down(estimate: str) -> No
         assert (more.predicted_run_time != result.predicted_run_time).any()
 
 
-# --- The kernel -------------------------------------------------------------------------------
+# --- The simulation ---------------------------------------------------------------------------
 
 
 def test_it_can_stop_and_go_on() -> None:
@@ -569,29 +565,22 @@ def test_it_can_stop_and_go_on() -> None:
     limits = (PowerCap.of(cluster, 0.5, 20_000, end=60_000, announced=15_000, kills=True),)
     expected = simulate(given, scheduler, cluster=cluster, limits=limits)
 
-    def prepared() -> tuple[Any, Any]:
-        arrays = prepare(given, scheduler, cluster, logs_ends=True)
-        widths = needs_on(given, cluster)[:, 0]
-        arrays.sim.free = cluster.nodes
-        return arrays, machine_for(given, scheduler, cluster, power, widths, limits)
-
-    arrays, nodes = prepared()
+    _, simulation = limited_simulation(given, scheduler, cluster, limits)
     passes = 0
-    while done := easy.run(*arrays, nodes, state.FOREVER, 3):
+    while done := simulation.drive(passes=3):
         passes += done
-    assert np.array_equal(arrays.progress["start"], expected.start)
-    arrays, nodes = prepared()
+    assert np.array_equal(simulation.schedule()["start"], expected.start)
+    _, simulation = limited_simulation(given, scheduler, cluster, limits)
     again = 0
     for time in range(0, 10**6, 1777):
-        again += easy.run(*arrays, nodes, time, state.UNLIMITED)
+        again += simulation.drive(time)
         if time == 1777 * 10:  # a copy is a simulation of its own
-            copies = [array.copy() for array in arrays]
-            other = limited_state.LimitedNodes(*(array.copy() for array in nodes[:-1]))
-    again += easy.run(*arrays, nodes, state.FOREVER, state.UNLIMITED)
+            other = simulation.native.copy()
+    again += simulation.drive()
     assert again == passes
-    assert np.array_equal(arrays.progress["start"], expected.start)
-    easy.run(*copies, other, state.FOREVER, state.UNLIMITED)
-    assert np.array_equal(copies[5]["start"], expected.start)
+    assert np.array_equal(simulation.schedule()["start"], expected.start)
+    other.run()
+    assert np.array_equal(other.schedule()["start"], expected.start)
 
 
 def test_a_long_log_of_states(monkeypatch: pytest.MonkeyPatch) -> None:

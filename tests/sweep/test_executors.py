@@ -36,7 +36,7 @@ def needs(name: str) -> pytest.MarkDecorator:
     return pytest.mark.skipif(missing, reason=f"needs {library}: the extra distributed")
 
 
-_THREADS = ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS")
+_THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 @pytest.mark.parametrize(

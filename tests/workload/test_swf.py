@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hpcgym.envs.core.tables import clock_of
+from hpcgym.envs.core.setup import clock_of
 from hpcgym.errors import WorkloadError, WorkloadWarning
 from hpcgym.schedule.signals import zero_of
 from hpcgym.workload import SWF_COLUMNS, Workload, read_swf, write_swf

@@ -17,7 +17,7 @@ EPISODE = whole_numbers(
     "begin",  # [s] when it begins: at the first submission; an extract, if jobs run or wait then
     "next_start",  # the same two of the episode that follows, where environments reset themselves
     "next_jobs",
-    # where jobs come before or after the slice that counts: see hpcgym.envs.core.surroundings
+    # where jobs come before or after the slice that counts: see hpcgym.envs.core.cutting
     "counts_first",  # the first job that counts
     "counting",  # jobs up to this one, exclusive, count
     "until",  # [s] when the episode is truncated, FOREVER: never
@@ -80,21 +80,11 @@ BUSY, IDLING, OFF, SWITCHING_OFF, SWITCHING_ON = range(5)  # what processors do,
 
 
 class Table(NamedTuple):
-    """What all simulations of an environment share; never changed."""
+    """What steps look at of all episodes, beside what the engine is told; never changed."""
 
-    jobs: NDArray[np.void]  # (n_rows,) hpcgym.engine.state.JOBS
-    users: NDArray[np.int64]  # (n_rows,) or (0,)
-    keys: NDArray[np.int64]  # (longest + n_rows,) or (0,): of the secondary order, behind a gap
-    second_scores: NDArray[np.void]  # (n_rows,) or (0,) SCORES of the secondary order
-    weighed: NDArray[np.float64]  # (n_rows, n_features) static parts of MixedPolicy's features
-    waiting: NDArray[np.int64]  # (n_features,) how the same depend on waiting
-    places: NDArray[np.int64]  # (n_features,) which weight of the action is theirs
-    formulas: NDArray[np.int64]  # (n_features,) their places in the table of features
-    serial: NDArray[np.float64]  # (n_rows,) or (0,) patience of the feature unicef
     columns: NDArray[np.float32]  # (n_rows, n_own) users' own columns of the window
     codes: NDArray[np.int64]  # (n_columns,) which feature each column of the window is
-    predicted: NDArray[np.int64]  # (n_rows,) [s], or 0 where it becomes known at submission
-    ordered_by: NDArray[np.int64]  # (n_rows,) [s] what policies look at, as above
+    ordered_by: NDArray[np.int64]  # (n_rows,) [s] what policies look at
     watts: NDArray[np.float64]  # (5,) of a processor that is busy, idle, off, switching off, on
     # where nodes have powers: (n_nodes, 2) what a job adds to an idle node as a whole, 1, or by
     # core, 0; (1,) the power of the machine idle
@@ -103,17 +93,7 @@ class Table(NamedTuple):
     reward_weights: NDArray[np.float64]  # (n_rewards, N_TERMS) weights of the terms in each reward
     shapes: NDArray[np.int64]  # (n_rewards,) PLAIN or LOG
     settings: NDArray[np.void]  # (1,) SETTINGS
-    sim: NDArray[np.void]  # (1,) SIM, the state of an empty machine before the first submission
-    blocks: NDArray[np.void]
-    # hpcgym.engine.answers.online.Estimators, one by one
-    kinds: NDArray[np.int64]
-    last: NDArray[np.int64]
-    loss: NDArray[np.void]
-    chosen: NDArray[np.int64]
-    looks: NDArray[np.int64]
-    classes: NDArray[np.int64]
-    asked: NDArray[np.int64]
-    hold: NDArray[np.float64]
+    mean_speedup: NDArray[np.float64]  # (C,) of a code beside all others, where jobs share nodes
 
 
 class Batch(NamedTuple):
@@ -137,6 +117,10 @@ class Batch(NamedTuple):
     gone: NDArray[np.int64]  # (n, longest) or (n, 0) jobs that were paid so in the last step
     gone_bsld: NDArray[np.float64]  # (n, longest) or (n, 0) their bounded slowdowns
     busy_until: NDArray[np.int64]  # (n, n_nodes) [s] or (n, 0): the last end of the jobs of a node
+    neighbours: NDArray[np.int64]  # (n, M) running jobs beside whom others may start, as they began
+    books: NDArray[
+        np.int64
+    ]  # (n, 4) where jobs share nodes: at N_BESIDE how many of these there are
 
 
 class Outputs(NamedTuple):
@@ -153,4 +137,5 @@ class Outputs(NamedTuple):
     terms: NDArray[np.float64]  # (n, N_TERMS) as `Batch.terms`
 
 
+N_BESIDE = 3  # a place in `Batch.books`
 N_TOLD = 2  # places of `Outputs.told` before the rows

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import inspect
+import json
 from collections.abc import Callable, Mapping
+from dataclasses import fields
+from importlib.util import find_spec
 from inspect import Parameter, Signature
 from typing import Any, NamedTuple
 
 from gymnasium import spaces
+from gymnasium.envs.registration import EnvSpec
 from numpy.typing import NDArray
 
 from hpcgym.envs.core.episodes import Episodes
 from hpcgym.envs.core.options import Options, read_options
-from hpcgym.errors import nearest
+from hpcgym.errors import HpcgymError, nearest
 from hpcgym.scheduler.estimates.learning import asks_for_predictions
 from hpcgym.scheduler.site_rules import OF_MACHINES
 from hpcgym.scheduler.usage import counts_usage
@@ -142,3 +146,43 @@ def set_signature(cls: Any, base: Any) -> None:
     """
     plain = "__init__" not in vars(cls) and hasattr(cls, "read_arguments")
     cls.__signature__ = signature_of(base.__init__, cls.read_arguments) if plain else None
+
+
+class Spec(EnvSpec):
+    """Gymnasium's description of an environment, which says what of it JSON cannot hold."""
+
+    def to_json(self) -> str:
+        """Return the description as JSON.
+
+        What ``EnvSpec.from_json`` makes of it makes the same environment. It is not equal where an
+        argument is a tuple, such as ``hours``: JSON has lists in their place.
+
+        Raises
+        ------
+        HpcgymError : an argument that is an object, such as a ``Workload``, a ``Cluster`` or a
+            function. What was given by its name, or as the path of a file, can be written.
+        """
+        for name, value in self.kwargs.items():
+            try:
+                json.dumps(value)
+            except (TypeError, ValueError):
+                raise HpcgymError(
+                    f"{name} is a {type(value).__name__}, which JSON cannot hold: make the"
+                    " environment with a text in its place, a name or a path, where it takes one"
+                ) from None
+        return super().to_json()
+
+
+def spec_of(given: EnvSpec | None) -> Spec | None:
+    """Return the same description as a :class:`Spec`."""
+    if given is None:
+        return None
+    return Spec(**{each.name: getattr(given, each.name) for each in fields(given) if each.init})
+
+
+def has_matplotlib() -> bool:
+    """Return whether matplotlib can be found; it is not imported."""
+    try:
+        return find_spec("matplotlib") is not None
+    except ImportError:
+        return False

@@ -15,17 +15,10 @@ from typing import Any
 import numpy as np
 
 from hpcgym.cluster.pool import Cluster
-from hpcgym.envs.core.cutting import PERIODS, Episode, joined, periods_alone, periods_of
-from hpcgym.envs.core.numbers import read_share
+from hpcgym.envs.core import cutting
+from hpcgym.envs.core.cutting import PERIODS, Episode, surrounded
+from hpcgym.envs.core.options import read_share
 from hpcgym.envs.core.samplers import MOST, SAMPLERS, Choice, choice_of, difficulty
-from hpcgym.envs.core.surroundings import (
-    check_beginning,
-    check_surroundable,
-    read_surroundings,
-    rows_around,
-    surrounded,
-    warm_parts,
-)
 from hpcgym.errors import HpcgymError, check_choice, check_whole
 from hpcgym.workload.model import Workload
 
@@ -111,7 +104,7 @@ class Episodes:
         rules: Mapping[str, Any] | None = None,
     ) -> None:
         self.kind = check_choice("episodes", episodes, KINDS)
-        self._around = read_surroundings(start, warmup, arrivals, horizon, rules or {})
+        self._around = cutting.read_surroundings(start, warmup, arrivals, horizon, rules or {})
         around = {"start": start, "warmup": warmup, "arrivals": arrivals, "horizon": horizon}
         self.around: dict[str, Any] = around
         self.part = check_choice("part", part, PARTS)
@@ -132,9 +125,9 @@ class Episodes:
         self._periods: list[Episode] = []
         if self.kind in PERIODS:
             if self.alone:
-                self.workload, periods = periods_alone(workload, self.kind)
+                self.workload, periods = cutting.periods_alone(workload, self.kind)
             else:
-                periods = periods_of(workload, self.kind)
+                periods = cutting.periods_of(workload, self.kind)
             first, stop = self._bounds(len(periods))
             self._periods = periods[first:stop]
             self._check_periods(len(periods))
@@ -145,7 +138,9 @@ class Episodes:
             self._check_rows()
             self.longest = self.jobs if self.kind == "windows" else self._stop - self._first
             if self.kind == "whole":
-                check_beginning(self.workload, f"part={self.part!r}", self._first, self._stop)
+                cutting.check_beginning(
+                    self.workload, f"part={self.part!r}", self._first, self._stop
+                )
         submit = self.workload.submit_time
         self.submitted = int(submit[self._first]), int(submit[self._stop - 1])
         if not self.alone:
@@ -153,7 +148,7 @@ class Episodes:
 
     def _surround(self, submit: Any, cluster: Cluster | None, keeps_past: bool) -> None:
         """Give episodes what is around them: the machine at first, jobs before and after."""
-        check_surroundable(self.workload, self.kind, self._around)
+        cutting.check_surroundable(self.workload, self.kind, self._around)
         if self.kind == "stream":
             return
         if self._around.start is None:
@@ -161,15 +156,15 @@ class Episodes:
             if self.kind == "windows":  # which may begin anywhere
                 firsts = np.arange(self._first, self._stop - self.jobs + 1)
                 lasts = firsts + self.jobs
-            starts, stops, _ = rows_around(submit, firsts, lasts, self._around, self._stop)
+            starts, stops, _ = cutting.rows_around(submit, firsts, lasts, self._around, self._stop)
             self.longest = int((stops - starts).max())
             return
-        parts, self._slices = warm_parts(
+        parts, self._slices = cutting.warm_parts(
             self.workload, self._slices, self._around, self._stop, cluster, keeps_past
         )
         self.beginnings = parts
         bare = [replace(part, initial=None) for part in parts]
-        self.workload = joined(replace(self.workload, cleaning={}), bare)
+        self.workload = cutting.joined(replace(self.workload, cleaning={}), bare)
         self.longest = max(map(len, parts))
 
     def _around_of(self, episode: Episode) -> Episode:
@@ -385,7 +380,7 @@ class Episodes:
             raise HpcgymError(
                 f"options ask for rows {start}:{start + jobs}; {self.workload.name} has {n} jobs"
             )
-        check_beginning(self.workload, f"rows {start}:{start + jobs}", start, start + jobs)
+        cutting.check_beginning(self.workload, f"rows {start}:{start + jobs}", start, start + jobs)
         episode = self._around_of(_rows(start, start + jobs))
         if episode.stop - episode.start > self.longest:
             raise HpcgymError(

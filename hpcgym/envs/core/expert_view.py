@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.engine.machines.nodes.placement import Nodes
 from hpcgym.envs.core.cutting import Episode
-from hpcgym.envs.core.limited_machines import LimitedMachines
 from hpcgym.errors import HpcgymError
 from hpcgym.scheduler.dispatchers import PassView
-from hpcgym.scheduler.dispatchers.asking import Facts, Present, view_at
-from hpcgym.simulation.native_nodes import take_view
-from hpcgym.simulation.nodes import facts_of, pool_as_node
+from hpcgym.scheduler.dispatchers.asking import Facts, view_at
+from hpcgym.simulation.nodes import Nodes, facts_of, pool_as_node
+from hpcgym.simulation.starting import on_one_node, present_in
 
 if TYPE_CHECKING:
     from hpcgym.envs.core.simulations import Simulations
@@ -29,23 +27,18 @@ def pass_view(simulations: Simulations, e: int, rows: NDArray[np.int64]) -> Pass
     ------
     HpcgymError : a machine whose jobs have nodes of their own: there only ``simulate`` asks them.
     """
-    if isinstance(simulations.machines, LimitedMachines):
+    if "limited" in simulations.machines.told:
         raise HpcgymError(
             "pass_view: where jobs have nodes of their own, under limits too, dispatchers are asked"
             " by simulate() only"
         )
-    shown, native = _shown(simulations, e), simulations.native.simulation(e)
+    shown, native = _shown(simulations, e), simulations.simulation(e)
     told, queued = native.view(), np.sort(rows)
-    if shown.pool is None:
-        nodes = simulations.machines.row(e, *simulations.rows(e))
-        take_view(nodes, told)
-    else:
-        nodes = shown.pool
-        nodes.set_free(np.array([[native.free]]))
-    duration = native.schedule()["predicted"][queued]
-    running = told["running"], told["running_start"], told["running_end"]
-    present = Present(native.time, simulations.jobs(e), queued, duration, *running)
-    return view_at(present, nodes, shown.facts)
+    if "free" not in told:
+        told = on_one_node(told, native.free)
+    told |= {"queued": queued, "duration": native.schedule()["predicted"][queued]}
+    present = present_in(told, native.time, simulations.jobs(e))
+    return view_at(present, shown.nodes, told, shown.facts)
 
 
 class _Shown(NamedTuple):
@@ -53,7 +46,7 @@ class _Shown(NamedTuple):
 
     episode: Episode
     facts: Facts
-    pool: Nodes | None  # but for what is free
+    nodes: Nodes
 
 
 def _shown(simulations: Simulations, e: int) -> _Shown:
@@ -61,9 +54,14 @@ def _shown(simulations: Simulations, e: int) -> _Shown:
     episode = simulations.present(e)
     kept: _Shown | None = simulations.shown.get(e)
     if kept is None or kept.episode != episode:
-        cluster, alike = simulations.options.cluster, simulations.machines.is_pool
+        cluster, machines = simulations.options.cluster, simulations.machines
         workload = simulations.episodes.workload_of(episode)
-        facts = facts_of(workload, cluster, pool=alike)
-        pool = pool_as_node(workload.requested_processors, cluster.processors) if alike else None
-        kept = simulations.shown[e] = _Shown(episode, facts, pool)
+        facts = facts_of(workload, cluster, pool=machines.is_pool)
+        if machines.is_pool:
+            nodes = pool_as_node(workload.requested_processors, cluster.processors)
+        else:
+            start, n = simulations.rows(e)
+            nodes = machines.told["nodes"]
+            nodes = nodes._replace(needs=nodes.needs[start : start + n])
+        kept = simulations.shown[e] = _Shown(episode, facts, nodes)
     return kept

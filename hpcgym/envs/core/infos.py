@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 
 from hpcgym.envs.core import arrays
 from hpcgym.envs.core.layout import Observation
-from hpcgym.envs.core.schedules import metrics_of, state_of
+from hpcgym.envs.core.schedules import State, metrics_of, state_of
 from hpcgym.envs.core.simulations import Simulations
-from hpcgym.envs.core.told import State
 
 _WITH_ACTION_MASKS = (arrays.SELECTION_KIND, arrays.PAIRS_KIND, arrays.PAIR_SCORES_KIND)
 
@@ -30,11 +29,10 @@ def info_of(simulations: Simulations, e: int) -> dict[str, Any]:
         "time": simulations.seconds(out.told.item(e, 0)),
         "reward_terms": dict(zip(terms, out.terms[e].tolist(), strict=False)),
     }
-    listed = simulations.machines.listed(e)
-    if listed is not None:
-        info["neighbours"] = listed
+    batch = simulations.batch
+    if batch.neighbours.shape[1]:
+        info["neighbours"] = simulations.listed(e)
     if simulations.tells_ends:
-        batch = simulations.batch
         n = int(batch.episode_state["gone"][e])
         # lists: Gymnasium takes arrays for as long in all environments
         info |= {"ended": batch.gone[e, :n].tolist(), "ended_bsld": batch.gone_bsld[e, :n].tolist()}
@@ -195,7 +193,7 @@ class Teller:
         self._has_action_masks = simulations.kind in _WITH_ACTION_MASKS
         # in the order in which a loop over single environments has them
         names = ["window", "time", "reward_terms"]
-        if simulations.machines.neighbours() is not None:
+        if simulations.neighbours is not None:
             names.append("neighbours")
         if simulations.tells_ends:
             names += ["ended", "ended_bsld"]
@@ -245,7 +243,7 @@ class Teller:
             most = counts.max()
             rows, bslds = batch.gone[:, :most].copy(), batch.gone_bsld[:, :most].copy()
             ended = Ended(counts, rows, bslds)
-        return Step(out.told, out.terms, masks, simulations.machines.neighbours(), ended)
+        return Step(out.told, out.terms, masks, simulations.neighbours, ended)
 
     def observation(self, ends: Ends, k: int) -> Observation:
         """Return the last observation of the k-th of some episodes that have ended."""

@@ -4,43 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.cluster.power_plans import greatest_w
-from hpcgym.engine.machines.nodes.rows import row_of
-from hpcgym.engine.passes.preempting_rows import PreemptingRows
-from hpcgym.engine.passes.restricted_rows import RestrictedRows
-from hpcgym.engine.rows import shared_arrays
-from hpcgym.envs.core.node_books import keeps_books
+from hpcgym.cluster.power_plans import greatest_w, idle_w
+from hpcgym.cluster.powers import powers_of
+from hpcgym.envs.core import arrays
 from hpcgym.envs.core.options import Options
-from hpcgym.envs.core.tables import Common
-from hpcgym.envs.core.told import State
+from hpcgym.errors import HpcgymError
 from hpcgym.schedule.result import Result
+from hpcgym.scheduler.estimates.learning import asks_for_predictions
 from hpcgym.scheduler.limits import Limit
-from hpcgym.simulation.dependencies import as_came
-from hpcgym.simulation.nodes import (
-    allocation_of,
-    assign_nodes,
-    is_pool,
-    needs_on,
-    node_needs,
-    rooms_for,
-)
-from hpcgym.simulation.preempting import for_result
-from hpcgym.simulation.restricted import restricted_rows
+from hpcgym.scheduler.rules import Scheduler
+from hpcgym.simulation.nodes import is_pool, nodes_of_table
+from hpcgym.simulation.restricted import restrictions_of
+from hpcgym.simulation.run import result_of, with_nodes
 from hpcgym.workload.model import Workload
 
+if TYPE_CHECKING:
+    from hpcgym._engine import Simulation
+    from hpcgym.envs.core.schedules import State
 
-class MachineParts(NamedTuple):
-    """What the engine is told of machines."""
-
-    rooms: Any = None
-    kept: Any = None
-    limited: Any = None
-    corun: Any = None
+# in the order of what steps say that processors do
+_WATTS = ("busy_power_w", "idle_power_w", "off_power_w", "shutdown_w", "boot_w")
 
 
 class Machines:
@@ -50,18 +38,18 @@ class Machines:
 
     Attributes
     ----------
-    rows : a NamedTuple of arrays with a row for each simulation; None on a pool.
+    told : what the engine is told of them: arguments of a model; of nodes, what they are made of.
     cluster : the machine, with what the simulations do of its rules.
     units : what the simulations count of a machine: here processors.
     counted : how many units, processors or nodes, energy and observations are divided by.
-    kept : quotas and windows, with rows for all simulations; None without any.
-    parts : what the engine is told of the machines.
+    widths : (n_rows,) how many units each job takes; None: as many as it asks processors.
+    is_pool : whether processors are all alike, and jobs on no nodes.
     books : whether energy is what nodes draw, and what stands above them.
-    n_booked : of how many nodes it is counted one by one.
     ticks : of the simulations' clock in a second.
     terms : names of the terms of rewards.
     own_rules : of schedulers, which have a meaning on such machines alone.
     limits_of : returns the limits of an episode's jobs; None: it has none.
+    mean_speedup : (C,) as in :class:`hpcgym.envs.core.arrays.Table`.
 
     Raises
     ------
@@ -72,31 +60,30 @@ class Machines:
     terms: ClassVar[tuple[str, ...]] = ("bsld", "wait_s", "energy_j")
     own_rules: ClassVar[tuple[str, ...]] = ()
     limits_of: Any = None
-    kept: RestrictedRows | None = None
+    widths: NDArray[np.int64] | None = None
     ticks = 1
-    parts: MachineParts
+    mean_speedup: NDArray[np.float64] = np.zeros(0)
+    n_booked = 0  # of how many nodes energy is counted one by one
 
-    def __init__(self, options: Options, workload: Workload, number: int, longest: int) -> None:
-        cluster = self.cluster = options.cluster
+    def __init__(self, options: Options, workload: Workload) -> None:
+        self.options, self.cluster = options, options.cluster
+        cluster, scheduler = options.cluster, options.scheduler
         self.units = self.counted = cluster.processors
-        scheduler = options.scheduler
         self.books = keeps_books(options, is_pool(cluster, workload, scheduler))
         self.n_booked = cluster.nodes if self.books else 0
-        needs = node_needs(cluster, workload, scheduler, self.books)
-        self.rows: Any = None
-        if needs is not None:
-            holders = len(needs) - len(workload)
-            requested = np.concatenate([workload.requested_time, np.zeros(holders, np.int64)])
-            self.rows = rooms_for(needs, requested, cluster, scheduler, number, longest, holders)
-        self.kept = restricted_rows(
-            [workload], scheduler, cluster, number, not self.is_pool, longest
-        )
-        self.parts = MachineParts(rooms=self.rows, kept=self.kept)
+        nodes = nodes_of_table(workload, cluster, scheduler, self.books)
+        self.is_pool, self.told = nodes is None, dict[str, Any]()
+        if nodes is not None:
+            self.told["nodes"] = nodes
+        if scheduler.plans:
+            self.told |= restrictions_of(workload, scheduler, cluster, not self.is_pool, True)
+        if scheduler.moves_submissions:  # which is not the first order, that of the agent
+            self.told["arrivals"]["by_arrival"][0] = 0
 
     @property
-    def is_pool(self) -> bool:
-        """Whether processors are all alike, and jobs on no nodes."""
-        return self.rows is None
+    def rules(self) -> Scheduler:
+        """The rules that a simulation is told."""
+        return self.options.scheduler
 
     @property
     def busy_w(self) -> float | None:
@@ -104,21 +91,34 @@ class Machines:
         return greatest_w(self.cluster) / self.counted if self.books else None
 
     @property
-    def telling(self) -> tuple[NDArray[Any], ...]:
-        """Constant arrays that tell one machine from another, for fingerprints."""
-        told: tuple[NDArray[Any], ...] = ()
-        if self.rows is not None:
-            told = (self.rows.needs, self.rows.capacity, self.rows.begin)
-        for part in (self.kept, self._stops):
-            told += () if part is None else shared_arrays(part)
-        return told
+    def watts(self) -> NDArray[np.float64]:
+        """What a processor draws, as in :class:`hpcgym.envs.core.arrays.Table`."""
+        watts = np.array([getattr(self.cluster, name) for name in _WATTS])
+        if self.busy_w is not None:
+            watts[arrays.BUSY] = self.busy_w
+        return watts
 
-    def prepared(self, common: Common) -> Common:
-        """Return the jobs in the units and the clock of the simulations."""
-        return common
+    @property
+    def node_watts(self) -> NDArray[np.float64]:
+        """What jobs add to nodes, as there."""
+        if not self.books:
+            return np.zeros((0, 2))
+        powers = powers_of(self.cluster)
+        more = powers.busy[np.arange(len(powers.top)), powers.top] - powers.idle
+        each = np.where(powers.whole, more, more / powers.cores)
+        return np.column_stack([each, powers.whole])[self.cluster.group_of]
+
+    @property
+    def still_w(self) -> NDArray[np.float64]:
+        """What the machine draws idle, as there."""
+        return np.array([idle_w(self.cluster) if self.books else 0.0])
 
     def set_next(self, e: int, jobs_of: Callable[[], Workload], start: int) -> None:
         """Note the next episode of simulation ``e``, with these jobs from row ``start`` on."""
+
+    def next_limits(self, e: int) -> dict[str, NDArray[np.int64]] | None:
+        """Return the limits of the next episode of simulation ``e``, as the engine takes them."""
+        return None
 
     def began(self, e: int) -> None:
         """Note that simulation ``e`` has begun the episode that was to come next."""
@@ -130,14 +130,6 @@ class Machines:
     def take_limits(self, e: int, limits: tuple[Limit, ...]) -> None:
         """Note the limits under which simulation ``e`` goes on, in an episode of its own."""
 
-    def listed(self, e: int) -> NDArray[np.int64] | None:
-        """Return the running jobs of simulation ``e`` that are listed as neighbours."""
-        return None
-
-    def neighbours(self) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
-        """Return what is listed in all simulations, (n, M), and how much of it counts, (n,)."""
-        return None
-
     def free_processors(self, free: int, running: NDArray[np.int64]) -> int:
         """Return how many processors are free, where the simulation has so many units free.
 
@@ -145,69 +137,59 @@ class Machines:
         """
         return free
 
-    def finds_room(self, rows: NDArray[np.int64], free: int) -> NDArray[np.bool_] | None:
-        """Return which jobs of the table, all waiting, would fit now; None: ``pass_view`` knows.
+    def finds_room(
+        self, simulation: Simulation, rows: NDArray[np.int64], start: int
+    ) -> NDArray[np.bool_] | None:
+        """Return which jobs of an episode, all waiting, would fit now; None: ``pass_view`` knows.
 
-        ``free``: units of their simulation.
+        ``start``: the first row of the episode.
         """
         return None
 
-    @property
-    def _stops(self) -> PreemptingRows | None:
-        """Who may stop whom; None: nobody."""
-        return None if self.kept is None else self.kept.stops
-
-    def row(self, e: int, start: int, n: int) -> Any:
-        """Return the machine of simulation ``e`` for its ``n`` jobs from row ``start`` on.
-
-        What a schedule is made of are copies. None on a pool.
-        """
-        if self.rows is None:
-            return None
-        nodes = row_of(self.rows, e, start, start + n)
-        held, most = nodes.held.copy(), np.minimum(nodes.needs[:, 0], len(nodes.free))
-        held["first"] = np.cumsum(most) - most
-        return nodes._replace(held=held, cells=nodes.cells.copy())
-
-    def schedule(
-        self, told: State, workload: Workload, jobs: NDArray[np.void], options: Options
-    ) -> Result:
+    def schedule(self, told: State, workload: Workload) -> Result:
         """Return the schedule of a simulation so far; jobs not started have start -1.
 
         Where run times are learned, the requested ones stand for jobs not submitted yet.
         """
-        cluster, scheduler = options.cluster, options.scheduler
-        result = schedule_of_queue(told, workload, jobs, options)
-        if told.machine is not None:
-            result = replace(result, allocation=allocation_of(told.machine))
-        elif cluster.groups:
-            needs = needs_on(workload, cluster)
-            nodes = assign_nodes(jobs, told.progress, needs, cluster, scheduler, workload.initial)
-            result = replace(result, allocation=allocation_of(nodes))
-        if told.stopped is not None:
-            result = replace(result, **for_result(told.stopped, told.progress["start"]))
-        return as_came(result, jobs["submit"])
+        return with_nodes(schedule_of_queue(told, workload, self.options), told.schedule)
 
 
-def schedule_of_queue(
-    told: State, workload: Workload, jobs: NDArray[np.void], options: Options
-) -> Result:
+def schedule_of_queue(told: State, workload: Workload, options: Options) -> Result:
     """Return the schedule where jobs have their processors alone, without their nodes."""
-    seconds = None
-    if told.manages:
-        seconds = told.now.idle_seconds()
-    result = Result.of(
-        workload, options.cluster, options.scheduler, jobs, told.progress, seconds, True
-    )
-    return replace(result, policy_run_time=_policy_run_time(told, jobs))
-
-
-def _policy_run_time(told: State, jobs: NDArray[np.void]) -> NDArray[np.int64] | None:
-    """Return what policies looked at if it was learned, (n_jobs,) [s]."""
-    known = told.now.ordered_by
+    native, schedule, given = told.simulation, told.schedule, (options.cluster, options.scheduler)
+    result = result_of(native, schedule, told.rules, workload, *given, outside=True)
+    known = schedule.get("ordered_by")
     if known is None:
-        return None
-    learned, coming = known.copy(), told.now.next
-    learned[coming:] = jobs["requested"][coming:]  # else those of an earlier episode
+        return result
+    learned = known.copy()  # what policies looked at
+    learned[told.come :] = schedule["requested"][told.come :]  # else those of an earlier episode
     learned.flags.writeable = False
-    return learned
+    return replace(result, policy_run_time=learned)
+
+
+def keeps_books(options: Options, alike: bool = False) -> bool:
+    """Return whether energy is counted by what nodes and what stands above them draw.
+
+    ``alike``: the cores could be a pool of processors. While run times are learned they are, unless
+    energy is rewarded: books need nodes. Where jobs may be stopped there are no books.
+
+    Raises
+    ------
+    HpcgymError : a reward for energy that cannot be counted as metrics count it.
+    """
+    cluster, measured = options.cluster, options.workload.columns.get("power_w")
+    powers = any(group.power is not None for group in cluster.groups) or bool(cluster.levels)
+    rewarded = any(weights[arrays.ENERGY] for weights in options.rewards.weights)
+    if rewarded and measured is not None and (measured >= 0).any():
+        raise HpcgymError(
+            "reward 'energy': measured powers of jobs, power_w, count only where jobs have"
+            " nodes of their own; workload.with_columns(power_w=...) of -1 leaves them out"
+        )
+    if options.scheduler.preemption is not None:
+        if powers and rewarded:
+            raise HpcgymError(
+                "reward 'energy': not supported yet where nodes have powers and jobs may be stopped"
+                " (preemption)"
+            )
+        return False
+    return powers and (rewarded or not (alike and asks_for_predictions(options.scheduler)))

@@ -3,23 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from hpcgym.baselines.labels import scheduler_name
 from hpcgym.baselines.schedulers import find_scheduler
 from hpcgym.envs.core.arrays import LOG, PLAIN
+from hpcgym.envs.core.cutting import Episode, counted
 from hpcgym.errors import HpcgymError, check_choice, unknown
+from hpcgym.schedule.within import metrics_within
 from hpcgym.scheduler.rules import Scheduler
+from hpcgym.scheduler.site_rules import own_site_rules
+from hpcgym.simulation.run import simulate
+from hpcgym.workload.warm_start import decided
+
+if TYPE_CHECKING:
+    from hpcgym.envs.core.episodes import Episodes
+    from hpcgym.envs.core.options import Options
 
 #: Rewards by name, in the order of the terms of :mod:`hpcgym.envs.core.arrays`: where jobs have
 #: processors of their own, and where they share nodes.
 ALONE = ("bsld", "wait", "energy", "", "max_wait")
 SHARED = ("bsld", "wait", "energy", "throughput", "")
 
-#: When slowdowns and waits are paid, in the order of the codes of the kernel.
+#: When slowdowns and waits are paid, in the order of their codes.
 PAID = ("start", "end", "waiting")
 
 #: A reward that is paid where an episode ends, whatever ``paid`` is: the 99th percentile of waits.
-#: It is known of the whole schedule alone, which the kernel does not keep in order.
+#: It is known of the whole schedule alone, which steps do not keep in order.
 TAIL = "p99_wait"
 
 _LOG = "log_"
@@ -112,3 +122,27 @@ def _mix(weights: Mapping[str, float], terms: Sequence[str]) -> tuple[float, ...
         raise HpcgymError("reward: no weights are given")
     row = [float(weights.get(name, 0.0)) if name else 0.0 for name in terms]
     return (*row, *[0.0] * (len(ALONE) - len(row)))
+
+
+def scales_of(options: Options, episodes: Episodes, episode: Episode) -> list[float]:
+    """Return what each reward of an episode is multiplied by, 1 without a reference.
+
+    With one, it is jobs of the slice / sum of bounded slowdowns: the return is then minus the
+    agent's sum over the reference's, both of the same jobs from the same beginning, under the same
+    rules of the site.
+    """
+    jobs, scales = episodes.workload_of(episode), []
+    rules = {rule: getattr(options.scheduler, rule) for rule in own_site_rules(options.scheduler)}
+    for reference in options.rewards.references:
+        if reference is None:
+            scales.append(1.0)
+            continue
+        try:
+            result = simulate(jobs, reference.but(**rules), cluster=options.cluster)
+        except HpcgymError as error:
+            raise HpcgymError(f"reward bsld/{scheduler_name(reference)}: {error}") from None
+        metrics = metrics_within(result, *counted(episode))
+        n = int(decided(jobs).sum()) if episode.last < 0 else episode.last - episode.first
+        total = metrics["jobs"] * metrics["mean_bsld"]
+        scales.append(n / total if metrics["jobs"] else 1.0)
+    return scales

@@ -21,8 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.cluster.pool import Cluster
-from hpcgym.envs.core.cutting import Episode
-from hpcgym.envs.core.surroundings import counted
+from hpcgym.envs.core.cutting import Episode, counted
 from hpcgym.errors import HpcgymError
 from hpcgym.schedule.within import metrics_within
 from hpcgym.scheduler.rules import Scheduler

@@ -1,48 +1,91 @@
-"""The schedule of a simulation, from copies of its arrays: so it can be made later, or never."""
+"""The schedule of a simulation, of which little is copied: so it can be made later, or never."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.engine.state import FOREVER
+from hpcgym._engine import FOREVER, Simulation
 from hpcgym.envs.core import arrays
+from hpcgym.envs.core.cutting import Episode
 from hpcgym.envs.core.simulations import Simulations
-from hpcgym.envs.core.told import State
 from hpcgym.schedule.result import Result
 from hpcgym.schedule.within import metrics_within
+from hpcgym.scheduler.limits import Limit
+from hpcgym.simulation.driver import with_jobs
+from hpcgym.workload.model import Workload
+
+
+@dataclass(frozen=True)
+class State:
+    """What the schedule of a simulation is made of; what steps change is copied.
+
+    Attributes
+    ----------
+    name : of the episode.
+    episode : which rows of the workload it has.
+    workload : None: the jobs of the episode as they are.
+    episode_state : one EPISODE; this and ``totals`` as in ``Batch``.
+    simulation : it goes on with its environment, and stays as it is at the end of its episode.
+    jobs : (n_jobs,) JOBS that it was told of.
+    rules : by which it goes.
+    limits : of the episode.
+    """
+
+    name: str
+    episode: Episode
+    workload: Workload | None
+    episode_state: Any
+    totals: NDArray[np.float64]
+    simulation: Simulation
+    jobs: NDArray[np.void]
+    rules: dict[str, int]
+    limits: tuple[Limit, ...]
+
+    @cached_property
+    def schedule(self) -> dict[str, NDArray[np.int64]]:
+        """What became of each job so far."""
+        return with_jobs(self.simulation.schedule(), self.jobs, self.rules)
+
+    @property
+    def first(self) -> int:
+        """Where the jobs of the episode begin in the table."""
+        return int(self.episode_state.start)
+
+    @property
+    def come(self) -> int:
+        """How many jobs have been submitted."""
+        return int(self.simulation.moment()["now"][1])
 
 
 def state_of(simulations: Simulations, e: int) -> State:
     """Return what the schedule of simulation ``e`` is made of, as it is now."""
-    batch, machines = simulations.batch, simulations.machines
-    episode: Any = batch.episode_state[e].copy()
-    start, n = int(episode.start), int(episode.jobs)
+    batch = simulations.batch
     return State(
         simulations.names[e],
+        simulations.present(e),
         simulations.episode(e) if simulations.hides(e) else None,
-        episode,
+        batch.episode_state[e].copy(),
         batch.totals[e].copy(),
-        simulations.now(e),
-        simulations.table.jobs[start : start + n],
-        machines.row(e, start, n),
-        simulations.stopped(e),
-        machines.limits_now(e),
-        bool(simulations.table.sim[0].managed),
-        bool(simulations.episodes.beginnings),
+        simulations.simulation(e),
+        simulations.told_jobs(e),
+        simulations.told.rules,
+        simulations.machines.limits_now(e),
     )
 
 
 def means_of(simulations: Simulations, told: State) -> dict[str, float]:
     """Return the metrics that the sums give at once, of the jobs that count and have started."""
     now = told.episode_state
-    first, last = int(now.counts_first), int(now.counting)
-    paid = np.count_nonzero(told.progress["start"][first:last] >= int(now.begin))
+    first, last, start = int(now.counts_first), int(now.counting), told.schedule["start"]
+    paid = np.count_nonzero(start[first:last] >= int(now.begin))
     if now.truncated:
-        last = min(last, told.now.next)
-        paid += np.count_nonzero(told.progress["start"][first:last] < 0)
+        last = min(last, told.come)
+        paid += np.count_nonzero(start[first:last] < 0)
     jobs = max(int(paid), 1)
     found = {
         "mean_bsld": told.totals[arrays.BSLD] / jobs,
@@ -54,9 +97,8 @@ def means_of(simulations: Simulations, told: State) -> dict[str, float]:
     return {name: float(value) for name, value in found.items()}
 
 
-def jobs_before(progress: NDArray[np.void], episode_state: Any) -> int:
-    """Return how many jobs ran when the episode began, as in an extract."""
-    start = progress["start"]
+def jobs_before(start: NDArray[np.int64], episode_state: Any) -> int:
+    """Return how many jobs ran when the episode began, as in an extract; ``start``: of jobs [s]."""
     return int(np.count_nonzero((start >= 0) & (start < episode_state["begin"])))
 
 
@@ -74,7 +116,7 @@ def schedule_of(simulations: Simulations, told: State) -> Result:
 
     Where run times are learned, the requested ones stand for jobs not submitted yet.
     """
-    workload, jobs = told.workload, told.now.jobs(told.told_jobs)
+    workload = told.workload
     if workload is None:
         workload = simulations.episodes.workload_of(told.episode)
-    return simulations.machines.schedule(told, workload, jobs, simulations.options)
+    return simulations.machines.schedule(told, workload)

@@ -8,18 +8,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.envs.core import arrays
-from hpcgym.envs.core.corun_layout import PairLayout
-from hpcgym.envs.core.corun_machines import CorunMachines
-from hpcgym.envs.core.corun_options import Corun
+from hpcgym.envs.core.corun_machines import Corun, CorunMachines
 from hpcgym.envs.core.episodes import Episodes
-from hpcgym.envs.core.layout import POWER_SIZE, Layout
-from hpcgym.envs.core.limited_machines import Limited, LimitedMachines, set_places
+from hpcgym.envs.core.layout import POWER_SIZE, Layout, PairLayout
+from hpcgym.envs.core.limited_machines import CONTROLS, Limited, LimitedMachines
 from hpcgym.envs.core.machines import Machines
-from hpcgym.envs.core.options import Options
+from hpcgym.envs.core.options import WINDOW_FEATURES, Options
 from hpcgym.errors import HpcgymError
+from hpcgym.files import header_number
+from hpcgym.scheduler.policies.features import JobColumns
 from hpcgym.simulation.dependencies import check_moved, what_moves
 from hpcgym.simulation.prepare import check_jobs
 from hpcgym.simulation.warm_start import check_extract
+from hpcgym.workload.model import Workload
 
 _INTERVALS = {
     "pass": arrays.PASSES_INTERVAL,
@@ -134,12 +135,11 @@ def machines_of(
     corun: Corun | None,
 ) -> Machines:
     """Return the machines of that many simulations of episodes."""
-    workload, longest = episodes.workload, episodes.longest
     if limited is not None:
-        return LimitedMachines(limited, options, workload, number, longest)
+        return LimitedMachines(limited, options, episodes.workload, number)
     if corun is not None:
-        return CorunMachines(corun, options, workload, number, longest)
-    return Machines(options, workload, number, longest)
+        return CorunMachines(corun, options, episodes)
+    return Machines(options, episodes.workload)
 
 
 def settings_of(
@@ -159,8 +159,36 @@ def settings_of(
     for name, value in others.items():
         settings[name] = value
     if isinstance(layout, Layout):
-        set_places(settings, limited, len(features), layout)
+        settings["seen_power"] = layout.power_at
+        controls = () if limited is None else limited.controls
+        for name in CONTROLS:  # where they stand in the action, behind the weights
+            at = len(features) + controls.index(name) if name in controls else -1
+            settings[f"act_{name}"] = at
     return settings
+
+
+def table_of(
+    options: Options,
+    workload: Workload,
+    machines: Machines,
+    settings: NDArray[np.void],
+    ordered_by: NDArray[np.int64],
+) -> arrays.Table:
+    """Return what steps look at; ``ordered_by``: what policies look at, (n_rows,) [s]."""
+    own = dict(options.own)
+    places = {name: k for k, name in enumerate((*WINDOW_FEATURES, *own))}
+    return arrays.Table(
+        columns=_own_columns(own, JobColumns(workload), len(workload)),
+        codes=np.array([places[name] for name in options.names], np.int64),
+        ordered_by=ordered_by,
+        watts=machines.watts,
+        node_watts=machines.node_watts,
+        still_w=machines.still_w,
+        reward_weights=np.array(options.rewards.weights),
+        shapes=np.array(options.rewards.shapes),
+        settings=settings,
+        mean_speedup=machines.mean_speedup,
+    )
 
 
 def outputs_of(
@@ -185,3 +213,54 @@ def numbers_of(
     if kind in (arrays.ORDERING_KIND, arrays.PAIR_SCORES_KIND):
         return max(layout.scores, 1)
     return max(len(features) + (0 if limited is None else len(limited.controls)), 1)
+
+
+def _own_columns(own: dict[str, Any], columns: JobColumns, n: int) -> NDArray[np.float32]:
+    """Return users' own columns of the window, checked."""
+    values = np.zeros((n, len(own)), np.float32)
+    for k, (name, function) in enumerate(own.items()):
+        column = np.asarray(function(columns))
+        if column.shape != (n,) or column.dtype.kind not in "fiub":
+            raise HpcgymError(
+                f"features: {name!r} must return {n} numbers, one a job, "
+                f"not an array of shape {column.shape}"
+            )
+        if not (np.abs(column) <= 1).all():
+            raise HpcgymError(f"features: {name!r} must return numbers from -1 to 1")
+        values[:, k] = column
+    return values
+
+
+def batch_of(
+    options: Options, longest: int, number: int, n_nodes: int, neighbours: int
+) -> arrays.Batch:
+    """Return the arrays of that many simulations.
+
+    There are books of ``n_nodes`` nodes, and lists of so many ``neighbours``.
+    """
+    late = options.rewards.paid == arrays.PAID_AT_END
+    return arrays.Batch(
+        episode_state=np.zeros(number, arrays.EPISODE),
+        window=np.zeros((number, options.window), np.int64),
+        new=np.zeros((number, longest), np.int64),
+        terms=np.zeros((number, arrays.N_TERMS)),
+        totals=np.zeros((number, arrays.N_TERMS)),
+        counted_j=np.zeros(number),
+        begun_j=np.zeros(number),
+        norms=np.zeros((number, arrays.N_TERMS)),
+        scales=np.ones((number, len(options.rewards.weights))),
+        next_scales=np.ones((number, len(options.rewards.weights))),
+        owed=np.zeros((number, arrays.N_TERMS)),
+        unpaid=np.zeros((number, longest if late else 0), np.int64),
+        gone=np.zeros((number, longest if late else 0), np.int64),
+        gone_bsld=np.zeros((number, longest if late else 0)),
+        busy_until=np.zeros((number, n_nodes), np.int64),
+        neighbours=np.zeros((number, neighbours), np.int64),
+        books=np.zeros((number, 4), np.int64),
+    )
+
+
+def clock_of(workload: Workload) -> int:
+    """Return the time of the week at the trace's time 0 [s], by its header, else Monday 0 h."""
+    began = header_number(workload.header, "UnixStartTime", least=0)
+    return 0 if began is None else (began - 4 * 86_400) % 604_800  # the epoch was a Thursday

@@ -10,42 +10,38 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym._engine import Simulation
 from hpcgym.envs.core import arrays
-from hpcgym.envs.core.corun_options import Corun
+from hpcgym.envs.core.beginnings import beginnings_of
+from hpcgym.envs.core.corun_machines import Corun
 from hpcgym.envs.core.cutting import Episode
 from hpcgym.envs.core.episodes import Episodes
 from hpcgym.envs.core.limited_machines import Limited, own_nodes
-from hpcgym.envs.core.native import NativeSteps
-from hpcgym.envs.core.native_beginnings import beginnings_of
+from hpcgym.envs.core.model import (
+    arrays_in,
+    features_of,
+    learning_of,
+    ordered_by,
+    told_of,
+    usage_of,
+)
 from hpcgym.envs.core.options import Options
-from hpcgym.envs.core.scales import scales_of
+from hpcgym.envs.core.rewards import scales_of
 from hpcgym.envs.core.setup import (
+    batch_of,
     check_episodes,
+    clock_of,
     layout_of,
     machines_of,
     numbers_of,
     outputs_of,
     settings_of,
-)
-from hpcgym.envs.core.tables import (
-    asks_when,
-    batch_of,
-    clock_of,
-    common_of,
-    empty_machine,
     table_of,
 )
-from hpcgym.envs.core.told import NativeNow, episode_of
-from hpcgym.envs.core.usage import usage_of
+from hpcgym.envs.core.steps import Steps
 from hpcgym.processors import threads_here
-from hpcgym.scheduler.estimates.learning import (
-    asks_for_predictions,
-    learning_rules,
-    make_learner,
-)
+from hpcgym.simulation.driver import with_jobs
 from hpcgym.simulation.nodes import check_limits_kept
-from hpcgym.simulation.preempting import StoppedRuns
-from hpcgym.simulation.prepare import power_rules
 from hpcgym.simulation.restricted import check_restricted
 from hpcgym.workload.model import Workload
 
@@ -70,9 +66,12 @@ class Simulations:
     Attributes
     ----------
     batch, out : the arrays; see :mod:`hpcgym.envs.core.arrays`.
-    table : the jobs, and what else simulations share.
+    told, learning, features : what the engine is told of the jobs of all episodes, of how run times
+        are predicted and what is weighed; see :mod:`hpcgym.envs.core.model`.
+    table : what steps look at beside that.
     machines : of all simulations.
-    history : users, and how many of their last jobs averages are of.
+    begins : with what episodes begin; nothing where that is an empty machine.
+    steps : what steps environments.
     layout : of the observations in ``out.observations``.
     usage : the accounts of users; None where no order looks at them.
     """
@@ -103,53 +102,47 @@ class Simulations:
         self.names, self._next_names = [""] * number, [""] * number
         self.shown: dict[int, Any] = {}  # what expert_view keeps of present episodes
 
-        machines = machines_of(options, episodes, number, limited, corun)
-        self.machines = machines
-        common = machines.prepared(common_of(options, workload))
+        machines = self.machines = machines_of(options, episodes, number, limited, corun)
         self.usage = usage_of(options, features, episodes)
-
-        predicts = asks_for_predictions(scheduler)
-        rules = {"asks": asks_when(kind, interval[0]), "keeps": int(keeps)}
-        rules |= power_rules(machines.cluster, scheduler, shutdown_action)
-        logs = not machines.is_pool or scheduler.plans
-        rules |= learning_rules(scheduler, predicts, logs, self.usage is not None)
-        first = empty_machine(options, longest, kind, rules, common, machines.units)
+        self.told = told_of(
+            workload, machines, kind, interval[0], counts=self.usage is not None, keeps=keeps,
+            by_action=shutdown_action,
+        )  # fmt: skip
         if scheduler.plans:
-            check_restricted(workload, scheduler, first.sim, not machines.is_pool)
+            correction = self.told.rules["correction"]
+            check_restricted(workload, scheduler, correction, not machines.is_pool)
+        self.learning = learning_of(workload, scheduler, self.told, kind)
+        seconds = ordered_by(options, workload, self.told.jobs)
+        self.features = None
+        if kind == arrays.WEIGHTS_KIND:
+            learns = self.learning is not None
+            self.features = features_of(workload, features, seconds, learns, self.usage)
         settings = settings_of(
             self.layout, features, interval, limited, kind=kind, by_action=shutdown_action,
             processors=machines.counted, ticks=machines.ticks, autoreset=autoreset,
             clock=clock_of(workload), paid=options.rewards.paid, skips=skips, split=options.split,
         )  # fmt: skip
-        self.table = table_of(
-            options, workload, longest, features, settings, first, common, machines.books
-        )
-        if machines.busy_w is not None:
-            self.table.watts[arrays.BUSY] = machines.busy_w
-
-        learner = make_learner(scheduler, longest, common.n_users, self.table.classes)
-        self.learner = learner
-        self.history = first.history.shape
-        self.begins = beginnings_of(self, first)
-        self.batch = batch_of(options, longest, number, machines.n_booked)
+        self.table = table_of(options, workload, machines, settings, seconds)
+        self.begins = beginnings_of(self)
+        listed = 0 if corun is None else corun.neighbours
+        self.batch = batch_of(options, longest, number, machines.n_booked, listed)
         n_actions = self.layout.actions + shutdown_action
         self.out = outputs_of(options, self.layout, number, n_actions)
         self.chosen = np.zeros(number, np.int64)
         self.numbers = np.zeros((number, numbers_of(kind, self.layout, features, limited)))
-        self.native = NativeSteps(self)
+        self.steps = Steps(self)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what a copy is made of: the arrays, and what simulations know beside them."""
         begun = np.flatnonzero(self.batch.episode_state["jobs"]).tolist()
-        kept = {e: self.native.kept(e) for e in begun}
-        return self.__dict__ | {"native": kept}
+        return self.__dict__ | {"steps": {e: self.steps.kept(e) for e in begun}}
 
     def __setstate__(self, known: dict[str, Any]) -> None:
-        kept = known.pop("native")
+        kept = known.pop("steps")
         self.__dict__ = known
-        self.native = NativeSteps(self)
+        self.steps = Steps(self)
         for e, one in kept.items():
-            self.native.put(e, one)
+            self.steps.put(e, one)
 
     def seconds(self, times: Any) -> Any:
         """Return times of the simulations' clock in seconds: float64 where it is finer."""
@@ -165,25 +158,16 @@ class Simulations:
     def nbytes(self) -> int:
         """Memory of the simulations [bytes], without the table that they share."""
         own = (*self.out, self.chosen, self.numbers)
-        return self.native.nbytes + sum(array.nbytes for array in own)
+        return self.steps.nbytes + sum(array.nbytes for array in own)
 
     @cached_property
     def fingerprint(self) -> tuple[int, ...]:
         """Numbers that differ if the jobs, the rules, or the users that rules look at differ."""
-        table = self.table
-        rules: tuple[NDArray[Any], ...] = (
-            *(table.settings, table.sim, table.watts, table.places, table.waiting, table.codes),
-            *(table.kinds, table.last, table.loss, table.chosen, table.predicted, table.ordered_by),
-            *(table.looks, table.users, table.classes, table.asked, table.hold, table.keys),
-            *(table.second_scores, table.node_watts, table.still_w),
-            *(array for one in self.begins for array in one.values()),
-            *self.machines.telling,
-        )
-        if self.usage is not None:
-            rules += self.usage.rules
-        # limits and logs may grow
+        usage = None if self.usage is None else self.usage.whole
+        told = (vars(self.told), self.machines.told, self.learning, self.features, usage)
+        marks = [crc32(one.tobytes()) for one in arrays_in((*told, self.table, self.begins))]
         sizes = [size for array in self.batch for size in array.shape[1:]]
-        return (crc32(table.jobs.tobytes()), *(crc32(array.tobytes()) for array in rules), *sizes)
+        return (*marks, *sizes)
 
     def set_next(self, e: int, episode: Episode) -> None:
         """Say which episode simulation ``e`` is to begin next."""
@@ -206,14 +190,14 @@ class Simulations:
         self.machines.set_next(e, jobs_of, episode.start)
         if self.usage is not None:
             self.usage.set_next(e, jobs_of())
-        self.native.set_next(e)
+        self.steps.set_next(e)
 
     def reset(self, those: NDArray[np.int64]) -> None:
         """Begin the next episodes of some simulations, (k,)."""
         n = len(self.chosen)
         rows = [(0, n)] if len(those) == n else [(e, e + 1) for e in those.tolist()]
         for first, stop in rows:
-            self.native.go_on(arrays.BEGIN, first, stop, 1, self.out)
+            self.steps.go_on(arrays.BEGIN, first, stop, 1, self.out)
         for e in those.tolist():
             self.began(e)
 
@@ -224,26 +208,38 @@ class Simulations:
 
     def step(self, e: int) -> None:
         """Do the action of simulation ``e`` that stands in ``chosen`` or ``numbers``."""
-        self.native.go_on(arrays.STEP, e, e + 1, 1, self.out)
+        self.steps.go_on(arrays.STEP, e, e + 1, 1, self.out)
 
-    def now(self, e: int) -> NativeNow:
-        """Return what has happened in simulation ``e``."""
-        return self.native.now(e)
+    def simulation(self, e: int) -> Simulation:
+        """Return simulation ``e``, which goes on with its environment up to the next episode."""
+        return self.steps.simulation(e)
 
     def running(self, e: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return the running jobs of simulation ``e``, first predicted ends first, and these."""
-        told = self.native.simulation(e).view()
+        told = self.simulation(e).view()
         return told["running"], told["running_end"]
 
     def finds_room(self, e: int, rows: NDArray[np.int64]) -> NDArray[np.bool_] | None:
         """Return which of these waiting jobs would fit now; None: ``pass_view`` knows."""
-        if self.machines.parts.corun is not None:
-            return self.native.simulation(e).fits(rows.tolist()).astype(np.bool_)
-        return self.machines.finds_room(rows + self.rows(e)[0], self.now(e).free)
+        return self.machines.finds_room(self.simulation(e), rows, self.rows(e)[0])
+
+    def listed(self, e: int) -> NDArray[np.int64]:
+        """Return the running jobs of simulation ``e`` that are neighbours, then -1; (M,)."""
+        rows: NDArray[np.int64] = self.batch.neighbours[e].copy()
+        rows[self.batch.books[e, arrays.N_BESIDE] :] = -1
+        return rows
+
+    @property
+    def neighbours(self) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
+        """What is listed in all simulations, (n, M), and how much of it counts, (n,), or None."""
+        listed = self.batch.neighbours
+        if listed.shape[1] == 0:
+            return None
+        return listed.copy(), self.batch.books[:, arrays.N_BESIDE].copy()
 
     def show(self, e: int) -> None:
         """Tell where simulation ``e`` is, after another state has been put there."""
-        self.native.go_on(arrays.SHOW, e, e + 1, 1, self.out)
+        self.steps.go_on(arrays.SHOW, e, e + 1, 1, self.out)
 
     def tell_anew(self, copy: bool) -> None:
         """Allocate new arrays for what is told, so that callers may keep the old ones.
@@ -267,7 +263,7 @@ class Simulations:
         self.tell_anew(copy)
         n = len(self.chosen)
         workers = min(n, threads_here() if threads is None else threads)
-        self.native.go_on(arrays.STEP, 0, n, workers, self.out)
+        self.steps.go_on(arrays.STEP, 0, n, workers, self.out)
 
     def episode(self, e: int) -> Workload:
         """Return the jobs of the present episode of simulation ``e``.
@@ -298,30 +294,26 @@ class Simulations:
 
     def queued(self, e: int) -> NDArray[np.int64]:
         """Return the rows of the episode's jobs that wait in simulation ``e``, as they came."""
-        came = self.came(e)
-        rows = np.flatnonzero(came & (self.now(e).progress["start"] < 0))
+        simulation = self.simulation(e)
+        rows = np.flatnonzero(self.came(e) & (simulation.schedule()["start"] < 0))
         if not self.options.scheduler.moves_submissions:  # they came by their rows
             return rows
-        return rows[np.argsort(self._came(e)[rows])]
-
-    def _came(self, e: int) -> NDArray[np.int64]:
-        """Return how many jobs had come before each did in simulation ``e``, -1: none has yet."""
-        return self.native.simulation(e).moment()["came"]
+        return rows[np.argsort(simulation.moment()["came"][rows])]
 
     def waiting(self, e: int) -> int:
         """Return how many jobs of the episode wait in simulation ``e``."""
         scheduler = self.options.scheduler
         if scheduler.moves_submissions or scheduler.preemption is not None:
             return len(self.queued(e))
-        now = self.now(e)
-        return now.next - now.started
+        now = self.simulation(e).moment()["now"]
+        return int(now[1] - now[2])  # jobs that have come, and started
 
     def came(self, e: int) -> NDArray[np.bool_]:
         """Return which jobs of the episode have been submitted in simulation ``e``, (n_jobs,)."""
-        n = self.rows(e)[1]
+        moment = self.simulation(e).moment()
         if self.options.scheduler.moves_submissions:
-            return self._came(e) >= 0
-        came: NDArray[np.bool_] = np.arange(n) < self.now(e).next
+            return moment["came"] >= 0
+        came: NDArray[np.bool_] = np.arange(self.rows(e)[1]) < moment["now"][1]
         return came
 
     def jobs(self, e: int) -> NDArray[np.void]:
@@ -329,14 +321,30 @@ class Simulations:
 
         With nodes of their own jobs that have started are as long as they are at their level.
         """
+        jobs, scheduler, rules = self.told_jobs(e), self.options.scheduler, self.told.rules
+        changes = scheduler.moves_submissions or scheduler.preemption is not None
+        if not (changes or "limited" in self.machines.told):
+            return jobs
+        schedule, jobs = with_jobs(self.simulation(e).schedule(), jobs, rules), jobs.copy()
+        for name in ("submit", "run", "requested"):
+            jobs[name] = schedule[name]
+        return jobs
+
+    def told_jobs(self, e: int) -> NDArray[np.void]:
+        """Return the jobs of the episode as simulation ``e`` was told of them, (n_jobs,) JOBS."""
         start, n = self.rows(e)
-        jobs = self.table.jobs[start : start + n]
-        return self.native.now(e).jobs(jobs) if self.native.changes_jobs(e) else jobs
+        jobs = self.told.jobs[start : start + n]
+        if self.hides(e):
+            jobs = jobs.copy()
+            jobs["run"] = self.simulation(e).run_times()
+        return jobs
 
     def suspended(self, e: int) -> NDArray[np.int64]:
         """Return the rows of the jobs of simulation ``e`` that others have suspended."""
-        return self.native.suspended(e)
+        return self.simulation(e).moment().get("given_up", np.zeros(0, np.int64))
 
-    def stopped(self, e: int) -> StoppedRuns | None:
-        """Return the log of stopped runs of simulation ``e``; None: nobody stops any."""
-        return None if self.options.scheduler.preemption is None else self.native.stopped(e)
+
+def episode_of(name: str, episode_state: Any, begins: bool) -> Episode:
+    """Return which rows of the workload an episode has, and how it began, by its EPISODE."""
+    start, n = int(episode_state.origin), int(episode_state.jobs)
+    return Episode(name, start, start + n, beginning=int(episode_state.beginning) if begins else -1)

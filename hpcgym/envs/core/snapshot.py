@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.engine import state
+from hpcgym._engine import FOREVER
 from hpcgym.envs.core import arrays
-from hpcgym.envs.core.native import Kept
 from hpcgym.envs.core.simulations import Simulations
+from hpcgym.envs.core.steps import Kept
 from hpcgym.errors import HpcgymError
 from hpcgym.schedule.bounded_slowdown import bsld
 
@@ -36,10 +36,10 @@ def save_row(
 ) -> Snapshot:
     """Return a copy of simulation ``e``."""
     return Snapshot(
-        rows=simulations.native.rows(e),
+        rows=simulations.steps.rows(e),
         name=simulations.names[e],
         owner=simulations.fingerprint,
-        kept=simulations.native.kept(e),
+        kept=simulations.steps.kept(e),
         hides=simulations.hides(e),
         generator=None if generator is None else generator.bit_generator.state,
         limits=simulations.machines.limits_now(e),
@@ -61,7 +61,7 @@ def restore_row(simulations: Simulations, e: int, snapshot: Snapshot) -> None:
     """
     simulations.names[e] = snapshot.name
     simulations.machines.take_limits(e, snapshot.limits)
-    simulations.native.put(e, snapshot.kept, snapshot.rows)
+    simulations.steps.put(e, snapshot.kept, snapshot.rows)
 
 
 _CANNOT_HIDE = (
@@ -76,7 +76,7 @@ def hidden(snapshot: Snapshot, simulations: Simulations) -> Snapshot:
     Jobs that have not ended run for their predicted run times, and jobs that have not been
     submitted are no more: rewards are scaled as for an episode of the known jobs.
     """
-    table = simulations.table
+    managed = simulations.told.rules.get("managed", 0)
     try:
         found = snapshot.kept.hidden()
     except ValueError:
@@ -85,12 +85,12 @@ def hidden(snapshot: Snapshot, simulations: Simulations) -> Snapshot:
     rows = {name: row.copy() for name, row in snapshot.rows.items()}
     episode = rows["episode_state"] = rows["episode_state"].view(arrays.EPISODE)[0]
     first = int(episode["start"])
-    jobs = table.jobs[first : first + len(start)].copy()
+    jobs = simulations.told.jobs[first : first + len(start)].copy()
     jobs["run"] = found.run_times()
     _end_with(episode, start < 0)
-    _count_anew(SimpleNamespace(**rows), table, jobs, start, found.time)
+    _count_anew(SimpleNamespace(**rows), simulations.table, jobs, start, found.time, managed == 1)
     rows["episode_state"] = np.array([episode]).view(np.int64)
-    if table.sim[0].managed == 0:
+    if not managed:
         rows["counted_j"][:] = 0
     rows["begun_j"][:] = 0
     return snapshot._replace(rows=rows, hides=True, kept=Kept(found, True))
@@ -101,7 +101,7 @@ def _end_with(episode: Any, waiting: NDArray[np.bool_]) -> None:
     known = episode["jobs"] = len(waiting)
     episode["hides"] = 1
     # to the last start of what is known to count
-    episode["until"] = state.FOREVER
+    episode["until"] = FOREVER
     counting = episode["counting"] = min(int(episode["counting"]), known)
     # none counts where all that do are still to come
     first = episode["counts_first"] = min(int(episode["counts_first"]), counting)
@@ -109,12 +109,17 @@ def _end_with(episode: Any, waiting: NDArray[np.bool_]) -> None:
 
 
 def _count_anew(
-    rows: Any, table: arrays.Table, known: NDArray[np.void], starts: NDArray[np.int64], time: int
+    rows: Any,
+    table: arrays.Table,
+    known: NDArray[np.void],
+    starts: NDArray[np.int64],
+    time: int,
+    managed: bool,
 ) -> None:
     """Compute the sums and scales of rewards from what is known: jobs, and their starts [s].
 
     Jobs that ran when the episode began count for the machine alone, and from then on. ``time``:
-    the present [s].
+    the present [s]; ``managed``: whether idle processors are switched off.
     """
     begun = starts >= 0
     jobs, start = known[begun], starts[begun]
@@ -136,7 +141,7 @@ def _count_anew(
         rows.totals[[arrays.BSLD, arrays.WAIT]] += owed
     joules = rows.counted_j.item()
     n = int(episode["of_slice"]) or max(len(known) - int((~decided).sum()), 1)
-    if table.sim[0].managed == 0:
+    if not managed:
         elapsed = float(rows.episode_state["last_time"] - begin)
         joules = (elapsed * machine - seconds) * watts[arrays.IDLING]
     rows.totals[arrays.ENERGY] = joules + seconds * watts[arrays.BUSY]

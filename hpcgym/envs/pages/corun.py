@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hpcgym.envs.core.corun_layout import PairLayout
+from hpcgym.envs.core.layout import PairLayout
 
 #: Field -> (what, unit) of its numbers.
 FIELDS: dict[str, tuple[tuple[str, str], ...]] = {

@@ -13,9 +13,16 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from hpcgym.envs import VERSIONS
-from hpcgym.envs.core.corun_layout import PairLayout
 from hpcgym.envs.core.definition import EPISODE_ARGUMENTS
-from hpcgym.envs.core.layout import HORIZONS, JOBS_AT, POWER_SIZE, QUEUE_AT, TIME_AT, Layout
+from hpcgym.envs.core.layout import (
+    HORIZONS,
+    JOBS_AT,
+    POWER_SIZE,
+    QUEUE_AT,
+    TIME_AT,
+    Layout,
+    PairLayout,
+)
 from hpcgym.envs.core.options import USUAL_FEATURES, WINDOW_FEATURES
 from hpcgym.envs.pages import corun as pair_page
 from hpcgym.envs.pages import episodes as episode_page

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from hpcgym.errors import HpcgymError
 from hpcgym.naming import counted
 from hpcgym.scheduler.allocations import BY_DEMAND, RANDOM
-from hpcgym.scheduler.dispatchers.view import PassView, cells_of
+from hpcgym.scheduler.dispatchers.view import PassView
 
 Ints = NDArray[np.int64]
 
@@ -54,28 +54,27 @@ class Present(NamedTuple):
     running_end: Ints  # as predicted
 
 
-def view_at(present: Present, nodes: Any, facts: Facts) -> PassView:
-    """Return what a dispatcher may know of these jobs on the nodes of a simulation."""
+def view_at(present: Present, nodes: Any, told: dict[str, Ints], facts: Facts) -> PassView:
+    """Return what a dispatcher may know of these jobs on the nodes of a simulation.
+
+    ``told`` : what the engine tells of the nodes, ``Simulation.view``.
+    """
     job, running = present.queued, present.running
-    first, node, units = cells_of(nodes, running)
-    allocation, drawn = int(nodes.scalars[0].allocation), None
-    if allocation == RANDOM:
-        drawn = np.concatenate([[nodes.scalars[0].random_state], nodes.order])
     return PassView(
         **seen(present, facts),
         capacity=nodes.capacity.copy(),
-        free=nodes.free.copy(),
+        free=told["free"].reshape(nodes.capacity.shape),
         units=nodes.needs[job, 0],
         per_unit=nodes.needs[job, 1:],
         allowed=np.ones(len(job), np.bool_),
         held_back=np.zeros(len(job), np.int64),
         running_per_unit=nodes.needs[running, 1:],
-        running_first=first,
-        running_node=node,
-        running_units=units,
-        allocation=allocation,
-        drawn=drawn,
-        asked=nodes.asked.copy() if allocation in BY_DEMAND else None,
+        running_first=told["cell_first"],
+        running_node=told["cell_node"],
+        running_units=told["cell_units"],
+        allocation=nodes.allocation,
+        drawn=told["drawn"] if nodes.allocation == RANDOM else None,
+        asked=told["asked"] if nodes.allocation in BY_DEMAND else None,
     )
 
 
@@ -121,7 +120,7 @@ def begin(dispatcher: Any) -> None:
 
 
 class Asking(Protocol):
-    """A simulation on nodes that asks a dispatcher what starts, on either engine."""
+    """A simulation that asks a dispatcher what starts, where jobs may share nodes."""
 
     @property
     def time(self) -> int:

@@ -292,15 +292,3 @@ class PassView:
             row = len(self.job) + k
             listing.hold(row, self.running_node[cells], self.running_units[cells])
         return listing
-
-
-def cells_of(nodes: Any, jobs: Ints) -> tuple[Ints, Ints, Ints]:
-    """Return where the cells of some jobs begin, and their nodes and units, one after the other.
-
-    ``nodes`` are those of a simulation.
-    """
-    begin, count = nodes.held["first"][jobs], nodes.held["count"][jobs]
-    first = np.concatenate([[0], np.cumsum(count)])
-    place = np.repeat(begin - first[:-1], count) + np.arange(first[-1])
-    cells = nodes.cells[place]
-    return first, cells["node"].astype(np.int64), cells["units"].astype(np.int64)

@@ -7,7 +7,7 @@ class: jobs of a user with the same number of processors.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,10 +48,6 @@ _LOSS = [
 ]
 LOSS: np.dtype[np.void] = np.dtype((np.record, _LOSS))
 
-# rows of `Learner.scratch`
-NOW, X, PHI, STATIC, ANSWERS = range(5)
-N_SCRATCH = 5
-
 
 class Estimators(NamedTuple):
     """How run times are predicted; an entry for each of the two estimates."""
@@ -67,16 +63,43 @@ class Estimators(NamedTuple):
 
 
 class Learner(NamedTuple):
-    """What a simulation has learned, and what it predicts from that."""
+    """What a simulation has learned, and the weights of features in its orders."""
 
     memory: NDArray[np.float64]  # (n_users, LAST + n)
     ratios: NDArray[np.float64]  # (1 + n_users + n_classes, 2) run time / requested time, or (0, 2)
-    seen: NDArray[np.float64]  # (n_jobs, N_SEEN) features at submission, or (0, N_SEEN)
     model: NDArray[np.float64]  # (2, N_ROWS, n_terms)
     model_sums: NDArray[np.float64]  # (2, 2)
-    ordered_by: NDArray[np.int64]  # (n_jobs,) [s] predictions FOR_ORDERING, or (0,)
     weights: NDArray[np.float64]  # (2, N_FEATURES) of the features of the two orders
-    scratch: NDArray[np.float64]  # (N_SCRATCH, the most that is needed)
+
+
+def told_of_learning(by: Estimators, learner: Learner) -> dict[str, NDArray[Any]]:
+    """Return how run times are predicted, and what is known of them, as ``Model`` takes it."""
+    names = ("kinds", "last", "looks", "chosen", "classes", "asked", "hold")
+    return {
+        **{name: getattr(by, name) for name in names},
+        "loss": by.loss.view(np.int64),
+        "weights": learner.weights,
+        **knowledge(by, learner),
+    }
+
+
+def knowledge(by: Estimators, learner: Learner) -> dict[str, NDArray[np.float64]]:
+    """Return what has been learned, by the names of ``Simulation.learned``."""
+    first, second = (learner.model[k, :, : terms_of(by, k)].ravel() for k in range(2))
+    return {
+        "memory": learner.memory,
+        "ratios": learner.ratios,
+        "terms": first,
+        "second_terms": second,
+        "sums": learner.model_sums,
+    }
+
+
+def terms_of(by: Estimators, which: int) -> int:
+    """Return how many terms one of the two estimates has, 0 if it is no regression."""
+    if by.kinds[which] != BY_REGRESSION:
+        return 0
+    return n_terms(int((by.chosen[which] >= 0).sum()), int(by.loss[which]["degree"]))
 
 
 def n_terms(n_features: int, degree: int) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,7 +58,7 @@ class Learned:
         return f"Learned({' and '.join(self.estimates)}, {known} users)"
 
 
-def average_in_kernel(scheduler: Scheduler) -> int:
+def averaged_jobs(scheduler: Scheduler) -> int:
     """Return how many jobs the estimate is the mean of if the simulator keeps it, else 0."""
     if learns(scheduler.policy_estimate) or scheduler.correction == "predicted-again":
         return 0
@@ -68,7 +68,7 @@ def average_in_kernel(scheduler: Scheduler) -> int:
 
 def asks_for_predictions(scheduler: Scheduler) -> bool:
     """Return whether the simulator stops at each submission, for a prediction."""
-    if average_in_kernel(scheduler):
+    if averaged_jobs(scheduler):
         return False
     return learns(scheduler.estimate) or learns(scheduler.policy_estimate)
 
@@ -154,18 +154,11 @@ def _classes(
     return numbers
 
 
-def make_learner(
-    scheduler: Scheduler, n_jobs: int, n_users: int, classes: NDArray[np.int64]
-) -> learned.Learner:
-    """Return the arrays of predictions before anything has been learned.
-
-    ``n_jobs`` is the most that a simulation has; ``classes`` are those of the estimators.
-    """
+def make_learner(scheduler: Scheduler, n_users: int, classes: NDArray[np.int64]) -> learned.Learner:
+    """Return what is known before anything has been learned; ``classes``: of the estimators."""
     specs = _specs(scheduler)
-    seen = any(spec.kind in (learned.BY_REGRESSION, learned.FROM_OUTSIDE) for spec in specs)
     n_terms = max(spec.n_terms for spec in specs)
     memory = learned.LAST + max(learned.LEAST_LAST, *(spec.last for spec in specs))
-    ordering = specs[learned.FOR_ORDERING].kind != learned.KNOWN
     n_ratios = 2 + n_users + int(classes.max(initial=-1)) if len(classes) else 0
     weights = np.zeros((2, len(FEATURES)))
     for half, policy in enumerate(_orders(scheduler)):
@@ -175,12 +168,9 @@ def make_learner(
     return learned.Learner(
         memory=np.zeros((n_users, memory)),
         ratios=np.zeros((n_ratios, 2)),
-        seen=np.zeros((n_jobs if seen else 0, learned.N_SEEN)),
         model=np.zeros((2, learned.N_ROWS, n_terms)),
         model_sums=np.tile([0.0, 1.0], (2, 1)),
-        ordered_by=np.zeros(n_jobs if ordering else 0, np.int64),
         weights=weights,
-        scratch=np.zeros((learned.N_SCRATCH, max(n_terms, learned.N_SEEN))),
     )
 
 
@@ -190,7 +180,7 @@ def _orders(scheduler: Scheduler) -> tuple[PolicyLike | None, PolicyLike | None]
 
 
 def _specs(scheduler: Scheduler) -> list[_Spec]:
-    """Return the two estimates as the kernel takes them."""
+    """Return the two estimates as the simulator takes them."""
     return [_Spec.of(estimate) for estimate in two_estimates(scheduler)]
 
 
@@ -201,7 +191,7 @@ def two_estimates(scheduler: Scheduler) -> tuple[Estimate, Estimate]:
 
 @dataclass(frozen=True)
 class _Spec:
-    """One of the two estimates, as the kernel takes it."""
+    """One of the two estimates, as the simulator takes it."""
 
     kind: int
     last: int
@@ -238,19 +228,6 @@ class _Spec:
         chosen = np.array([names.index(name) for name in regression.features])
         n_terms = learned.n_terms(len(chosen), regression.degree)
         return cls(learned.BY_REGRESSION, 0, loss, chosen, n_terms)
-
-
-def learner_rows(learner: learned.Learner, number: int) -> dict[str, NDArray[Any]]:
-    """Return the arrays of that many simulations by name, each row a copy of ``learner``.
-
-    The memory of what is 0 at first is touched, and so taken, only when used.
-    """
-    rows = {}
-    for name, array in learner._asdict().items():
-        rows[name] = np.zeros((number, *array.shape), array.dtype)
-        if array.any():
-            rows[name][:] = array
-    return rows
 
 
 def in_words(scheduler: Scheduler) -> tuple[str, str]:

@@ -3,7 +3,7 @@
 The score of a job is the value of the expression, and the highest score is served first. Waiting
 may change it not at all, or by a multiple of the waiting time, which is then a number of each job:
 such scores are worked out once, for all jobs, as those of other policies are. All others, which are
-*general*, are worked out anew at each pass, in compiled code.
+*general*, are worked out anew at each pass, by the engine.
 """
 
 from __future__ import annotations

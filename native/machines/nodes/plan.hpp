@@ -22,6 +22,7 @@ class NodePlan {
     a(now_, reserved_, cells_, events_, may_be_overdrawn_, gained_until_, left_until_);
   }
   i64 reserved(i64 j) const { return reserved_[index(j)]; }
+  std::span<const Cell> placed(i64 j) const { return cells_[index(j)]; }
   bool may_be_earlier(i64) const { return true; }
   void list(i64, i64) {}
   void forget_past(i64 now) { now_ = now; }

@@ -1,4 +1,4 @@
-"""The compiled simulator of nodes that jobs share, beside the slow one, to the tick."""
+"""The engine where jobs share nodes, beside the slow one, to the tick."""
 
 from __future__ import annotations
 

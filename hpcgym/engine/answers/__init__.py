@@ -1,1 +1,0 @@
-"""Answers that a simulation is given as it runs: predictions, users' shares."""

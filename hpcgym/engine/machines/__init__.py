@@ -1,1 +1,0 @@
-"""Machines as the engine knows them, a folder each: what a pass does on them."""

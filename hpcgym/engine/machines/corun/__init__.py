@@ -1,1 +1,0 @@
-"""Nodes that jobs share, and so run slower."""

@@ -1,1 +1,0 @@
-"""The file system that jobs of a machine share."""

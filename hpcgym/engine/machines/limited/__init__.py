@@ -1,1 +1,0 @@
-"""Whole nodes under limits of power and energy."""

@@ -1,1 +1,0 @@
-"""Nodes with several resources: which of them a job gets."""

@@ -1,1 +1,0 @@
-"""A pool of processors that are all alike."""

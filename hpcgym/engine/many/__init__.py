@@ -1,1 +1,0 @@
-"""Many simulations in one compiled call."""

@@ -1,1 +1,0 @@
-"""What scheduling passes on different machines have in common."""

@@ -1,0 +1,295 @@
+"""Simulations that are answered and run in pieces: estimates, usage, expressions, functions."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+import share_strategies
+import submission_strategies
+from drawing import assume, given, settings
+from drawing import strategies as st
+from extract_strategies import parts_of, recorded, usable
+from limit_strategies import limited
+from node_strategies import node_cases, partitioned_cases
+from online import ELOSS, FORMULAS, REGRESSIONS
+from online import cases as learning_cases
+from pieces import same_in_pieces
+from predictors import Crooked
+from preemption_strategies import CLOSE, crowded, preemptions
+from quota_strategies import fitted, quotas, with_queues
+from restrictions import DRAWN
+from slow_expressions import general
+from strategies import DEPTHS, cases, clusters, holds
+
+from hpcgym import HpcgymError, WorkloadError, load_workload, simulate
+from hpcgym.cluster.pool import Cluster
+from hpcgym.scheduler.dispatchers import PassView
+from hpcgym.scheduler.estimates.by_name import KNOWN
+from hpcgym.workload.model import Workload
+
+ORDERS = ("policy", "backfill_order")
+pytestmark = DRAWN
+SEEDS = st.integers(0, 10**6)
+POLICIES = ("fcfs", "saf", "lexp", "wfp3", "unicef", "f1", "f2", "f3", "f4")
+
+
+def assert_same(workload: Workload, rules: dict[str, Any], seed: int) -> None:
+    """Simulate in pieces, on a pool."""
+    for order in ORDERS:
+        if isinstance(rules[order], tuple) and not any(rules[order]):
+            rules = rules | {order: "saf"}
+    cluster = Cluster(workload.processors, busy_power_w=share_strategies.BUSY_W)
+    same_in_pieces(seed, partial(simulate, workload, cluster=cluster, **rules))
+
+
+@st.composite
+def estimates(draw: st.DrawFn) -> dict[str, Any]:
+    """Rules of estimates, most of which learn."""
+    every = st.one_of(
+        st.sampled_from([*KNOWN, *FORMULAS, "data-driven"]),
+        st.sampled_from(REGRESSIONS),
+        st.builds(Crooked),
+    )
+    rules = {"estimate": draw(every), "policy_estimate": draw(every)}
+    corrections = ["requested", "incremental", "recursive-doubling", "kill"]
+    if rules["estimate"] not in (*KNOWN, "ave1"):
+        corrections += ["predicted-again"] * 3
+    return rules | {"correction": draw(st.sampled_from(corrections))}
+
+
+@settings(max_examples=300)
+@given(st.data(), learning_cases())
+def test_estimates(data: st.DataObject, case: tuple[Workload, dict[str, Any], Any]) -> None:
+    workload, rules, _ = case
+    rules |= data.draw(st.sampled_from([{}, {"policy": data.draw(st.sampled_from(POLICIES))}]))
+    if rules["passes"] == "per-timestamp" and data.draw(st.booleans()):
+        rules["backfill"] = data.draw(st.sampled_from(DEPTHS))
+    elif rules["backfill"] != "conservative":
+        rules["hold"] = data.draw(holds())
+    assert_same(workload, rules | data.draw(estimates()), data.draw(SEEDS))
+
+
+@settings(max_examples=300)
+@given(st.data(), share_strategies.cases())
+def test_usage(data: st.DataObject, case: tuple[Workload, dict[str, Any], Any]) -> None:
+    workload, rules, _ = case
+    if data.draw(st.booleans()):
+        rules |= data.draw(estimates())
+    assert_same(workload, rules, data.draw(SEEDS))
+
+
+@settings(max_examples=300)
+@given(st.data(), st.one_of(cases(), share_strategies.cases()))
+def test_expressions(data: st.DataObject, case: tuple[Any, ...]) -> None:
+    workload, rules = case[0], case[1]
+    workload = workload.with_columns(queue=[k % 3 for k in range(len(workload))])
+    for order in data.draw(st.sampled_from([ORDERS, ORDERS[:1], ORDERS[1:]])):
+        rules[order] = data.draw(general())
+    if data.draw(st.booleans()):
+        rules |= data.draw(estimates())
+    assert_same(workload, share_strategies.heeded(rules), data.draw(SEEDS))
+
+
+QUEUES = st.lists(st.integers(1, 4), min_size=2, max_size=6)
+
+
+def looks_at_no_submission(text: str) -> bool:
+    return not any(name in text for name in ("submit", "clock", "f1", "f2", "f3", "f4"))
+
+
+def threshold_and_averages(rules: dict[str, Any]) -> dict[str, Any]:
+    """What goes with submissions that the schedule makes in place of what does not."""
+    average = isinstance(rules["estimate"], str) and rules["estimate"] == "ave2"
+    return {"threshold": None, "estimate": "requested" if average else rules["estimate"]}
+
+
+@settings(max_examples=300)
+@given(st.data(), share_strategies.cases(), QUEUES)
+@pytest.mark.filterwarnings("ignore:.*no job may stop another", "ignore:.*there is no job of")
+@pytest.mark.filterwarnings("ignore:.*no job f", "ignore:.*fair share")
+def test_usage_and_expressions_of_jobs_that_stop_others_or_follow_them(
+    data: st.DataObject, case: tuple[Workload, dict[str, Any], Any], queues: list[int]
+) -> None:
+    """Runs that others end are charged, too; who comes in a pass has the scores of that pass."""
+    workload = crowded(with_queues(case[0], queues), data.draw(CLOSE))
+    rules = fitted(case[1])
+    for order in data.draw(st.sampled_from([(), (), ORDERS, ORDERS[:1], ORDERS[1:]])):
+        rules[order] = data.draw(general().filter(looks_at_no_submission))
+    rules = share_strategies.heeded(rules)
+    which, slow = data.draw(st.sampled_from(["stop", "follow", "both", "quota"])), None
+    if which in ("stop", "both"):
+        rules["preemption"], slow = data.draw(preemptions(workload))
+    if which in ("follow", "both") and (slow is None or slow[2] != "cancel"):
+        rules |= threshold_and_averages(rules)
+        workload, rules["dependencies"], _ = data.draw(submission_strategies.chains(workload))
+    if which == "quota":
+        rules |= threshold_and_averages(rules)
+        rules["quota"] = data.draw(st.sampled_from(["user:submitted=1", "all:submitted=3+jobs=2"]))
+    elif data.draw(st.booleans()):
+        rules["quota"] = data.draw(quotas(workload))[0]
+    assert_same(workload, rules, data.draw(SEEDS))
+
+
+@settings(max_examples=300)
+@given(st.data(), st.one_of(cases(), share_strategies.cases()))
+@pytest.mark.filterwarnings("ignore:.*no job f", "ignore:.*no window is between")
+def test_extracts(data: st.DataObject, case: tuple[Any, ...]) -> None:
+    """They begin with predictions, usage, scores and quotas as of then."""
+    workload, rules = with_queues(case[0], [1, 2]), usable(case[1])
+    part, rules, _, _ = parts_of(data, recorded(data, workload), rules)
+    if part is None:
+        return
+    if data.draw(st.booleans()):
+        rules |= data.draw(estimates())
+    for order in data.draw(st.sampled_from([(), (), ORDERS, ORDERS[:1], ORDERS[1:]])):
+        rules[order] = data.draw(general())
+    if data.draw(st.booleans()):
+        rules = fitted(rules)
+        rules["quota"] = data.draw(quotas(workload))[0]
+    rules = share_strategies.heeded(rules)
+    try:
+        assert_same(part, rules, data.draw(SEEDS))
+    except WorkloadError:  # who runs would have been killed before
+        assert rules["correction"] == "kill"
+
+
+def least_area(view: PassView) -> Any:
+    return -(view.requested * view.processors).astype(float)
+
+
+def shortest_with_little_room(view: PassView) -> Any:
+    """What looks at all that runs, too."""
+    ends = int(view.running_end.sum()) - int(view.running_start.sum())
+    return -(view.duration.astype(float) ** (1 + int(view.free.sum()) % 2)) + ends % 3 * view.wait
+
+
+@settings(max_examples=300)
+@given(st.data(), cases())
+def test_functions(data: st.DataObject, case: tuple[Workload, dict[str, Any]]) -> None:
+    workload, rules = case
+    rules["policy"] = data.draw(st.sampled_from([least_area, shortest_with_little_room]))
+    if rules["backfill"] in ("conservative", *DEPTHS):
+        rules["backfill"] = "until-shadow"
+    if data.draw(st.booleans()):
+        rules |= data.draw(estimates())
+    assert_same(workload, rules, data.draw(SEEDS))
+
+
+@settings(max_examples=300)
+@given(st.data(), node_cases())
+def test_on_nodes(data: st.DataObject, case: tuple[Cluster, Workload, dict[str, Any]]) -> None:
+    """All of these, and allocations at random: a function sees what they have drawn."""
+    cluster, workload, rules = case
+    if rules["backfill"] in DEPTHS:
+        rules["backfill"] = "easy"
+    if data.draw(st.integers(0, 4)) == 0:
+        rules["allocation"] = "random:7"
+    workload = data.draw(share_strategies.with_power(workload))
+    cluster = replace(cluster, busy_power_w=share_strategies.BUSY_W)
+    answers = data.draw(st.sampled_from(["usage", "expressions", "function", "estimates"]))
+    if answers == "usage":
+        fair, slow = data.draw(share_strategies.accounts(workload))
+        watts = share_strategies.watts_of(workload)
+        orders = data.draw(st.sampled_from([ORDERS, ORDERS[:1], ORDERS[1:]]))
+        rules |= {name: data.draw(share_strategies.order(slow, watts))[0] for name in orders}
+        rules["fair_share"] = fair
+    if answers == "expressions":
+        rules[data.draw(st.sampled_from(ORDERS))] = data.draw(general())
+    if answers == "function":
+        rules["policy"] = data.draw(st.sampled_from([least_area, shortest_with_little_room]))
+        rules["backfill"] = data.draw(st.sampled_from(["none", "easy", "until-shadow"]))
+    if answers == "estimates" or data.draw(st.booleans()):
+        rules |= data.draw(estimates())
+    rules = share_strategies.heeded(rules)
+    same_in_pieces(data.draw(SEEDS), partial(simulate, workload, cluster=cluster, **rules))
+
+
+@settings(max_examples=200)
+@given(st.data())
+@pytest.mark.filterwarnings("ignore:.*none of those that it names has a job")
+def test_under_limits(data: st.DataObject) -> None:
+    """Passes come without events there, and jobs that have run slower have taken longer."""
+    case = data.draw(limited())
+    answers = data.draw(st.sampled_from(["usage", "expressions", "estimates"]))
+    if answers == "usage":
+        fair, slow = data.draw(share_strategies.accounts(case.workload))
+        watts = share_strategies.watts_of(case.workload)
+        orders = data.draw(st.sampled_from([ORDERS, ORDERS[:1], ORDERS[1:]]))
+        case.rules |= {name: data.draw(share_strategies.order(slow, watts))[0] for name in orders}
+        case.rules["fair_share"] = fair
+    if answers == "expressions":
+        case.rules[data.draw(st.sampled_from(ORDERS))] = data.draw(general())
+    if answers == "estimates" or data.draw(st.booleans()):
+        case.rules |= data.draw(estimates())
+    rules = share_strategies.heeded(case.rules) | {"limits": case.limits}
+    simulated = partial(simulate, case.workload, cluster=case.cluster, **rules)
+    try:
+        same_in_pieces(data.draw(SEEDS), simulated)
+    except HpcgymError as error:
+        assume("can never start" not in str(error) and "all nodes off" not in str(error))
+        raise
+
+
+@pytest.mark.parametrize("estimate", [*FORMULAS, ELOSS])
+def test_queues_of_many_blocks(estimate: Any) -> None:
+    workload = load_workload("lublin:jobs=400,processors=64,load=2,seed=1")
+    rules = {"estimate": estimate, "policy_estimate": estimate, "backfill_order": "sjbf"}
+    rules |= {"correction": "predicted-again", "policy": "saf", "backfill": "easy"}
+    assert_same(workload, rules, 7)
+
+
+def scattering(seed: int) -> Any:
+    """Return a dispatcher that starts some jobs, on nodes of its own choice or on others."""
+
+    def scatter(view: PassView) -> Any:
+        random = np.random.default_rng([seed, view.time, len(view.job)])
+        some = random.permutation(len(view.job))
+        if len(view.running_job):  # it may wait for an end
+            some = some[: random.integers(len(some) + 1)]
+        if random.integers(2):
+            return view.in_order(some)
+        starts, free = [], view.free.copy()
+        for place in some:
+            left, nodes = free.copy(), list[int]()
+            for node in random.permutation(len(free)):
+                while len(nodes) < view.units[place] and (left[node] >= view.per_unit[place]).all():
+                    left[node] -= view.per_unit[place]
+                    nodes.append(node)
+            if len(nodes) == view.units[place]:
+                starts.append((place, nodes))
+                free = left
+        return starts
+
+    return scatter
+
+
+@settings(max_examples=300)
+@given(st.data(), st.one_of(node_cases(), partitioned_cases()), st.integers(0, 10**6))
+@pytest.mark.filterwarnings("ignore:.*its jobs are in none of the machine's partitions")
+def test_a_dispatcher_that_starts_jobs(
+    data: st.DataObject, case: tuple[Cluster, Workload, dict[str, Any]], seed: int
+) -> None:
+    """On nodes, and on pools, which may switch off idle processors; run times may be learned."""
+    cluster, workload, rules = case
+    if data.draw(st.booleans()):
+        workload, pool_rules = data.draw(cases())
+        rules = rules | pool_rules | {"allocation": "first-fit"}
+        cluster = data.draw(
+            st.one_of(
+                st.builds(Cluster, st.just(workload.processors)), clusters(workload.processors)
+            )
+        )
+    elif data.draw(st.integers(0, 4)) == 0:
+        rules["allocation"] = "random:7"
+    rules = {name: rules[name] for name in ("estimate", "correction", "allocation")}
+    if data.draw(st.booleans()):
+        rules["estimate"] = data.draw(st.sampled_from(["ave2", "ave3", *REGRESSIONS]))
+    names = st.sampled_from(["fcfs-list", "prb", "sdprb"])
+    dispatcher = data.draw(st.one_of(st.just(scattering(seed)), names))
+    same_in_pieces(
+        data.draw(SEEDS), partial(simulate, workload, dispatcher, cluster=cluster, **rules)
+    )
