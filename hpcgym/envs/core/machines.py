@@ -157,14 +157,16 @@ class Machines:
 def schedule_of_queue(told: State, workload: Workload, options: Options) -> Result:
     """Return the schedule where jobs have their processors alone, without their nodes."""
     native, schedule, given = told.simulation, told.schedule, (options.cluster, options.scheduler)
+    if "ordered_by" not in schedule:
+        return result_of(native, schedule, told.rules, workload, *given, outside=True)
+    schedule = dict(schedule)  # nothing has been learned for jobs that are to come
+    for name in ("predicted", "ordered_by"):
+        learned = schedule[name].copy()
+        learned[told.come :] = schedule["requested"][told.come :]
+        learned.flags.writeable = False
+        schedule[name] = learned
     result = result_of(native, schedule, told.rules, workload, *given, outside=True)
-    known = schedule.get("ordered_by")
-    if known is None:
-        return result
-    learned = known.copy()  # what policies looked at
-    learned[told.come :] = schedule["requested"][told.come :]  # else those of an earlier episode
-    learned.flags.writeable = False
-    return replace(result, policy_run_time=learned)
+    return replace(result, policy_run_time=schedule["ordered_by"])
 
 
 def keeps_books(options: Options, alike: bool = False) -> bool:

@@ -48,10 +48,8 @@ ARGUMENTS = {
     'except the first, without jobs that cross a boundary; `"whole"`: all jobs of the part; '
     '`"stream"`: the same, truncated at the last submission',
     "jobs": "jobs of a window; used only with windows",
-    "part": 'what episodes are drawn from: `"all"`, `"train"` (the first in time) or `"test"` (the '
-    "rest)",
-    "train_share": "share of the jobs, weeks or months that `part` calls train; more than 0, less "
-    "than 1",
+    "part": 'what episodes are drawn from: `"all"`, `"train"` (first in time), `"test"` (the rest)',
+    "train_share": "share of jobs, weeks or months that `part` calls train; above 0, below 1",
     "start": '`"empty"`, or the scheduler that left the machine as an episode finds it: `"warm"` '
     "is EASY; see Starting State. This and the next three do not exist under limits, nor if "
     "jobs share nodes",
