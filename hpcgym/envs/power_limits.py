@@ -10,7 +10,9 @@ from gymnasium import spaces
 
 from hpcgym.envs.core import arrays
 from hpcgym.envs.core.definition import Definition
-from hpcgym.envs.core.episode_limits import (
+from hpcgym.envs.core.limited_machines import (
+    CONTROLS,
+    Limited,
     LimitsOf,
     daily_caps,
     one_budget,
@@ -19,7 +21,6 @@ from hpcgym.envs.core.episode_limits import (
     read_machine,
     switches_nodes,
 )
-from hpcgym.envs.core.limited_machines import CONTROLS, Limited
 from hpcgym.envs.core.options import DEFAULT_WORKLOAD, read_interval, read_options
 from hpcgym.envs.core.setup import clock_of
 from hpcgym.envs.pages.page import page

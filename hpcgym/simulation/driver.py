@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ from hpcgym._engine import FOREVER, Features, Model
 from hpcgym._engine import Simulation as Native
 from hpcgym.errors import HpcgymError
 from hpcgym.scheduler.codes import KILL
+from hpcgym.scheduler.dispatchers.asking import Asking
 from hpcgym.scheduler.estimates.by_name import learns, predicted_run_times
 from hpcgym.scheduler.estimates.learned import told_of_learning
 from hpcgym.scheduler.estimates.learning import asks_for_predictions
@@ -21,7 +23,6 @@ from hpcgym.simulation.fair_share import Accounts, make_shares
 from hpcgym.simulation.predictions import Learning
 from hpcgym.simulation.prepare import Told, prepare
 from hpcgym.simulation.restricted import check_restricted, restrictions_of
-from hpcgym.simulation.starting import OnNodes
 from hpcgym.simulation.warm_start import (
     Beginning,
     beginning_of,
@@ -37,8 +38,6 @@ if TYPE_CHECKING:
     from hpcgym.scheduler.rules import Scheduler
     from hpcgym.simulation.corun_learning import PairLearning
     from hpcgym.simulation.nodes import Nodes
-    from hpcgym.simulation.scoring import Scoring
-    from hpcgym.simulation.starting import Proposed, Starting
     from hpcgym.workload.model import Workload
 
 Columns = dict[str, NDArray[np.int64]]
@@ -71,7 +70,7 @@ class Simulation:
     shares: Accounts | None = None
     expressions: list[dict[str, NDArray[Any]]] = field(default_factory=list)
     features: Features | None = None
-    dispatch: Scoring | Starting | Proposed | None = None
+    dispatch: Callable[[Asking], None] | None = None
     late: LateDispatcher | None = None
     pairs: PairLearning | None = None
     ticks: int = 1
@@ -127,7 +126,7 @@ class Simulation:
             elif pairs is not None and some:
                 pairs.learn(native)
             elif late is not None and stop == late.due < FOREVER:
-                late.arrive(OnNodes(native, self.told.jobs, self.nodes))
+                late.arrive(Asking(native, self.told.jobs, self.nodes))
             else:
                 return done
 
@@ -135,7 +134,7 @@ class Simulation:
         """Answer what is asked for in Python: by policies, dispatchers or predictors."""
         if native.asked in ("order", "job", "starts"):
             assert self.dispatch is not None
-            self.dispatch.answer(self.told.jobs, self.nodes, native)
+            self.dispatch(Asking(native, self.told.jobs, self.nodes))
         else:
             assert self.learning is not None
             self.learning.answer(native)

@@ -16,9 +16,8 @@ from hpcgym.schedule.places import Allocation
 from hpcgym.scheduler import allocations
 from hpcgym.scheduler.allocations import asks_of, random_seed, random_state
 from hpcgym.scheduler.asked_for import check_scheduler
-from hpcgym.scheduler.dispatchers.asking import Facts, begin, dispatch
+from hpcgym.scheduler.dispatchers.asking import Asking, Facts, begin, dispatch
 from hpcgym.scheduler.dispatchers.late import LateDispatcher
-from hpcgym.simulation.starting import Proposed, Starting
 from hpcgym.simulation.warm_start import own_cells
 from hpcgym.simulation.windows import closings, holders_of
 from hpcgym.workload.needs import check_fits, expected_waits, needs_of
@@ -133,17 +132,14 @@ def nodes_for(
 
 
 def asked(
-    dispatcher: Any, workload: Workload, cluster: Cluster, asks: Callable[..., None] | None = None
-) -> tuple[Any, Starting | Proposed]:
+    dispatcher: Any, workload: Workload, cluster: Cluster, asks: Callable[..., None] = dispatch
+) -> tuple[Any, Callable[[Asking], None]]:
     """Return a dispatcher, told that a simulation begins, and what asks it in a pass.
 
-    ``asks`` takes the dispatcher, a simulation where each job has nodes of its own, and ``facts``;
-    None: one where jobs share them is asked.
+    ``asks`` takes the dispatcher, the simulation that asks, and ``facts``.
     """
-    dispatcher, facts = _begun(dispatcher), facts_of(workload, cluster)
-    if asks is not None:
-        return dispatcher, Proposed(partial(asks, dispatcher, facts=facts))
-    return dispatcher, Starting(partial(dispatch, dispatcher, facts=facts))
+    dispatcher = _begun(dispatcher)
+    return dispatcher, partial(asks, dispatcher, facts=facts_of(workload, cluster))
 
 
 def asked_late(

@@ -50,7 +50,6 @@ from hpcgym.simulation.nodes import (
 from hpcgym.simulation.preempting import for_result
 from hpcgym.simulation.prepare import machine_of
 from hpcgym.simulation.scoring import scored_by
-from hpcgym.simulation.starting import Starting
 from hpcgym.speedups.generated import find_speedups
 from hpcgym.speedups.heatmap import Heatmap
 from hpcgym.workload.model import MAX_TIME, Workload
@@ -215,7 +214,7 @@ def _simulate(
     simulation.dispatch = scored_by(chosen.policy, workload, cluster, nodes)
     if dispatcher is not None and chosen.dispatch_time:
         dispatcher, simulation.late = asked_late(dispatcher, workload, cluster, chosen)
-        simulation.dispatch = Starting(simulation.late.at_pass)
+        simulation.dispatch = simulation.late.at_pass
     elif dispatcher is not None:
         dispatcher, simulation.dispatch = asked(dispatcher, workload, cluster)
     result, schedule = ended(simulation, workload, cluster, chosen, dispatcher is not None)

@@ -8,22 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.cluster.pool import Cluster
 from hpcgym.errors import HpcgymError
-from hpcgym.scheduler.dispatchers.asking import Facts, begin
+from hpcgym.scheduler.dispatchers.asking import Asking, Facts, begin
 from hpcgym.scheduler.dispatchers.view import PassView
 from hpcgym.scheduler.rule_values import plain
 from hpcgym.simulation.nodes import Nodes, facts_of, pool_as_node
-from hpcgym.simulation.starting import OnNodes
 from hpcgym.workload.model import Workload
-
-if TYPE_CHECKING:
-    from hpcgym._engine import Simulation
 
 Policy = Callable[[PassView], Any]
 
@@ -59,10 +55,12 @@ class Scoring:
     facts: Facts
     pool: Nodes | None
 
-    def answer(self, jobs: NDArray[np.void], nodes: Nodes | None, native: Simulation) -> None:
+    def __call__(self, asking: Asking) -> None:
         """Do so."""
-        view = OnNodes(native, jobs, nodes if self.pool is None else self.pool).view(self.facts)
-        native.order(view.job, _asked(self.policy, view))
+        if self.pool is not None:
+            asking = asking._replace(nodes=self.pool)
+        view = asking.view(self.facts)
+        asking.native.order(view.job, _asked(self.policy, view))
 
 
 def _asked(policy: Policy, view: PassView) -> NDArray[np.float64]:

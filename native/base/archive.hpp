@@ -38,7 +38,6 @@ class Archive {
     one(other);
     if (other != value) fail();
   }
-  bool reads() const { return reads_; }
   std::string written() const { return written_; }
   void end() const {
     if (!left_.empty()) fail();

@@ -91,32 +91,5 @@ Columns neighbours_of(const Simulator<Corun>& sim) {
   for (const i64 j : job) room.push_back(m.room_beside(j));
   return {{"job", job}, {"room", room}, {"nodes", {m.n_idle(), m.n_open()}}};
 }
-void tell_facts(Columns& found, const Corun& m) {
-  std::vector<i64> tasks, who;
-  for (i64 j = 0; j < m.n_jobs(); ++j) {
-    const Task& t = m.task(j);
-    tasks.insert(tasks.end(), {t.since, t.end, t.predicted_end, t.neighbours, t.limit, t.begun});
-  }
-  for (i64 node = 0; node < m.told().n_nodes; ++node) {
-    const auto jobs = m.on(node);
-    who.insert(who.end(), jobs.begin(), jobs.end());
-    who.resize(who.size() + index(m.told().parts) - jobs.size(), Corun::nobody);
-  }
-  found.insert(found.end(), {{"tasks", tasks}, {"who", who}, {"free", m.free()},
-                             {"friends", m.friends()}, {"later", m.later()},
-                             {"counts", m.counts()}, {"slack", {m.slack()}},
-                             {"delays", {m.delays()}},
-                             {"asked", {m.files() ? m.files()->asked() : 0}}});
-}
-void tell_numbers(Numbers& found, const Corun& m) {
-  std::vector<double> tasks, spells;
-  for (i64 j = 0; j < m.n_jobs(); ++j) {
-    const Task& t = m.task(j);
-    tasks.insert(tasks.end(), {t.left, t.rate, t.least, t.beside});
-  }
-  for (const Spell& s : m.spells()) spells.push_back(s.rate);
-  const double congestion = m.files() ? m.files()->congestion() : 1.0;
-  found.insert(found.end(), {{"tasks", tasks}, {"spells", spells}, {"congestion", {congestion}}});
-}
 
 }  // namespace hpc

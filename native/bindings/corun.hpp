@@ -17,8 +17,5 @@ void tell(Columns& found, const Corun& machine);
 Columns spells_of(const Corun& machine, i64 since);
 // Who has room beside, and on how many nodes each; nodes without a job, and open ones.
 Columns neighbours_of(const Simulator<Corun>& sim);
-// What is known between two passes, for tests.
-void tell_facts(Columns& found, const Corun& machine);
-void tell_numbers(Numbers& found, const Corun& machine);
 
 }  // namespace hpc

@@ -25,7 +25,6 @@
 #include "corun.hpp"
 #include "limited.hpp"
 #include "parts.hpp"
-#include "stepper.hpp"
 #include "told.hpp"
 
 namespace nb = nanobind;
@@ -352,8 +351,7 @@ NB_MODULE(_engine, m) {
            "restrictions"_a = nb::none(), "arrivals"_a = nb::none(),
            "preemption"_a = nb::none(), "features"_a = nb::none(), "nodes"_a = nb::none(),
            "outages"_a = nb::none(), "sharing"_a = nb::none(), "ticks"_a = 1,
-           "limited"_a = nb::none(), "several"_a = false)
-      .def_prop_ro("n_jobs", [](const Model& model) { return model.n_jobs; });
+           "limited"_a = nb::none(), "several"_a = false);
 
   m.def(
       "assign",
@@ -479,8 +477,9 @@ NB_MODULE(_engine, m) {
            }), "rows"_a, "Return which quotas each job would exceed if it started now, one by one.")
       .def("learned", alone(+[](AnySimulation& s) { return as_arrays(s.learned()); }),
            "Return what has been learned of the jobs that have ended.")
-      .def("numbers", alone(+[](const AnySimulation& s) { return as_arrays(s.numbers()); }),
-           "Return what is known that are no whole numbers, for tests.")
+      .def("scores", alone(+[](const AnySimulation& s) { return owned(s.scores()); }),
+           "Return the score and the patience of each job in primary order, (2 * n_jobs,), where "
+           "scores order it.")
       .def("weigh", alone(+[](AnySimulation& s, In<double> weights, double total) {
              s.weigh({weights.data(), weights.size()}, total);
            }),
@@ -494,9 +493,6 @@ NB_MODULE(_engine, m) {
       .def("choose", alone(&AnySimulation::choose), "foresight"_a,
            "Return the vector to follow at the pass before which an order is asked for. What it has "
            "learned is of the passes before.")
-      .def("control", alone(&AnySimulation::control), "end"_a, "mw"_a, "off"_a, "ceiling"_a,
-           "Set the control of a machine under limits, from the next second on, up to `end` [s]: the "
-           "power that may be charged, how many of the first nodes are off, and the highest level.")
       .def("believe", alone(+[](AnySimulation& s, const ByName& arrays) {
              s.believe(belief_of(Told(arrays)));
            }), "belief"_a, "Where jobs share nodes: let jobs start by another belief of speedups.")
@@ -506,8 +502,6 @@ NB_MODULE(_engine, m) {
       .def("neighbours", alone(+[](const AnySimulation& s) { return as_arrays(s.neighbours()); }),
            "Return the running jobs beside which others find room, in the order of their starts: "
            "job; room, on how many nodes; nodes, how many have no job, or one and a part free.")
-      .def("take_joules", alone(&AnySimulation::take_joules),
-           "Return what jobs have drawn beyond an idle machine since this was last asked [J].")
       .def("saved", alone(+[](AnySimulation& s) {
              const std::string bytes = s.saved();
              return nb::bytes(bytes.data(), bytes.size());
@@ -533,8 +527,6 @@ NB_MODULE(_engine, m) {
            "lost_start; lost_end [s]; lost_first; lost_node; lost_units.")
       .def("idle_seconds", alone(+[](AnySimulation& s) { return as_arrays(s.idle_seconds()); }),
            "Return what processors without a job have done, (1,) [processor seconds] each.")
-      .def("facts", alone(+[](const AnySimulation& s) { return as_arrays(s.facts()); }),
-           "Return what is known between two passes, for tests.")
       .def_prop_ro("time", alone(&AnySimulation::time), "[s] of the last event.")
       .def_prop_ro("coming", alone(&AnySimulation::coming), "How many jobs have not been submitted.")
       .def_prop_ro("free", alone(&AnySimulation::free), "Units that no job has.");

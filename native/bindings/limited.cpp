@@ -120,28 +120,5 @@ void tell_view(Columns& found, const Limited& machine, const std::vector<i64>& r
   found.insert(found.end(), {{"free", free}, {"changes", {machine.next_change()}},
                              {"cell_first", first}, {"cell_node", node}});
 }
-void tell_facts(Columns& found, const Limited& machine) {
-  const Limited& m = machine;
-  std::vector<i64> until, job, boots, caps, budgets;
-  for (const LimitedNode& each : m.nodes)
-    until.push_back(each.until), job.push_back(each.job), boots.push_back(each.boots);
-  for (const Cap& c : m.caps)
-    caps.insert(caps.end(), {c.start, c.end, c.mw, c.off, c.known, c.idle_mw, c.floor_mw, c.work_mw, c.outside, c.inside,
-                             c.plan_work_mw, c.plan_held, c.plan_inside, c.inside_now});
-  for (const Budget& b : m.budgets) {
-    budgets.insert(budgets.end(),
-                   {b.spent, b.saved, b.looked, b.reserved, static_cast<i64>(b.reserving.size()),
-                    b.in_use, b.ahead, b.at_start_mw, b.head_mj, b.left_mj, b.rest_mw, b.base_mw,
-                    b.plan_start_mw, b.plan_mj, b.plan_spent});
-  }
-  const std::vector<i64> powers{m.charged,   m.drawn,       m.saved_mw,      m.now,
-                                m.free_on,   m.free_off,    m.free_rising,   m.next_switched,
-                                m.next_ready, m.used_mj,      m.to_wake,       m.ceiling,
-                                m.was_off};
-  found.insert(found.end(),
-               {{"node_until", until}, {"node_job", job}, {"node_boots", boots},
-                {"switching", m.switching}, {"waiting", m.waiting}, {"caps", caps},
-                {"budgets", budgets}, {"powers", powers}, {"left", m.left_by_head()}});
-}
 
 }  // namespace hpc

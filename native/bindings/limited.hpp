@@ -17,7 +17,5 @@ const char* refusal(const LimitedLayout& layout, const Model& model);
 void tell(Columns& found, const Limited& machine);
 // What whoever says who starts may know: of nodes, and those of the jobs that run.
 void tell_view(Columns& found, const Limited& machine, const std::vector<i64>& running);
-// What else is known between two passes, for tests.
-void tell_facts(Columns& found, const Limited& machine);
 
 }  // namespace hpc

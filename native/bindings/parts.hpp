@@ -7,6 +7,7 @@ namespace hpc {
 void bind_listing(nanobind::module_& m);
 void bind_past(nanobind::module_& m);
 void bind_regression(nanobind::module_& m);
+void bind_stepper(nanobind::module_& m);
 void bind_text(nanobind::module_& m);
 
 }  // namespace hpc

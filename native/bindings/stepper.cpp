@@ -15,7 +15,7 @@
 #include "../machines/nodes/plan.hpp"
 #include "../machines/pool.hpp"
 #include "limited.hpp"
-#include "stepper.hpp"
+#include "parts.hpp"
 #include "told.hpp"
 
 namespace nb = nanobind;

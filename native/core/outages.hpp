@@ -57,7 +57,6 @@ class Outages {
   explicit Outages(const Model& model) : model_(&model) {}
 
   void keep(Archive& a) { a(next_, down_); }
-  i64 next() const { return next_; }
 
   // Go to the next pass of a simulation: after an event, a repair or a failure.
   template <class S>

@@ -15,7 +15,6 @@
 #include "../machines/machine.hpp"
 #include "beginning.hpp"
 #include "arrivals.hpp"
-#include "hold.hpp"
 #include "model.hpp"
 #include "outages.hpp"
 #include "queue.hpp"
@@ -113,7 +112,17 @@ struct Simulator {
     if constexpr (requires { machine.used(j); }) return machine.used(j);
     else return {of(j).start + run_time(j), 1.0};
   }
-  i64 needed_by(i64 j) const { return rules().holds ? needed(model, job(j), held[j], time) : job(j).processors; }
+  // Units that must be free for a job to start now: what it takes, and what it holds back, which
+  // becomes less as it waits: `held` before it has.
+  i64 needed_by(i64 j) const {
+    const Job& own = job(j);
+    if (!rules().holds || held[j] == 0) return own.processors;
+    double back = held[j];
+    if (rules().erode > 0)
+      back /= 1.0 + static_cast<double>(time - own.submit) / static_cast<double>(rules().erode);
+    // to the nearest, of two the even one
+    return std::min(model.capacity, own.processors + static_cast<i64>(std::nearbyint(back)));
+  }
 
   // Units free now, with those of jobs that are predicted to end now.
   i64 free_with_leaving() const {

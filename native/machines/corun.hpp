@@ -180,12 +180,6 @@ class Corun : public SharedRates {
     ++version_;
   }
 
-  // For tests.
-  const std::vector<i64>& friends() const { return friends_; }
-  const std::vector<i64>& later() const { return later_; }    // (N,) parts free at the shadow time
-  const std::vector<i64>& counts() const { return counts_; }  // (N,) 1: it counts for the head then
-  i64 slack() const { return slack_; }
-
  private:
   // What a start must leave alone: nothing; neighbours that are to end by the shadow time; and then
   // the head's nodes, too.

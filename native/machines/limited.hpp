@@ -80,12 +80,6 @@ class Limited : public ControlledNodes {
            cells_.size() * sizeof(std::int32_t);
   }
 
-  // What the head leaves at the shadow time: nodes, below caps, below a mean power, charged for a
-  // node there [mW], the row of its nodes; for tests.
-  std::vector<i64> left_by_head() const {
-    return {left_.nodes, left_.mw, left_.limit_mw, left_.node_mw, left_.block_from, left_.block_to};
-  }
-
   // Go to the next pass of a simulation: after an event, or where limits or nodes need one.
   template <class S>
   bool next_pass(S& s, i64 stop) {

@@ -218,8 +218,6 @@ class Nodes {
   }
   const std::vector<i64>& free() const { return free_; }    // (N, R)
   // (N, R) at the shadow time.
-  std::vector<i64> later() const { return is_later_made_ ? later_ : made_later(); }
-  i64 slack() const { return slack_; }
   const Filling& filling() const { return filling_; }
 
   void keep(Archive& a) {

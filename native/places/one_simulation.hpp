@@ -293,25 +293,12 @@ class OneSimulation final : public AnySimulation, public Scheduled<M> {
             {"terms", first.terms}, {"second_terms", second.terms},
             {"sums", {first.norm, first.steps, second.norm, second.steps}}};
   }
-  Numbers numbers() const override {
-    Numbers found{{"scores", {}}, {"second_scores", {}}, {"held", {}}};
-    for (i64 j = 0; j < model_->n_jobs; ++j) {
-      for (std::size_t half = 0; half < 2; ++half)
-        if (model_->is_scored(half)) {
-          const Score& s = sim_.queue.scores[half][j];
-          found[half].second.insert(found[half].second.end(), {s.score, s.patience});
-        }
-      if (model_->rules.holds) found[2].second.push_back(sim_.held[j]);
+  std::vector<double> scores() const override {
+    std::vector<double> found;
+    for (i64 j = 0; j < model_->n_jobs && model_->is_scored(0); ++j) {
+      const Score& s = sim_.queue.scores[0][j];
+      found.insert(found.end(), {s.score, s.patience});
     }
-    if constexpr (Shareable<M>) tell_numbers(found, sim_.machine);
-    if (!answers_.shares) return found;
-    const Shares& s = *answers_.shares;
-    const auto both = [](std::array<std::vector<double>, 2> rows) {
-      rows[0].insert(rows[0].end(), rows[1].begin(), rows[1].end());
-      return rows[0];
-    };
-    found.insert(found.end(),
-                 {{"used", both(s.used)}, {"recent", both(s.recent)}, {"terms", both(s.terms)}});
     return found;
   }
   std::pair<std::shared_ptr<AnySimulation>, std::vector<i64>> branch(
@@ -386,18 +373,6 @@ class OneSimulation final : public AnySimulation, public Scheduled<M> {
     s.changed = true;
     return found;
   }
-  void control(i64 end, i64 mw, i64 off, i64 ceiling) override {
-    if constexpr (is_limited) {
-      const LimitedLayout& l = sim_.machine.layout();
-      if (l.controlled) {
-        if (end <= sim_.time + 1 || end > forever || !is_between(mw, 0, Limited::plenty) ||
-            !is_between(off, 0, l.n_nodes) || !is_between(ceiling, 0, l.highest))
-          throw std::invalid_argument("control: an end to come, a power, nodes, a level");
-        return sim_.machine.set_control(sim_.time, end, mw, off, ceiling);
-      }
-    }
-    throw std::invalid_argument("control: the machine has none");
-  }
   void believe(const Belief& belief) override {
     if constexpr (Shareable<M>) sim_.machine.believe(belief), sim_.changed = true;
     else throw std::invalid_argument("believe: jobs share no nodes");
@@ -409,10 +384,6 @@ class OneSimulation final : public AnySimulation, public Scheduled<M> {
   Columns neighbours() const override {
     if constexpr (Shareable<M>) return neighbours_of(sim_);
     throw std::invalid_argument("neighbours: jobs share no nodes");
-  }
-  double take_joules() override {
-    if constexpr (Shareable<M>) return sim_.machine.take_joules();
-    throw std::invalid_argument("take_joules: jobs share no nodes");
   }
   double measure(Metric metric, double tau) const override {
     return hpc::measure(metric, sim_, tau);
@@ -475,9 +446,7 @@ class OneSimulation final : public AnySimulation, public Scheduled<M> {
     }
     if constexpr (plans)
       if (planned_) {
-        const Planned<M>& p = *planned_;
-        const Looks& l = p.looks;
-        found.push_back({"plan", {p.n_reserved, p.last_reserved, p.beyond}});
+        const Looks& l = planned_->looks;
         found.push_back({"looks", {l.due, l.all_due, l.next, l.waited, l.had_planned}});
       }
     return found;
@@ -515,38 +484,6 @@ class OneSimulation final : public AnySimulation, public Scheduled<M> {
             return sim_.of(j).start < 0 ? plan.placed(j) : sim_.machine.cells(j);
           });
       }
-    return found;
-  }
-  Columns facts() const override {
-    Columns found = schedule();
-    const auto& s = sim_;
-    for (auto& column : moment()) found.push_back(std::move(column));
-    found.push_back({"running", entries(s.running)});
-    found.push_back({"queue", entries(s.queue.jobs)});
-    if constexpr (Shareable<M>) tell_facts(found, s.machine);
-    if constexpr (is_limited) tell_facts(found, s.machine);
-    if constexpr (on_nodes) {
-      found.push_back({"free", s.machine.free()});
-      found.push_back({"later", s.machine.later()});
-      found.push_back({"spare", {s.machine.slack(), s.machine.filling().random_state()}});
-      found.push_back({"outage", {s.outages ? s.outages->next() : 0}});
-    }
-    if (s.quotas) {
-      std::vector<i64> left;
-      for (const Bound& b : s.quotas->left) left.insert(left.end(), {b.jobs, b.processors});
-      found.push_back({"left", left});
-    }
-    if (s.stops) {
-      std::vector<i64> jobs;
-      for (const Suspended& own : s.stops->suspended)
-        jobs.insert(jobs.end(), {own.job, own.width, own.ran, own.left, own.predicted});
-      found.insert(found.end(),
-                   {{"exempt_until", {s.stops->exempt_until}}, {"suspended", jobs}});
-    }
-    if (answers_.shares) {
-      const auto* book = reinterpret_cast<const i64*>(&answers_.shares->book);
-      found.push_back({"book", {book, book + sizeof(Book) / sizeof(i64)}});
-    }
     return found;
   }
 
@@ -675,11 +612,6 @@ class OneSimulation final : public AnySimulation, public Scheduled<M> {
   const Learner& learner() const {
     if (!answers_.learner) throw std::invalid_argument("nothing is learned");
     return *answers_.learner;
-  }
-  static std::vector<i64> entries(const OrderedList& list) {
-    std::vector<i64> flat;
-    list.each([&](const Entry& e) { flat.insert(flat.end(), {e.key, e.span, e.width, e.job}); });
-    return flat;
   }
 };
 

@@ -35,7 +35,6 @@ class AnySimulation : public Alone {
   virtual std::shared_ptr<AnySimulation> copy() const = 0;
   virtual Columns schedule() const = 0;
   virtual Columns idle_seconds() = 0;
-  virtual Columns facts() const = 0;
   virtual i64 time() const = 0;
   virtual i64 coming() const = 0;  // jobs that have not been submitted
   virtual i64 free() const = 0;
@@ -75,9 +74,9 @@ class AnySimulation : public Alone {
   // Learn from jobs of the past alone: see Learner.
   virtual void learn_from(std::span<const i64> past, std::span<const i64> by_start,
                           std::span<const i64> start, i64 until) = 0;
-  // What has been learned of all jobs that have ended; and, for tests, other real numbers.
+  // What has been learned of all jobs that have ended; the scores and patiences of all.
   virtual Numbers learned() = 0;
-  virtual Numbers numbers() const = 0;
+  virtual std::vector<double> scores() const = 0;
   // One of the jobs alone that run and wait, and which they are; `run_times`: [s] by job, or empty.
   virtual std::pair<std::shared_ptr<AnySimulation>, std::vector<i64>> branch(
       std::span<const i64> run_times) const = 0;
@@ -94,16 +93,12 @@ class AnySimulation : public Alone {
   virtual std::shared_ptr<AnySimulation> anew(std::span<const i64> run_times) const = 0;
   virtual std::vector<i64> run_times() const = 0;
   virtual std::shared_ptr<AnySimulation> hidden() = 0;
-  // Under limits that are set from outside: from the next second on, up to `end` [s], the charged
-  // power [mW], how many of the first nodes are off, and the highest level.
-  virtual void control(i64 end, i64 mw, i64 off, i64 ceiling) = 0;
   // Where jobs share nodes: let jobs start by another belief of speedups; the spells, from one place
   // on, in which jobs ran at one rate.
   virtual void believe(const Belief& belief) = 0;
   virtual Columns spells(i64 since) const = 0;
-  // There: who has room beside, in the order of the starts; what has been drawn since it was asked.
+  // There: who has room beside, in the order of the starts.
   virtual Columns neighbours() const = 0;
-  virtual double take_joules() = 0;
   // Of a simulation that has ended.
   virtual double measure(Metric metric, double tau) const = 0;
 };

@@ -12,7 +12,6 @@
 #pragma once
 #include <utility>
 
-#include "../core/hold.hpp"
 #include "../core/simulator.hpp"
 
 namespace hpc {

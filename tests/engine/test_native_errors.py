@@ -261,8 +261,6 @@ def test_rules_that_shared_nodes_do_not_have() -> None:
         Simulation(model()).spells()
     with pytest.raises(ValueError, match=r"^neighbours: jobs share no nodes"):
         Simulation(model()).neighbours()
-    with pytest.raises(ValueError, match=r"^take_joules: jobs share no nodes"):
-        Simulation(model()).take_joules()
     selecting = Simulation(model({"primary": 3}))
     selecting.run()
     with pytest.raises(ValueError, match=r"^select: jobs share no nodes"):

@@ -131,7 +131,7 @@ def priorities(
     scheduler = Scheduler(policy=policy, backfill_order="fcfs", fair_share=fair)
     simulation = new_simulation(workload, scheduler, cluster)
     simulation.drive()
-    return simulation.native.numbers()["scores"][::2].tolist()
+    return simulation.native.scores()[::2].tolist()
 
 
 HOUR = 3600

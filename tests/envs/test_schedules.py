@@ -399,7 +399,7 @@ def test_scores_are_those_of_rank_to_the_last_bit(
     env = MixedPolicy(**whole(workload, policy_features=tuple(names), interval="episode"))
     env.reset()
     env.step(given_weights)
-    numbers = env.simulations.simulation(0).numbers()["scores"].reshape(-1, 2)
+    numbers = env.simulations.simulation(0).scores().reshape(-1, 2)
     of_env = dict(zip(("score", "patience"), numbers.T, strict=True))
     size = 0.0
     for weight in given_weights.tolist():

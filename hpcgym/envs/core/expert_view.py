@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 from hpcgym.envs.core.cutting import Episode
 from hpcgym.errors import HpcgymError
 from hpcgym.scheduler.dispatchers import PassView
-from hpcgym.scheduler.dispatchers.asking import Facts, view_at
+from hpcgym.scheduler.dispatchers.asking import Facts, on_one_node, present_in, view_at
 from hpcgym.simulation.nodes import Nodes, facts_of, pool_as_node
-from hpcgym.simulation.starting import on_one_node, present_in
 
 if TYPE_CHECKING:
     from hpcgym.envs.core.simulations import Simulations

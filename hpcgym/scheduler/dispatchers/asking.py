@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, NamedTuple, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,11 @@ from hpcgym.naming import counted
 from hpcgym.scheduler.allocations import BY_DEMAND, RANDOM
 from hpcgym.scheduler.dispatchers.view import PassView
 
+if TYPE_CHECKING:
+    from hpcgym._engine import Simulation
+
 Ints = NDArray[np.int64]
+_NOWHERE = np.zeros(0, np.int64)
 
 
 class DispatchError(HpcgymError):
@@ -119,25 +123,60 @@ def begin(dispatcher: Any) -> None:
         told()
 
 
-class Asking(Protocol):
-    """A simulation that asks a dispatcher what starts, where jobs may share nodes."""
+class Asking(NamedTuple):
+    """A simulation that asks what starts, or in which order jobs wait.
+
+    Attributes
+    ----------
+    native : the simulation itself.
+    jobs : JOBS.
+    nodes : with ``needs``, ``capacity`` and ``allocation``: what views on them are made from; a
+        pool is one node.
+    """
+
+    native: Simulation
+    jobs: NDArray[np.void]
+    nodes: Any
 
     @property
     def time(self) -> int:
         """Present time [s]."""
-
-    @property
-    def coming(self) -> int:
-        """How many jobs have not been submitted."""
-
-    def pass_time(self, time: int) -> None:
-        """Let it be that time [s], up to which all has happened."""
+        return self.native.time
 
     def view(self, facts: Facts) -> PassView:
-        """Return what a dispatcher may know."""
+        """Return what a dispatcher may know, where jobs may share nodes."""
+        told = self.native.view()
+        if "free" not in told:
+            told = on_one_node(told, self.native.free)
+        return view_at(present_in(told, self.time, self.jobs), self.nodes, told, facts)
 
     def start(self, starts: list[tuple[int, Start]]) -> int:
         """Start jobs of these rows up to the first that does not fit; return how many started."""
+        node, units, first = [_NOWHERE], [_NOWHERE], [0]
+        for _, start in starts:
+            if start.nodes is not None:
+                distinct, counts = np.unique(start.nodes, return_counts=True)
+                node.append(distinct)
+                units.append(counts)
+            first.append(sum(map(len, node)))
+        rows = np.array([job for job, _ in starts], np.int64)
+        cells = np.array(first), np.concatenate(node), np.concatenate(units)
+        return self.native.launch(rows, *cells)
+
+
+def on_one_node(told: dict[str, Ints], free: int) -> dict[str, Ints]:
+    """Return a view of a pool as that of one node: jobs have a unit each."""
+    n = len(told["running"])
+    cells = {"first": np.arange(n + 1), "node": np.zeros(n, int), "units": np.ones(n, int)}
+    return told | {"free": np.array([free])} | {f"cell_{name}": cells[name] for name in cells}
+
+
+def present_in(told: dict[str, Ints], time: int, jobs: NDArray[np.void]) -> Present:
+    """Return the jobs that wait and run, by ``Simulation.view``."""
+    order = np.argsort(told["queued"])
+    queued, duration = told["queued"][order], told["duration"][order]
+    running = told["running"], told["running_start"], told["running_end"]
+    return Present(time, jobs, queued, duration, *running)
 
 
 def dispatch(dispatcher: Callable[[PassView], Iterable[Any]], asking: Asking, facts: Facts) -> None:
@@ -160,7 +199,7 @@ def start_now(
     if fitted < len(starts):
         refuse_start(dispatcher, view, starts[fitted], facts.job_number)
     if not starts:
-        check_goes_on(dispatcher, view, asking.coming, facts)
+        check_goes_on(dispatcher, view, asking.native.coming, facts)
 
 
 def check_goes_on(dispatcher: Any, view: PassView, coming: int, facts: Facts) -> None:

@@ -72,10 +72,12 @@ class LateDispatcher:
         """
         if self.due == FOREVER:
             self._ask(asking.view(self._facts), asking)
-            return
-        self._passed = True
-        if asking.time == self.due:
-            self.arrive(asking)
+        else:
+            self._passed = True
+            if asking.time == self.due:
+                self.arrive(asking)
+        if asking.native.asked:  # it thinks, and nothing starts now
+            asking.start([])
 
     def arrive(self, asking: Asking) -> None:
         """Start what has been decided, now that it is ``due``; ask anew if a pass has come since.
@@ -87,7 +89,7 @@ class LateDispatcher:
         DispatchError : as :func:`at_pass`.
         """
         if asking.time < self.due:
-            asking.pass_time(self.due)
+            asking.native.pass_time(self.due)
         passed, self._passed, self.due = self._passed, False, FOREVER
         # jobs have only ended meanwhile, so that the nodes which were free then are free still
         fitted = asking.start(self._decided)
@@ -113,7 +115,7 @@ class LateDispatcher:
         starts = on_nodes(self.dispatcher, view, starts, self._facts.job_number)
         self._decided = [(int(view.job[start.place]), start) for start in starts]
         if not starts:
-            check_goes_on(self.dispatcher, view, asking.coming, self._facts)
+            check_goes_on(self.dispatcher, view, asking.native.coming, self._facts)
 
     def _seconds_of(self, view: PassView, measured: float) -> int:
         """Return how long a call takes, in whole seconds, rounded up."""

@@ -42,8 +42,6 @@ class SharedFiles {
   }
   // Whether there is another congestion than running jobs have been told of; they are from now on.
   bool tells() { return std::exchange(told_of_, congestion_) != congestion_; }
-  i64 asked() const { return asked_; }
-  double congestion() const { return congestion_; }
 
  private:
   const FileSystem* told_;

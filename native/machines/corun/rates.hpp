@@ -34,7 +34,6 @@ class SharedRates : public SharedPlaces {
     a(belief_, files_, spells_, stamp_);
   }
   const std::vector<Spell>& spells() const { return spells_; }
-  const std::optional<SharedFiles>& files() const { return files_; }
   const Belief& belief() const { return belief_; }
   // [ticks] of the work of a running job that is believed to be left.
   double predicted_left(const Task& t, i64 now) const {
