@@ -1,5 +1,5 @@
 // What those who answer a simulation are told: how run times are predicted, who may use how much,
-// what scores are worked out from. It never changes. The values are those of hpcgym.engine.answers.
+// what scores are worked out from. It never changes. The codes are those of hpcgym.scheduler.
 #pragma once
 #include <array>
 #include <vector>
@@ -53,7 +53,7 @@ struct Learning {
 
 // -- usage -----------------------------------------------------------------------------------------
 
-struct Book {  // scalars of accounts; laid out as BOOK of hpcgym.engine.answers.shares
+struct Book {  // scalars of accounts; laid out as _BOOK of hpcgym.simulation.fair_share
   i64 leaves;      // accounts that jobs have; they are the first
   i64 half_life;   // of usage, 0: nothing is forgotten
   i64 ticks;       // of the clock in a second; times are of that clock

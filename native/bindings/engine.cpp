@@ -403,7 +403,7 @@ NB_MODULE(_engine, m) {
            "many as `predicted` [s] and `promised` [s], -1, tell of. `running`: in the order of "
            "their starts, `start` [s]. `due`: a pass is then. `history`: (n_users * last,) run "
            "times of users' last jobs [s], -1. `reserved`: [s] of jobs that wait, where each has a "
-           "reservation. `looks`: where passes come by the clock, as the kernels keep it. `first`, "
+           "reservation. `looks`: where passes come by the clock, as it keeps them. `first`, "
            "`node`, `units`: on nodes the cells of each that runs, then of each that waits if that "
            "has a reservation; the allocation places those that run where none are known. Return "
            "the first of those that cannot run, as it has ended by then or finds no room, -1 if all "

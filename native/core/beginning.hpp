@@ -21,7 +21,7 @@ struct Beginning {
   // on nodes: where the cells of each that runs begin, and the nodes and units of all of them; where
   // there are reservations, behind them those of each that waits, by row. Empty where none are known
   std::span<const i64> first, node, units;
-  std::span<const i64> looks;         // LOOKS of hpcgym.engine.state, where they go on by the clock
+  std::span<const i64> looks;         // where passes go on by the clock, as Looks keeps it
 };
 
 }  // namespace hpc

@@ -32,7 +32,7 @@ enum class Renews : std::uint8_t { never, after_ends, each_time };
 // of a pass.
 enum class Asked : std::uint8_t { nothing, order, job, prediction, correction, renewal, starts };
 
-struct Job {  // [s]; laid out as JOBS of hpcgym.engine.state
+struct Job {  // [s]; laid out as JOBS of hpcgym.schedule.records
   i64 submit, run, requested, processors, since_first;
 };
 struct Score {  // score + x or, if cubed, score * x^3; x = waiting / patience

@@ -315,12 +315,10 @@ def _pair_arguments(cls: type) -> str:
 
 
 def _id(cls: type) -> str:
-    """Return the name with Gymnasium."""
     return f"hpcgym/{cls.__name__.removesuffix('Env')}-v0"
 
 
 def _default(cls: type, name: str) -> Any:
-    """Return the default of an argument."""
     return inspect.signature(cls).parameters[name].default
 
 
