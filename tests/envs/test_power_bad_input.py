@@ -91,7 +91,7 @@ def saved(env: Any) -> Any:
     """What snapshots have: arrays, and what simulations know beside them."""
     found = env.snapshot()
     return [
-        (one.rows, one.kept and one.kept.in_place(env.simulations.steps, 0, lambda: None).facts())
+        (one.rows, one.kept and one.kept.in_place(env.simulations.steps, 0, lambda: None).saved())
         for one in (found.rows if isinstance(found, VectorSnapshot) else [found])
     ]
 
