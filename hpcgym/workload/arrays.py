@@ -22,12 +22,11 @@ def read_only(values: NDArray[Any]) -> NDArray[Any]:
 
 def rows_of(values: NDArray[Any], rows: NDArray[Any] | slice) -> NDArray[Any]:
     """Index a column, keeping zero-stride columns without memory."""
-    if values.size and values.strides == (0,):
-        if isinstance(rows, slice):
-            return np.broadcast_to(values[0], len(range(*rows.indices(values.size))))
-        indices = np.asarray(rows)
-        count = int(indices.sum()) if indices.dtype == bool else indices.size
-        return np.broadcast_to(values[0], count)
+    if values.size and values.strides == (0,) and not isinstance(rows, slice):
+        rows = np.asarray(rows)
+        if rows.dtype == bool:
+            return values[: np.count_nonzero(rows)]
+        return np.broadcast_to(values[0], rows.size)
     taken = values[rows]
     taken.flags.writeable = False
     return taken
