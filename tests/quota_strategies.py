@@ -9,7 +9,6 @@ from drawing import strategies as st
 
 from hpcgym.workload.model import Workload
 
-KNOWN = ("none", "easy")  # beside those with several reservations
 COLUMNS = {"user": "user_id", "group": "group_id", "queue": "queue", "array": "array"}
 Slow = tuple[list[Any], float, float]
 
@@ -52,11 +51,11 @@ def with_queues(workload: Workload, queues: list[int]) -> Workload:
     )
 
 
-def fitted(rules: dict[str, Any]) -> dict[str, Any]:
-    """Return rules that go with quotas."""
-    backfill = rules["backfill"]
-    known = backfill in KNOWN or backfill.startswith(("depth:", "slurm"))
-    changes = {"backfill": backfill if known else "easy", "hold": None}
+def fitted(rules: dict[str, Any], holds: bool = False) -> dict[str, Any]:
+    """Return rules that go with quotas and, unless ``holds``, with preemption."""
+    changes = {"hold": rules["hold"] if holds else None}
+    if rules["backfill"] == "conservative":
+        changes["backfill"] = "easy"
     return {**rules, **changes} | ({"passes": "per-timestamp"} if "passes" in rules else {})
 
 

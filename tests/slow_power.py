@@ -9,7 +9,7 @@ with hpcgym, of which it takes only the attributes of workloads and clusters.
   off, and is then switched on.
 - A job starts when the last of its processors is on; the others wait idle.
 - A pass plans as if processors were ready at once. Once a job has its processors, its predicted end
-  is counted from its start.
+  is counted from its start: in the same pass already where no job before it waits.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ def schedule_slowly(
 
     Parameters
     ----------
-    backfill : "none" or "easy", with the shortest request first if ``sjbf``.
+    backfill : "none", "easy" or "depth:K", with the shortest request first if ``sjbf``.
     ask : which job is the next one, asked for as long as some queued job fits.
     """
     submit, size = workload.submit_time.tolist(), workload.requested_processors.tolist()
@@ -157,6 +157,27 @@ def schedule_slowly(
             power.put_back(size[job], now)
         queue += [job for job in coming if submit[job] == now]
         coming = [job for job in coming if submit[job] > now]
+        if backfill.startswith("depth:"):
+            most = int(backfill.split(":")[1])
+            held = [(now, starts[job] + asked[job], size[job]) for job in running]
+            waits: list[int] = []
+            for job in list(queue):
+                if len(waits) == most:
+                    break
+                time = earliest(held, cluster.processors, size[job], asked[job], now)
+                end = time + asked[job]
+                if time > now:
+                    waits.append(job)
+                else:
+                    start(job, now)
+                    end = end if waits else starts[job] + asked[job]
+                held.append((time, end, size[job]))
+            others = [job for job in queue if job not in waits and len(waits) == most]
+            for job in sorted(others, key=lambda job: asked[job] if sjbf else job):
+                if earliest(held, cluster.processors, size[job], asked[job], now) == now:
+                    start(job, now)
+                    held.append((now, now + asked[job], size[job]))
+            continue
         head = None
         while head is None and any(size[job] <= len(power.stack) for job in queue):
             slow.on.append(power.on(now))
@@ -188,6 +209,21 @@ def schedule_slowly(
     assert len(power.stack) == cluster.processors
     power.close(max(stretch.until for stretch in slow.busy))
     return slow
+
+
+def earliest(
+    held: list[tuple[int, int, int]], processors: int, size: int, seconds: int, now: int
+) -> int:
+    """When so many processors are first free for so long; held: from, to, and how many."""
+
+    def free(time: int) -> int:
+        return processors - sum(width for begin, end, width in held if begin <= time < end)
+
+    for time in sorted({now, *(end for _, end, _ in held if end > now)}):
+        moments = [time, *(begin for begin, _, _ in held if time < begin < time + seconds)]
+        if min(map(free, moments)) >= size:
+            return time
+    raise AssertionError("the job is larger than the machine")
 
 
 def watts_of(cluster: Any) -> dict[str, float]:

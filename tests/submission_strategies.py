@@ -12,7 +12,6 @@ from hpcgym.workload.dependencies import pairs_of
 from hpcgym.workload.model import Workload
 
 COUNTS = st.sampled_from([1, 1, 2, 3, 5])  # of the jobs that one follows
-KNOWN = ("none", "easy")  # beside those with several reservations
 Follows = dict[int, tuple[list[int], int, int]]
 
 
@@ -44,14 +43,18 @@ def chains(draw: st.DrawFn, workload: Workload) -> tuple[Workload, str, Follows]
     return replace(changed, more_preceding=pairs_of(more, "")), dependencies, follows
 
 
-def fitted(rules: dict[str, Any]) -> dict[str, Any]:
-    """Return rules that go with submissions that the schedule makes."""
-    backfill = rules["backfill"]
-    known = backfill in KNOWN or backfill.startswith(("depth:", "slurm"))
-    changes: dict[str, Any] = {"backfill": backfill if known else "easy", "hold": None}
-    changes["threshold"] = None
-    if isinstance(rules["estimate"], str) and rules["estimate"] == "ave2":
-        changes["estimate"] = "requested"
+def fitted(rules: dict[str, Any], alone: bool = False) -> dict[str, Any]:
+    """Return rules that go with submissions that the schedule makes.
+
+    With quotas, windows and preemption as well, unless these are ``alone``.
+    """
+    changes: dict[str, Any] = {}
+    if not alone:
+        changes["hold"] = None
+        if rules["backfill"] == "conservative":
+            changes["backfill"] = "easy"
+        if isinstance(rules["estimate"], str) and rules["estimate"] == "ave2":
+            changes["estimate"] = "requested"
     for rule in ("policy", "backfill_order"):
         order = rules[rule]
         named = isinstance(order, str) and order in ("lcfs", "f1", "f2", "f3", "f4")

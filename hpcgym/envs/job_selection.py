@@ -41,6 +41,11 @@ def read_job_selection(
             "reservation='kept' does not go with quota, maintenance or dependencies: not supported"
             " yet, for the selected job may come to exceed its quota"
         )
+    if options.scheduler.hold is not None and options.scheduler.quotas:
+        raise HpcgymError(
+            "hold and quota do not go together where an agent names each job: it would be asked for"
+            " one although those that find room exceed a quota"
+        )
     return Definition(
         arrays.SELECTION_KIND,
         options,

@@ -95,20 +95,21 @@ Backfilling
     ends in these profiles are rounded down to multiples of bf_resolution R, and it has R at least.
 24. Quotas: a key for each job, or none, and how many jobs, and processors, may run of one key. A
     job that would be one too many when its turn comes is passed over: no head, no reservation,
-    and rule 17 does not count it as waiting. Not with conservative, until-shadow, hold, per-event.
+    and rule 17 does not count it as waiting. Not with conservative or per-event.
 25. Windows: a begin, an end and processors that are closed to jobs in [begin, end). All of them
     are known from the beginning, and stand in each profile beside running jobs and reservations. In
-    rule 11 a job fits if it does so for its whole predicted length; EASY is depth:1, rule 22. A
-    pass follows each end of a window at which jobs wait. What rule 24 excludes is excluded here,
-    and so are predictions that expire. Jobs that run at the beginning of an extract run on, also
-    into a window, which then has what they leave of it.
+    rule 11 a job fits if it does so for its whole predicted length; EASY is depth:1, rule 22, and
+    so is until-shadow, but who starts behind the head also ends before it is to start. A pass
+    follows each end of a window at which jobs wait. Not with hold, per-event or predictions that
+    expire. Jobs that run at the beginning of an extract run on, also into a window, which then has
+    what they leave of it.
 26. Dependencies: some jobs follow one or several others. They are submitted when the last of these
     has terminated and a time to think is over, but not before a time of their own; rule 8 holds of
     that time, of which their submit is then, for their waits and scores too. The order of
     submission, also where "fcfs" means it, is that of these times, ties by number. But ties of
-    orders that waiting changes are by number alone; those of unicef's jobs of one processor, whose
-    score is infinite, by time. What rule 24 excludes is excluded here, and so are thresholds, what
-    is learned, and orders that look at when a job was submitted.
+    orders that waiting, or what is learned, changes are by number alone; those of unicef's jobs of
+    one processor, whose score is infinite, by time. Not with per-event, predictors in Python, or
+    orders that look at when a job was submitted.
 27. Preemption: jobs are in groups, or in none, and jobs of one group may stop those of some others.
     Who can stop a group, straight or by way of others, has a higher level. Each pass begins so:
     the levels from the highest down, but for the lowest; of each the queued jobs in primary order.
@@ -118,12 +119,12 @@ Backfilling
     so far; the others are stopped. If it would not fit, no later job of its group is looked at so.
     Then comes the pass as ever. Who is stopped is queued again at once, in its old place, for its
     whole run, with the prediction of its submission; or, under cancel, has ended so. It has not
-    terminated: nothing learns of it. start, end, backfilled are of the last run. What rule 24
-    excludes is excluded here, and so is what is learned. Who rule 24 passes over is passed over
-    here. Under rule 25 a job fits if it does so for its whole predicted length; in these profiles
-    rule 23 joins the ends of what would run beside it. Groups may be exempt for a time: no job
-    may stop one of their jobs that has run for less. A pass follows the second in
-    which a running job has run so long, if a queued job may stop its group.
+    terminated: nothing learns of it, and what policies look at is predicted anew as of any job that
+    waits. start, end, backfilled are of the last run. Not with conservative, hold or per-event. Who
+    rule 24 passes over is passed over here. Under rule 25 a job fits if it does so for its whole
+    predicted length; in these profiles rule 23 joins the ends of what would run beside it. Groups
+    may be exempt for a time: no job may stop one of their jobs that has run for less. A pass
+    follows the second in which a running job has run so long, if a queued job may stop its group.
 28. Quotas of submitted jobs: a key for each job, or none, and how many jobs of one key may be
     queued or running. A job that is to be submitted, by the log or by rule 26, waits outside the
     queue where it would be one too many of any of its keys. At each time, once all terminations
@@ -131,7 +132,8 @@ Backfilling
     to be submitted, ties by number; those of this very time are the last of them. Who is not one
     too many, with those that have just come, is submitted. Its submit is then this time, as in
     rule 26, and what is said there of orders, and of what is excluded, holds here too. But jobs
-    that come in at one time do so in the order in which they were gone through.
+    that come in at one time do so in the order in which they were gone through. Suspended jobs
+    count, and jobs are not cancelled.
 29. Suspension, rule 27 with another end: who is stopped has neither ended nor is it queued. It is
     suspended, and goes on later with what is left of its run and of its prediction; start is its
     first. Who has run longer, all its pieces together, goes on where rule 27 says: the earlier
@@ -142,7 +144,7 @@ Backfilling
     as ever, and in its profiles, all suspended jobs count for each job, also for one that may stop
     them, from now until they are expected to end:
     when all have ended, as expected, that run or are suspended and may stop it, and then what is
-    left of its prediction is over. EASY is depth:1, rule 22.
+    left of its prediction is over. EASY is depth:1, rule 22, and until-shadow as in rule 25.
 Corrections
 15. requested: p~. incremental: the k-th time, the prediction at submission + the k-th of
     INCREMENTS, at most p~; p~ after the last. recursive-doubling: twice the running time so far,

@@ -73,6 +73,7 @@ class Events:
         self.reopened = -1  # up to when windows have ended
         self.places = rules["places"] or []
         self.outside: list[Job] = []  # by the times at which they were to be submitted
+        self.came = 0  # how many jobs have been submitted
         self.depends = rules["follows"] is not None or bool(self.places)
         self.follows = rules["follows"] or {}  # number -> the others, time to think, earliest
         # the next to be submitted is the last
@@ -99,7 +100,7 @@ class Events:
         before = [job for job in self.jobs if job.submit < begin and job.recorded_wait >= 0]
         self.coming = [job for job in self.coming if begin <= job.submit < end]
         for job in sorted(before, key=lambda job: job.submit + job.recorded_wait):
-            job.start = job.submit + job.recorded_wait
+            job.start = job.since = job.submit + job.recorded_wait
             job.end = job.start + job.actual
             if job.start >= begin or (job.end > begin and not self.has_room(job)):
                 job.start = job.end = -1
@@ -240,9 +241,12 @@ class Events:
             self.outside.append(self.coming.pop())
         submitted: list[Job] = []
         for job in list(self.outside):
-            if not self.one_too_many(job, [*self.queue, *self.running, *submitted]):
+            there = [*self.queue, *self.running, *self.suspended, *submitted]
+            if not self.one_too_many(job, there):
                 self.outside.remove(job)
                 job.submit = now
+                self.came += 1
+                job.came = self.came
                 submitted.append(job)
         return submitted
 

@@ -31,6 +31,7 @@ class Job:
     reservation: int = -1  # the present promise (conservative)
     policy_time: int = -1  # what policies look at in place of the requested time
     recorded_wait: int = -1  # of the trace
+    came: int = 0  # how many had been submitted then, with it
     since: int = -1  # when it started, or last went on
     paused: int = 0  # how long it has been suspended
     stopped: int = -1  # when it was last suspended

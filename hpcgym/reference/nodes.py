@@ -87,6 +87,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from hpcgym.reference.events import EASY
 from hpcgym.reference.jobs import Job, Nodes, Placed
 from hpcgym.reference.node_rooms import NodeRooms
 from hpcgym.reference.placing import (
@@ -111,7 +112,8 @@ class NodeSimulation(NodeRooms):
     def schedule(self, now: int) -> None:
         """Make a pass (rules 5 to 7, 11)."""
         restricted = self.quotas or self.depends or self.preemption is not None
-        if restricted and self.backfill == "easy" and not self.alike:
+        planned = self.backfill in EASY and self.hold is None
+        if restricted and planned and not self.alike:
             if self.preemption is not None:
                 self.preempt(now)
             self.schedule_to_depth(now, 1)

@@ -29,7 +29,7 @@ class Simulation(Preemption):
             self.schedule_to_depth(now, int(self.backfill.split(":")[1]))
             return
         suspends = self.preemption is not None and self.preemption[2] == "suspend"
-        if self.backfill == "easy" and (self.windows or suspends):
+        if self.backfill in EASY and (self.windows or suspends):
             self.schedule_to_depth(now, 1)
             return
         head = self.start_in_order(now)

@@ -125,7 +125,7 @@ class Preemption(SlurmPasses):
         job.prediction, job.corrections, job.backfilled = job.predicted, 0, False
         job.reservation = -1
         self.queue.append(job)
-        self.queue.sort(key=lambda job: (job.submit, job.number))
+        self.queue.sort(key=lambda job: (job.submit, job.came, job.number))
 
 
 def longest_way(group: Any, may: Collection[tuple[Any, Any]]) -> int:

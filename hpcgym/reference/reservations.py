@@ -8,7 +8,7 @@ from typing import Any
 
 from hpcgym.reference.events import Events
 from hpcgym.reference.jobs import Job
-from hpcgym.reference.orders import changes_with_time, score_of
+from hpcgym.reference.orders import changes_with_time, looks_at_times, score_of
 
 TOO_MANY = "too many to look at"
 
@@ -76,7 +76,7 @@ class Reservations(Events):
     def schedule_to_depth(self, now: int, depth: int) -> None:
         """Rule 22."""
         self.drop_reservations()
-        kept = 0
+        kept, shadow = 0, -1
         for job in self.primary_order(now):
             if kept == depth:
                 break
@@ -87,6 +87,7 @@ class Reservations(Events):
                 self.start(job, now, backfilled=kept > 0)
                 continue
             kept += 1
+            shadow = max(shadow, job.reservation)
             if kept == 1 and job.reserved_start == -1 and not self.order_changes():
                 job.reserved_start = job.reservation
         if kept < depth:
@@ -95,7 +96,8 @@ class Reservations(Events):
             if job.reservation != -1 or self.barred(job):
                 continue
             self.reserve(job, now)
-            if job.reservation == now:
+            in_time = self.backfill != "until-shadow" or now + job.predicted < shadow
+            if job.reservation == now and in_time:
                 self.start(job, now, backfilled=True)
             else:
                 job.reservation = -1
@@ -211,7 +213,8 @@ class Reservations(Events):
 
     def tied(self, order: Any, now: int) -> list[Job]:
         """Return the queue in the order of ties; rule 26."""
-        if not (self.depends and changes_with_time(order)):
+        learned = self.policy_estimator.learns and looks_at_times(order)
+        if not (self.depends and (learned or changes_with_time(order))):
             return self.queue
 
         def key(job: Job) -> tuple[float, int]:

@@ -78,13 +78,8 @@ _SHARED_RUNS = "run times stand once for all simulations, and a kill changes the
 _NO_QUOTA = "not supported yet: simulate() keeps quotas"
 _NO_FOLLOWING = "not supported yet: simulate() lets jobs follow others"
 _NO_KEEPING_OUT = "not supported yet: simulate() keeps jobs outside the queue"
-_OF_THE_LOG = "not supported yet: it goes by submissions that are known before"
 _NO_STOPS = "not supported yet: simulate() lets jobs stop others"
-_NOT_TOLD_OF_STOPS = "not supported yet: it is not told of runs that others ended"
 _NO_WINDOW = "not supported yet: simulate() plans around them"
-_OTHER_PLAN = "not supported yet: under quotas reservations are made anew at each pass"
-_OTHER_SUBMISSIONS = "not supported yet: there jobs are submitted when the log says"
-_AROUND = "not supported yet: around windows reservations are made anew at each pass"
 _EMPTY = (
     "they begin with an empty machine; leave the extract out (--from), and give the whole trace, or"
     " one of its weeks and months (--week, --month)"
@@ -113,7 +108,6 @@ APART: dict[tuple[str, str], str] = {
             ("whole nodes", _ONE_OR_NONE),
             ("shared nodes", _ONE_OR_NONE),
             ("failures", "not supported yet: a failure would break reservations of nodes"),
-            ("shutdown", "reservations reckon with processors that are on"),
             ("look-ahead", "look-ahead drains queues with backfill='easy' or 'none'"),
         )
     },
@@ -122,13 +116,10 @@ APART: dict[tuple[str, str], str] = {
         " reservation"
         for rule in ("depth", "slurm")
     },
+    ("function", "slurm"): "passes by the clock, at which nothing happens, ask nobody",
     **{
-        (rule, plan): why
+        ("hold", plan): "it holds jobs back around one reservation, or none"
         for plan in ("conservative", "depth", "slurm")
-        for rule, why in (
-            ("function", "its scores would move all reservations"),
-            ("hold", "it holds jobs back around one reservation, or none"),
-        )
     },
     ("per-event", "depth"): "simulators with such passes have one reservation, or all",
     ("per-event", "slurm"): "simulators with such passes have one reservation, or all",
@@ -212,61 +203,56 @@ APART: dict[tuple[str, str], str] = {
     ("limits", "batches"): "a batch keeps none",
     **{("quota", place): _NO_QUOTA for place in ("failures", "whole nodes", "shared nodes")},
     ("quota", "look-ahead"): _NO_QUOTA,
-    ("quota", "shutdown"): "reservations reckon with processors that are on",
     ("conservative", "quota"): "reservations that are kept would be of jobs that may not start",
-    ("until-shadow", "quota"): _OTHER_PLAN,
-    ("hold", "quota"): _OTHER_PLAN,
-    ("function", "quota"): _OTHER_PLAN,
-    ("per-event", "quota"): _OTHER_PLAN,
+    **{
+        ("per-event", rule): "simulators with such passes know no such thing"
+        for rule in ("quota", "maintenance", "dependencies", "preemption")
+    },
     **{("maintenance", place): _NO_WINDOW for place in ("failures", "whole nodes", "shared nodes")},
     ("maintenance", "look-ahead"): _NO_WINDOW,
     ("maintenance", "shutdown"): "reservations reckon with processors that are on",
-    ("conservative", "maintenance"): _AROUND,
-    ("until-shadow", "maintenance"): _AROUND,
-    ("hold", "maintenance"): _AROUND,
-    ("function", "maintenance"): _AROUND,
-    ("per-event", "maintenance"): _AROUND,
+    (
+        "hold",
+        "maintenance",
+    ): "a plan around windows knows what jobs take, and not what they hold back",
     **{
         ("dependencies", place): _NO_FOLLOWING
         for place in ("failures", "whole nodes", "shared nodes")
     },
     ("dependencies", "look-ahead"): _NO_FOLLOWING,
-    ("dependencies", "shutdown"): "reservations reckon with processors that are on",
-    ("dependencies", "extract"): _OF_THE_LOG,
+    (
+        "dependencies",
+        "shutdown",
+    ): "processors are idle from the first submission on, which is known as it comes",
+    (
+        "dependencies",
+        "extract",
+    ): "those that its jobs follow may have ended before, which it does not tell",
     **{
-        (rule, moved): _OF_THE_LOG
+        ("predictor", moved): "it is asked as the log submits jobs, and who comes when others have"
+        " ended is known in the pass alone"
         for moved in ("dependencies", "submitted")
-        for rule in ("averages", "learned", "predictor", "threshold")
-    },
-    **{
-        (rule, "dependencies"): _OTHER_SUBMISSIONS
-        for rule in ("conservative", "until-shadow", "hold", "function", "per-event")
     },
     **{
         ("submitted", place): _NO_KEEPING_OUT
         for place in ("failures", "whole nodes", "shared nodes")
     },
     ("submitted", "look-ahead"): _NO_KEEPING_OUT,
-    ("submitted", "extract"): _OF_THE_LOG,
+    (
+        "submitted",
+        "extract",
+    ): "more jobs may wait at its beginning than a quota lets be submitted",
     **{("preemption", place): _NO_STOPS for place in ("failures", "whole nodes", "shared nodes")},
     ("preemption", "look-ahead"): _NO_STOPS,
     ("preemption", "job selection"): "the agent names one job after the other, and a stop would be"
     " of its choice too",
-    ("preemption", "shutdown"): "reservations reckon with processors that are on",
     (
         "preemption",
-        "extract",
-    ): "not supported yet: jobs of its beginning would be stopped too",
-    (
-        "preemption",
-        "submitted",
-    ): "not supported yet: a job that is cancelled would make room for others",
-    **{(rule, "preemption"): _NOT_TOLD_OF_STOPS for rule in ("learned", "predictor")},
+        "shutdown",
+    ): "a job whose processors are being switched on does not run yet, and cannot be stopped",
     ("conservative", "preemption"): "reservations that are kept would be broken",
-    **{
-        (rule, "preemption"): "not supported yet: reservations are made anew there at each pass"
-        for rule in ("until-shadow", "hold", "function", "per-event")
-    },
+    ("function", "preemption"): "a job that is stopped in a pass has no score of that pass",
+    ("hold", "preemption"): "jobs would stop others to hold processors back",
     ("partitions", "pool"): "its processors are no nodes; cluster= says which machine",
     ("partitions", "whole nodes"): "not supported yet: all nodes count as alike there",
     ("partitions", "shared nodes"): "not supported yet: all nodes count as alike there",

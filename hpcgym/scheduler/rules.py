@@ -287,6 +287,8 @@ class Scheduler:
     @property
     def plans(self) -> bool:
         """Whether all reservations are made anew at each pass."""
+        if self.backfill == "conservative" or self.hold is not None:
+            return False
         return self.plans_anew or self.restricts
 
     @property

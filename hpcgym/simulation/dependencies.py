@@ -217,7 +217,9 @@ def as_came(result: Result, came: NDArray[np.int64]) -> Result:
     if not result.scheduler.moves_submissions:
         return result
     order = np.argsort(came, kind="stable")
-    columns = ("start", "run_time", "predicted_run_time", "reserved_start", "backfilled")
+    columns = ["start", "run_time", "predicted_run_time", "reserved_start", "backfilled"]
+    if result.policy_run_time is not None:
+        columns.append("policy_run_time")
     rows = {name: getattr(result, name)[order] for name in columns}
     for one in rows.values():
         one.flags.writeable = False

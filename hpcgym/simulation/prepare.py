@@ -190,6 +190,11 @@ def power_rules(cluster: Cluster, scheduler: Scheduler, by_action: bool = False)
     if cluster.shutdown_after_s is None and not by_action:
         return {}
     check_scheduler(scheduler, "shutdown")
+    if by_action and scheduler.plans:
+        raise HpcgymError(
+            "shutdown_action does not go with quota, maintenance, dependencies or preemption: the"
+            " agent is asked there only where a job may start"
+        )
     after = cluster.shutdown_after_s
     timeout = FOREVER if after is None else after
     return {

@@ -10,7 +10,8 @@ import numpy as np
 from hpcgym.errors import HpcgymError, HpcgymWarning, warn_caller
 from hpcgym.scheduler.asked_for import check_scheduler
 from hpcgym.scheduler.codes import KILL, UNCORRECTED
-from hpcgym.simulation.dependencies import arrivals_of, following_in
+from hpcgym.scheduler.rule_values import plain
+from hpcgym.simulation.dependencies import arrivals_of, following_in, what_moves
 from hpcgym.simulation.preempting import preemption_of, warn_of_absent
 from hpcgym.simulation.quotas import make_places, make_quotas, use_up, warn_of_none
 from hpcgym.simulation.windows import closings, make_windows, warn_of_unmet
@@ -51,6 +52,17 @@ def check_restricted(
             f"preemption={scheduler.preemption!r} and dependencies={scheduler.dependencies!r} do"
             " not go together: jobs would follow jobs that are cancelled; take requeue or suspend"
         )
+    if scheduler.moves_submissions and mode == "cancel":
+        raise HpcgymError(
+            f"preemption={scheduler.preemption!r} and quota={scheduler.quota!r} do not go together:"
+            " a job that is cancelled would let others come in the very pass; take requeue or"
+            " suspend"
+        )
+    if scheduler.moves_submissions and scheduler.hold is not None and callable(scheduler.policy):
+        raise HpcgymError(
+            f"hold, policy={plain(scheduler.policy)} and {what_moves(scheduler)} do not go"
+            " together: the function is asked before those jobs come that others have let come"
+        )
     if scheduler.windows and mode == "suspend":
         raise HpcgymError(
             f"preemption={scheduler.preemption!r} and maintenance windows do not go together:"
@@ -65,7 +77,7 @@ def _check_planned(workload: Workload, scheduler: Scheduler, on_nodes: bool) -> 
     """
     extract = () if workload.initial is None else ("extract",)
     check_scheduler(scheduler, "nodes" if on_nodes else "pool", *extract)
-    if on_nodes and scheduler.reserves_one:
+    if on_nodes and scheduler.plans and scheduler.reserves_one:
         preempts = scheduler.preemption is not None
         rules = "preemption" if preempts else "quotas, windows or dependencies"
         warn_caller(

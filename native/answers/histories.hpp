@@ -25,6 +25,8 @@ class Histories {
     const Learning& rules = *model_->learning;
     return static_cast<double>(rules.asked ? rules.asked[j] : model_->jobs[j].processors);
   }
+  // How many jobs of its user have ended.
+  double ended_of(i64 j) const { return memory[index(model_->users[j]) * columns_ + number]; }
   // Add a job that has ended. It may have run slower than was asked for, up to a later time.
   void remember(i64 j, i64 run_time, i64 requested_time, i64 end) {
     double* user = row_of(j);

@@ -32,14 +32,14 @@ class Learner {
         model_(&model) {
     const Learning& r = rules();
     know(r.memory, r.ratios, r.terms, r.sums);
-    if (kind(for_ordering) != Predicts::beforehand) ordered_by.resize(index(model.n_jobs));
+    if (kind(for_ordering) != Predicts::beforehand) ordered_by.resize(index(model.n_jobs)), knows_.resize(index(model.n_jobs));
     for (const Estimator& e : r.estimators)
       if (e.kind == Predicts::regression || e.kind == Predicts::outside)
         at_submission.resize(index(model.n_jobs));
   }
 
   void keep(Archive& a) {
-    a(histories, regressions, ordered_by, at_submission, n_learned, weights, now_, answers_);
+    a(histories, regressions, ordered_by, knows_, at_submission, n_learned, weights, now_, answers_);
   }
   // Begin with what has been learned of other jobs.
   void know(const std::vector<double>& memory, const std::vector<double>& ratios,
@@ -78,27 +78,26 @@ class Learner {
       s.of(j).predicted = cut(answers_[for_backfilling], requested);
     if (kind(for_ordering) == Predicts::beforehand) return;
     ordered_by[index(j)] = cut(answers_[for_ordering], requested);
+    knows_[index(j)] = histories.ended_of(j);
     rank(s, ranked, j);
   }
   // Put a job that waits where its new prediction [s] says; the queue forgets its bounds then.
   template <class S>
   void renew(S& s, Ranked& ranked, i64 j, double seconds) {
+    knows_[index(j)] = histories.ended_of(j);
     const i64 renewed = cut(seconds, s.job(j).requested);
     if (std::exchange(ordered_by[index(j)], renewed) != renewed) rank(s, ranked, j);
   }
-  // The jobs that wait whose users' jobs have ended since the last pass.
+  // The jobs that wait of whose users jobs have ended since they were predicted last.
   template <class S>
   std::vector<i64> concerned(const S& s) const {
     std::vector<i64> found;
+    if (!predicts_order()) return found;
     const auto look_at = [&](i64 j) {
-      for (std::size_t k = index(s.logged_at_pass); k < s.log.size(); ++k)
-        if (model_->users[s.log[k]] == model_->users[j]) return found.push_back(j);
+      if (histories.ended_of(j) > knows_[index(j)]) found.push_back(j);
     };
     s.queue.jobs.each([&](const Entry& e) { look_at(e.job); });
-    // those that have just been submitted know of these ends already; but in events alone, a job may
-    // have been submitted without a pass, before a job ended
-    if (model_->rules.passes == Passes::per_event)
-      for (i64 j = s.next - s.arrived; j < s.next; ++j) look_at(j);
+    for (i64 j = s.next - s.arrived; j < s.next; ++j) look_at(j);
     return found;
   }
   // Features of a job, where somebody looks at them: at its submission, or now.
@@ -172,6 +171,7 @@ class Learner {
   const Model* model_;
   Seen now_{};
   std::array<double, 2> answers_{};  // [s] for the job in question
+  std::vector<double> knows_;  // by job: how many of its user had ended when it was predicted last
 
   const Learning& rules() const { return *model_->learning; }
   Predicts kind(std::size_t which) const { return rules().estimators[which].kind; }
@@ -197,6 +197,7 @@ class Learner {
   template <class S>
   bool renew_all(S& s, Ranked& ranked) {
     if (kind(for_ordering) == Predicts::outside) return false;
+    if (s.arrivals) predict_coming(s, ranked);
     if (kind(for_ordering) == Predicts::beforehand) return true;  // others ask for renewals
     for (const i64 j : concerned(s)) {
       consider(s, j);
@@ -204,6 +205,17 @@ class Learner {
     }
     s.queue.forget_bounds();
     return true;
+  }
+  // Those that may come now: who has to wait outside is predicted again when it may the next time.
+  template <class S>
+  void predict_coming(S& s, Ranked& ranked) {
+    s.asked = Asked::prediction;
+    for (const i64 j : s.arrivals->line_up(s.time, s.log)) {
+      s.about = j;
+      consider(s, j);
+      give(s, ranked);
+    }
+    s.asked = Asked::renewal;
   }
   static i64 cut(double seconds, i64 requested) {
     // a prediction that is no number says nothing

@@ -95,7 +95,7 @@ const char* refusal_of_rules(const Model& m) {
                    ((r.tested > 0 || r.depth == all_jobs) && m.outages)),
        "nodes: no rule of theirs"},
       {m.stops.n_groups() > 0 &&
-           (!m.restricted || r.tested == 0 || r.managed || m.learning),
+           (!m.restricted || r.tested == 0 || r.managed),
        "preemption: no rule of theirs"},
       {m.outages && (r.asks || r.learns || r.renews != Renews::never || learns),
        "outages: nobody answers"},

@@ -68,19 +68,18 @@ struct ArrivalRules {
 
 class Arrivals {
  public:
-  std::vector<i64> came;  // by job: how many had before it did; -1: it is to come
   bool alone = false;  // this time has no other reason than jobs that are due
 
   // The jobs that follow none come at the times of the log.
   template <class Jobs>
   Arrivals(const ArrivalRules& rules, const Jobs& jobs, i64 n_jobs)
-      : came(index(n_jobs), -1), rules_(&rules), left_(rules.left), places_(rules.places) {
+      : rules_(&rules), left_(rules.left), places_(rules.places) {
     for (i64 j = 0; j < n_jobs; ++j)
       if (left_[index(j)] == 0) push(jobs[j].submit, j);
   }
 
   void keep(Archive& a) {
-    a(came, n_came_, alone, left_, coming_, outside_, places_, lined_up_, followed_, ended_);
+    a(alone, left_, coming_, outside_, places_, lined_up_, followed_, ended_);
   }
   i64 next() const { return coming_.empty() ? forever : coming_.front().time; }  // [s]
 
@@ -117,7 +116,6 @@ class Arrivals {
         continue;
       }
       places_.begun(j);
-      came[index(j)] = n_came_++;
       f(j);
     }
     outside_.resize(left);
@@ -130,7 +128,6 @@ class Arrivals {
   std::vector<Due> coming_;   // a heap
   std::vector<i64> outside_;  // jobs that are due, the first to be so first
   Quotas places_;
-  i64 n_came_ = 0;
   std::size_t lined_up_ = 0;  // how many of the last in `outside_` were not there in the last pass
   std::size_t followed_ = 0;  // jobs whose ends have let those come that follow them
   std::size_t ended_ = 0;     // jobs that have made room for others

@@ -32,7 +32,7 @@ inline void line_up(const Model& model, const Queue& queue, i64 now, i64 most,
   // who has waited longer than the threshold comes first, in the order of submission
   if (rules.threshold >= 0 && rules.primary != Order::submission) {
     queue.jobs.each([&](const Entry& e) {
-      if (starves(e.job)) line.push_back({e.job, 0});
+      if (starves(e.job)) line.push_back({e.job, -static_cast<double>(queue.place(e.job))});
     });
     sort_by_score(line.begin(), line.end());
   }
@@ -67,7 +67,8 @@ inline void sort_in_order(const Model& model, const Queue& queue, i64 now, std::
     const bool keyed = rules.primary == Order::keyed && !starves;
     const bool scored = queue.is_scored() && !starves;
     return std::tuple(!starves, keyed ? queue.keys[0][j] : 0,
-                      scored ? -score_now(rules.primary, queue.scores[0][j], waiting) : 0.0, j);
+                      scored ? -score_now(rules.primary, queue.scores[0][j], waiting) : 0.0,
+                      starves ? queue.place(j) : j);
   };
   std::sort(jobs.begin(), jobs.end(), [&](i64 a, i64 b) { return place(a) < place(b); });
 }

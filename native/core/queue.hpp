@@ -21,6 +21,7 @@ class Queue {
 
   Column<Job> known;                   // with the submissions that the schedule makes
   std::array<Column<i64>, 2> keys;     // the same, where they ascend
+  std::vector<i64> came;  // by job, where the schedule says when it comes: how many had before; or -1
 
   Queue(const Model& model)
       : scores{model.scores, model.second_scores},
@@ -28,7 +29,7 @@ class Queue {
         keys{model.keys, model.second_keys},
         model_(&model) {}
 
-  void keep(Archive& a) { a(jobs, scores, known, keys, by_key_, oldest_); }
+  void keep(Archive& a) { a(jobs, scores, known, keys, came, n_came_, by_key_, oldest_); }
   bool empty() const { return jobs.empty(); }
   bool is_scored() const { return model_->rules.primary >= Order::scored; }
   bool is_listed_by_submission() const {
@@ -50,12 +51,13 @@ class Queue {
     Block& keyed = by_key_.insert({keys[0][j], predicted, job.processors, j});
     if (keyed.narrow_known) keyed.widen_narrow(job.processors, predicted);
   }
+  void note_came(i64 j) { came[index(j)] = n_came_++; }
+  // The place of a job in the order of submission.
+  i64 place(i64 j) const { return came.empty() ? j : came[index(j)]; }
   // Of a job that has started before: it stands before those of its key that came later.
   void enter_again(i64 j, i64 predicted) {
     enter(j, predicted);
-    const auto comes_before = [&](i64 a, i64 b) {
-      return std::pair(known[a].submit, a) < std::pair(known[b].submit, b);
-    };
+    const auto comes_before = [&](i64 a, i64 b) { return place(a) < place(b); };
     jobs.bring_forward(key_of(j, predicted), j, comes_before);
     if (is_keyed()) by_key_.bring_forward(keys[0][j], j, comes_before);
     oldest_ = std::min(oldest_, j);
@@ -83,6 +85,13 @@ class Queue {
   }
   // The job that was submitted first of those in the queue, which is not empty.
   i64 oldest(const std::vector<Progress>& progress) {
+    if (!came.empty()) {
+      i64 first = -1;
+      jobs.each([&](const Entry& e) {
+        if (first < 0 || place(e.job) < place(first)) first = e.job;
+      });
+      return first;
+    }
     while (progress[index(oldest_)].start >= 0) ++oldest_;
     return oldest_;
   }
@@ -117,6 +126,7 @@ class Queue {
   const Model* model_;
   OrderedList by_key_;  // in primary order, if that is by keys
   i64 oldest_ = 0;      // no job before this one waits
+  i64 n_came_ = 0;
 
   bool is_keyed() const { return model_->rules.primary == Order::keyed; }
   i64 key_of(i64 j, i64 predicted) const {

@@ -45,6 +45,7 @@ struct Simulator {
   bool expired = false; // a prediction has, since a strategy that asks set it back
   std::vector<Entry> ended;  // jobs that have since the last pass, in order, where `notes_ends`
   bool notes_ends = false;
+  std::vector<i64> newcomers;  // likewise: jobs that have come, and have no reservation yet
   bool passed = false;  // at the last pass a job started before the head
   i64 head = -1;        // the job that could not start at the last pass, -1 if none
   Shadow shadow;        // of its reservation
@@ -89,13 +90,14 @@ struct Simulator {
     next = m.n_jobs;  // for the loop of events they have all been submitted
     arrivals.emplace(m.arrivals, queue.known, m.n_jobs);
     queue.known.own(m.n_jobs);
+    queue.came.assign(index(m.n_jobs), -1);
     for (std::size_t k = 0; k < 2; ++k)
       if (m.arrivals.by_arrival[k]) queue.keys[k].own(m.n_jobs);
   }
 
   void keep(Archive& a) {
     a(machine, queue, running, progress, time, begins, next, started, free, arrived, changed,
-      expired, ended, passed, head, shadow, quotas, windows, arrivals, held, log, logged_at_pass,
+      expired, ended, newcomers, passed, head, shadow, quotas, windows, arrivals, held, log, logged_at_pass,
       asked, selected, about, renewed, outages, stops, lost, past, due_, amid_);
   }
 
@@ -155,7 +157,10 @@ struct Simulator {
       queue.known.at(j).submit = time;
       for (std::size_t k = 0; k < 2; ++k)
         if (model.arrivals.by_arrival[k]) queue.keys[k].at(j) = time;
-      wait(j);
+      queue.note_came(j);
+      if (rules().estimate == Estimate::average) of(j).predicted = average(j);
+      if (notes_ends) newcomers.push_back(j);
+      else wait(j);
     });
   }
 
@@ -495,9 +500,10 @@ struct Simulator {
     asked = Asked::renewal;
     return true;
   }
-  // Under limits, and where all reservations are made anew, it is asked for within the pass.
+  // Under limits, and where several jobs have reservations, it is asked for within the pass.
   bool asks_for_order() {
-    const bool asks = (rules().asks && rules().tested == 0) || rules().starts;
+    const bool plans = rules().tested > 0 || rules().depth == all_jobs;
+    const bool asks = (rules().asks && !plans) || rules().starts;
     return !has_levels && asks && waits_for_order();
   }
 

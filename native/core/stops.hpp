@@ -208,7 +208,7 @@ class Stops {
       hide_from(s, j, -1);
       bool has_place = plan.fits_now(s, j);
       // it would meet a window
-      const bool around = s.closes() && s.windows->meet(s.time + predicted + s.rules().strict);
+      const bool around = s.closes() && s.windows->meet(s.time + predicted + (s.rules().every > 0));
       if (!has_place && make_room(s, plan, j, around)) {
         stop_all(s, around);
         has_place = plan.fits_now(s, j);

@@ -31,7 +31,7 @@ template <class S>
 std::vector<i64> as_they_came(const S& s) {
   std::vector<i64> line;
   s.queue.jobs.each([&](const Entry& e) { line.push_back(e.job); });
-  const auto place = [&](i64 j) { return s.arrivals ? s.arrivals->came[index(j)] : j; };
+  const auto place = [&](i64 j) { return s.queue.place(j); };
   std::sort(line.begin(), line.end(), [&](i64 a, i64 b) { return place(a) < place(b); });
   return line;
 }

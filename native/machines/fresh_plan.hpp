@@ -49,7 +49,7 @@ class FreshPlan {
   // Give a job a place at the earliest time; return that. None if it is later than `last`.
   i64 reserve(const auto&, i64 j, i64 length, i64 last, i64) {
     const i64 width = jobs_[j].processors;
-    std::size_t step = earliest(width, length + rules_->strict);
+    std::size_t step = earliest(width, length + ends_before());
     const i64 time = steps_[step].time;
     if (time > last) return time;
     i64 end = time + length;
@@ -65,12 +65,16 @@ class FreshPlan {
   // Give it one that begins now, if there is one; return whether there is.
   bool place_now(const auto&, i64 j, i64 length, i64 free, bool) {
     const i64 width = jobs_[j].processors;
-    if (width > free || now() + length + rules_->strict > free_until(width)) return false;
+    if (width > free || now() + length + ends_before() > free_until(width)) return false;
     take(0, now() + length, width);
     return true;
   }
   // A job begins at the place that it has now.
   void begun(const auto&, i64, i64) {}
+  // One that has just begun starts late, and keeps its units for so much longer.
+  void lasts(i64 j, i64 length, i64 late) {
+    take(step_at(now() + length, 0), now() + length + late, jobs_[j].processors);
+  }
   // Up to when so many units are free from now on [s].
   i64 free_until(i64 width) const {
     for (const Step& s : steps_)
@@ -87,6 +91,8 @@ class FreshPlan {
   std::vector<Step> steps_;  // from now on; the last lasts for ever
 
   i64 now() const { return steps_[0].time; }
+  // Under Slurm a job must also fit in the second in which it ends.
+  i64 ends_before() const { return rules_->every > 0; }
   std::size_t earliest(i64 width, i64 length) const {
     std::size_t begin = 0;
     for (std::size_t k = 0; k < steps_.size() && steps_[k].time < steps_[begin].time + length; ++k)

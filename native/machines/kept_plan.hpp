@@ -49,6 +49,16 @@ class KeptPlan {
     });
     for (Waiting& some : waiting_) some.clear();
   }
+  // Take what a window takes.
+  void close(const auto&, const Window& window) {
+    const i64 from = std::max(window.begin, profile_.now());
+    if (from >= window.end) return;
+    const StepNo begin = profile_.at(from, profile_.first());
+    const StepNo end = profile_.at(window.end, begin);
+    profile_.take(begin, end, window.taken);
+    ++profile_[begin].uses;
+    ++profile_[end].uses;
+  }
   void forget_past(i64 now) {
     for (StepNo s = profile_[profile_.first()].next; profile_.time_of(s) <= now;
          s = profile_[s].next)

@@ -245,6 +245,11 @@ class OneSimulation final : public AnySimulation, public Scheduled<M> {
     });
     Columns found{{"queued", queued}, {"duration", duration}, {"running", running},
                   {"running_start", start}, {"running_end", end}};
+    if (sim_.arrivals) {  // which say when jobs come
+      std::vector<i64> submit;
+      for (const i64 j : queued) submit.push_back(sim_.job(j).submit);
+      found.push_back({"submit", submit});
+    }
     if constexpr (on_nodes) {
       const Filling& filling = sim_.machine.filling();
       std::vector<i64> drawn{filling.random_state()};
@@ -438,7 +443,7 @@ class OneSimulation final : public AnySimulation, public Scheduled<M> {
     const auto& s = sim_;
     Columns found{{"now", {s.time, s.next, s.started, s.free, s.arrived, s.changed, s.head}},
                   {"shadow", {s.shadow.time, s.shadow.extra}}};
-    if (s.arrivals) found.push_back({"came", s.arrivals->came});
+    if (s.arrivals) found.push_back({"came", s.queue.came});
     if (s.stops) {
       std::vector<i64> jobs;
       for (const Suspended& own : s.stops->suspended) jobs.push_back(own.job);

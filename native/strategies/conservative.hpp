@@ -4,7 +4,8 @@
 // its whole predicted run time, beside the running jobs and all other reservations. When jobs end
 // early the reservations are compressed: in primary order each is lifted and made anew, at the
 // earliest time, which is never later than it was; a job whose reservation is now starts. When a
-// prediction expires, reservations may no longer hold: all are made anew, in primary order.
+// prediction expires, reservations may no longer hold: all are made anew, in primary order. Where
+// somebody says that order, each pass asks for it at which jobs wait.
 //
 // If no reservation moved at the last compression and no job has ended early since, none can move.
 // Otherwise the plan knows who may.
@@ -23,15 +24,15 @@ class Conservative {
   typename M::KeptPlan plan;
 
   explicit Conservative(const Simulator<M>& s) : plan(s.model) {
-    plan.begin(s.machine, s.time, s.free, s.running);
+    begin_plan(s, s.free);
   }
 
-  void keep(Archive& a) { a(plan, may_advance_, first_reserved_); }
+  void keep(Archive& a) { a(plan, may_advance_, first_reserved_, has_asked_); }
   // Let the jobs that wait at the beginning have its reservations.
   void begin(Simulator<M>& s, const Beginning& b) {
     s.expired = false;
     may_advance_ = true;
-    plan.begin(s.machine, s.time, s.free_with_leaving(), s.running);
+    begin_plan(s, s.free_with_leaving());
     if constexpr (requires { s.machine.choose(i64{0}, b.node, b.units); }) {
       std::size_t k = b.running.size();  // cells of those that wait stand behind those that run
       for (i64 j = 0; j < b.number; ++j) {
@@ -48,6 +49,7 @@ class Conservative {
   }
 
   void pass(Simulator<M>& s) {
+    if (s.windows) s.windows->forget_over(s.time);
     plan.forget_past(s.time);
     for (const Entry& e : s.ended) {
       // not where the plan is made anew
@@ -57,15 +59,27 @@ class Conservative {
     }
     s.ended.clear();
     const i64 arrived = std::exchange(s.arrived, 0);
-    for (i64 j = s.next - arrived; j < s.next; ++j) s.machine.waits(j);
-    const bool made_anew = std::exchange(s.expired, false);
-    if (made_anew) replan(s);
-    for (i64 j = s.next - arrived; j < s.next; ++j) {
-      reserve(s, j, true);
-      plan.list(j, s.of(j).predicted);
+    for (i64 j = s.next - arrived; j < s.next; ++j) s.newcomers.push_back(j);
+    for (const i64 j : s.newcomers) {
+      s.machine.waits(j);
       s.queue.enter(j, s.of(j).predicted);
     }
-    const bool one = s.rules().passes == Passes::per_event && arrived == 1;
+    has_asked_ = s.rules().asks && !s.queue.empty();
+    if (has_asked_) s.asked = Asked::order;
+    else go_on(s);
+  }
+  // Whether a pass has asked for an order, and is to go on with the answer.
+  bool has_asked() const { return has_asked_; }
+  void go_on(Simulator<M>& s) {
+    has_asked_ = false;
+    const bool made_anew = std::exchange(s.expired, false);
+    if (made_anew) replan(s);
+    for (const i64 j : s.newcomers) {
+      reserve(s, j, true);
+      plan.list(j, s.of(j).predicted);
+    }
+    const bool one = s.rules().passes == Passes::per_event && s.newcomers.size() == 1;
+    s.newcomers.clear();
     if (one && s.machine.width(s.next - 1) > s.free_with_leaving()) {
       may_advance_ |= made_anew;  // what was planned for now will have to be planned again
       return;
@@ -79,7 +93,13 @@ class Conservative {
   std::vector<InLine> line_;
   bool may_advance_ = false;      // some reservations may be earlier than they are
   i64 first_reserved_ = forever;  // [s] no reservation is before
+  bool has_asked_ = false;
 
+  void begin_plan(const Simulator<M>& s, i64 free) {
+    plan.begin(s.machine, s.time, free, s.running);
+    if (s.windows)
+      s.windows->each_left([&](const Window& window) { plan.close(s.machine, window); });
+  }
   void reserve(Simulator<M>& s, i64 j, bool is_new) {
     const i64 at = plan.reserve(s.machine, j, s.of(j).predicted, is_new);
     first_reserved_ = std::min(first_reserved_, at);
@@ -88,10 +108,16 @@ class Conservative {
   void replan(Simulator<M>& s) {
     may_advance_ = false;
     first_reserved_ = forever;
-    plan.begin(s.machine, s.time, s.free_with_leaving(), s.running);
-    s.queue.jobs.each([&](const Entry& e) { plan.list(e.job, e.span); });
+    begin_plan(s, s.free_with_leaving());
+    const auto is_new = [&](i64 j) {
+      return std::find(s.newcomers.begin(), s.newcomers.end(), j) != s.newcomers.end();
+    };
+    s.queue.jobs.each([&](const Entry& e) {
+      if (!is_new(e.job)) plan.list(e.job, e.span);
+    });
     line_up(s.model, s.queue, s.time, forever, line_);
-    for (const InLine& place : line_) reserve(s, place.job, false);
+    for (const InLine& place : line_)
+      if (!is_new(place.job)) reserve(s, place.job, false);
   }
 
   // Make reservations earlier where that is possible, and start the jobs that are due.

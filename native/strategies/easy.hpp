@@ -12,6 +12,7 @@
 #pragma once
 #include <utility>
 
+#include "../core/line.hpp"
 #include "../core/simulator.hpp"
 
 namespace hpc {
@@ -55,6 +56,7 @@ class Easy {
   // Judge a single new job alone, where that settles the pass: (settled, the job starts).
   std::pair<bool, bool> settle_arrival(i64 j) {
     const Rules& r = s.rules();
+    if (s.quotas) return {false, false};
     const bool fits = s.machine.fits(j, needs(j), room());
     if (s.queue.empty()) return {fits && M::alike, fits && M::alike};
     if (s.changed || s.head < 0 || s.queue.is_scored()) return {false, false};
@@ -78,10 +80,11 @@ class Easy {
     i64 head = -1;
     for (; !s.queue.empty(); head = -1) {
       head = first();
-      if (head < 0) {
+      if (head < 0 && selects()) {
         s.asked = Asked::job;
         return;
       }
+      if (head < 0) break;
       if (!s.machine.fits(head, needs(head), room()) && !is_served_alone(head)) break;
       s.queue.leave(head, s.of(head).predicted);
       s.start(head);
@@ -110,9 +113,17 @@ class Easy {
     if constexpr (s.has_levels) return s.machine.fits_without_control(head, room());
     else return false;
   }
-  // The queued job that is first in primary order, -1 if it is yet to be selected.
+  // The queued job that is first in primary order, -1 if it is yet to be selected, or all exceed
+  // quotas.
   i64 first() {
     if (selects()) return s.selected;
+    if (s.quotas) {
+      std::vector<InLine> line;
+      line_up(s, all_jobs, line);
+      const auto found = std::find_if(line.begin(), line.end(),
+                                      [&](const InLine& place) { return !s.bars(place.job); });
+      return found == line.end() ? -1 : found->job;
+    }
     const bool waits = s.head >= 0 && s.of(s.head).start < 0;
     return s.queue.first(s.time, s.progress, waits ? s.head : -1);
   }
@@ -151,6 +162,7 @@ class Easy {
   }
   bool is_within(const Entry& e, const Bounds& b) const {
     if (e.width > b.room || (e.width > b.beyond && e.span > b.longest)) return false;
+    if (s.quotas && s.bars(e.job)) return false;
     return e.job != s.head && (!s.rules().holds || needs(e.job) <= b.room);
   }
   void note_backfilled(i64 j, i64 predicted) {

@@ -240,7 +240,9 @@ class Planned {
     const bool reserves = n_reserved < s.rules().depth;
     i64& reserved = reserved_[index(j)].time;
     if (reserves) reserved = plan_.reserve(s.machine, j, predicted, last, latest(s));
-    if (reserves ? reserved == s.time : plan_.place_now(s.machine, j, predicted, s.free, false)) {
+    if (reserves ? reserved == s.time
+                 : ends_in_time(s, predicted) &&
+                       plan_.place_now(s.machine, j, predicted, s.free, false)) {
       s.of(j).backfilled = s.head >= 0;
       start(s, j, true);
       return;
@@ -255,6 +257,12 @@ class Planned {
     ++n_reserved;
     last_reserved = j;
     if (s.head == j) s.shadow.time = reserved, s.promise(j, reserved);
+  }
+
+  // Whether a job that starts now is gone when the head is to start, where it has to be.
+  static bool ends_in_time(const Simulator<M>& s, i64 predicted) {
+    const Rules& r = s.rules();
+    return !r.strict || r.every > 0 || s.time + predicted < s.shadow.time;
   }
 
   // Call f(block) for blocks that may have a job that starts now, beside the plan.
@@ -332,6 +340,11 @@ class Planned {
     if (by_plan) plan_.begun(s.machine, j, predicted);
     s.queue.leave(j, predicted);
     s.start(j);
+    // units that have to be switched on count as ready; but who starts while nobody waits before it
+    // is known to start late, as those that run are
+    if constexpr (M::alike)
+      if (by_plan && s.head < 0 && s.of(j).start > s.time)
+        plan_.lasts(j, predicted, s.of(j).start - s.time);
   }
 };
 

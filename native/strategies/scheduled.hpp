@@ -55,8 +55,10 @@ struct Scheduled {
   }
   void pass() {
     if constexpr (Simulator<M>::has_levels) return pass_under_limits();
-    if constexpr (plans)
+    if constexpr (plans) {
       if (planned_ && planned_->has_asked()) return planned_->go_on(sim_);
+      if (conservative_ && conservative_->has_asked()) return conservative_->go_on(sim_);
+    }
     if (sim_.rules().starts || !sim_.come()) return;
     if constexpr (plans) {
       if (planned_) return planned_->pass(sim_);

@@ -418,7 +418,7 @@ def test_time_outside_of_the_queue_is_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        ((JOBS, "--quota", "user:jobs=1"), "hold and quota='user:jobs=1'"),
+        ((JOBS, "--preemption", "user:2>1"), "hold and preemption='user:2>1'"),
         ((JOBS, "--maintenance", "100/2000"), "hold and maintenance="),
         ((JOBS, "--backfill", "conservative"), "hold and backfill='conservative'"),
         (
@@ -442,8 +442,8 @@ def test_who_does_not_go_with_a_rule_is_left_out_with_a_line(arguments: Any, rea
 
 
 def test_what_goes_with_no_scheduler_is_refused() -> None:
-    said = refusal(JOBS, "--scheduler", "easy,saf", "--hold", "0.1", "--quota", "user:jobs=1")
-    assert "easy: hold and quota='user:jobs=1' do not go together" in said
+    said = refusal(JOBS, "--scheduler", "easy,saf", "--hold", "0.1", "--maintenance", "100/2000")
+    assert "easy: hold and maintenance='100/2000' do not go together" in said
     assert "has not" not in said  # whoever gave it knows it
 
 

@@ -32,11 +32,12 @@ from hpcgym.workload.model import Workload
 @pytest.mark.filterwarnings("ignore:.*no window is between")
 def test_pools(data: st.DataObject, case: tuple[Workload, Any]) -> None:
     workload, dependencies, follows = data.draw(chains(case[0]))
-    rules = fitted(case[1])
+    alone = data.draw(st.booleans())
+    rules = fitted(case[1], alone)
     quota, quotas, maintenance, windows = None, [], None, []
-    if data.draw(st.booleans()):
+    if not alone and data.draw(st.booleans()):
         quota, quotas = "user:jobs=2", [(workload.user_id.tolist(), 2, 10**9)]
-    safe = isinstance(rules["estimate"], str)
+    safe = isinstance(rules["estimate"], str) and not alone
     if safe and data.draw(st.booleans()):
         begin = data.draw(st.sampled_from(workload.submit_time.tolist()))
         maintenance, windows = f"{begin}/{begin + 50}", [(begin, begin + 50, workload.processors)]
@@ -55,7 +56,7 @@ def test_pools(data: st.DataObject, case: tuple[Workload, Any]) -> None:
 @pytest.mark.filterwarnings("ignore:.*EASY's reservation is of nodes by name")
 @pytest.mark.filterwarnings("ignore:.*no job follows another")
 def test_nodes(data: st.DataObject, case: tuple[Cluster, Workload, Any]) -> None:
-    cluster, rules = case[0], fitted(case[2])
+    cluster, rules = case[0], fitted(case[2], alone=True)
     workload, dependencies, follows = data.draw(chains(case[1]))
     result = hpcgym.simulate(workload, cluster=cluster, dependencies=dependencies, **rules)
     jobs, capacity = slow_jobs_and_nodes(cluster, workload)

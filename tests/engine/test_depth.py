@@ -195,10 +195,6 @@ def test_what_it_does_not_go_with() -> None:
     for rules, words in (
         ({"passes": "per-event"}, "per-event' and backfill='depth:2' do not go together"),
         ({"hold": 0.1}, "hold and backfill='depth:2' do not go together"),
-        (
-            {"policy": lambda view: -view.submit},
-            "policy=<lambda> and backfill='depth:2' do not go together",
-        ),
     ):
         with pytest.raises(HpcgymError, match=words):
             Scheduler(backfill="depth:2", **rules)  # type: ignore[arg-type]

@@ -11,7 +11,7 @@ import pytest
 from drawing import given, settings
 from drawing import strategies as st
 from slow_power import STATES, integral_of_power, schedule_slowly, watts_of
-from strategies import clusters, workloads
+from strategies import DEPTHS, clusters, workloads
 
 import hpcgym
 from hpcgym.cluster import Cluster
@@ -47,6 +47,25 @@ def assert_accounts(result: hpcgym.Result) -> None:
 _NAMES = ("busy", *STATES)
 
 
+@settings(max_examples=200)
+@given(st.data(), workloads(), st.sampled_from([1, 2, 3, 20]), st.booleans())
+def test_several_reservations(
+    data: st.DataObject, workload: Workload, depth: int, sjbf: bool
+) -> None:
+    """A depth of 1, which else is EASY, is so under a quota, which bounds nothing here."""
+    cluster = data.draw(clusters(workload.processors))
+    quota = data.draw(st.sampled_from([None, "all:jobs=1000"]))
+    order = "sjbf" if sjbf else "fcfs"
+    result = hpcgym.simulate(
+        workload, cluster=cluster, backfill=f"depth:{depth}", backfill_order=order, quota=quota
+    )
+    slow = schedule_slowly(workload, cluster, f"depth:{depth}", sjbf)
+    assert result.start.tolist() == slow.starts
+    assert result.idle_seconds == slow.power.seconds()
+    assert_accounts(result)
+    validate_schedule(result)
+
+
 @settings(max_examples=400)
 @given(st.data(), workloads(), st.sampled_from(["fcfs", "easy", "easy-sjbf"]))
 def test_random_cases(data: st.DataObject, workload: Workload, scheduler: str) -> None:
@@ -62,14 +81,17 @@ def test_random_cases(data: st.DataObject, workload: Workload, scheduler: str) -
 
 
 @settings(max_examples=100)
-@given(st.data(), workloads(), st.sampled_from(["none", "easy", "until-shadow"]))
+@given(st.data(), workloads(), st.sampled_from(["none", "easy", "until-shadow", *DEPTHS]))
 def test_switching_in_no_time_leaves_the_schedule(
     data: st.DataObject, workload: Workload, backfill: str
 ) -> None:
     cluster = data.draw(clusters(workload.processors, slow=False))
     rules = {"policy": data.draw(st.sampled_from(["fcfs", "saf", "lexp"])), "backfill": backfill}
-    result = hpcgym.simulate(workload, cluster=cluster, **rules)
-    expected = simulate_pool(jobs_of(workload), workload.processors, **rules)
+    quota, quotas = None, []
+    if data.draw(st.booleans()):
+        quota, quotas = "user:jobs=2", [(workload.user_id.tolist(), 2, 10**9)]
+    result = hpcgym.simulate(workload, cluster=cluster, quota=quota, **rules)
+    expected = simulate_pool(jobs_of(workload), workload.processors, quotas=quotas, **rules)
     assert result.start.tolist() == [job.start for job in expected]
     assert result.reserved_start.tolist() == [job.reserved_start for job in expected]
     assert result.backfilled.tolist() == [job.backfilled for job in expected]

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from drawing import costly, given, settings
 from drawing import strategies as st
+from extract_strategies import parts_of, recorded, usable
 from node_strategies import node_cases, partitioned_cases, slow_jobs_and_nodes
 from preemption_strategies import CLOSE, crowded, preemptions
 from quota_strategies import fitted, quotas, with_queues
@@ -91,6 +92,30 @@ def test_pools(data: st.DataObject, case: tuple[Workload, Any], queues: list[int
         jobs_of(workload), workload.processors, preemption=slow, lost=lost, **rules
     )
     assert_same(result, expected, lost)
+
+
+@settings(max_examples=200)
+@given(st.data(), cases(), QUEUES)
+@pytest.mark.filterwarnings("ignore:.*no job may stop another")
+@pytest.mark.filterwarnings("ignore:.*there is no job of")
+def test_extracts(data: st.DataObject, case: tuple[Workload, Any], queues: list[int]) -> None:
+    """Jobs that run at the beginning are stopped, too."""
+    crowd = crowded(with_queues(case[0], queues), data.draw(CLOSE))
+    workload = recorded(data, crowd)
+    part, rules, begin, end = parts_of(data, workload, usable(fitted(case[1])))
+    if part is None:
+        return
+    text, slow = data.draw(preemptions(workload))
+    lost: list[Any] = []
+    result = hpcgym.simulate(part, preemption=text, **rules)
+    expected = simulate_pool(
+        jobs_of(workload), workload.processors, preemption=slow, lost=lost, **rules,
+        begin=begin, end=end,
+    )  # fmt: skip
+    cut = [job for job in expected if job.start >= 0 and job.end - job.start < job.actual]
+    decided = [job for job in expected if job.end > begin or job in cut]  # or cancelled at once
+    rows = {job.number: row for row, job in enumerate(decided)}
+    assert_same(result, decided, [(rows[run[0]], *run[1:]) for run in lost])
 
 
 @pytest.mark.slow

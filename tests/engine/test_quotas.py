@@ -43,7 +43,7 @@ def untold_on_nodes(test: Any) -> Any:
 @settings(max_examples=300)
 @given(st.data(), cases(), QUEUES)
 def test_pools(data: st.DataObject, case: tuple[Workload, Any], queues: list[int]) -> None:
-    workload, rules = with_queues(case[0], queues), fitted(case[1])
+    workload, rules = with_queues(case[0], queues), fitted(case[1], holds=True)
     text, slow = data.draw(quotas(workload))
     result = hpcgym.simulate(workload, quota=text, **rules)
     expected = simulate_pool(jobs_of(workload), workload.processors, quotas=slow, **rules)
@@ -59,7 +59,7 @@ def test_pools(data: st.DataObject, case: tuple[Workload, Any], queues: list[int
 @given(st.data(), st.one_of(node_cases(), partitioned_cases()), QUEUES)
 @untold_on_nodes
 def test_nodes(data: st.DataObject, case: tuple[Cluster, Workload, Any], queues: list[int]) -> None:
-    cluster, workload, rules = case[0], with_queues(case[1], queues), fitted(case[2])
+    cluster, workload, rules = case[0], with_queues(case[1], queues), fitted(case[2], holds=True)
     text, slow = data.draw(quotas(workload))
     result = hpcgym.simulate(workload, cluster=cluster, quota=text, **rules)
     jobs, capacity = slow_jobs_and_nodes(cluster, workload)
@@ -77,7 +77,7 @@ def test_nodes(data: st.DataObject, case: tuple[Cluster, Workload, Any], queues:
 def test_extracts(data: st.DataObject, case: tuple[Workload, Any], queues: list[int]) -> None:
     """Jobs that run at the beginning count, and may exceed a quota: no log keeps it."""
     workload = recorded(data, with_queues(case[0], queues))
-    part, rules, begin, end = parts_of(data, workload, usable(fitted(case[1])))
+    part, rules, begin, end = parts_of(data, workload, usable(fitted(case[1], holds=True)))
     if part is None:
         return
     text, slow = data.draw(quotas(workload))
@@ -98,7 +98,7 @@ def test_they_go_on_as_if_never_interrupted(
     data: st.DataObject, case: tuple[Cluster, Workload, Any], queues: list[int]
 ) -> None:
     cluster, workload = case[0], with_queues(case[1], queues)
-    rules = usable(fitted(case[2])) | {"quota": data.draw(quotas(workload))[0]}
+    rules = usable(fitted(case[2], holds=True)) | {"quota": data.draw(quotas(workload))[0]}
     long = hpcgym.simulate(workload, cluster=cluster, **rules)
     begin = data.draw(st.integers(0, int(long.end.max())))
     part, goes_on = hpcgym.continued(long, begin), long.end >= begin
@@ -132,7 +132,7 @@ def test_who_runs_at_the_beginning_may_be_too_wide() -> None:
 @settings(max_examples=60)
 @given(cases(), st.sampled_from(["all:jobs=1000", "user:processors=100000"]))
 def test_quotas_that_bound_nothing_change_nothing(case: tuple[Workload, Any], text: str) -> None:
-    workload, rules = case[0], fitted(case[1])
+    workload, rules = case[0], fitted(case[1], holds=True)
     result = hpcgym.simulate(workload, quota=text, **rules)
     plain = hpcgym.simulate(workload, **rules)
     for name in ("start", "reserved_start", "backfilled"):

@@ -31,7 +31,6 @@ from hpcgym.reference.pool import simulate_pool
 from hpcgym.scheduler.windows import Window, window_text, windows_of
 from hpcgym.workload.model import Workload
 
-KNOWN = ("none", "easy")  # beside those with several reservations
 Times = list[tuple[int, int]]
 
 
@@ -62,14 +61,12 @@ def apart(windows: list[tuple[int, int, Any]], room: dict[Any, int]) -> list[tup
 
 def fitted(rules: dict[str, Any], workload: Workload) -> dict[str, Any]:
     """Return rules that go with windows."""
-    backfill, estimate = rules["backfill"], rules["estimate"]
-    known = backfill in KNOWN or backfill.startswith(("depth:", "slurm"))
+    estimate = rules["estimate"]
     if isinstance(estimate, list):  # never too short
         run = np.minimum(workload.run_time, workload.requested_time).tolist()
         estimate = [max(pair) for pair in zip(estimate, run, strict=True)]
     kills = rules["correction"] == "kill"
     changes = {
-        "backfill": backfill if known else "easy",
         "hold": None,
         "estimate": "requested" if estimate == "ave2" and not kills else estimate,
     }
@@ -96,7 +93,7 @@ def test_pools(data: st.DataObject, case: tuple[Workload, Any]) -> None:
     windows = [(begin, end, takes[0]) for begin, end, takes in apart(drawn, {0: most})]
     texts = [f"{a}/{b}" + ("" if w == most else f":processors={w}") for a, b, w in windows]
     quota, quotas = None, []
-    if data.draw(st.booleans()):
+    if rules["backfill"] != "conservative" and data.draw(st.booleans()):
         quota, quotas = "user:jobs=2", [(workload.user_id.tolist(), 2, 10**9)]
     result = hpcgym.simulate(workload, maintenance="; ".join(texts), quota=quota, **rules)
     slow = {"windows": windows, "quotas": quotas}
@@ -203,7 +200,7 @@ def test_nodes(data: st.DataObject, case: tuple[Cluster, Workload, Any]) -> None
     cluster, workload, rules = case[0], case[1], fitted(case[2], case[1])
     windows, texts = windows_on(data, cluster, workload)
     quota, quotas = None, []
-    if data.draw(st.booleans()):
+    if rules["backfill"] != "conservative" and data.draw(st.booleans()):
         quota, quotas = "user:jobs=2", [(workload.user_id.tolist(), 2, 10**9)]
     result = hpcgym.simulate(
         workload, cluster=cluster, maintenance="; ".join(texts), quota=quota, **rules

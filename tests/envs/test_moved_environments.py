@@ -365,8 +365,6 @@ def test_they_can_be_checked_and_drawn(name: str) -> None:
         ({"warmup": "1h"}, "not go with dependencies='after': not supported yet"),
         ({"episodes": "stream"}, "not go with dependencies='after': not supported yet"),
         ({"reservation": "kept"}, "reservation='kept' does not go with quota, maintenance or dep"),
-        ({"estimate": "ave2"}, "estimate='ave2' and dependencies='after' do not go together"),
-        ({"threshold": 5}, "threshold and dependencies='after' do not go together"),
     ],
 )
 def test_what_does_not_go_with_it(arguments: dict[str, Any], message: str) -> None:

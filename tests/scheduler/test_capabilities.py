@@ -173,24 +173,23 @@ TRIED: dict[str, tuple[Callable[..., Any], Workload, Cluster]] = {
 }
 
 
-NOT_RESTRICTED = ("conservative", "until-shadow", "hold", "function", "per-event")
-RESTRICTIONS = ("quota", "maintenance", "preemption", "dependencies")
+#: What restricts who may start when, and what it does not go with.
+RESTRICTIONS = {
+    "quota": ("conservative", "per-event"),
+    "maintenance": ("hold", "per-event"),
+    "preemption": ("conservative", "function", "hold", "per-event"),
+    "dependencies": ("per-event",),
+}
 #: What does not go with jobs that run at the beginning.
-NOT_IN_EXTRACTS = ("submitted", "preemption", "dependencies")
+NOT_IN_EXTRACTS = ("submitted", "dependencies")
 #: Under which the schedule says when jobs are submitted.
 MOVED = ("dependencies", "submitted")
-#: What goes by when jobs are submitted, which is not known beforehand there.
-BY_SUBMISSIONS = ("averages", "learned", "predictor", "threshold")
-#: What would have to be told of runs that others ended.
-NOT_TOLD_OF_STOPS = ("learned", "predictor")
-#: What says who is submitted when, and does not go with jobs that are stopped.
-NOT_WITH_STOPS = ("submitted",)
-#: Plans with several reservations, and what none of them goes with.
+#: Plans with several reservations.
 PLANS = ("conservative", "depth", "slurm")
-NOT_PLANNED = ("function", "hold")
 #: What a scheduler does not ask for together: it is refused when it is made.
 OF_A_SCHEDULER = (
-    *((rule, plan) for plan in PLANS for rule in NOT_PLANNED),
+    *(("hold", plan) for plan in PLANS),
+    ("function", "slurm"),
     ("per-event", "depth"),
     ("per-event", "slurm"),
 )
@@ -262,36 +261,32 @@ def test_two_things_that_no_machine_takes_together() -> None:
     together = {key for key in APART if key[1] in FEATURES}
     assert together == {
         ("conservative", "shutdown"),
-        ("depth", "shutdown"),
-        ("slurm", "shutdown"),
+        ("preemption", "shutdown"),
+        ("dependencies", "shutdown"),
+        ("maintenance", "shutdown"),
         ("per-event", "shutdown"),
         ("shutdown", "extract"),
         *OF_A_SCHEDULER,
-        *((one, "shutdown") for one in RESTRICTIONS),
         *((one, "extract") for one in NOT_IN_EXTRACTS),
-        *((other, one) for one in RESTRICTIONS for other in NOT_RESTRICTED),
-        *((other, one) for one in MOVED for other in BY_SUBMISSIONS),
-        *(("preemption", other) for other in NOT_WITH_STOPS),
-        *((other, "preemption") for other in NOT_TOLD_OF_STOPS),
+        *((other, one) for one, others in RESTRICTIONS.items() for other in others),
+        *(("predictor", one) for one in MOVED),
     }
     part = JOBS.extract(int(JOBS.submit_time[10]))
     asleep = dataclasses.replace(POOL, shutdown_after_s=60)
     for jobs, cluster, rules in (
         (JOBS, asleep, RULES["conservative"]),
-        (JOBS, asleep, RULES["depth"]),
-        (JOBS, asleep, RULES["slurm"]),
+        (JOBS, asleep, RULES["preemption"]),
+        (JOBS, asleep, RULES["dependencies"]),
+        (JOBS, asleep, RULES["maintenance"]),
         (JOBS, asleep, RULES["per-event"]),
         (part, asleep, {}),
-        *((JOBS, asleep, RULES[one]) for one in RESTRICTIONS),
         *((part, POOL, RULES[one]) for one in NOT_IN_EXTRACTS),
         *(
             (JOBS, POOL, RULES[other] | RULES[one])
-            for one in RESTRICTIONS
-            for other in NOT_RESTRICTED
+            for one, others in RESTRICTIONS.items()
+            for other in others
         ),
-        *((JOBS, POOL, RULES[other] | RULES[one]) for one in MOVED for other in BY_SUBMISSIONS),
-        *((JOBS, POOL, RULES[other] | RULES["preemption"]) for other in NOT_TOLD_OF_STOPS),
-        *((JOBS, POOL, RULES[other] | RULES["preemption"]) for other in NOT_WITH_STOPS),
+        *((JOBS, POOL, RULES["predictor"] | RULES[one]) for one in MOVED),
     ):
         with pytest.raises(HpcgymError, match="do not go together"):
             simulate(jobs, cluster=cluster, **rules)
@@ -302,7 +297,7 @@ def test_what_no_scheduler_asks_for_together() -> None:
         told = f"^{re.escape(at_passes(Scheduler(**RULES[one]))[one])} and .* do not go together: "
         with pytest.raises(HpcgymError, match=told + re.escape(APART[one, other])):
             Scheduler(**RULES[one] | RULES[other])
-    for rule in (*NOT_PLANNED, "per-event"):
+    for rule in ("function", "hold", "per-event"):
         with pytest.raises(HpcgymError, match="backfill='fill' do not go together"):
             Scheduler(**RULES[rule] | {"backfill": "fill"})
         for backfill in ("none", "easy", "until-shadow"):

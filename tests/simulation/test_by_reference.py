@@ -32,6 +32,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:.*its jobs are in none of the machine's partitions"),
 ]
 QUEUES = st.lists(st.sampled_from([1, 2, 3]), min_size=1, max_size=5)
+LEARNED = st.sampled_from(["requested", "requested", "user-ratio", "typical-ratio", "ave2"])
 
 
 def assert_same(workload: Workload, rules: dict[str, Any]) -> None:
@@ -78,10 +79,12 @@ def test_quotas_and_preemption(
     data: st.DataObject, case: tuple[Workload, dict[str, Any]], queues: list[int]
 ) -> None:
     workload = crowded(with_queues(case[0], queues), data.draw(CLOSE))
-    rules = fitted(ordered(case[1]))
+    stops = data.draw(st.booleans())
+    rules = fitted(ordered(case[1]), holds=not stops)
     if data.draw(st.booleans()):
         rules["quota"] = data.draw(quotas(workload))[0]
-    if data.draw(st.booleans()):
+    if stops:
+        rules["policy_estimate"] = data.draw(LEARNED)
         rules["preemption"] = data.draw(preemptions(workload))[0]
     assert_same(workload, rules)
 
@@ -92,8 +95,9 @@ def test_jobs_that_follow_others(
     data: st.DataObject, case: tuple[Workload, dict[str, Any]]
 ) -> None:
     workload, dependencies, _ = data.draw(chains(case[0]))
-    rules = as_moved(ordered(case[1])) | {"dependencies": dependencies}
-    if data.draw(st.booleans()):
+    rules = as_moved(ordered(case[1]), alone=True) | {"dependencies": dependencies}
+    rules["policy_estimate"] = data.draw(LEARNED)
+    if rules["backfill"] != "conservative" and data.draw(st.booleans()):
         rules["quota"] = f"user:submitted={data.draw(st.sampled_from([1, 2, 5]))}"
     assert_same(workload, rules)
 
@@ -101,7 +105,7 @@ def test_jobs_that_follow_others(
 @settings(max_examples=60)
 @given(cases(), st.integers(0, 300), st.sampled_from([1, 20, 700]))
 def test_windows(case: tuple[Workload, dict[str, Any]], begin: int, length: int) -> None:
-    workload, rules = case[0], fitted(ordered(case[1]))
+    workload, rules = case[0], ordered(case[1]) | {"passes": "per-timestamp", "hold": None}
     rules["estimate"] = "requested"
     assert_same(workload, {**rules, "maintenance": f"{begin}/{begin + length}"})
 
@@ -180,7 +184,7 @@ def test_what_no_engine_can_do_is_said_alike() -> None:
     workload = hpcgym.load_workload(JOBS)
     for engine in (None, "reference"):
         with pytest.raises(HpcgymError, match="do not go together"):
-            hpcgym.simulate(workload, hold=0.1, quota="user:jobs=1", engine=engine)
+            hpcgym.simulate(workload, passes="per-event", quota="user:jobs=1", engine=engine)
     with pytest.raises(HpcgymError, match="unknown engine 'fast'; known are reference"):
         hpcgym.simulate(workload, engine="fast")
 

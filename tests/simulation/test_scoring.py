@@ -10,13 +10,17 @@ import pytest
 from drawing import given, settings
 from drawing import strategies as st
 from node_strategies import machines, workloads_for
-from strategies import holds, workloads
+from quota_strategies import with_queues
+from strategies import SEVERAL, holds, workloads
+from submission_strategies import chains
 
 import hpcgym
 from hpcgym.errors import HpcgymError
 from hpcgym.reference.jobs import jobs_of
 from hpcgym.reference.pool import simulate_pool
 from hpcgym.scheduler.dispatchers import PassView
+from hpcgym.scheduler.rules import Scheduler
+from hpcgym.sweep.batch import BatchSimulator
 
 JOBS = hpcgym.load_workload("lublin:jobs=300,processors=64,seed=3,load=1.5")
 
@@ -30,8 +34,9 @@ def longest_factor(view: PassView) -> Any:
     return 1 + view.wait / view.requested
 
 
+PLANS = ("depth:2", "depth:3", "depth:20")
 RULES = {
-    "backfill": st.sampled_from(["none", "easy", "until-shadow"]),
+    "backfill": st.sampled_from(["none", "easy", "until-shadow", "conservative", *PLANS]),
     "backfill_order": st.sampled_from(["fcfs", "sjbf", "spf", "lexp"]),
     "estimate": st.sampled_from(["requested", "clairvoyant", "ave2", "typical-ratio"]),
     "correction": st.sampled_from(["requested", "incremental"]),
@@ -68,6 +73,41 @@ def test_a_function_is_the_policy_by_name(
     workload: hpcgym.Workload, rules: dict[str, Any], alike: Any
 ) -> None:
     function, name = alike
+    if rules["backfill"] in SEVERAL:
+        rules["hold"] = None
+    if rules["backfill"] in PLANS:
+        rules["passes"] = "per-timestamp"
+    result = hpcgym.simulate(workload, policy=function, **rules)
+    assert_same(result, hpcgym.simulate(workload, policy=name, **rules))
+    hpcgym.validate_schedule(result)
+
+
+@settings(max_examples=60)
+@given(
+    st.data(),
+    workloads(),
+    ALIKE,
+    st.sampled_from(["easy", "none", "until-shadow", "depth:2"]),
+)
+@pytest.mark.filterwarnings("ignore::hpcgym.errors.RuleWarning")
+def test_under_restrictions_too(
+    data: st.DataObject, workload: hpcgym.Workload, alike: Any, backfill: str
+) -> None:
+    workload = with_queues(workload, [1, 2, 1])
+    workload, dependencies, _ = data.draw(chains(workload))
+    begin = int(workload.submit_time[0]) + data.draw(st.integers(0, 300))
+    one = data.draw(
+        st.sampled_from(
+            [
+                {"quota": "user:jobs=2"},
+                {"maintenance": f"{begin}/{begin + 50}"},
+                {"dependencies": dependencies},
+                {"quota": "user:submitted=2", "dependencies": dependencies},
+            ]
+        )
+    )
+    function, name = alike
+    rules = {"backfill_order": "spf", "backfill": backfill, **one}
     result = hpcgym.simulate(workload, policy=function, **rules)
     assert_same(result, hpcgym.simulate(workload, policy=name, **rules))
     hpcgym.validate_schedule(result)
@@ -79,14 +119,20 @@ def test_on_nodes_too(data: st.DataObject, rules: dict[str, Any], alike: Any) ->
     cluster = data.draw(machines())
     workload = data.draw(workloads_for(cluster))
     function, name = alike
+    if rules["backfill"] in SEVERAL:
+        rules["hold"] = None
     result = hpcgym.simulate(workload, cluster=cluster, policy=function, **rules)
     assert_same(result, hpcgym.simulate(workload, cluster=cluster, policy=name, **rules))
     hpcgym.validate_schedule(result)
 
 
 @settings(max_examples=60)
-@given(workloads(), st.integers(0, 2**16))
-def test_whatever_it_says(workload: hpcgym.Workload, seed: int) -> None:
+@given(
+    workloads(),
+    st.integers(0, 2**16),
+    st.sampled_from(["easy", "conservative", "conservative", "depth:2"]),
+)
+def test_whatever_it_says(workload: hpcgym.Workload, seed: int, backfill: str) -> None:
     """Scores of nothing but the time, by the slow simulator too: ties go by submission."""
 
     def drawn(now: int, job: int) -> float:
@@ -95,12 +141,13 @@ def test_whatever_it_says(workload: hpcgym.Workload, seed: int) -> None:
     def policy(view: PassView) -> list[float]:
         return [drawn(view.time, job) for job in view.job.tolist()]
 
-    result = hpcgym.simulate(workload, policy=policy)
+    result = hpcgym.simulate(workload, policy=policy, backfill=backfill, backfill_order="spf")
     slow = simulate_pool(
         jobs_of(workload),
         workload.processors,
         policy=lambda job, now: drawn(now, job.number),
-        backfill="easy",
+        backfill=backfill,
+        backfill_order="spf",
     )
     assert result.start.tolist() == [job.start for job in slow]
 
@@ -158,8 +205,10 @@ def test_a_wrong_answer_is_one_line(answer: Any, told: str) -> None:
 
 
 def test_what_it_does_not_go_with() -> None:
-    with pytest.raises(HpcgymError, match="and backfill='conservative' do not go together"):
-        hpcgym.simulate(JOBS, policy=least_area, backfill="conservative")
+    with pytest.raises(HpcgymError, match="and backfill='slurm' do not go together: passes by"):
+        hpcgym.simulate(JOBS, policy=least_area, backfill="slurm")
+    with pytest.raises(HpcgymError, match="and a batch do not go together"):
+        BatchSimulator([JOBS], ["area"], Scheduler(policy=least_area))
     with pytest.raises(HpcgymError, match="policy may be a function"):
         hpcgym.simulate(JOBS, backfill_order=least_area)
     with pytest.raises(HpcgymError, match=r"must not be the class PassView; give PassView\(\)"):

@@ -63,6 +63,11 @@ def check_episodes(
         where = "under limits or on whole nodes" if corun is None else "where jobs share nodes"
         raise HpcgymError(f"start, warmup, arrivals and horizon are not known {where}")
     check_moved(options.scheduler, "environments", by_usage=False)
+    if options.scheduler.hold is not None and options.scheduler.moves_submissions:
+        raise HpcgymError(
+            f"hold and {what_moves(options.scheduler)} do not go together in environments: the"
+            " agent is asked before those jobs come that others have let come"
+        )
     if not episodes.alone and options.scheduler.moves_submissions:
         raise HpcgymError(
             f"{_around(episodes)} not go with {what_moves(options.scheduler)}: not supported yet,"

@@ -108,7 +108,7 @@ class Simulations:
             workload, machines, kind, interval[0], counts=self.usage is not None, keeps=keeps,
             by_action=shutdown_action,
         )  # fmt: skip
-        if scheduler.plans:
+        if scheduler.plans or scheduler.restricts:
             correction = self.told.rules["correction"]
             check_restricted(workload, scheduler, correction, not machines.is_pool)
         self.learning = learning_of(workload, scheduler, self.told, kind)

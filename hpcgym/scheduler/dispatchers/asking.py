@@ -52,6 +52,7 @@ class Present(NamedTuple):
     time: int
     jobs: NDArray[np.void]  # JOBS of all
     queued: Ints
+    submit: Ints  # [s] of these
     duration: Ints  # [s] predicted run times of these
     running: Ints
     running_start: Ints
@@ -84,13 +85,13 @@ def view_at(present: Present, nodes: Any, told: dict[str, Ints], facts: Facts) -
 
 def seen(present: Present, facts: Facts) -> dict[str, Any]:
     """Return what a view tells of jobs on any machine, by its attributes."""
-    time, jobs, job, duration, running, start, end = present
+    time, jobs, job, submit, duration, running, start, end = present
     return {
         "time": time,
         "resources": facts.resources,
         "job": job,
-        "submit": jobs["submit"][job],
-        "wait": time - jobs["submit"][job],
+        "submit": submit,
+        "wait": time - submit,
         "duration": duration,
         "requested": jobs["requested"][job],
         "user": facts.user[job],
@@ -176,7 +177,8 @@ def present_in(told: dict[str, Ints], time: int, jobs: NDArray[np.void]) -> Pres
     order = np.argsort(told["queued"])
     queued, duration = told["queued"][order], told["duration"][order]
     running = told["running"], told["running_start"], told["running_end"]
-    return Present(time, jobs, queued, duration, *running)
+    submit = told["submit"][order] if "submit" in told else jobs["submit"][queued]
+    return Present(time, jobs, queued, submit, duration, *running)
 
 
 def dispatch(dispatcher: Callable[[PassView], Iterable[Any]], asking: Asking, facts: Facts) -> None:

@@ -92,7 +92,10 @@ def _renews(scheduler: Scheduler, counts: bool) -> int:
     """Return when the simulator stops before a pass for new scores, as the engine takes it."""
     if any(scheduler.anew):
         return codes.EACH_TIME
-    return codes.AFTER_ENDS if learns(scheduler.policy_estimate) or counts else codes.NEVER
+    # who comes when others have ended is predicted before the pass
+    moved = scheduler.moves_submissions and learns(scheduler.estimate)
+    renews = learns(scheduler.policy_estimate) or counts or moved
+    return codes.AFTER_ENDS if renews else codes.NEVER
 
 
 def looks_at_time(policy: PolicyLike) -> bool:

@@ -32,14 +32,8 @@ class FreshNodePlan : private NodePlan {
   }
   // Take the nodes of a window.
   void close(const Nodes& m, const Window& window) {
-    const i64 holder = m.layout().n_rows + window.taken;
-    std::vector<Cell>& held = cells_[index(holder)];
-    held.clear();
-    for (const i64 node : window.nodes) held.push_back({static_cast<std::int32_t>(node), 1});
-    if (table_) return table_->close(window, held);
-    may_be_overdrawn_ = true;
-    foresee(std::max(window.begin, now_), holder, -1);
-    foresee(window.end, holder, 1);
+    if (table_) return table_->close(window, cells_[index(close_for(m, window))]);
+    NodePlan::close(m, window);
   }
   // Give back all that a suspended job has, at its expected end.
   void gives_back(const Nodes& m, i64 j, i64, i64 end) {

@@ -16,7 +16,7 @@ namespace hpc {
 class NodePlan {
  public:
   explicit NodePlan(const Model& m)
-      : strict_(m.rules.strict), reserved_(index(m.n_jobs), -1), cells_(index(m.nodes->n_rows)) {}
+      : strict_(m.rules.every > 0), reserved_(index(m.n_jobs), -1), cells_(index(m.nodes->n_rows)) {}
 
   void keep(Archive& a) {
     a(now_, reserved_, cells_, events_, may_be_overdrawn_, gained_until_, left_until_);
@@ -35,6 +35,13 @@ class NodePlan {
       cells_[index(e.job)].assign(has.begin(), has.end());
       foresee(e.key, e.job, 1);
     });
+  }
+  // Take the nodes of a window.
+  void close(const Nodes& m, const Window& window) {
+    const i64 holder = close_for(m, window);
+    may_be_overdrawn_ = true;
+    foresee(std::max(window.begin, now_), holder, -1);
+    foresee(window.end, holder, 1);
   }
   // A job that waits has a reservation, which it has had before, on such nodes.
   void place(i64 j, std::span<const i64> node, std::span<const i64> units) {
@@ -80,7 +87,7 @@ class NodePlan {
   };
   using Room = std::vector<i64>;
 
-  bool strict_;
+  bool strict_;  // jobs end before others begin, not in that very second
   i64 now_ = 0;
   std::vector<i64> reserved_;             // [s] by job
   std::vector<std::vector<Cell>> cells_;  // by job, of those that wait or run
@@ -95,6 +102,14 @@ class NodePlan {
   Room now_free_, at_one_time_, within_, throughout_;
   std::vector<i64> spare_;  // of each resource, what all nodes have beyond what the job needs
 
+  // Who holds the nodes of a window: it has them.
+  i64 close_for(const Nodes& m, const Window& window) {
+    const i64 holder = m.layout().n_rows + window.taken;
+    std::vector<Cell>& held = cells_[index(holder)];
+    held.clear();
+    for (const i64 node : window.nodes) held.push_back({static_cast<std::int32_t>(node), 1});
+    return holder;
+  }
   void foresee(i64 time, i64 j, i64 sign) {
     auto at = events_.end();
     while (at != events_.begin() &&
