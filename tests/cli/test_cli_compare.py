@@ -448,10 +448,11 @@ def test_what_goes_with_no_scheduler_is_refused() -> None:
 
 
 def test_who_does_not_go_with_one_value_of_a_rule_is_left_out_there() -> None:
-    given = ("--scheduler", "easy,saf-typical-20h-hold", "--quota", "none,user:jobs=1")
+    given = ("--scheduler", "easy,saf-typical-20h-hold", "--maintenance", "none,100/2000")
     done = succeed("compare", JOBS, *given, "--format", "csv")
     names = [row["scheduler"] for row in csv.DictReader(io.StringIO(done.stdout))]
     assert names == [
-        "easy, quota=none", "easy, quota=user:jobs=1", "saf-typical-20h-hold, quota=none",
+        "easy, maintenance=none", "easy, maintenance=100/2000",
+        "saf-typical-20h-hold, maintenance=none",
     ]  # fmt: skip
-    assert "left out: saf-typical-20h-hold, quota=user:jobs=1: hold and" in done.stderr
+    assert "left out: saf-typical-20h-hold, maintenance=100/2000: hold and" in done.stderr

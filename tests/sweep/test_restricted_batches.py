@@ -217,7 +217,7 @@ def test_by_hand() -> None:
         ({"quota": "all:processors=1"}, WorkloadError, "more than the quota all:processors=1"),
         ({"maintenance": "0/10:nodes=0"}, HpcgymError, "a pool of processors has no nodes"),
         ({"maintenance": "0/10", "estimate": "ave2"}, HpcgymError, "may be too short"),
-        ({"quota": "user:jobs=1", "hold": 0.1}, HpcgymError, "hold and quota="),
+        ({"maintenance": "0/10", "hold": 0.1}, HpcgymError, "hold and maintenance="),
         ({"quota": "user:jobs=1", "passes": "per-event"}, HpcgymError, "passes='per-event'"),
     ],
 )
