@@ -120,8 +120,8 @@ def check_moved(scheduler: Scheduler, place: str, by_usage: bool) -> None:
         return
     what = "an order by what users have used" if by_usage else "preemption"
     raise HpcgymError(
-        f"{what} and {what_moves(scheduler)} do not go together in {place}: not supported yet;"
-        " simulate() knows both"
+        f"{what} and {what_moves(scheduler)} do not go together in {place}: there it"
+        " goes by submissions that are known before; simulate() knows both"
     )
 
 

@@ -14,7 +14,6 @@ from hpcgym.errors import HpcgymError, check_choice
 from hpcgym.processors import threads_here
 from hpcgym.schedule.bounded_slowdown import TAU_S, check_tau
 from hpcgym.scheduler.asked_for import check_scheduler
-from hpcgym.scheduler.capabilities import check
 from hpcgym.scheduler.policies.features import WEIGHTED_FEATURES, check_features
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.scheduler.usage import counts_usage
@@ -69,9 +68,8 @@ class BatchSimulator:
     Raises
     ------
     HpcgymError : no slice, slices of different machines, or rules that the batch does not know:
-        conservative backfilling, an order of nodes on a pool,
-        processors that are switched off, or features that look at when jobs are submitted, or at
-        usage, where the schedule says when they are.
+        an order of nodes on a pool, nodes that are switched off, or features that look at when
+        jobs are submitted, or at usage, where the schedule says when they are.
     WorkloadError : a job that cannot be simulated.
 
     Examples
@@ -238,8 +236,6 @@ def _check_rules(rules: Scheduler, machine: Cluster, features: tuple[str, ...]) 
     check_allocation(rules.allocation, machine)
     if not isinstance(rules.estimate, str) or not isinstance(rules.policy_estimate, str):
         raise HpcgymError("scheduler: the batch takes estimates by name, not arrays")
-    if machine.shutdown_after_s is not None:
-        check("batches", "shutdown")
 
 
 def thread_count(threads: int | None) -> int:

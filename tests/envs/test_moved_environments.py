@@ -362,8 +362,8 @@ def test_they_can_be_checked_and_drawn(name: str) -> None:
     ("arguments", "message"),
     [
         ({"start": "warm"}, "start='warm' does not go with dependencies='after'"),
-        ({"warmup": "1h"}, "not go with dependencies='after': not supported yet"),
-        ({"episodes": "stream"}, "not go with dependencies='after': not supported yet"),
+        ({"warmup": "1h"}, "not go with dependencies='after': they go by submissions"),
+        ({"episodes": "stream"}, "not go with dependencies='after': they go by submissions"),
         ({"reservation": "kept"}, "reservation='kept' does not go with quota, maintenance or dep"),
         ({"estimate": "ave2"}, "estimate='ave2' and dependencies='after' do not go together"),
         ({"threshold": 5}, "threshold and dependencies='after' do not go together"),

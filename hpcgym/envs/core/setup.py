@@ -65,18 +65,18 @@ def check_episodes(
     check_moved(options.scheduler, "environments", by_usage=False)
     if not episodes.alone and options.scheduler.moves_submissions:
         raise HpcgymError(
-            f"{_around(episodes)} not go with {what_moves(options.scheduler)}: not supported yet,"
-            f" for they go by submissions that are known before; {_ALONE}"
+            f"{_around(episodes)} not go with {what_moves(options.scheduler)}: they go by"
+            f" submissions that are known before; {_ALONE}"
         )
     if not episodes.alone and options.scheduler.preemption is not None:
         raise HpcgymError(
-            f"{_around(episodes)} not go with preemption={options.scheduler.preemption!r}: not"
-            f" supported yet, for they go by starts that are final; {_ALONE}"
+            f"{_around(episodes)} not go with preemption={options.scheduler.preemption!r}: they"
+            f" go by starts that are final; {_ALONE}"
         )
     if options.rewards.function is not None and options.scheduler.preemption is not None:
         raise HpcgymError(
             "reward: a function of one's own sees the jobs that started, and with preemption no"
-            " start is final: not supported yet; take a name, or weights by name"
+            " start is final; take a name, or weights by name"
         )
     places = ["whole nodes"] * (limited is not None) + ["shared nodes"] * (corun is not None)
     check_extract(workload, *places)
