@@ -74,7 +74,6 @@ FEATURES = {
 
 _ONE_OR_NONE = "not supported yet: there one job that waits has a reservation, or none"
 _OF_AGENTS = "there the agent says what starts"
-_SHARED_RUNS = "run times stand once for all simulations, and a kill changes them"
 _NO_QUOTA = "not supported yet: simulate() keeps quotas"
 _NO_FOLLOWING = "not supported yet: simulate() lets jobs follow others"
 _NO_KEEPING_OUT = "not supported yet: simulate() keeps jobs outside the queue"
@@ -95,11 +94,6 @@ _NO_DISPATCHER = "there is no dispatcher"
 _OTHER_ENDS = "how long a job runs depends on who is beside it"
 _NOT_TOLD = "not supported yet: it is not told of runs that a failure ended"
 
-_ANEW = (
-    "not supported yet: there waiting changes orders by a multiple of the waiting time, or not at"
-    " all, and expressions look at no run times that are learned"
-)
-
 #: What does not go together, and why.
 APART: dict[tuple[str, str], str] = {
     ("conservative", "whole nodes"): "a reservation would have to hold under limits to come",
@@ -114,7 +108,6 @@ APART: dict[tuple[str, str], str] = {
             ("shared nodes", _ONE_OR_NONE),
             ("failures", "not supported yet: a failure would break reservations of nodes"),
             ("shutdown", "reservations reckon with processors that are on"),
-            ("look-ahead", "look-ahead drains queues with one reservation, or none"),
         )
     },
     **{
@@ -136,10 +129,8 @@ APART: dict[tuple[str, str], str] = {
     ("per-event", "whole nodes"): "simulators with such passes know pools",
     ("per-event", "shared nodes"): "simulators with such passes know pools",
     ("per-event", "shutdown"): "processors would be awaited in the middle of a time",
-    ("kill", "environments"): _SHARED_RUNS,
     ("learned", "shared nodes"): _OTHER_ENDS,
     ("averages", "shared nodes"): _OTHER_ENDS,
-    ("learned", "look-ahead"): "look-ahead learns run times itself",
     ("predictor", "shared nodes"): _OTHER_ENDS,
     ("predictor", "environments"): _NO_PYTHON,
     ("predictor", "batches"): _NO_PYTHON,
@@ -148,7 +139,6 @@ APART: dict[tuple[str, str], str] = {
         "anew",
         "failures",
     ): "not supported yet: jobs that wait again would lack scores in that pass",
-    ("anew", "environments"): _ANEW,
     ("dispatcher", "shared nodes"): "it is not told who may be beside whom",
     ("dispatcher", "environments"): _OF_AGENTS,
     ("dispatcher", "batches"): "there weights order the queue",
@@ -208,7 +198,6 @@ APART: dict[tuple[str, str], str] = {
     ): "there jobs share nodes; PowerCap and EnergyBudget keep them",
     ("limits", "batches"): _OWN_NODES,
     **{("quota", place): _NO_QUOTA for place in ("failures", "whole nodes", "shared nodes")},
-    ("quota", "look-ahead"): _NO_QUOTA,
     ("quota", "shutdown"): "reservations reckon with processors that are on",
     ("conservative", "quota"): "reservations that are kept would be of jobs that may not start",
     ("until-shadow", "quota"): _OTHER_PLAN,
@@ -216,7 +205,6 @@ APART: dict[tuple[str, str], str] = {
     ("function", "quota"): _OTHER_PLAN,
     ("per-event", "quota"): _OTHER_PLAN,
     **{("maintenance", place): _NO_WINDOW for place in ("failures", "whole nodes", "shared nodes")},
-    ("maintenance", "look-ahead"): _NO_WINDOW,
     ("maintenance", "shutdown"): "reservations reckon with processors that are on",
     ("conservative", "maintenance"): _AROUND,
     ("until-shadow", "maintenance"): _AROUND,
@@ -227,7 +215,6 @@ APART: dict[tuple[str, str], str] = {
         ("dependencies", place): _NO_FOLLOWING
         for place in ("failures", "whole nodes", "shared nodes")
     },
-    ("dependencies", "look-ahead"): _NO_FOLLOWING,
     ("dependencies", "shutdown"): "reservations reckon with processors that are on",
     ("dependencies", "extract"): _OF_THE_LOG,
     **{
@@ -243,7 +230,6 @@ APART: dict[tuple[str, str], str] = {
         ("submitted", place): _NO_KEEPING_OUT
         for place in ("failures", "whole nodes", "shared nodes")
     },
-    ("submitted", "look-ahead"): _NO_KEEPING_OUT,
     ("submitted", "extract"): _OF_THE_LOG,
     **{("preemption", place): _NO_STOPS for place in ("failures", "whole nodes", "shared nodes")},
     ("preemption", "look-ahead"): "in a drained queue run times are guesses, and so is who would be"
