@@ -2,8 +2,9 @@
 
 At every scheduling pass at which some waiting job fits, the present queue is drained on estimated
 run times, once for each weight vector of a portfolio, and the best vector is followed until the
-next pass: `native/places/foresight.hpp`. It knows pools of processors only, and units that are
-single cores. ``docs/lookahead.md`` says what it gives.
+next pass: `native/places/foresight.hpp`. There all rules hold but that of the policy. It knows
+pools of processors only, and units that are single cores.
+``docs/lookahead.md`` says what it gives.
 """
 
 from __future__ import annotations
@@ -24,16 +25,16 @@ from hpcgym.schedule.bounded_slowdown import TAU_S, check_tau
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.asked_for import check_scheduler
 from hpcgym.scheduler.codes import SCORED
-from hpcgym.scheduler.estimates.learning import asks_for_predictions
 from hpcgym.scheduler.policies.features import FEATURES, WEIGHTED_FEATURES, JobColumns
 from hpcgym.scheduler.policies.index import POLICIES, PolicyLike, parse_policy, refuse_usage
 from hpcgym.scheduler.policies.mixed import weighed
 from hpcgym.scheduler.rules import Scheduler
-from hpcgym.simulation.driver import Simulation
+from hpcgym.simulation.dependencies import as_came, check_weighed
+from hpcgym.simulation.driver import new_simulation
 from hpcgym.simulation.nodes import check_pool
-from hpcgym.simulation.prepare import machine_of, prepare
+from hpcgym.simulation.prepare import machine_of
 from hpcgym.simulation.run import ended
-from hpcgym.simulation.warm_start import check_extract
+from hpcgym.simulation.warm_start import taken_over
 from hpcgym.workload.model import Workload
 
 #: The twelve pure policies of Legrand et al. 2018. Of equally good vectors the first is followed.
@@ -139,8 +140,8 @@ class Lookahead:
 
         Raises
         ------
-        HpcgymError : conservative backfilling, rules that there are not, or jobs that ask for more
-            of a machine's nodes than single cores.
+        HpcgymError : conservative backfilling, preemption, rules that there are not, or jobs that
+            ask for more of a machine's nodes than single cores.
         WorkloadError : a job that cannot be simulated.
         """
         if not isinstance(workload, Workload):
@@ -152,17 +153,19 @@ class Lookahead:
             chosen = find_scheduler(chosen)
         chosen = chosen.but(**rules).for_weights().but(policy="fcfs")
         check_scheduler(chosen, "look-ahead")
-        check_extract(workload, "look-ahead")
+        check_weighed(self.features, chosen)
         _check_estimates(chosen)
         machine = machine_of(workload, cluster, processors)
         check_pool(machine, workload, "look-ahead")
-        told = prepare(workload, chosen, machine)
+        simulation = new_simulation(taken_over(workload), chosen, machine)
         # by the scores that each pass asks for
-        told.rules |= {"asks": 1, "primary": SCORED}
-        features = self._features(workload, told.jobs)
-        simulation = Simulation(told, features=features)
-        simulation.native.look_ahead(self._foresight(workload, features))
-        return ended(simulation, workload, machine, chosen, outside=True)[0]
+        simulation.told.rules |= {"asks": 1, "primary": SCORED}
+        if chosen.moves_submissions:
+            simulation.machine["arrivals"]["by_arrival"][0] = 0
+        simulation.features = self._features(workload, simulation.told.jobs)
+        simulation.native.look_ahead(self._foresight(workload, simulation.features))
+        result, schedule = ended(simulation, workload, machine, chosen, outside=True)
+        return as_came(result, schedule["submit"])
 
     def _features(self, workload: Workload, jobs: NDArray[np.void]) -> Features:
         """Return the features that the vectors weigh, as the engine takes them."""
@@ -218,11 +221,11 @@ class Lookahead:
 
 
 def _check_estimates(scheduler: Scheduler) -> None:
-    """Raise an HpcgymError for run times that are learned elsewhere."""
-    if asks_for_predictions(scheduler) or scheduler.describe()["policy_estimate"] != "requested":
+    """Raise an HpcgymError for other run times that its order of the queue would look at."""
+    if scheduler.describe()["policy_estimate"] != "requested":
         raise HpcgymError(
             "look-ahead learns run times itself, Lookahead(estimate='learned'): policy_estimate "
-            "must be 'requested', and estimate known beforehand, or 'ave2'"
+            "must be 'requested'"
         )
 
 

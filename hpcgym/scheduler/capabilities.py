@@ -74,7 +74,6 @@ FEATURES = {
 
 _ONE_OR_NONE = "not supported yet: there one job that waits has a reservation, or none"
 _OF_AGENTS = "there the agent says what starts"
-_SHARED_RUNS = "run times stand once for all simulations, and a kill changes them"
 _NO_QUOTA = "not supported yet: simulate() keeps quotas"
 _NO_FOLLOWING = "not supported yet: simulate() lets jobs follow others"
 _NO_KEEPING_OUT = "not supported yet: simulate() keeps jobs outside the queue"
@@ -85,22 +84,17 @@ _EMPTY = (
     " one of its weeks and months (--week, --month)"
 )
 _NO_PYTHON = "no Python runs inside; 'ave2' or 'e-loss' are compiled"
+_OWN_NODES = "a batch counts processors, and jobs have whole nodes of their own then"
 _NO_DISPATCHER = "there is no dispatcher"
 _OTHER_ENDS = "how long a job runs depends on who is beside it"
 _NOT_TOLD = "not supported yet: it is not told of runs that a failure ended"
-
-_ANEW = (
-    "not supported yet: there waiting changes orders by a multiple of the waiting time, or not at"
-    " all, and expressions look at no run times that are learned"
-)
 
 #: What does not go together, and why.
 APART: dict[tuple[str, str], str] = {
     ("conservative", "whole nodes"): "a reservation would have to hold under limits to come",
     ("conservative", "shutdown"): "reservations reckon with processors that are on",
     ("conservative", "environments"): "a new order at each pass would move all reservations",
-    ("conservative", "batches"): "a batch makes all reservations anew at each pass",
-    ("conservative", "look-ahead"): "look-ahead drains queues with backfill='easy' or 'none'",
+    ("conservative", "look-ahead"): "a new order at each pass would move all reservations",
     **{
         (rule, place): why
         for rule in ("depth", "slurm")
@@ -108,7 +102,6 @@ APART: dict[tuple[str, str], str] = {
             ("whole nodes", _ONE_OR_NONE),
             ("shared nodes", _ONE_OR_NONE),
             ("failures", "not supported yet: a failure would break reservations of nodes"),
-            ("look-ahead", "look-ahead drains queues with backfill='easy' or 'none'"),
         )
     },
     **{
@@ -127,23 +120,16 @@ APART: dict[tuple[str, str], str] = {
     ("per-event", "whole nodes"): "simulators with such passes know pools",
     ("per-event", "shared nodes"): "simulators with such passes know pools",
     ("per-event", "shutdown"): "processors would be awaited in the middle of a time",
-    ("kill", "environments"): _SHARED_RUNS,
-    ("kill", "batches"): _SHARED_RUNS,
     ("learned", "shared nodes"): _OTHER_ENDS,
     ("averages", "shared nodes"): _OTHER_ENDS,
-    ("learned", "look-ahead"): "look-ahead learns run times itself",
     ("predictor", "shared nodes"): _OTHER_ENDS,
     ("predictor", "environments"): _NO_PYTHON,
     ("predictor", "batches"): _NO_PYTHON,
-    ("predictor", "look-ahead"): "look-ahead learns run times itself",
-    ("usage", "look-ahead"): "it tries policies on copies of the queue, where usage is not counted",
+    ("predictor", "look-ahead"): _NO_PYTHON,
     (
         "anew",
         "failures",
     ): "not supported yet: jobs that wait again would lack scores in that pass",
-    ("anew", "environments"): _ANEW,
-    ("anew", "batches"): _ANEW,
-    ("anew", "look-ahead"): _ANEW,
     ("dispatcher", "shared nodes"): "it is not told who may be beside whom",
     ("dispatcher", "environments"): _OF_AGENTS,
     ("dispatcher", "batches"): "there weights order the queue",
@@ -166,18 +152,16 @@ APART: dict[tuple[str, str], str] = {
     ("hold", "whole nodes"): "not supported yet: power would have to be held back too",
     ("hold", "shared nodes"): "not supported yet: a job beside another takes no free nodes",
     ("hold", "failures"): "not supported yet: what is held back would have to know of nodes down",
-    ("hold", "look-ahead"): "not supported yet: it drains queues without what is held back",
     ("until-shadow", "whole nodes"): "not supported yet: limits leave the head power and energy",
     (
         "until-shadow",
         "shared nodes",
     ): "not supported yet: a job's end depends on who is beside it",
-    ("until-shadow", "look-ahead"): "look-ahead drains queues with backfill='easy' or 'none'",
     ("contiguous", "pool"): "its processors are no nodes; cluster= says which machine",
     ("contiguous", "shared nodes"): "allocation says there how jobs share nodes",
-    ("contiguous", "batches"): "it is for jobs with nodes of their own",
+    ("contiguous", "batches"): _OWN_NODES,
     ("shutdown", "shared nodes"): "nodes that jobs share stay on",
-    ("shutdown", "batches"): "a batch switches nothing off",
+    ("shutdown", "batches on nodes"): _OWN_NODES,
     ("shutdown", "extract"): "which processors were off at its beginning is not known",
     ("conservative", "failures"): "not supported yet: a failure would break reservations of nodes",
     ("learned", "failures"): _NOT_TOLD,
@@ -199,17 +183,18 @@ APART: dict[tuple[str, str], str] = {
     ("failures", "shared nodes"): "not supported yet: a failure would change who is beside whom",
     ("limits", "pool"): "its processors are no nodes with a power; cluster= says which machine",
     ("limits", "shared nodes"): "powers are of nodes with one job each",
-    ("limits", "environments on nodes"): "PowerCap and EnergyBudget keep limits",
-    ("limits", "batches"): "a batch keeps none",
+    (
+        "limits",
+        "environments on nodes",
+    ): "there jobs share nodes; PowerCap and EnergyBudget keep them",
+    ("limits", "batches"): _OWN_NODES,
     **{("quota", place): _NO_QUOTA for place in ("failures", "whole nodes", "shared nodes")},
-    ("quota", "look-ahead"): _NO_QUOTA,
     ("conservative", "quota"): "reservations that are kept would be of jobs that may not start",
     **{
         ("per-event", rule): "simulators with such passes know no such thing"
         for rule in ("quota", "maintenance", "dependencies", "preemption")
     },
     **{("maintenance", place): _NO_WINDOW for place in ("failures", "whole nodes", "shared nodes")},
-    ("maintenance", "look-ahead"): _NO_WINDOW,
     ("maintenance", "shutdown"): "reservations reckon with processors that are on",
     (
         "hold",
@@ -219,7 +204,6 @@ APART: dict[tuple[str, str], str] = {
         ("dependencies", place): _NO_FOLLOWING
         for place in ("failures", "whole nodes", "shared nodes")
     },
-    ("dependencies", "look-ahead"): _NO_FOLLOWING,
     (
         "dependencies",
         "shutdown",
@@ -237,13 +221,13 @@ APART: dict[tuple[str, str], str] = {
         ("submitted", place): _NO_KEEPING_OUT
         for place in ("failures", "whole nodes", "shared nodes")
     },
-    ("submitted", "look-ahead"): _NO_KEEPING_OUT,
     (
         "submitted",
         "extract",
     ): "more jobs may wait at its beginning than a quota lets be submitted",
     **{("preemption", place): _NO_STOPS for place in ("failures", "whole nodes", "shared nodes")},
-    ("preemption", "look-ahead"): _NO_STOPS,
+    ("preemption", "look-ahead"): "in a drained queue run times are guesses, and so is who would be"
+    " stopped",
     ("preemption", "job selection"): "the agent names one job after the other, and a stop would be"
     " of its choice too",
     (
@@ -258,7 +242,6 @@ APART: dict[tuple[str, str], str] = {
     ("partitions", "shared nodes"): "not supported yet: all nodes count as alike there",
     ("extract", "whole nodes"): _EMPTY,
     ("extract", "shared nodes"): _EMPTY,
-    ("extract", "look-ahead"): _EMPTY,
 }
 
 

@@ -111,20 +111,6 @@ def check_weighed(features: Sequence[str], scheduler: Scheduler) -> None:
         )
 
 
-def check_moved(scheduler: Scheduler, place: str, by_usage: bool) -> None:
-    """Raise an HpcgymError for what a batch, or environments, do not know of moved submissions.
-
-    ``by_usage``: whether anything looks at what users have used.
-    """
-    if not scheduler.moves_submissions or not (by_usage or scheduler.preemption):
-        return
-    what = "an order by what users have used" if by_usage else "preemption"
-    raise HpcgymError(
-        f"{what} and {what_moves(scheduler)} do not go together in {place}: not supported yet;"
-        " simulate() knows both"
-    )
-
-
 def what_moves(scheduler: Scheduler) -> str:
     """Return the rule that changes when jobs are submitted."""
     if scheduler.dependencies == "none":

@@ -230,14 +230,14 @@ def answers_for(
     return {
         "learning": learning,
         "shares": make_shares(workload, scheduler, cluster, ticks) if counts else None,
-        "expressions": _expressions(workload, scheduler, ticks),
+        "expressions": expressions_of(workload, scheduler, ticks),
         "ticks": ticks,
         "beginning": beginning_of(workload, scheduler, cluster, told),
     }
 
 
-def _expressions(
-    workload: Workload, scheduler: Scheduler, ticks: int
+def expressions_of(
+    workload: Workload, scheduler: Scheduler, ticks: int = 1
 ) -> list[dict[str, NDArray[Any]]]:
     """Return the two orders by expressions that are worked out anew; nothing where none is."""
     if not any(scheduler.anew):

@@ -14,11 +14,9 @@ from hpcgym.errors import HpcgymError, check_choice
 from hpcgym.processors import threads_here
 from hpcgym.schedule.bounded_slowdown import TAU_S, check_tau
 from hpcgym.scheduler.asked_for import check_scheduler
-from hpcgym.scheduler.capabilities import check
 from hpcgym.scheduler.policies.features import WEIGHTED_FEATURES, check_features
 from hpcgym.scheduler.rules import Scheduler
-from hpcgym.scheduler.usage import counts_usage
-from hpcgym.simulation.dependencies import check_moved, check_weighed
+from hpcgym.simulation.dependencies import check_weighed
 from hpcgym.simulation.prepare import check_allocation, machine_of
 from hpcgym.sweep.slices import slices_of
 from hpcgym.workload.model import Workload
@@ -69,9 +67,8 @@ class BatchSimulator:
     Raises
     ------
     HpcgymError : no slice, slices of different machines, or rules that the batch does not know:
-        conservative backfilling, an order of nodes on a pool,
-        processors that are switched off, or features that look at when jobs are submitted, or at
-        usage, where the schedule says when they are.
+        an order of nodes on a pool, nodes that are switched off, or features that look at when
+        jobs are submitted where the schedule says when they are.
     WorkloadError : a job that cannot be simulated.
 
     Examples
@@ -99,7 +96,7 @@ class BatchSimulator:
         rules = scheduler if isinstance(scheduler, Scheduler) else find_scheduler(scheduler)
         rules = rules.for_weights()
         machine = machine_of(parts[0], cluster, processors)
-        _check_rules(rules, machine, self.features)
+        _check_rules(rules, machine)
         check_weighed(self.features, rules)
         self._many: tuple[int, Many] | None = None  # threads, and those that work on them
         self.scheduler, self.processors = rules, machine.processors
@@ -231,15 +228,12 @@ def feature_names(features: Sequence[str], usage: bool = False) -> tuple[str, ..
     return names
 
 
-def _check_rules(rules: Scheduler, machine: Cluster, features: tuple[str, ...]) -> None:
+def _check_rules(rules: Scheduler, machine: Cluster) -> None:
     """Raise an error for rules that the batch does not simulate."""
     check_scheduler(rules, "batches")
-    check_moved(rules, "a batch", counts_usage(rules, features))
     check_allocation(rules.allocation, machine)
     if not isinstance(rules.estimate, str) or not isinstance(rules.policy_estimate, str):
         raise HpcgymError("scheduler: the batch takes estimates by name, not arrays")
-    if machine.shutdown_after_s is not None:
-        check("batches", "shutdown")
 
 
 def thread_count(threads: int | None) -> int:

@@ -81,7 +81,8 @@ def _simulation(part: Workload, rules: Scheduler, machine: Cluster) -> Simulatio
     if machine.groups:
         needs = needs_on(part, machine)
         if not as_on_pool(needs, rules):
-            check_scheduler(rules, "nodes", "batches on nodes")
+            asleep = ["shutdown"] * (machine.shutdown_after_s is not None)
+            check_scheduler(rules, "nodes", "batches on nodes", *asleep)
             nodes = nodes_for(part, needs, machine, rules)
     simulation = new_simulation(taken_over(part), rules, machine, nodes)
     simulation.told.rules["primary"] = SCORED

@@ -130,6 +130,10 @@ struct Model {
     if (arrivals.moves) some.arrivals.take_part(first, n, some.jobs);
     if (sharing) some.sharing = std::make_shared<Sharing>(sharing->part(first));
     if (some.learning) move(some.learning->classes, some.learning->asked);
+    for (Expression& each : some.expressions) {
+      move(each.times);
+      for (const double*& column : each.columns) move(column);
+    }
     return some;
   }
 };

@@ -110,6 +110,11 @@ struct Simulator {
     if (rules().correction == Correction::kill) return std::min(job(j).run, of(j).predicted);
     return job(j).run;
   }
+  Job as_it_runs(i64 j) const {
+    Job own = job(j);
+    own.run = run_time(j);
+    return own;
+  }
   Used used(i64 j) const {
     if constexpr (requires { machine.used(j); }) return machine.used(j);
     else return {of(j).start + run_time(j), 1.0};
@@ -289,6 +294,8 @@ struct Simulator {
     changed = expired = true;
     amid_ = due_ = due;
     for (std::size_t k = 0; k < rows.size(); ++k) progress[k] = other.of(rows[k]);
+    if (quotas) quotas->left = other.quotas->left;
+    if (windows) windows->forget_over(time);
     other.running.each([&](const Entry& e) {
       const i64 j = place_of(e.job);
       // where events are handled one by one, a job may be about to end as predicted

@@ -385,7 +385,7 @@ class Environment {
     double processor_seconds = 0;
     for (i64 i = p.noted; i < p.fresh; ++i) {
       const i64 j = row.fresh[i], begun = sim().of(j).start;
-      const Job& job = sim().job(j);
+      const Job job = sim().as_it_runs(j);
       i64 seconds = job.run;
       if (begun < p.begin) {  // it ran then, and counts for the machine alone, and from then on
         seconds -= p.begin - begun;
@@ -413,7 +413,7 @@ class Environment {
     if (p.truncated == 1)  // who still waits is paid as if it started now
       for (i64 j = p.counts_first; j < std::min(p.counting, sim().next); ++j)
         if (waits(j)) {
-          pay(sim().job(j), sim().time);
+          pay(sim().as_it_runs(j), sim().time);
           pay_max_wait(sim().time - sim().job(j).submit);
         }
     if (settings().paid == Paid::while_waiting && p.resets == 0) pay_waiting();
@@ -424,7 +424,7 @@ class Environment {
     i64 kept = 0;
     for (i64 i = 0; i < p.unpaid; ++i) {
       const i64 j = row.unpaid[i], begun = sim().of(j).start;
-      const Job& job = sim().job(j);
+      const Job job = sim().as_it_runs(j);
       if (p.ended == 1 || begun + job.run <= sim().time) {
         pay(job, begun);
         row.gone[p.gone] = j;
@@ -441,7 +441,7 @@ class Environment {
     if (now().ended == 0)
       sim().queue.jobs.each([&](const Entry& e) {
         if (!now().counts(e.job)) return;
-        slowdowns += bsld_of(sim().job(e.job), sim().time);
+        slowdowns += bsld_of(sim().as_it_runs(e.job), sim().time);
         wait += static_cast<double>(sim().time - sim().job(e.job).submit);
       });
     row.terms[bsld] += slowdowns - row.owed[bsld];
@@ -479,7 +479,7 @@ class Environment {
     p.last_time = sim().time;
     if constexpr (has_nodes)
       for (i64 i = p.noted; i < p.fresh; ++i) {
-        const i64 j = row.fresh[i], start = sim().of(j).start, end = start + sim().job(j).run;
+        const i64 j = row.fresh[i], start = sim().of(j).start, end = start + sim().run_time(j);
         const i64 begun = std::max(start, p.begin), cores = sim().machine.layout().demand(j)[0];
         for (const Cell& c : sim().machine.cells(j)) {
           const double* watts = &table.node_watts[2 * index(c.node)];

@@ -53,7 +53,7 @@ class StoppedJobs {
   }
   bool has_ended(i64 j) const {
     const i64 start = s.of(j).start;
-    return start >= 0 && start + s.job(j).run <= s.time && !is_suspended(j);
+    return start >= 0 && start + s.run_time(j) <= s.time && !is_suspended(j);
   }
   // A job that waits has the slowdown and the wait that it would have if it started now.
   void add_up(double* sums) const {
@@ -79,7 +79,7 @@ class StoppedJobs {
     auto seconds = static_cast<double>(wasted);
     for (i64 j = 0; j < s.next; ++j)
       if (s.of(j).start >= 0)
-        seconds += static_cast<double>(s.job(j).processors) * static_cast<double>(s.job(j).run);
+        seconds += static_cast<double>(s.job(j).processors) * static_cast<double>(s.run_time(j));
     return seconds;
   }
   // Note the jobs that have ended since the last step; of all once the episode has.
@@ -89,7 +89,7 @@ class StoppedJobs {
       const i64 j = row.unpaid[i], start = s.of(j).start;
       if (start >= 0 && (p.ended == 1 || has_ended(j))) {
         row.gone[p.gone] = j;
-        row.gone_bsld[p.gone++] = bsld_of(s.job(j), start);
+        row.gone_bsld[p.gone++] = bsld_of(s.as_it_runs(j), start);
       } else {
         row.unpaid[kept++] = j;
       }

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "../core/weights.hpp"
-#include "../strategies/easy.hpp"
+#include "../strategies/scheduled.hpp"
 #include "../base/alone.hpp"
 #include "live_jobs.hpp"
 
@@ -50,15 +50,17 @@ class Foresight : public Alone {
 
   // The vector to follow, the first of equals, if a pass was made now, as where an order is asked for.
   template <Machine M>
-  i64 choose(const Simulator<M>& s) {
+  i64 choose(const Scheduled<M>& from) {
+    const Simulator<M>& s = from.sim_;
     learn(s);
     const i64 n_vectors = static_cast<i64>(weights_.size());
     std::vector<i64> queued;
     s.queue.jobs.each([&](const Entry& e) { queued.push_back(e.job); });
     if (queued.size() < 2 || n_vectors < 2) return 0;
     const LiveJobs live(s, [&](i64 j) { return estimated(s, j); });
-    Simulator<M> present(live.model);
-    present.stand_as(s, live.rows, true);
+    Scheduled<M> present(live.model);
+    present.sim_.stand_as(s, live.rows, true);
+    if (present.planned_) present.planned_->looks = from.planned_->looks;
     const std::vector<i64> units = units_of(s, live, queued);
     std::vector<bool> first, started(queued.size());
     bool differ = false;
@@ -218,13 +220,14 @@ class Foresight : public Alone {
   }
   // The present pass under a vector, and as many more as it takes to make `passes`.
   template <Machine M>
-  Simulator<M> drain(const Simulator<M>& present, const LiveJobs& live, i64 vector, i64 passes) const {
-    Simulator<M> s(present);
+  Simulator<M> drain(const Scheduled<M>& present, const LiveJobs& live, i64 vector, i64 passes) const {
+    Scheduled<M> drained(present);
+    Simulator<M>& s = drained.sim_;
     auto& scores = s.queue.scores[0];
     scores.own(s.model.n_jobs);
     for (i64 j = 0; j < s.model.n_jobs; ++j) scores.at(j) = score(vector, live.rows[index(j)]);
     s.queue.forget_bounds();
-    for (; passes > 0 && s.advance(forever); --passes) Easy<M>(s).pass();
+    for (; passes > 0 && drained.next_pass(forever); --passes) drained.pass();
     return s;
   }
 };

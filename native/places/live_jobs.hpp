@@ -7,12 +7,13 @@
 namespace hpc {
 
 // Their columns, and a model that looks at them: as large as what runs and waits. Who predicts, and
-// who says an order, is not asked any more; all processors count as on.
+// who says an order, is not asked any more: an order is as it is now but for waiting. All processors
+// count as on. Who is kept outside the queue, or follows others, does not come.
 struct LiveJobs {
   Model model;
   std::vector<i64> rows;  // which jobs of the other simulation they are, ascending
   std::vector<Job> jobs;
-  std::vector<i64> keys, second_keys, predicted, users;
+  std::vector<i64> keys, second_keys, predicted, users, counts, widths;
   std::vector<Score> scores, second_scores;
   std::vector<double> held;
 
@@ -28,22 +29,29 @@ struct LiveJobs {
       jobs.back().run = run_time(j);
       predicted.push_back(from.of(j).predicted);
       if (model.users) users.push_back(model.users[j]);
-      if (model.keys) keys.push_back(model.keys[j]);
-      if (model.second_keys) second_keys.push_back(model.second_keys[j]);
+      if (model.keys) keys.push_back(from.queue.keys[0][j]);
+      if (model.second_keys) second_keys.push_back(from.queue.keys[1][j]);
       if (model.is_scored(0)) scores.push_back(from.queue.scores[0][j]);
       if (model.is_scored(1)) second_scores.push_back(from.queue.scores[1][j]);
       if (model.rules.holds) held.push_back(from.held[j]);
+      if (model.quotas.n == 0) continue;
+      const i64* own = model.quotas.counts + j * model.quotas.n;
+      counts.insert(counts.end(), own, own + model.quotas.n);
+      widths.push_back(model.quotas.processors[j]);
     }
     Rules& r = model.rules;
     r.estimate = Estimate::given;
     // run times have been cut off already
-    if (r.correction == Correction::kill) r.correction = Correction::to_requested;
+    if (r.correction == Correction::kill || r.correction == Correction::again)
+      r.correction = Correction::to_requested;
     r.renews = Renews::never;
     r.asks = r.learns = r.logs = r.managed = false;
     model.learning.reset();
     model.accounts.reset();
     model.expressions = {};
     model.features = nullptr;
+    model.arrivals = {};
+    model.quotas.counts = counts.data(), model.quotas.processors = widths.data();
     model.users = users.data();
     model.n_jobs = static_cast<i64>(rows.size());
     model.jobs = jobs.data();

@@ -129,9 +129,12 @@ class OneSimulation final : public AnySimulation, public Scheduled<M> {
       else others = true;
     }
     changes = changes || (by_arrival && others);
+    for (const i64 place : features.by_usage)
+      changes = changes || (place >= 0 && weights[index(place)] != 0);
     const auto model = std::make_shared<Model>(*model_);
     model->rules.primary = changes ? Order::scored : Order::keyed;
     model->arrivals.by_arrival[0] = !changes && !others;
+    if (model->accounts && !changes) model->accounts->kinds[0] = Usage::unaware;
     auto found = std::make_shared<OneSimulation>(model);
     if (changes) found->weigh(weights, 1.0);
     else if (others) found->key_by(features, weights);
@@ -332,7 +335,7 @@ class OneSimulation final : public AnySimulation, public Scheduled<M> {
     if (on_nodes || !plans || foresight.n_jobs() != model_->n_jobs)
       throw std::invalid_argument("choose: of these jobs, on a pool");
     const Alone::Inside alone(foresight);
-    if constexpr (!on_nodes && plans) return foresight.choose(sim_);
+    if constexpr (!on_nodes && plans) return foresight.choose<M>(*this);
     return 0;
   }
   std::string saved() override {
@@ -541,7 +544,7 @@ class OneSimulation final : public AnySimulation, public Scheduled<M> {
     scores.own(model_->n_jobs);
     for (i64 j = 0; j < model_->n_jobs; ++j) scores.at(j) = foresight.score(0, j);
     while (run(forever, forever), asked() == Asked::order) {
-      const i64 best = foresight.choose(sim_);
+      const i64 best = foresight.choose<M>(*this);
       sim_.queue.jobs.each([&](const Entry& e) { scores.at(e.job) = foresight.score(best, e.job); });
       sim_.queue.forget_bounds();
       answered();

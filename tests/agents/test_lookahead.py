@@ -47,6 +47,12 @@ def act_to_the_end(env: Any, agent: Any) -> list[Any]:
         {"backfill_order": "sjbf", "estimate": "ave2", "correction": "recursive-doubling"},
         {"backfill": "none", "estimate": "clairvoyant"},
         {"passes": "per-event", "correction": "incremental", "estimate": "ave2"},
+        {"backfill": "until-shadow", "hold": 0.1},
+        {"backfill": "depth:3", "estimate": "e-loss", "correction": "predicted-again"},
+        {"backfill": "slurm:bf_interval=600", "backfill_order": "fairshare"},
+        {"backfill_order": "log(1 + wait) - requested", "correction": "kill", "estimate": "ave2"},
+        {"quota": "user:jobs=3"},
+        {"quota": "user:submitted=60", "maintenance": "10000/20000"},
     ],
     ids=str,
 )
@@ -275,7 +281,7 @@ def slice_of(workload: Workload, name: str) -> Workload:
         (lambda: Lookahead(estimate="user"), "user-ratio"),
         (lambda: Lookahead(tau=0), "tau must be a number of seconds above 0, not 0"),
         (lambda: Lookahead(tau="10"), "tau must be a number of seconds"),
-        (lambda: Lookahead().run(BUSY, backfill="conservative"), "'easy' or 'none'"),
+        (lambda: Lookahead().run(BUSY, backfill="conservative"), "a new order at each pass"),
         (lambda: Lookahead().act(None, {}), r"call begin\(env\)"),
         (lambda: Lookahead().begin(QueueOrdering(BUSY)), "its actions are weights"),
         (
@@ -302,3 +308,50 @@ def test_run_takes_what_simulate_takes() -> None:
         Lookahead().run(jobs, policy="saf")
     with pytest.raises(HpcgymError, match="takes a workload of load_workload, not 'lublin'"):
         Lookahead().run("lublin")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("rules", "same"),
+    [
+        ({"backfill": "depth:1"}, {}),
+        ({"quota": "user:jobs=1000000"}, {}),
+        ({"quota": "user:submitted=1000000"}, {}),
+        ({"maintenance": "9000000000/9000000001"}, {}),
+        ({"quota": "user:jobs=1000000", "backfill": "depth:3"}, {"backfill": "depth:3"}),
+    ],
+    ids=str,
+)
+@pytest.mark.filterwarnings("ignore::hpcgym.errors.RuleWarning")
+def test_rules_that_bind_nothing_change_nothing(
+    rules: dict[str, str], same: dict[str, str]
+) -> None:
+    agent = Lookahead()
+    starts = agent.run(BUSY, backfill_order="fcfs", **rules).start
+    assert starts.tolist() == agent.run(BUSY, backfill_order="fcfs", **same).start.tolist()
+    assert starts.tolist() != simulate(BUSY, "saf", **rules).start.tolist()
+
+
+def test_drained_queues_keep_to_quotas() -> None:
+    """One job of a user runs at once. At 10 s one of jobs 1 and 2 may start, though both fit.
+
+    A drained queue without the quota would start both: the first vector, longest first, would do.
+    """
+    columns = {
+        "submit_time": [0, 1, 1, 1],
+        "run_time": [10, 100, 20, 5],
+        "requested_time": [10, 100, 20, 5],
+        "requested_processors": [1, 1, 1, 1],
+        "user_id": [1, 1, 1, 2],
+    }
+    workload = Workload.from_columns(columns, processors=2)
+    agent = Lookahead([{"requested": 1.0}, {"requested": -1.0}], estimate="requested", tau=1)
+    rules = {"backfill_order": "fcfs", "quota": "user:jobs=1"}
+    assert agent.run(workload, **rules).start.tolist() == [0, 30, 10, 1]
+
+
+def test_an_extract_begins_where_it_is() -> None:
+    """With one vector it is a simulation of the extract."""
+    part = simulate(BUSY, "saf").as_workload().extract(int(BUSY.submit_time[200]))
+    found = Lookahead(["lexp", "lexp"]).run(part)
+    assert found.start.tolist() == simulate(part, "lexp").start.tolist()
+    assert Lookahead(["lexp", "saf"]).run(part).start.tolist() != found.start.tolist()

@@ -92,7 +92,7 @@ RULES = st.fixed_dictionaries(
         "backfill": st.sampled_from(["easy", "easy", "until-shadow", "none"]),
         "backfill_order": st.sampled_from(["fcfs", "sjbf", "saf", "lexp"]),
         "estimate": st.sampled_from(["requested", "clairvoyant", "ave2", "ave2"]),
-        "correction": st.sampled_from(["requested", "incremental", "recursive-doubling"]),
+        "correction": st.sampled_from(["requested", "incremental", "recursive-doubling", "kill"]),
         "passes": st.sampled_from(["per-timestamp", "per-timestamp", "per-event"]),
         "hold": holds(),
     }

@@ -202,6 +202,8 @@ class Machine:
         self.coming.remove(job)
         self.queue.append(job)
         job.predicted = self.estimator.predict(*self.known(job, now))
+        if self.correction == "kill":
+            job.run = min(job.run, job.predicted)
         self.predict_for_policies(job, now)
         job.expected = job.predicted
 

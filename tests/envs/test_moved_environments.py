@@ -293,9 +293,12 @@ def test_jobs_behind_the_window_come_in_order() -> None:
     assert env.result().start.tolist() == hpcgym.simulate(chained(100), **rules).start.tolist()
 
 
-def test_orders_by_usage_are_refused() -> None:
-    with pytest.raises(HpcgymError, match="dependencies='after' do not go together in environm"):
-        JobSelection(**whole(three(), dependencies="after", backfill_order="fairshare"))
+def test_an_order_by_usage_beside_moved_jobs() -> None:
+    given = {"dependencies": "after", "backfill_order": "fairshare"}
+    env = QueueOrdering(**whole(chained(100), window=1, **given))
+    play(env, lambda *_: np.zeros(1, np.float32))
+    rules = {**env.scheduler_rules, "policy": "fcfs"}
+    assert env.result().start.tolist() == hpcgym.simulate(chained(100), **rules).start.tolist()
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -362,8 +365,8 @@ def test_they_can_be_checked_and_drawn(name: str) -> None:
     ("arguments", "message"),
     [
         ({"start": "warm"}, "start='warm' does not go with dependencies='after'"),
-        ({"warmup": "1h"}, "not go with dependencies='after': not supported yet"),
-        ({"episodes": "stream"}, "not go with dependencies='after': not supported yet"),
+        ({"warmup": "1h"}, "not go with dependencies='after': they go by submissions"),
+        ({"episodes": "stream"}, "not go with dependencies='after': they go by submissions"),
         ({"reservation": "kept"}, "reservation='kept' does not go with quota, maintenance or dep"),
     ],
 )

@@ -311,9 +311,9 @@ def test_all_names_are_known() -> None:
 
 
 def test_the_error_names_both_and_tells_why() -> None:
-    told = r"^policy='x' and look-ahead do not go together: it tries policies on copies of the"
+    told = r"^estimate='x' and look-ahead do not go together: no Python runs inside"
     with pytest.raises(HpcgymError, match=told):
-        check("look-ahead", words={"usage": "policy='x'"})
+        check("look-ahead", words={"predictor": "estimate='x'"})
 
 
 def test_the_docs_show_the_table() -> None:

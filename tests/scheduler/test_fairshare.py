@@ -214,14 +214,6 @@ def test_baselines_say_so() -> None:
 def test_look_ahead_says_so() -> None:
     with pytest.raises(HpcgymError, match=f"portfolio 'fairshare' {DEPENDS}"):
         Lookahead(["saf", "fairshare"])
-    with pytest.raises(HpcgymError, match="backfill_order='fairshare' and look-ahead do not go"):
-        Lookahead(["saf"]).run(JOBS, backfill_order="fairshare")
-    look = Lookahead(["saf"])
-    given = {**look.env_options, "backfill_order": "fairshare"}
-    env = gymnasium.make("hpcgym/MixedPolicy-v0", workload=JOBS, jobs=5, **given)
-    env.reset(seed=0)
-    with pytest.raises(HpcgymError, match="backfill_order='fairshare' and look-ahead do not go"):
-        look.begin(env)
 
 
 def test_energy_without_power_is_said() -> None:

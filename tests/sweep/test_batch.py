@@ -36,8 +36,6 @@ def batches(draw: st.DrawFn) -> tuple[list[Workload], dict[str, Any], list[Any]]
         for part in others
     ]
     rules = draw(schedulers(first))
-    if rules["backfill"] == "conservative":
-        rules["backfill"] = "easy"
     if not isinstance(rules["estimate"], str):
         rules["estimate"] = "ave2"
     if not isinstance(rules["backfill_order"], str) and not any(rules["backfill_order"]):
@@ -184,13 +182,11 @@ def test_progress_goes_up_to_all(slices: list[Workload]) -> None:
         ({"slices": ["KTH-SP2"]}, "slices must be workloads, not 'KTH-SP2'"),
         ({"features": ["are"]}, "unknown feature 'are'; did you mean 'area'?"),
         ({"features": ["area", "area"]}, "features must be different names"),
-        ({"scheduler": "conservative"}, "all reservations anew at each pass"),
         ({"scheduler": "esay"}, "unknown scheduler 'esay'"),
         ({"tau": 0}, "tau must be a number of seconds above 0, not 0"),
         ({"processors": 3}, "processors=3"),
         ({"scheduler": Scheduler(estimate="data-driven")}, "estimate='data-driven' and a batch"),
         ({"scheduler": Scheduler(policy_estimate=[1, 2])}, "estimates by name, not arrays"),
-        ({"cluster": hpcgym.Cluster(64, shutdown_after_s=5)}, "shutdown_after_s and a batch"),
         ({"scheduler": Scheduler(allocation="best-fit")}, "allocation 'best-fit' is for machines"),
     ],
 )

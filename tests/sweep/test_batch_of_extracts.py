@@ -35,14 +35,10 @@ ENGINE = settings(deadline=None, suppress_health_check=list(HealthCheck))
 def rules_for(data: st.DataObject, workload: Workload, some: Any = schedulers) -> dict[str, Any]:
     """The rules of a scheduler that a batch simulates, for an extract."""
     rules = data.draw(some(workload))
-    if rules["backfill"] == "conservative":
-        rules["backfill"] = "easy"
     if not isinstance(rules["estimate"], str):
         rules["estimate"] = "ave2"
     if not isinstance(rules["backfill_order"], str) and not any(rules["backfill_order"]):
         rules["backfill_order"] = "sjbf"
-    if rules["correction"] == "kill":
-        rules["correction"] = "incremental"
     return rules | {"policy": "fcfs"}
 
 

@@ -36,12 +36,8 @@ def batches(draw: st.DrawFn) -> tuple[Cluster, list[Workload], dict[str, Any]]:
     cluster = draw(machines())
     parts = draw(st.lists(workloads_for(cluster), min_size=1, max_size=3))
     rules = draw(node_schedulers(parts[0]))
-    if rules["backfill"] == "conservative":
-        rules["backfill"] = "easy"
     if not isinstance(rules["estimate"], str):
         rules["estimate"] = "ave2"
-    if rules["correction"] == "kill":
-        rules["correction"] = "incremental"
     if rules["backfill"].startswith(("depth:", "slurm")):  # all ask for single cores, or none
         alone = [single_cores(needs_on(part, cluster)) for part in parts]
         assume(all(alone) == any(alone))
@@ -153,8 +149,6 @@ def test_single_cores_beside_others_are_what_they_are_alone() -> None:
 def test_what_it_does_not_simulate() -> None:
     with pytest.raises(HpcgymError, match="passes='per-event' and a machine of nodes"):
         BatchSimulator(slices(), scheduler=Scheduler(passes="per-event"), cluster=NODES)
-    with pytest.raises(HpcgymError, match="backfill='conservative' and a batch"):
-        BatchSimulator(slices(), scheduler="conservative", cluster=NODES)
     small = Cluster(groups=(NodeGroup("a", 64, {"core": 1, "mem": 8}),))
     with pytest.raises(WorkloadError, match=r"^part 0: job 2 .* the empty machine holds 0"):
         BatchSimulator(slices(), cluster=small)

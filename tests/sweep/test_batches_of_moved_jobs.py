@@ -233,6 +233,7 @@ def many() -> list[Workload]:
         {"preemption": "queue:2>3>4"},
         {"preemption": "queue:2>3>4,cancel", "quota": "queue:jobs=9"},
         {"preemption": "queue:2>3>4,suspend"},
+        {"preemption": "queue:2>3>4", "dependencies": "after"},
         {"backfill": "depth:5"},
         {"backfill": "slurm:bf_interval=300+bf_max_job_test=20"},
         {"backfill": "slurm", "quota": "user:jobs=9"},
@@ -257,16 +258,26 @@ def test_metrics_are_those_of_simulate(rules: dict[str, str], cluster: Any, orde
             assert values[v, s].tolist() == pytest.approx(expected, rel=1e-12)
 
 
-@pytest.mark.parametrize("mode", ["requeue", "cancel", "suspend"])
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"preemption": "queue:2>3>4,requeue"},
+        {"preemption": "queue:2>3>4,cancel"},
+        {"preemption": "queue:2>3>4,suspend"},
+        {"dependencies": "after"},
+        {"quota": "all:submitted=30"},
+    ],
+    ids=str,
+)
 @pytest.mark.parametrize("cluster", [None, "8x2x4"])
 @pytest.mark.parametrize("formula", ["classic", "fair-tree"])
-def test_users_are_charged_for_stopped_runs(mode: str, cluster: Any, formula: str) -> None:
+def test_users_are_charged(more: dict[str, str], cluster: Any, formula: str) -> None:
     """As in simulate, in either order, and of more runs than the list of them holds at first."""
     slices, features = many(), ("fairshare", "wait", "requested")
     slices = [part.with_columns(user_id=np.arange(len(part)) * 7 % 11 % 5) for part in slices]
     machine = None if cluster is None else find_cluster(cluster)
     fair = FairShare(half_life_s=40_000, formula=formula)
-    rules: dict[str, Any] = {"preemption": f"queue:2>3>4,{mode}", "fair_share": fair}
+    rules: dict[str, Any] = {"fair_share": fair, **more}
     vectors = [(1e6, 0, 0), (1e6, 5, -1), (0, 1, 0)]
     for second in ("fcfs", "fairshare"):
         scheduler = Scheduler(backfill_order=second, **rules)
@@ -286,9 +297,6 @@ def test_what_is_wrong_is_said_of_the_slice() -> None:
         BatchSimulator(slices, scheduler=Scheduler(dependencies="after"))
     with pytest.raises(HpcgymError, match="feature 'f3' looks at when the log says that jobs are"):
         BatchSimulator(slices, ["area", "f3"], Scheduler(dependencies="after"))
-    for more in ({"backfill_order": "fairshare"}, {"preemption": "queue:2>3"}):
-        with pytest.raises(HpcgymError, match="dependencies='after' do not go together in a batch"):
-            BatchSimulator(slices, ["area"], Scheduler(dependencies="after", **more))
     circle = slices[1].preceding_job.copy()
     circle[:2] = slices[1].job_number[[1, 0]]
     parts = [slices[0], slices[1].with_columns(preceding_job=circle)]

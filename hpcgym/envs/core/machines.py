@@ -190,8 +190,8 @@ def keeps_books(options: Options, alike: bool = False) -> bool:
     if options.scheduler.preemption is not None:
         if powers and rewarded:
             raise HpcgymError(
-                "reward 'energy': not supported yet where nodes have powers and jobs may be stopped"
-                " (preemption)"
+                "reward 'energy': what a job adds to what nodes draw is counted when it starts, and"
+                " with preemption no start is final"
             )
         return False
     return powers and (rewarded or not (alike and asks_for_predictions(options.scheduler)))

@@ -21,7 +21,6 @@ from hpcgym.scheduler.policies.features import JobColumns
 from hpcgym.scheduler.policies.mixed import weighed
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.scheduler.usage import check_fair_share, counts_usage
-from hpcgym.simulation.dependencies import check_moved
 from hpcgym.simulation.fair_share import Accounts, beginning_of, places_of_usage
 from hpcgym.simulation.idle_shares import warn_of_weights
 from hpcgym.simulation.predictions import Learning
@@ -141,6 +140,7 @@ def model_of(simulations: Simulations) -> Model:
         more["accounts"] = usage.whole
     if learning is not None:
         more["learning"] = told_of_learning(*learning)
+    more["expressions"] = simulations.expressions
     scored = simulations.kind == arrays.ORDERING_KIND
     told = simulations.told.arguments(scored)
     return Model(**told, **more, ticks=machines.ticks, several=True)
@@ -204,6 +204,5 @@ def usage_of(options: Options, features: tuple[str, ...], episodes: Episodes) ->
     check_fair_share(options.scheduler.fair_share, counts)
     if not counts:
         return None
-    check_moved(options.scheduler, "environments", by_usage=True)
     warn_of_weights([episodes.workload], options.scheduler, features)
     return Usage(options, features, episodes)

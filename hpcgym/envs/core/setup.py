@@ -17,7 +17,7 @@ from hpcgym.envs.core.options import WINDOW_FEATURES, Options
 from hpcgym.errors import HpcgymError
 from hpcgym.files import header_number
 from hpcgym.scheduler.policies.features import JobColumns
-from hpcgym.simulation.dependencies import check_moved, what_moves
+from hpcgym.simulation.dependencies import what_moves
 from hpcgym.simulation.prepare import check_jobs
 from hpcgym.simulation.warm_start import check_extract
 from hpcgym.workload.model import Workload
@@ -62,26 +62,31 @@ def check_episodes(
     if not episodes.alone and (limited is not None or corun is not None):
         where = "under limits or on whole nodes" if corun is None else "where jobs share nodes"
         raise HpcgymError(f"start, warmup, arrivals and horizon are not known {where}")
-    check_moved(options.scheduler, "environments", by_usage=False)
     if options.scheduler.hold is not None and options.scheduler.moves_submissions:
         raise HpcgymError(
             f"hold and {what_moves(options.scheduler)} do not go together in environments: the"
             " agent is asked before those jobs come that others have let come"
         )
-    if not episodes.alone and options.scheduler.moves_submissions:
+    moves, preempts = options.scheduler.moves_submissions, options.scheduler.preemption is not None
+    if moves and preempts:
         raise HpcgymError(
-            f"{_around(episodes)} not go with {what_moves(options.scheduler)}: not supported yet,"
-            f" for they go by submissions that are known before; {_ALONE}"
+            f"preemption and {what_moves(options.scheduler)} do not go together in environments: an"
+            " episode is over when nobody can be stopped any more, and then others may come"
         )
-    if not episodes.alone and options.scheduler.preemption is not None:
+    if not episodes.alone and moves:
         raise HpcgymError(
-            f"{_around(episodes)} not go with preemption={options.scheduler.preemption!r}: not"
-            f" supported yet, for they go by starts that are final; {_ALONE}"
+            f"{_around(episodes)} not go with {what_moves(options.scheduler)}: they go by"
+            f" submissions that are known before; {_ALONE}"
         )
-    if options.rewards.function is not None and options.scheduler.preemption is not None:
+    if not episodes.alone and preempts:
+        raise HpcgymError(
+            f"{_around(episodes)} not go with preemption={options.scheduler.preemption!r}: they"
+            f" go by starts that are final; {_ALONE}"
+        )
+    if options.rewards.function is not None and preempts:
         raise HpcgymError(
             "reward: a function of one's own sees the jobs that started, and with preemption no"
-            " start is final: not supported yet; take a name, or weights by name"
+            " start is final; take a name, or weights by name"
         )
     places = ["whole nodes"] * (limited is not None) + ["shared nodes"] * (corun is not None)
     check_extract(workload, *places)

@@ -40,7 +40,7 @@ from hpcgym.envs.core.setup import (
 )
 from hpcgym.envs.core.steps import Steps
 from hpcgym.processors import threads_here
-from hpcgym.simulation.driver import with_jobs
+from hpcgym.simulation.driver import expressions_of, with_jobs
 from hpcgym.simulation.nodes import check_limits_kept
 from hpcgym.simulation.restricted import check_restricted
 from hpcgym.workload.model import Workload
@@ -112,6 +112,7 @@ class Simulations:
             correction = self.told.rules["correction"]
             check_restricted(workload, scheduler, correction, not machines.is_pool)
         self.learning = learning_of(workload, scheduler, self.told, kind)
+        self.expressions = expressions_of(workload, scheduler, machines.ticks)
         seconds = ordered_by(options, workload, self.told.jobs)
         self.features = None
         if kind == arrays.WEIGHTS_KIND:
@@ -165,7 +166,8 @@ class Simulations:
         """Numbers that differ if the jobs, the rules, or the users that rules look at differ."""
         usage = None if self.usage is None else self.usage.whole
         told = (vars(self.told), self.machines.told, self.learning, self.features, usage)
-        marks = [crc32(one.tobytes()) for one in arrays_in((*told, self.table, self.begins))]
+        made = (*told, self.expressions, self.table, self.begins)
+        marks = [crc32(one.tobytes()) for one in arrays_in(made)]
         sizes = [size for array in self.batch for size in array.shape[1:]]
         return (*marks, *sizes)
 
@@ -323,6 +325,7 @@ class Simulations:
         """
         jobs, scheduler, rules = self.told_jobs(e), self.options.scheduler, self.told.rules
         changes = scheduler.moves_submissions or scheduler.preemption is not None
+        changes |= scheduler.correction == "kill"
         if not (changes or "limited" in self.machines.told):
             return jobs
         schedule, jobs = with_jobs(self.simulation(e).schedule(), jobs, rules), jobs.copy()

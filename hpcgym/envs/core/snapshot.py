@@ -14,6 +14,7 @@ from hpcgym.envs.core.simulations import Simulations
 from hpcgym.envs.core.steps import Kept
 from hpcgym.errors import HpcgymError
 from hpcgym.schedule.bounded_slowdown import bsld
+from hpcgym.simulation.driver import with_jobs
 
 
 class Snapshot(NamedTuple):
@@ -87,6 +88,7 @@ def hidden(snapshot: Snapshot, simulations: Simulations) -> Snapshot:
     first = int(episode["start"])
     jobs = simulations.told.jobs[first : first + len(start)].copy()
     jobs["run"] = found.run_times()
+    jobs["run"] = with_jobs(found.schedule(), jobs, simulations.told.rules)["run"]
     _end_with(episode, start < 0)
     _count_anew(SimpleNamespace(**rows), simulations.table, jobs, start, found.time, managed == 1)
     rows["episode_state"] = np.array([episode]).view(np.int64)
