@@ -92,7 +92,6 @@ _EMPTY = (
 _NO_PYTHON = "no Python runs inside; 'ave2' or 'e-loss' are compiled"
 _NO_DISPATCHER = "there is no dispatcher"
 _OTHER_ENDS = "how long a job runs depends on who is beside it"
-_NOT_TOLD = "not supported yet: it is not told of runs that a failure ended"
 
 _ANEW = (
     "not supported yet: there waiting changes orders by a multiple of the waiting time, or not at"
@@ -112,7 +111,6 @@ APART: dict[tuple[str, str], str] = {
         for place, why in (
             ("whole nodes", _ONE_OR_NONE),
             ("shared nodes", _ONE_OR_NONE),
-            ("failures", "not supported yet: a failure would break reservations of nodes"),
             ("shutdown", "reservations reckon with processors that are on"),
             ("look-ahead", "look-ahead drains queues with backfill='easy' or 'none'"),
         )
@@ -146,10 +144,6 @@ APART: dict[tuple[str, str], str] = {
     ("predictor", "batches"): _NO_PYTHON,
     ("predictor", "look-ahead"): "look-ahead learns run times itself",
     ("usage", "look-ahead"): "it tries policies on copies of the queue, where usage is not counted",
-    (
-        "anew",
-        "failures",
-    ): "not supported yet: jobs that wait again would lack scores in that pass",
     ("anew", "environments"): _ANEW,
     ("anew", "batches"): _ANEW,
     ("anew", "look-ahead"): _ANEW,
@@ -169,12 +163,10 @@ APART: dict[tuple[str, str], str] = {
     ),
     ("function", "whole nodes"): "not supported yet: it is not shown what limits allow",
     ("function", "shared nodes"): "not supported yet: it is not shown who may be beside whom",
-    ("function", "failures"): "not supported yet: it is not shown which nodes are down",
     ("function", "environments"): "there the agent orders the queue",
     ("function", "batches"): "there weights order the queue",
     ("hold", "whole nodes"): "not supported yet: power would have to be held back too",
     ("hold", "shared nodes"): "not supported yet: a job beside another takes no free nodes",
-    ("hold", "failures"): "not supported yet: what is held back would have to know of nodes down",
     ("hold", "look-ahead"): "not supported yet: it drains queues without what is held back",
     ("until-shadow", "whole nodes"): "not supported yet: limits leave the head power and energy",
     (
@@ -188,29 +180,24 @@ APART: dict[tuple[str, str], str] = {
     ("shutdown", "shared nodes"): "nodes that jobs share stay on",
     ("shutdown", "batches"): "a batch switches nothing off",
     ("shutdown", "extract"): "which processors were off at its beginning is not known",
-    ("conservative", "failures"): "not supported yet: a failure would break reservations of nodes",
-    ("learned", "failures"): _NOT_TOLD,
-    ("predictor", "failures"): _NOT_TOLD,
-    ("usage", "failures"): "not supported yet: what lost runs have used is not counted",
-    ("dispatcher", "failures"): _NOT_TOLD,
-    ("dispatch time", "failures"): _NOT_TOLD,
-    ("contiguous", "failures"): "not supported yet: jobs have nodes of their own then",
-    ("shutdown", "failures"): "not supported yet: nodes that are off would have to fail too",
+    ("slurm", "failures"): "not supported yet: looks by the clock do not know of repairs",
     (
         "extract",
         "failures",
     ): "not supported yet: jobs of its beginning may run on nodes down",
+    ("contiguous", "failures"): "jobs have nodes of their own then, which limits switch",
+    ("shutdown", "failures"): "a node that is off would fail without a job that shows it",
     ("failures", "pool"): "its processors are no nodes; cluster= says which machine",
     (
         "failures",
         "whole nodes",
-    ): "not supported yet: limits would have to know of nodes down",
-    ("failures", "shared nodes"): "not supported yet: a failure would change who is beside whom",
+    ): "a repair would switch nodes that limits keep off",
+    ("failures", "shared nodes"): "no speedup tells how those go on that ran beside a lost job",
     ("limits", "pool"): "its processors are no nodes with a power; cluster= says which machine",
     ("limits", "shared nodes"): "powers are of nodes with one job each",
     ("limits", "environments on nodes"): "PowerCap and EnergyBudget keep limits",
     ("limits", "batches"): "a batch keeps none",
-    **{("quota", place): _NO_QUOTA for place in ("failures", "whole nodes", "shared nodes")},
+    **{("quota", place): _NO_QUOTA for place in ("whole nodes", "shared nodes")},
     ("quota", "look-ahead"): _NO_QUOTA,
     ("quota", "shutdown"): "reservations reckon with processors that are on",
     ("conservative", "quota"): "reservations that are kept would be of jobs that may not start",
@@ -218,7 +205,7 @@ APART: dict[tuple[str, str], str] = {
     ("hold", "quota"): _OTHER_PLAN,
     ("function", "quota"): _OTHER_PLAN,
     ("per-event", "quota"): _OTHER_PLAN,
-    **{("maintenance", place): _NO_WINDOW for place in ("failures", "whole nodes", "shared nodes")},
+    **{("maintenance", place): _NO_WINDOW for place in ("whole nodes", "shared nodes")},
     ("maintenance", "look-ahead"): _NO_WINDOW,
     ("maintenance", "shutdown"): "reservations reckon with processors that are on",
     ("conservative", "maintenance"): _AROUND,
@@ -226,10 +213,7 @@ APART: dict[tuple[str, str], str] = {
     ("hold", "maintenance"): _AROUND,
     ("function", "maintenance"): _AROUND,
     ("per-event", "maintenance"): _AROUND,
-    **{
-        ("dependencies", place): _NO_FOLLOWING
-        for place in ("failures", "whole nodes", "shared nodes")
-    },
+    **{("dependencies", place): _NO_FOLLOWING for place in ("whole nodes", "shared nodes")},
     ("dependencies", "look-ahead"): _NO_FOLLOWING,
     ("dependencies", "shutdown"): "reservations reckon with processors that are on",
     ("dependencies", "extract"): _OF_THE_LOG,
@@ -242,13 +226,10 @@ APART: dict[tuple[str, str], str] = {
         (rule, "dependencies"): _OTHER_SUBMISSIONS
         for rule in ("conservative", "until-shadow", "hold", "function", "per-event")
     },
-    **{
-        ("submitted", place): _NO_KEEPING_OUT
-        for place in ("failures", "whole nodes", "shared nodes")
-    },
+    **{("submitted", place): _NO_KEEPING_OUT for place in ("whole nodes", "shared nodes")},
     ("submitted", "look-ahead"): _NO_KEEPING_OUT,
     ("submitted", "extract"): _OF_THE_LOG,
-    **{("preemption", place): _NO_STOPS for place in ("failures", "whole nodes", "shared nodes")},
+    **{("preemption", place): _NO_STOPS for place in ("whole nodes", "shared nodes")},
     ("preemption", "look-ahead"): _NO_STOPS,
     ("preemption", "job selection"): "the agent names one job after the other, and a stop would be"
     " of its choice too",

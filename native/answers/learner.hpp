@@ -86,7 +86,8 @@ class Learner {
     const i64 renewed = cut(seconds, s.job(j).requested);
     if (std::exchange(ordered_by[index(j)], renewed) != renewed) rank(s, ranked, j);
   }
-  // The jobs that wait whose users' jobs have ended since the last pass.
+  // The jobs that wait whose users' jobs have ended since the last pass, or that wait again since a
+  // node failed just now.
   template <class S>
   std::vector<i64> concerned(const S& s) const {
     std::vector<i64> found;
@@ -95,6 +96,8 @@ class Learner {
         if (model_->users[s.log[k]] == model_->users[j]) return found.push_back(j);
     };
     s.queue.jobs.each([&](const Entry& e) { look_at(e.job); });
+    for (std::size_t k = s.lost.size(); s.has_just_failed() && k-- > 0 && s.lost[k].end == s.time;)
+      if (std::ranges::find(found, s.lost[k].job) == found.end()) found.push_back(s.lost[k].job);
     // those that have just been submitted know of these ends already; but in events alone, a job may
     // have been submitted without a pass, before a job ended
     if (model_->rules.passes == Passes::per_event)
