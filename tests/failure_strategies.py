@@ -6,7 +6,6 @@ from typing import Any
 
 from drawing import strategies as st
 from node_strategies import machines, node_schedulers, workloads_for
-from strategies import DEPTHS
 
 from hpcgym.cluster import Cluster, Failures
 from hpcgym.workload.model import Workload
@@ -44,6 +43,11 @@ def table_of(failures: list[Failure]) -> Failures:
     return Failures(*(list(column) for column in columns))
 
 
+def without_slurm(rules: dict[str, Any]) -> dict[str, Any]:
+    """Return rules that go with failures."""
+    return rules | {"backfill": "depth:2"} if rules["backfill"].startswith("slurm") else rules
+
+
 @st.composite
 def failing_cases(
     draw: st.DrawFn, max_jobs: int = 25
@@ -51,8 +55,5 @@ def failing_cases(
     """A machine, a workload for it, a scheduler, and failures."""
     cluster = draw(machines())
     workload = draw(workloads_for(cluster, max_jobs))
-    rules = draw(node_schedulers(workload))
-    del rules["hold"]  # jobs are not held back where nodes fail
-    if rules["backfill"] in ("conservative", *DEPTHS):
-        rules["backfill"] = "easy"
+    rules = without_slurm(draw(node_schedulers(workload)))
     return cluster, workload, rules, draw(failures_for(cluster, workload))

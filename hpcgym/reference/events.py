@@ -143,6 +143,7 @@ class Events:
             self.expire(now)
             if self.passes == "per-timestamp":
                 ended, submitted = self.end_and_predict(now)
+                due |= self.nodes_change(now)
                 self.renew(now)
                 for job in submitted:
                     self.submit(job, now)
@@ -339,6 +340,10 @@ class Events:
     def schedule(self, now: int) -> None:
         """Make a pass."""
         raise NotImplementedError
+
+    def nodes_change(self, now: int) -> bool:
+        """Let nodes fail; return whether some have, or have been repaired."""
+        return False
 
     def fits(self, job: Job, now: int) -> bool:
         """Return whether a job could start now."""

@@ -1,22 +1,28 @@
 """Machines whose nodes fail: the rules as a program to read.
 
-The rules of :mod:`hpcgym.reference.nodes` hold; here stands what failures add, for backfilling by
-"none", "easy" and "until-shadow".
+The rules of :mod:`hpcgym.reference.nodes` hold, but for suspension; here stands what failures add.
 
 Rules
 -----
  1. A failure is of a node, at a time; the node is down from then until it is repaired, that second
     excluded. A node that is down has nothing free, whatever is asked for. It is not down twice at
     a time; it may fail again in the second of its repair.
- 2. At each time: expiries, terminations, submissions and repairs, then failures, then one pass if
+ 2. At each time: repairs, expiries, terminations, submissions, then failures, then one pass if
     any of these but an expiry happened. So a job that ends in the second of a failure has ended.
+    What is predicted of jobs that are submitted then is so before the failure, and whoever is
+    asked for an order, or for what starts, is asked after it.
  3. When a node fails, each job that has units on it loses its run: it gives all its nodes back and
     waits again, from now on, for its whole request. Its submission stays when it was, and so its
     place in any order, its wait and the threshold. Its prediction is again that of its submission,
-    without corrections. It has not terminated: nothing learns of it.
+    without corrections; what policies look at is predicted anew now. It has not terminated:
+    nothing learns of it, no job follows it, and it counts as submitted under quotas.
  4. Nobody knows of a failure before. From then on all know when the node will be repaired, rightly:
-    for the head's shadow time it is as if a job held all of it until then.
- 5. Start, end, nodes and `backfilled` are those of the last run; the first promise stays.
+    for what is free, now and later, it is as if a job held all of it until then. That job has the
+    last of all numbers, but for those on nodes behind; no quota counts it, and nobody stops it.
+ 5. Where each job has a reservation, all are dropped at a failure, and made anew in primary order,
+    as after an expired prediction; jobs that are submitted then come after.
+ 6. A node may be down within a window; it is open once both are over.
+ 7. Start, end, nodes and `backfilled` are those of the last run; the first promise stays.
 """
 
 from __future__ import annotations
@@ -24,12 +30,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from hpcgym.reference.jobs import Job, Nodes
+from hpcgym.reference.jobs import Job
 from hpcgym.reference.nodes import NodeSimulation
-from hpcgym.reference.placing import room_for
 
 Failure = tuple[int, int, int]  # node, when it fails, when it is repaired
 Lost = tuple[int, int, int, dict[int, int]]  # job, start and end of a run, node -> units
+
+NEVER = 2**62  # [s] later than anything
+NOBODY = -(2**62)  # is no user
 
 
 class FailingSimulation(NodeSimulation):
@@ -43,97 +51,75 @@ class FailingSimulation(NodeSimulation):
         **rules: Any,
     ):
         super().__init__(jobs, capacity, **rules)
+        self.alike = False
+        self.extracted = True  # windows may find less than a whole node, rule 6
         self.failures = sorted(failures, key=lambda failure: failure[1])
-        self.failed: list[Failure] = []  # those that have happened
-        self.lost: list[Lost] = []
+        self.repaired = False  # whether a node is, now
+        nobody = [None] * len(self.capacity)  # rule 4: those who hold nodes
+        self.quotas = [([*keys, *nobody], *most) for keys, *most in self.quotas]
+        self.places = [([*keys, *nobody], most) for keys, most in self.places]
+        if self.preemption is not None:
+            groups, *others = self.preemption
+            self.preemption = ([*groups, *nobody], *others)
 
-    def run(self) -> list[Job]:
-        """Simulate to the end; return the jobs in the order of their numbers."""
-        moments = {time for _, begin, end in self.failures for time in (begin, end)}
-        while self.coming or self.running or self.queue:
-            times = [min(job.end, job.predicted_end) for job in self.running]
-            times += [job.submit for job in self.coming]
-            now = min([*times, *moments])
-            self.expire(now)
-            ended, submitted = self.end_and_predict(now)
-            self.renew(now)
-            for job in submitted:
-                self.submit(job, now)
-            for failure in self.failures:
-                if failure[1] == now:
-                    self.fail(failure, now)
-            if ended or submitted or now in moments:
-                self.schedule(now)
-            moments.discard(now)
-        return self.jobs
+    def next_time(self) -> int:
+        """Return when something happens next."""
+        moments = [time for _, time, _ in self.failures[:1]]
+        due = (self.due, self.plan_due) != (None, None)
+        if self.coming or self.running or due or self.reopenings():
+            moments.append(super().next_time())
+        return min(moments)
 
-    def fail(self, failure: Failure, now: int) -> None:
+    def expire(self, now: int) -> None:
+        """Rule 2: repairs come before all else."""
+        down = [job for job in self.running if job.number >= len(self.jobs)]
+        over = [job for job in down if job.predicted_end == now]
+        self.repaired = bool(over)
+        self.running = [job for job in self.running if job not in over]
+        super().expire(now)
+
+    def nodes_change(self, now: int) -> bool:
         """Rule 3."""
-        self.failed.append(failure)
-        for job in list(self.running):
-            if any(node == failure[0] for node, _ in job.nodes):
-                self.running.remove(job)
-                self.lost.append((job.number, job.start, now, dict(job.nodes)))
-                job.start = job.end = -1
-                job.prediction, job.corrections, job.backfilled = job.predicted, 0, False
-                job.nodes = ()
-                self.queue.append(job)
-        self.queue.sort(key=lambda job: job.number)
+        failing = [failure for failure in self.failures if failure[1] == now]
+        self.failures = self.failures[len(failing) :]
+        for node, time, until in failing:
+            for job in list(self.running):
+                if any(node == own for own, _ in job.nodes):
+                    self.lose(job, now)
+            self.running.append(self.holder(node, time, until))
+        self.expired_since_pass |= bool(failing)
+        return bool(failing) or self.repaired
 
-    def free_nodes(self, time: int) -> Nodes:
-        """Return what each node has free now, or later if nothing more started or failed."""
-        nodes = super().free_nodes(time)
-        for node, _, repaired in self.failed:
-            if time < repaired:
-                nodes[node] = [0] * len(nodes[node])
-        return nodes
+    def lose(self, job: Job, now: int) -> None:
+        """Let a running job wait again."""
+        self.running.remove(job)
+        self.lost.append((job.number, job.start, now, dict(job.nodes)))
+        job.start = job.end = job.reservation = job.knows = -1
+        job.prediction, job.corrections, job.backfilled = job.predicted, 0, False
+        job.nodes, job.limit = (), None
+        self.queue.append(job)
+        self.queue.sort(key=lambda job: (job.submit, job.number))
 
-    def time_for(self, head: Job, now: int) -> int:
+    def holder(self, node: int, time: int, until: int) -> Job:
         """Rule 4."""
-        times = {job.predicted_end for job in self.running}
-        times |= {repaired for _, _, repaired in self.failed if repaired > self.now}
-        for time in sorted(times):
-            if room_for(head, self.free_nodes(time)) >= head.units:
-                return time
-        raise AssertionError("the head is larger than the machine")
-
-    def schedule(self, now: int) -> None:
-        """Make a pass."""
-        self.now = now
-        super().schedule(now)
+        cores, *others = self.capacity[node]
+        holder = Job(time, cores, NEVER, NEVER, user=NOBODY, demand=(cores, *others))
+        holder.number, holder.nodes = len(self.jobs) + node, ((node, 1),)
+        holder.start = holder.since = time
+        holder.prediction, holder.end = until - time, NEVER
+        return holder
 
 
 def simulate_failures(
     jobs: Iterable[Job],
     capacity: Sequence[Sequence[int]],
     failures: Iterable[Failure],
-    *,
-    allocation: str = "first-fit",
-    policy: Any = "fcfs",
-    backfill: str = "none",
-    backfill_order: Any = None,
-    estimate: Any = "requested",
-    correction: str = "requested",
-    threshold: int | None = None,
+    **rules: Any,
 ) -> tuple[list[Job], list[Lost]]:
     """Schedule the jobs by the rules above; return them in submission order, and the lost runs.
 
     Lost runs are in the order in which they were lost; of one failure in that of their starts.
     The words are those of :func:`hpcgym.reference.nodes.simulate_nodes`.
     """
-    assert backfill in ("none", "easy", "until-shadow")
-    simulation = FailingSimulation(
-        jobs,
-        capacity,
-        failures,
-        allocation=allocation,
-        policy=policy,
-        backfill=backfill,
-        backfill_order=backfill_order,
-        estimate=estimate,
-        correction=correction,
-        threshold=threshold,
-        passes="per-timestamp",
-        policy_estimate="requested",
-    )
+    simulation = FailingSimulation(jobs, capacity, failures, passes="per-timestamp", **rules)
     return simulation.run(), simulation.lost

@@ -98,10 +98,15 @@ def of_some(lost: LostRuns | None, kept: NDArray[np.bool_]) -> LostRuns | None:
     """Return the runs of the jobs that are kept, (n_jobs,), by their rows among these."""
     if lost is None:
         return None
-    of_kept = np.flatnonzero(kept[lost.job])
-    held = Allocation(lost.first, lost.node, lost.units).rows(of_kept)
-    job = (np.cumsum(kept) - 1)[lost.job[of_kept]]
-    return LostRuns(lost.failures, job, lost.start[of_kept], lost.end[of_kept], *held)
+    left = of_those(lost, kept[lost.job])
+    return left._replace(job=(np.cumsum(kept) - 1)[left.job])
+
+
+def of_those(lost: LostRuns, kept: NDArray[np.bool_]) -> LostRuns:
+    """Return the runs that are kept, (k,)."""
+    rows = np.flatnonzero(kept)
+    held = Allocation(lost.first, lost.node, lost.units).rows(rows)
+    return LostRuns(lost.failures, lost.job[rows], lost.start[rows], lost.end[rows], *held)
 
 
 def down(failures: Failures) -> NodeStates | None:

@@ -87,7 +87,6 @@ _NO_PYTHON = "no Python runs inside; 'ave2' or 'e-loss' are compiled"
 _OWN_NODES = "a batch counts processors, and jobs have whole nodes of their own then"
 _NO_DISPATCHER = "there is no dispatcher"
 _OTHER_ENDS = "how long a job runs depends on who is beside it"
-_NOT_TOLD = "not supported yet: it is not told of runs that a failure ended"
 
 #: What does not go together, and why.
 APART: dict[tuple[str, str], str] = {
@@ -101,7 +100,6 @@ APART: dict[tuple[str, str], str] = {
         for place, why in (
             ("whole nodes", _ONE_OR_NONE),
             ("shared nodes", _ONE_OR_NONE),
-            ("failures", "not supported yet: a failure would break reservations of nodes"),
         )
     },
     **{
@@ -126,10 +124,6 @@ APART: dict[tuple[str, str], str] = {
     ("predictor", "environments"): _NO_PYTHON,
     ("predictor", "batches"): _NO_PYTHON,
     ("predictor", "look-ahead"): _NO_PYTHON,
-    (
-        "anew",
-        "failures",
-    ): "not supported yet: jobs that wait again would lack scores in that pass",
     ("dispatcher", "shared nodes"): "it is not told who may be beside whom",
     ("dispatcher", "environments"): _OF_AGENTS,
     ("dispatcher", "batches"): "there weights order the queue",
@@ -146,12 +140,10 @@ APART: dict[tuple[str, str], str] = {
     ),
     ("function", "whole nodes"): "not supported yet: it is not shown what limits allow",
     ("function", "shared nodes"): "not supported yet: it is not shown who may be beside whom",
-    ("function", "failures"): "not supported yet: it is not shown which nodes are down",
     ("function", "environments"): "there the agent orders the queue",
     ("function", "batches"): "there weights order the queue",
     ("hold", "whole nodes"): "not supported yet: power would have to be held back too",
     ("hold", "shared nodes"): "not supported yet: a job beside another takes no free nodes",
-    ("hold", "failures"): "not supported yet: what is held back would have to know of nodes down",
     ("until-shadow", "whole nodes"): "not supported yet: limits leave the head power and energy",
     (
         "until-shadow",
@@ -163,24 +155,19 @@ APART: dict[tuple[str, str], str] = {
     ("shutdown", "shared nodes"): "nodes that jobs share stay on",
     ("shutdown", "batches on nodes"): _OWN_NODES,
     ("shutdown", "extract"): "which processors were off at its beginning is not known",
-    ("conservative", "failures"): "not supported yet: a failure would break reservations of nodes",
-    ("learned", "failures"): _NOT_TOLD,
-    ("predictor", "failures"): _NOT_TOLD,
-    ("usage", "failures"): "not supported yet: what lost runs have used is not counted",
-    ("dispatcher", "failures"): _NOT_TOLD,
-    ("dispatch time", "failures"): _NOT_TOLD,
-    ("contiguous", "failures"): "not supported yet: jobs have nodes of their own then",
-    ("shutdown", "failures"): "not supported yet: nodes that are off would have to fail too",
+    ("slurm", "failures"): "not supported yet: looks by the clock do not know of repairs",
     (
         "extract",
         "failures",
     ): "not supported yet: jobs of its beginning may run on nodes down",
+    ("contiguous", "failures"): "jobs have nodes of their own then, which limits switch",
+    ("shutdown", "failures"): "a node that is off would fail without a job that shows it",
     ("failures", "pool"): "its processors are no nodes; cluster= says which machine",
     (
         "failures",
         "whole nodes",
-    ): "not supported yet: limits would have to know of nodes down",
-    ("failures", "shared nodes"): "not supported yet: a failure would change who is beside whom",
+    ): "a repair would switch nodes that limits keep off",
+    ("failures", "shared nodes"): "no speedup tells how those go on that ran beside a lost job",
     ("limits", "pool"): "its processors are no nodes with a power; cluster= says which machine",
     ("limits", "shared nodes"): "powers are of nodes with one job each",
     (
@@ -188,22 +175,19 @@ APART: dict[tuple[str, str], str] = {
         "environments on nodes",
     ): "there jobs share nodes; PowerCap and EnergyBudget keep them",
     ("limits", "batches"): _OWN_NODES,
-    **{("quota", place): _NO_QUOTA for place in ("failures", "whole nodes", "shared nodes")},
+    **{("quota", place): _NO_QUOTA for place in ("whole nodes", "shared nodes")},
     ("conservative", "quota"): "reservations that are kept would be of jobs that may not start",
     **{
         ("per-event", rule): "simulators with such passes know no such thing"
         for rule in ("quota", "maintenance", "dependencies", "preemption")
     },
-    **{("maintenance", place): _NO_WINDOW for place in ("failures", "whole nodes", "shared nodes")},
+    **{("maintenance", place): _NO_WINDOW for place in ("whole nodes", "shared nodes")},
     ("maintenance", "shutdown"): "reservations reckon with processors that are on",
     (
         "hold",
         "maintenance",
     ): "a plan around windows knows what jobs take, and not what they hold back",
-    **{
-        ("dependencies", place): _NO_FOLLOWING
-        for place in ("failures", "whole nodes", "shared nodes")
-    },
+    **{("dependencies", place): _NO_FOLLOWING for place in ("whole nodes", "shared nodes")},
     (
         "dependencies",
         "shutdown",
@@ -217,15 +201,12 @@ APART: dict[tuple[str, str], str] = {
         " ended is known in the pass alone"
         for moved in ("dependencies", "submitted")
     },
-    **{
-        ("submitted", place): _NO_KEEPING_OUT
-        for place in ("failures", "whole nodes", "shared nodes")
-    },
+    **{("submitted", place): _NO_KEEPING_OUT for place in ("whole nodes", "shared nodes")},
     (
         "submitted",
         "extract",
     ): "more jobs may wait at its beginning than a quota lets be submitted",
-    **{("preemption", place): _NO_STOPS for place in ("failures", "whole nodes", "shared nodes")},
+    **{("preemption", place): _NO_STOPS for place in ("whole nodes", "shared nodes")},
     ("preemption", "look-ahead"): "in a drained queue run times are guesses, and so is who would be"
     " stopped",
     ("preemption", "job selection"): "the agent names one job after the other, and a stop would be"

@@ -67,7 +67,8 @@ def simulate_by_reference(
     _check_known(workload, scheduler, cluster)
     nodes = None
     if cluster.groups:
-        nodes = nodes_for(workload, needs_on(workload, cluster), cluster, scheduler)
+        failing = failures is not None
+        nodes = nodes_for(workload, needs_on(workload, cluster), cluster, scheduler, failing)
     new_simulation(workload, scheduler, cluster, nodes)  # what no engine can do is said alike
     rules = _rules_of(workload, scheduler, cluster)
     if cluster.groups:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,15 +10,11 @@ from numpy.typing import NDArray
 
 from hpcgym.cluster.failures import Failures
 from hpcgym.errors import HpcgymError, HpcgymWarning, warn_caller
-from hpcgym.schedule.lost_runs import down, lost_runs
-from hpcgym.schedule.places import Allocation
-from hpcgym.schedule.result import Result
 from hpcgym.scheduler.asked_for import check_scheduler
-from hpcgym.simulation.driver import new_simulation
-from hpcgym.simulation.nodes import Nodes, allocation_code, demand_of, needs_on
 
 if TYPE_CHECKING:
     from hpcgym.cluster.pool import Cluster
+    from hpcgym.schedule.result import Result
     from hpcgym.scheduler.rules import Scheduler
     from hpcgym.workload.model import Workload
 
@@ -52,32 +47,14 @@ def check_failures(
     place = "nodes" if cluster.groups else "pool"
     extract = () if workload.initial is None else ("extract",)
     check_scheduler(scheduler, "failures", place, *extract, *others)
+    if scheduler.preempts is not None and scheduler.preempts.mode == "suspend":
+        raise HpcgymError(
+            f"preemption={scheduler.preemption!r} and failures of nodes do not go together: who is"
+            " suspended has its memory on nodes that may fail; take requeue or cancel"
+        )
 
 
-def simulate_failing(
-    workload: Workload, scheduler: Scheduler, cluster: Cluster, failures: Failures
-) -> Result:
-    """Return the schedule on nodes that fail."""
-    needs = needs_on(workload, cluster)
-    asks = demand_of(needs, workload.requested_time, scheduler)
-    nodes = Nodes(needs, cluster.capacity, *allocation_code(scheduler), asks)
-    # behind the jobs stands who holds each node while it is down
-    whole = np.column_stack([np.ones(cluster.nodes, np.int64), cluster.capacity])
-    simulation = new_simulation(workload, scheduler, cluster, nodes.with_holders(whole))
-    simulation.machine["outages"] = _outages_of(failures)
-    simulation.drive()
-    schedule = simulation.schedule()
-    result = Result.of(workload, cluster, scheduler, schedule)
-    warn_of_others(failures, result)
-    return replace(
-        result,
-        allocation=Allocation.of(schedule),
-        node_states=down(failures),
-        lost=lost_runs(failures, schedule),
-    )
-
-
-def _outages_of(failures: Failures) -> NDArray[np.int64]:
+def outages_of(failures: Failures) -> NDArray[np.int64]:
     """Return when nodes fail and are repaired, by time, of one time repairs first.
 
     (2 * n, 3): time [s], node, and when a failure will be repaired [s], -1 of a repair.

@@ -115,11 +115,16 @@ def as_on_pool(needs: NDArray[np.int64], scheduler: Scheduler) -> bool:
 
 
 def nodes_for(
-    workload: Workload, needs: NDArray[np.int64], cluster: Cluster, scheduler: Scheduler
+    workload: Workload,
+    needs: NDArray[np.int64],
+    cluster: Cluster,
+    scheduler: Scheduler,
+    failing: bool = False,
 ) -> Nodes:
     """Return the nodes of a machine, for jobs that ask for so much of them.
 
-    Behind the jobs stands who holds nodes in windows.
+    Behind the jobs stands who holds each node while it is down, where nodes are ``failing``, and
+    behind these who holds nodes in windows.
 
     Raises
     ------
@@ -128,6 +133,9 @@ def nodes_for(
     check_scheduler(scheduler, "nodes")
     asks = demand_of(needs, workload.requested_time, scheduler)
     nodes = Nodes(needs, cluster.capacity, *allocation_code(scheduler), asks)
+    if failing:
+        whole = np.column_stack([np.ones(cluster.nodes, np.int64), cluster.capacity])
+        nodes = nodes.with_holders(whole)
     return nodes.with_holders(holders_of(closings(workload, scheduler, cluster), cluster))
 
 

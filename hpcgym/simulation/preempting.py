@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.cluster.failures import Failures
 from hpcgym.errors import RuleWarning, warn_caller
-from hpcgym.schedule.lost_runs import lost_runs, pieces_of
+from hpcgym.schedule.lost_runs import lost_runs, of_those, pieces_of
 from hpcgym.simulation.quotas import called_together
 
 if TYPE_CHECKING:
+    from hpcgym.cluster.failures import Failures
     from hpcgym.scheduler.preemption import Preemption
     from hpcgym.workload.model import Workload
 
@@ -58,17 +58,18 @@ def warn_of_absent(slices: Sequence[Workload], rule: Preemption) -> list[NDArray
     return groups
 
 
-def for_result(rule: Preemption, schedule: Mapping[str, NDArray[np.int64]]) -> dict[str, Any]:
-    """Return what a result tells of runs that ended because others started, by its attributes.
+def for_result(
+    rule: Preemption | None, schedule: Mapping[str, NDArray[np.int64]], failures: Failures
+) -> dict[str, Any]:
+    """Return what a result tells of runs that others, or failures, ended, by its attributes.
 
     In the ``schedule`` of a simulation jobs have started later by the time for which they were
     suspended.
     """
-    none = np.zeros(0, np.int64)
-    if rule.mode == "cancel":  # what ends for good is in the schedule
-        schedule = dict.fromkeys(("lost_job", "lost_start", "lost_end"), none)
-    runs = lost_runs(Failures(none, none, none), schedule)
-    if rule.mode != "suspend":
+    runs = lost_runs(failures, schedule)
+    if rule is not None and rule.mode == "cancel":  # what ends for good is in the schedule
+        runs = of_those(runs, runs.start != schedule["start"][runs.job])
+    if rule is None or rule.mode != "suspend":
         return {"lost": runs}
     pieces, moved = pieces_of(runs), schedule["start"]
     start = moved.copy()

@@ -18,6 +18,7 @@ from hpcgym.baselines.schedulers import SCHEDULERS, find_scheduler, is_scheduler
 from hpcgym.cluster.failures import Failures
 from hpcgym.cluster.pool import Cluster
 from hpcgym.errors import HpcgymError, WorkloadError, check_choice, is_number
+from hpcgym.schedule.lost_runs import down
 from hpcgym.schedule.places import Allocation
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.capabilities import check
@@ -36,7 +37,7 @@ from hpcgym.simulation.driver import (
     learns_in,
     new_simulation,
 )
-from hpcgym.simulation.failing import check_failures, find_failures, simulate_failing
+from hpcgym.simulation.failing import check_failures, find_failures, outages_of, warn_of_others
 from hpcgym.simulation.idle_shares import warn_of_schedulers
 from hpcgym.simulation.limited import check_power_rule, simulate_powered, takes_whole_nodes
 from hpcgym.simulation.nodes import (
@@ -140,7 +141,6 @@ def simulate(
     warn_of_schedulers(workload, [chosen])
     if failures is not None:
         asked = {
-            "learned": learned is not None,
             "shared nodes": speedups is not None,
             "shutdown": cluster.shutdown_after_s is not None,
             "whole nodes": limits is not None or chosen.power != "none",
@@ -148,8 +148,11 @@ def simulate(
         check_failures(workload, chosen, cluster, *(name for name in asked if asked[name]))
         found = find_failures(failures, cluster)
         if engine is not None:
-            return simulate_by_reference(workload, chosen, cluster, failures=found)
-        return simulate_failing(workload, chosen, cluster, found)
+            others = ("learned",) if learned is not None else ()
+            return simulate_by_reference(workload, chosen, cluster, others, found)
+        result = _simulate(workload, chosen, cluster, learned, found)
+        warn_of_others(found, result)
+        return result
     if engine is not None:
         check_power_rule(chosen, limits)
         given = {
@@ -202,15 +205,22 @@ def scheduler_of(
 
 
 def _simulate(
-    workload: Workload, chosen: Scheduler, cluster: Cluster, learned: Learned | None
+    workload: Workload,
+    chosen: Scheduler,
+    cluster: Cluster,
+    learned: Learned | None,
+    failures: Failures | None = None,
 ) -> Result:
-    """Simulate on a pool, or on nodes that jobs may share, or with a dispatcher."""
+    """Simulate on a pool, or on nodes that jobs may share, and that may fail; or a dispatcher."""
     dispatcher, needs, nodes = chosen.dispatcher, None, None
     if cluster.groups or dispatcher is not None:
         needs = needs_on(workload, cluster)
-        if dispatcher is not None or not as_on_pool(needs, chosen):
-            nodes = nodes_for(workload, needs, cluster, chosen)
+        by_name = dispatcher is not None or failures is not None
+        if by_name or not as_on_pool(needs, chosen):
+            nodes = nodes_for(workload, needs, cluster, chosen, failures is not None)
     simulation = new_simulation(workload, chosen, cluster, nodes, learned)
+    if failures is not None:
+        simulation.machine["outages"] = outages_of(failures)
     simulation.dispatch = scored_by(chosen.policy, workload, cluster, nodes)
     if dispatcher is not None and chosen.dispatch_time:
         dispatcher, simulation.late = asked_late(dispatcher, workload, cluster, chosen)
@@ -221,7 +231,7 @@ def _simulate(
     late = simulation.late
     dispatching = None if late is None else late.dispatching
     result = replace(result, dispatcher=dispatcher, dispatching=dispatching)
-    return with_nodes(result, schedule, needs)
+    return with_nodes(result, schedule, needs, failures)
 
 
 def ended(
@@ -259,12 +269,17 @@ def result_of(
     return Result.of(workload, cluster, scheduler, schedule, seconds, outside)
 
 
-def with_nodes(result: Result, schedule: Columns, needs: NDArray[np.int64] | None = None) -> Result:
-    """Return a result with the nodes of jobs, and the runs that others have stopped.
+def with_nodes(
+    result: Result,
+    schedule: Columns,
+    needs: NDArray[np.int64] | None = None,
+    failures: Failures | None = None,
+) -> Result:
+    """Return a result with the nodes of jobs, and the runs that others, or failures, have ended.
 
     Its jobs stand in the order in which they came.
 
-    ``needs`` : what they ask of nodes, if that is known.
+    ``needs`` : what they ask of nodes, if that is known; ``failures`` : of these nodes.
     """
     cluster, rules, workload = result.cluster, result.scheduler, result.workload
     if cluster.groups and "cell_first" in schedule:
@@ -273,8 +288,13 @@ def with_nodes(result: Result, schedule: Columns, needs: NDArray[np.int64] | Non
         asked = needs_on(workload, cluster) if needs is None else needs
         allocation = assign_nodes(schedule, asked, cluster, rules, workload.initial)
         result = replace(result, allocation=allocation)
-    if rules.preempts is not None:
-        result = replace(result, **for_result(rules.preempts, schedule))
+    if rules.preempts is not None or failures is not None:
+        none = np.zeros(0, np.int64)
+        told = Failures(none, none, none) if failures is None else failures
+        lost = for_result(rules.preempts, schedule, told)
+        result = replace(result, **lost)
+    if failures is not None:
+        result = replace(result, node_states=down(failures))
     return as_came(result, schedule["submit"])
 
 

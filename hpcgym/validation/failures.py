@@ -13,6 +13,7 @@ import numpy as np
 
 from hpcgym.schedule.lost_runs import LostRuns, runs_of
 from hpcgym.schedule.node_states import OFF
+from hpcgym.scheduler.quotas import bound_submissions
 from hpcgym.validation.all_runs import (
     NO_DELAYS,
     check_shapes,
@@ -21,6 +22,7 @@ from hpcgym.validation.all_runs import (
     last_runs,
 )
 from hpcgym.validation.books import check_books, check_states
+from hpcgym.validation.dependencies import check_dependencies
 from hpcgym.validation.nodes import Down, check_nodes, check_units
 from hpcgym.validation.orders import first_waiting, static_rank
 from hpcgym.validation.passes import check_backfilled, check_order
@@ -31,6 +33,7 @@ from hpcgym.validation.promises import (
     known_beforehand,
     reservations_are_guaranteed,
 )
+from hpcgym.validation.quotas import check_quotas
 from hpcgym.validation.schedules import (
     Mask,
     Timeline,
@@ -43,6 +46,8 @@ from hpcgym.validation.schedules import (
     check_submission,
     timeline_of,
 )
+from hpcgym.validation.submitted import check_submitted
+from hpcgym.validation.windows import check_windows, window_ends
 from hpcgym.workload.needs import needs_of
 
 if TYPE_CHECKING:
@@ -67,8 +72,8 @@ def prove_failures(result: Result, actual: Times, length: Times) -> Iterator[tup
     runs, job = runs_of(result)
     last = last_runs(runs, job)
     lasts = np.where(last, length[job], runs.run_time)
-    changes = np.concatenate([lost.failures.time, lost.failures.repaired])
-    line = timeline_of(runs, lasts, changes)
+    windows = window_ends(result)
+    line = timeline_of(runs, lasts, np.concatenate([changes_of(lost), windows]))
     needs = needs_of(result.workload, result.cluster.resources)[job]
     sound = {
         "submission": check_submission(result) + check_submission(runs),
@@ -78,22 +83,60 @@ def prove_failures(result: Result, actual: Times, length: Times) -> Iterator[tup
     if not sound["units"] and runs.allocation is not None:
         sound["nodes"] = check_nodes(runs, needs, runs.allocation)
         sound["runs"] = _check_runs(result, lost, length)
-        sound["states"] = _check_down(result, lost) + check_states(runs)
-    sound["events"] = check_events(runs, line, NO_DELAYS)
+        sound["states"] = check_down(result, lost) + check_states(runs)
+    sound |= of_restrictions(result, runs, not sound["units"])
+    if result.dispatching is None:
+        sound["events"] = check_events(runs, line, NO_DELAYS)
     yield from sound.items()
     yield "predictions", check_predictions(result, actual)
-    yield "promises", check_promises(result)
+    asks = result.scheduler.dispatcher is not None
+    if not asks:
+        yield "promises", check_promises(result)
     if any(sound.values()):
         return
     yield "energy", check_books(runs.from_begin) + energies_of_runs(result, runs)
+    if asks:
+        return
     down = _places(line, lost)
-    yield "progress", check_progress(line, NO_DELAYS, _some_down(line, down))
-    yield from _of_passes(result, runs, job, last, line, down, needs, length, actual)
+    excused = some_down(line, lost) | (line.time < windows.max(initial=-1))
+    yield "progress", check_progress(line, NO_DELAYS, excused)
+    if not result.scheduler.quotas:  # for which a job may wait
+        yield from _of_passes(result, runs, job, last, line, down, needs, length, actual)
+
+
+def changes_of(lost: LostRuns) -> Times:
+    """Return when nodes fail or are repaired [s]."""
+    changes: Times = np.concatenate([lost.failures.time, lost.failures.repaired])
+    return changes
+
+
+def of_restrictions(result: Result, runs: Result, has_units: bool) -> dict[str, list[str]]:
+    """Look at what restricts who may start when, of all ``runs``."""
+    rules, found = result.scheduler, {}
+    if rules.windows and has_units:
+        found["windows"] = check_windows(runs)
+    if rules.quotas:
+        found["quotas"] = check_quotas(runs)
+    if rules.dependencies != "none":
+        found["dependencies"] = check_dependencies(result)
+    if bound_submissions(rules.quotas):
+        found["submitted"] = check_submitted(result)
+    return found
 
 
 def _check_runs(result: Result, lost: LostRuns, length: Times) -> list[str]:
     """Find lost runs that do not end with the first failure of a node that they have."""
-    job, start, end = lost.job, lost.start, lost.end
+    job, end = lost.job, lost.end
+    return [
+        *cases(first_failures(lost) != end, "lost run {} of job {} ends at {} s, when none of its"
+               " nodes fails, or after the first did", job, end),
+        *check_successive(result, lost, length),
+    ]  # fmt: skip
+
+
+def first_failures(lost: LostRuns) -> Times:
+    """Return when the first node fails that each run has, after its start, (k,) [s]; or never."""
+    job, start = lost.job, lost.start
     owner = np.repeat(np.arange(len(job)), np.diff(lost.first))
     failures = lost.failures
     by_node = np.lexsort((failures.time, failures.node))
@@ -111,14 +154,10 @@ def _check_runs(result: Result, lost: LostRuns, length: Times) -> list[str]:
         there = np.minimum(at, len(keys) - 1)
         hit = (at < len(keys)) & (failures.node[by_node][there] == lost.node)
         np.minimum.at(first, owner[hit], failures.time[by_node][there[hit]])
-    return [
-        *cases(first != end, "lost run {} of job {} ends at {} s, when none of its nodes fails, or"
-               " after the first did", job, end),
-        *check_successive(result, lost, length),
-    ]  # fmt: skip
+    return first
 
 
-def _check_down(result: Result, lost: LostRuns) -> list[str]:
+def check_down(result: Result, lost: LostRuns) -> list[str]:
     """Compare what the schedule says of states of nodes with the failures."""
     states, failures = result.node_states, lost.failures
     if states is None:
@@ -137,8 +176,9 @@ def _places(line: Timeline, lost: LostRuns) -> Down:
     return failures.node, begin, end
 
 
-def _some_down(line: Timeline, down: Down) -> Mask:
+def some_down(line: Timeline, lost: LostRuns) -> Mask:
     """Return at which times of the line a node is down."""
+    down = _places(line, lost)
     change = np.zeros(line.time.size + 1, np.int64)
     np.add.at(change, down[1], 1)
     np.subtract.at(change, down[2], 1)
@@ -181,5 +221,6 @@ def _of_passes(
     of_run[np.argsort(rank[job], kind="stable")] = np.arange(n)
     submit, threshold = workload.submit_time[job], rules.threshold
     waiting = first_waiting(submit, threshold, of_run, line.time, line.submit, line.start, number)
-    yield "order", check_order(runs, line, of_run, waiting, needs, number, down)
+    if rules.backfill != "conservative" and not rules.windows:
+        yield "order", check_order(runs, line, of_run, waiting, needs, number, down)
     yield "backfilled", check_backfilled(runs, line, of_run, waiting, submit, number, last)

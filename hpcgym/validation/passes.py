@@ -40,6 +40,8 @@ def check_order(
         passed = line.termination
     passed &= ~_cut_short(result, line)
     free = result.cluster.processors - line.used
+    if down is not None:
+        free -= _cores_down(result, line, down)
     needed = _needed(result, job, line.time)
     if needed is None:
         return []
@@ -60,6 +62,17 @@ def _cut_short(result: Result, line: Timeline) -> Mask:
     started = np.bincount(line.start, minlength=len(line.time))
     cut: Mask = (started > slurm.default_queue_depth) & (line.time % slurm.sched_interval != 0)
     return cut
+
+
+def _cores_down(result: Result, line: Timeline, down: Down) -> Times:
+    """Return how many cores are on nodes that are down, (n_times,)."""
+    node, begin, end = down
+    cores = result.cluster.capacity[node, 0]
+    changes = np.zeros(line.time.size + 1, np.int64)
+    np.add.at(changes, begin, cores)
+    np.subtract.at(changes, end, cores)
+    total: Times = np.cumsum(changes)[:-1]
+    return total
 
 
 def _needed(result: Result, job: Times, time: Times) -> Times | None:

@@ -21,13 +21,20 @@ from hpcgym.validation.all_runs import (
     energies_of_runs,
     last_runs,
 )
-from hpcgym.validation.books import check_books
-from hpcgym.validation.dependencies import check_dependencies
+from hpcgym.validation.books import check_books, check_states
+from hpcgym.validation.failures import (
+    changes_of,
+    check_down,
+    first_failures,
+    of_restrictions,
+    some_down,
+)
 from hpcgym.validation.idle_power import check_energy
 from hpcgym.validation.nodes import check_nodes, check_units
 from hpcgym.validation.promises import check_predictions, check_promises
-from hpcgym.validation.quotas import COLUMNS, check_quotas
+from hpcgym.validation.quotas import COLUMNS
 from hpcgym.validation.schedules import (
+    Mask,
     Timeline,
     Times,
     cases,
@@ -39,7 +46,7 @@ from hpcgym.validation.schedules import (
     timeline_of,
 )
 from hpcgym.validation.suspension import check_going_on, check_kept, check_pieces
-from hpcgym.validation.windows import check_windows, window_ends
+from hpcgym.validation.windows import window_ends
 from hpcgym.workload.names import names_of
 from hpcgym.workload.needs import needs_of
 
@@ -77,7 +84,7 @@ def prove_preemption(
     length_of = np.where(last, left[job], runs.run_time)
     exempt = _exempt_until(runs, rule, np.array(called(result))[job])
     windows = window_ends(result)
-    line = timeline_of(runs, length_of, np.concatenate([exempt, windows]))
+    line = timeline_of(runs, length_of, np.concatenate([exempt, windows, changes_of(lost)]))
     sound = {
         "submission": check_submission(result) + check_submission(runs),
         "capacity": check_capacity(runs, line),
@@ -89,17 +96,18 @@ def prove_preemption(
             sound["nodes"] = check_nodes(runs, needs, runs.allocation)
             if rule.mode == "suspend":
                 sound["nodes"] += check_kept(result, lost)
-    if result.scheduler.windows and not sound.get("units"):
-        sound["windows"] = check_windows(runs)
-    if result.scheduler.quotas:
-        sound["quotas"] = check_quotas(runs)
-    if result.scheduler.dependencies != "none":
-        sound["dependencies"] = check_dependencies(result)
-    sound["runs"] = _check_runs(result, lost, actual, cancels)
+    sound |= of_restrictions(result, runs, not sound.get("units"))
+    failed = first_failures(lost)
+    if len(lost.failures):
+        sound["states"] = check_down(result, lost) + check_states(runs)
+    sound["runs"] = _check_runs(result, lost, actual, cancels & (failed != lost.end))
+    sound["runs"] += cases(failed < lost.end, "lost run {} goes on when a node of it has failed")
     if rule.mode == "suspend":
         sound["runs"] += check_pieces(result, lost, length)
     if not sound["runs"] and not sound.get("units"):
-        sound["preemption"] = _check_stops(result, runs, job, last, stopped)
+        ended = lost.job[failed == lost.end].tolist(), lost.end[failed == lost.end].tolist()
+        failing = {*zip(*ended, strict=True)}
+        sound["preemption"] = _check_stops(result, runs, job, last, stopped, failing)
         if rule.mode == "suspend" and runs.allocation is None:
             sound["preemption"] += check_going_on(result, lost, line, called(result))
     if rule.mode == "suspend":
@@ -115,7 +123,8 @@ def prove_preemption(
     else:
         yield "energy", check_energy(result, line.time, line.used)
     # up to the end of the last window a job may wait for it, whatever is idle
-    yield "progress", check_progress(line, NO_DELAYS, line.time < windows.max(initial=-1))
+    excused = some_down(line, lost) | (line.time < windows.max(initial=-1))
+    yield "progress", check_progress(line, NO_DELAYS, excused)
 
 
 def _exempt_until(runs: Result, rule: Preemption, group: NDArray[np.str_]) -> Times:
@@ -148,18 +157,26 @@ def _suspended(line: Timeline, job: Times) -> Times:
     return np.cumsum(changes)
 
 
-def _check_runs(result: Result, lost: LostRuns, actual: Times, cancels: bool) -> list[str]:
-    """Find runs of a job that do not follow each other, or were over when they were stopped."""
+def _check_runs(result: Result, lost: LostRuns, actual: Times, cancels: Mask) -> list[str]:
+    """Find runs of a job that do not follow each other, or were over when they were stopped.
+
+    ``cancels``: which of them should have been cancelled, (k,).
+    """
     job, start, end = lost.job, lost.start, lost.end
     return [
-        *cases(np.full(len(job), cancels), "run {} was stopped, and not cancelled"),
+        *cases(cancels, "run {} was stopped, and not cancelled"),
         *cases(end <= start, "lost run {} of job {} ends at {} s, when it starts", job, end),
         *check_successive(result, lost, actual),
     ]
 
 
 def _check_stops(
-    result: Result, runs: Result, job: Times, last: NDArray[np.bool_], cancelled: NDArray[np.bool_]
+    result: Result,
+    runs: Result,
+    job: Times,
+    last: Mask,
+    cancelled: Mask,
+    failing: set[tuple[int, int]],
 ) -> list[str]:
     """Find runs that ended though no job that may stop them took what they had.
 
@@ -167,6 +184,7 @@ def _check_stops(
     ----------
     job, last : of each run.
     cancelled : (n_jobs,) whose last run was cut.
+    failing : job and end of the runs that ended with a node.
     """
     rule = result.scheduler.preempts
     assert rule is not None
@@ -177,6 +195,8 @@ def _check_stops(
             starters.setdefault(start, []).append(run)
     end, of, exempt = runs.end.tolist(), job.tolist(), dict(rule.exempt)
     for run in np.flatnonzero(~last | cancelled[job]).tolist():
+        if (of[run], end[run]) in failing:
+            continue
         mine = group[of[run]]
         ran = end[run] - int(runs.start[run])
         if ran < exempt.get(mine, 0):

@@ -88,7 +88,8 @@ class Learner {
     const i64 renewed = cut(seconds, s.job(j).requested);
     if (std::exchange(ordered_by[index(j)], renewed) != renewed) rank(s, ranked, j);
   }
-  // The jobs that wait of whose users jobs have ended since they were predicted last.
+  // The jobs that wait of whose users jobs have ended since they were predicted last, or that wait
+  // again since a node failed just now.
   template <class S>
   std::vector<i64> concerned(const S& s) const {
     std::vector<i64> found;
@@ -98,6 +99,8 @@ class Learner {
     };
     s.queue.jobs.each([&](const Entry& e) { look_at(e.job); });
     for (i64 j = s.next - s.arrived; j < s.next; ++j) look_at(j);
+    for (std::size_t k = s.lost.size(); s.has_just_failed() && k-- > 0 && s.lost[k].end == s.time;)
+      if (std::ranges::find(found, s.lost[k].job) == found.end()) found.push_back(s.lost[k].job);
     return found;
   }
   // Features of a job, where somebody looks at them: at its submission, or now.

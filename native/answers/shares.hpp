@@ -69,13 +69,16 @@ class Shares {
   template <class S>
   void count(S& s, bool learns) {
     const auto n = static_cast<i64>(s.log.size());
-    if (s.stops) charge_stopped(s);  // in the last pass, before all that has ended since
     if (book.charged < n) {
+      charge_lost(s, s.used(s.log[index(book.charged)]).end);
       move_epoch(s.time);
-      for (i64 k = book.charged; k < n; ++k) charge(s, k);
-      book.charged = n;
+      for (; book.charged < n; ++book.charged) {
+        charge_lost(s, s.used(s.log[index(book.charged)]).end);
+        charge(s, book.charged);
+      }
       ++book.version;
     }
+    charge_lost(s, forever);
     bool mixed = kinds[0] == Usage::mixed || kinds[1] == Usage::mixed;
     mixed = mixed && !book.in_a_tree;  // places stay until somebody is charged
     const bool renewed = learns && s.asked == Asked::renewal;
@@ -132,13 +135,18 @@ class Shares {
         recent[what][a] += told().rate[what][j] * seconds;
     });
   }
-  // Charge the runs that others have ended, and that have not been charged yet.
+  // Charge the runs that were lost before a time, and have not been charged yet: those that others
+  // have ended in a pass are before all jobs that have ended since.
   template <class S>
-  void charge_stopped(const S& s) {
-    const i64 n = s.stops->charges_at_once() ? static_cast<i64>(s.lost.size()) : 0;
-    if (book.stopped >= n) return;
+  void charge_lost(const S& s, i64 before) {
+    if (s.stops && !s.stops->charges_at_once()) return;
+    const auto n = static_cast<i64>(s.lost.size());
+    const auto is_due = [&] {
+      return book.stopped < n && s.lost[index(book.stopped)].end < before;
+    };
+    if (!is_due()) return;
     settle(s, book.charged);
-    for (; book.stopped < n; ++book.stopped) {
+    for (; is_due(); ++book.stopped) {
       const LostRun& run = s.lost[index(book.stopped)];
       charge_run(run.job, run.end,
                  static_cast<double>(run.end - run.start) / static_cast<double>(book.ticks));
@@ -206,7 +214,10 @@ class Shares {
     if (book.in_a_tree) place_all(factor);
     s.queue.jobs.each([&](const Entry& e) { write(s, e.job, factor); });
     // those that run may wait again in the pass that follows
-    if (s.stops) s.running.each([&](const Entry& e) { write(s, e.job, factor); });
+    if (s.stops)
+      s.running.each([&](const Entry& e) {
+        if (e.job < model_->n_jobs) write(s, e.job, factor);
+      });
     for (i64 j = s.next - s.arrived; j < s.next; ++j) write(s, j, factor);
     s.queue.forget_bounds();
   }

@@ -76,7 +76,7 @@ const char* refusal_of_rules(const Model& m) {
       {m.is_scored(0) && !m.scores && !m.features, "scores: the order of the queue needs them"},
       {m.is_scored(1) && !m.second_scores, "second_scores: back-filling needs them"},
       {r.asks && !m.is_scored(0), "asks: an order from outside is by scores"},
-      {r.starts && (m.sharing || r.asks || m.restricted || m.outages || r.tested > 0 ||
+      {r.starts && (m.sharing || r.asks || m.restricted || r.tested > 0 ||
                     r.depth == all_jobs),
        "starts: where nothing else says who starts"},
       {m.n_users < 0, "n_users: 0 or more"},
@@ -91,14 +91,13 @@ const char* refusal_of_rules(const Model& m) {
       {r.every > 0 && r.tested == 0, "every: looks are at the first jobs that wait, `tested`"},
       {r.every > 0 && r.all_every < 1, "all_every: 1 s or more"},
       {r.every > 0 && r.resolution < 1, "resolution: 1 s or more"},
-      {m.nodes && (r.managed || r.passes == Passes::per_event ||
-                   ((r.tested > 0 || r.depth == all_jobs) && m.outages)),
+      {m.nodes && (r.managed || r.passes == Passes::per_event),
        "nodes: no rule of theirs"},
       {m.stops.n_groups() > 0 &&
            (!m.restricted || r.tested == 0 || r.managed),
        "preemption: no rule of theirs"},
-      {m.outages && (r.asks || r.learns || r.renews != Renews::never || learns),
-       "outages: nobody answers"},
+      {m.outages && m.stops.n_groups() > 0 && m.stops.become == Stopped::suspended,
+       "outages: no job is suspended"},
       {m.nodes && m.nodes->n_rows < m.n_jobs + (m.outages ? m.nodes->n_nodes : 0),
        "nodes: each job needs some, and each node that fails"},
       {m.outages && !m.nodes, "outages: of nodes"},

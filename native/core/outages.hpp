@@ -4,9 +4,11 @@
 // repair. So what fits, and when the head finds room, is worked out as always. Such an entry has
 // the number `n_jobs + node`, and never ends.
 //
-// Repairs come before all else of their time, so that no prediction expires with them; failures
-// come when a pass begins.
+// Repairs come before all else of their time, so that no prediction expires with them. Failures
+// come after all else, before the pass: whoever is asked for that knows of the jobs that wait again.
 #pragma once
+#include <utility>
+
 #include "../base/ordered.hpp"
 #include "model.hpp"
 
@@ -16,8 +18,8 @@ class Outages {
   const Model* model_;
   i64 next_ = 0;  // the event that comes next
   i64 down_ = 0;  // nodes
+  bool repaired_ = false;  // a node has been at this time, and the pass is to come
 
-  bool is_left() const { return next_ < model_->n_outages; }
   const Outage& event() const { return model_->outages[next_]; }
   i64 holder(i64 node) const { return model_->n_jobs + node; }
 
@@ -26,19 +28,9 @@ class Outages {
     for (; is_left() && event().time == s.time && event().is_repair(); ++next_, --down_) {
       const Entry up = s.running.take_off(s.running.find(s.time, holder(event().node)));
       s.give_back(up.job, up.width);
+      if (s.notes_ends) s.ended.push_back(up);
     }
-    s.changed = true;
-  }
-  template <class S>
-  void fail(S& s) {
-    for (; is_left() && event().time == s.time; ++next_, ++down_) {
-      const auto [time, node, until] = event();
-      for (Place at = first_on(s, node); at.block >= 0; at = first_on(s, node)) s.stop(at);
-      const i64 width = s.machine.hold_node(node);
-      s.free -= width;
-      s.running.insert({until, forever, width, holder(node)});
-      s.changed = true;
-    }
+    s.changed = repaired_ = true;
   }
   // Where the first running job stands that has units on a node.
   template <class S>
@@ -56,25 +48,48 @@ class Outages {
  public:
   explicit Outages(const Model& model) : model_(&model) {}
 
-  void keep(Archive& a) { a(next_, down_); }
+  void keep(Archive& a) { a(next_, down_, repaired_); }
+  i64 next() const { return next_; }
+  bool is_left() const { return next_ < model_->n_outages; }
 
-  // Go to the next pass of a simulation: after an event, a repair or a failure.
+  // A pass begins: let the nodes fail that do now.
+  template <class S>
+  void fail(S& s) {
+    for (; is_left() && event().time == s.time; ++next_, ++down_) {
+      const auto [time, node, until] = event();
+      for (Place at = first_on(s, node); at.block >= 0; at = first_on(s, node)) s.stop(at);
+      const i64 width = s.machine.hold_node(node);
+      s.free -= width;
+      s.running.insert({until, forever, width, holder(node)});
+      s.changed = s.expired = true;  // no reservation holds
+    }
+  }
+
+  // Go to the next pass of a simulation: after an event, a repair or a failure. Return false where
+  // there is none, or something is asked for before.
   template <class S>
   bool next_pass(S& s, i64 stop) {
-    for (bool repaired = false;;) {
+    while (true) {
       const i64 at = is_left() ? event().time : forever;
       const bool repairs = is_left() && event().is_repair();
-      const i64 until = repaired ? s.time : repairs ? at - 1 : at;
-      if (s.next_event(std::min(stop, until)) || repaired) break;
-      const bool over = s.next == model_->n_jobs && s.queue.empty() && s.running.size() == down_;
-      if (at > stop || at == forever || over) return false;
+      const i64 until = repaired_ ? s.time : repairs ? at - 1 : at;
+      const bool passes = s.next_event(std::min(stop, until));
+      if (passes) repaired_ = false;
+      if (passes || s.asked != Asked::nothing) return passes;
+      if (std::exchange(repaired_, false)) return s.go_to(s.time);
+      if (at > stop || at == forever || is_over(s)) return false;
+      if (!repairs) return s.go_to(at);
       s.time = at;
-      if (!repairs) break;
       repair(s);
-      repaired = true;
     }
-    fail(s);
-    return true;
+  }
+
+ private:
+  // Whether no job runs, waits or is to come.
+  template <class S>
+  bool is_over(const S& s) const {
+    const bool comes = s.next < model_->n_jobs || (s.arrivals && s.arrivals->next() < forever);
+    return !comes && s.queue.empty() && s.running.size() == down_;
   }
 };
 

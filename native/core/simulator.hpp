@@ -84,7 +84,7 @@ struct Simulator {
     if (m.outages) outages.emplace(m);
     if (m.quotas.n > 0) quotas.emplace(m.quotas);
     if (!m.windows.empty()) windows.emplace(m.windows);
-    if (m.stops.n_groups() > 0) stops.emplace(m.stops);
+    if (m.stops.n_groups() > 0) stops.emplace(m);
     if ((stops && stops->cancels()) || has_levels) queue.known.own(m.n_jobs);
     if (!m.arrivals.moves) return;
     next = m.n_jobs;  // for the loop of events they have all been submitted
@@ -221,6 +221,7 @@ struct Simulator {
   void stop(Place at) {
     const Entry e = running.take_off(at);
     give_back(e.job, e.width);
+    if (quotas) quotas->ended(e.job);
     note_lost(e.job);
     wait_again(e.job);
   }
@@ -330,6 +331,7 @@ struct Simulator {
       }
       if (!submit_all(answered == Asked::prediction)) return false;
       if (due_) {
+        fail_nodes();
         if (asks_for_renewal()) return false;
         logged_at_pass = logged();
         return !asks_for_order();
@@ -350,8 +352,11 @@ struct Simulator {
   // Go to a later time at which nothing happens; return whether a pass follows at once.
   bool go_to(i64 at) {
     time = at;
+    fail_nodes();
     return !asks_for_renewal() && !asks_for_order();
   }
+  // Whether a failure has ended runs just now: so the pass that follows knows.
+  bool has_just_failed() const { return outages && !lost.empty() && lost.back().end == time; }
   // Whether somebody is to put the queue in order before the pass, or to say who starts in its
   // place: new jobs wait from then on. Where no job can start that makes no difference.
   bool waits_for_order() {
@@ -500,7 +505,8 @@ struct Simulator {
   // Whether jobs that wait, or may come now, are to have new predictions or scores before the pass.
   bool asks_for_renewal() {
     if (rules().renews == Renews::never) return false;
-    const bool news = rules().renews == Renews::each_time || logged() > logged_at_pass;
+    const bool news = rules().renews == Renews::each_time || logged() > logged_at_pass ||
+                      has_just_failed();
     const bool waits = (news && !(queue.empty() && arrived == 0)) ||
                        (arrivals && arrivals->may_come(time, log));
     if (!waits) return false;
@@ -515,6 +521,10 @@ struct Simulator {
   }
 
   i64 logged() const { return static_cast<i64>(log.size()); }
+  void fail_nodes() {
+    if constexpr (requires(i64 node) { machine.hold_node(node); })
+      if (outages) outages->fail(*this);
+  }
   i64 next_expected_end() const { return running.empty() ? forever : running.front().key; }
 
   // All jobs whose end is now, where their order makes no difference.

@@ -49,7 +49,8 @@ class Stops {
   std::vector<Suspended> suspended;
   i64 lacking = 0;  // units, in a pass: by so many fewer than none are free beside suspended jobs
 
-  explicit Stops(const StopRules& rules) : rules_(&rules) {
+  explicit Stops(const Model& model) : rules_(&model.stops), n_jobs_(model.n_jobs) {
+    const StopRules& rules = model.stops;
     highest_ = *std::max_element(rules.level.begin(), rules.level.end());
     exempts_ = std::any_of(rules.exempt.begin(), rules.exempt.end(), [](i64 s) { return s > 0; });
   }
@@ -120,13 +121,15 @@ class Stops {
     bool is_stopped;
   };
   const StopRules* rules_;
+  i64 n_jobs_;
   i64 highest_;  // level
   bool exempts_;
   std::vector<bool> blocked_;    // by group: no other job of it is looked at in this pass
   std::vector<Victim> victims_;  // who might be stopped for the present job, longest runs first
   std::vector<InLine> line_;
 
-  i64 group(i64 j) const { return rules_->group[j]; }
+  // Who holds a node that is down is of none.
+  i64 group(i64 j) const { return j < n_jobs_ ? rules_->group[j] : -1; }
   i64 level_of(i64 j) const { return rules_->level[index(group(j))]; }
   // Whether a job may stop another, if that is of a group.
   bool may_stop(i64 j, i64 other) const {
@@ -249,9 +252,9 @@ class Stops {
   void find_victims(const S& s, i64 j) {
     victims_.clear();
     s.running.each([&](const Entry& e) {
+      if (!may_stop(j, e.job)) return;
       const i64 ran = s.time - s.of(e.job).start;
-      if (may_stop(j, e.job) && ran >= rules_->exempt[index(group(e.job))])
-        victims_.push_back({e, ran, false});
+      if (ran >= rules_->exempt[index(group(e.job))]) victims_.push_back({e, ran, false});
     });
     std::sort(victims_.begin(), victims_.end(), [](const Victim& a, const Victim& b) {
       return a.ran != b.ran ? a.ran > b.ran : a.run.job < b.run.job;

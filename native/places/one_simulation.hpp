@@ -159,7 +159,9 @@ class OneSimulation final : public AnySimulation, public Scheduled<M> {
     return std::make_shared<OneSimulation>(*this);
   }
   i64 time() const override { return sim_.time; }
-  i64 coming() const override { return model_->n_jobs - sim_.next; }
+  i64 coming() const override {
+    return model_->n_jobs - sim_.next + (sim_.outages && sim_.outages->is_left());
+  }
   i64 free() const override { return sim_.free; }
 
   // Who has answered in the simulation itself says so; after an order, or a job, nothing follows.
@@ -244,6 +246,7 @@ class OneSimulation final : public AnySimulation, public Scheduled<M> {
       queued.push_back(e.job), duration.push_back(e.span);
     });
     sim_.running.each([&](const Entry& e) {
+      if (e.job >= model_->n_jobs) return;  // a node is down
       running.push_back(e.job), start.push_back(sim_.of(e.job).start), end.push_back(e.key);
     });
     Columns found{{"queued", queued}, {"duration", duration}, {"running", running},

@@ -36,7 +36,8 @@ class AnySimulation : public Alone {
   virtual Columns schedule() const = 0;
   virtual Columns idle_seconds() = 0;
   virtual i64 time() const = 0;
-  virtual i64 coming() const = 0;  // jobs that have not been submitted
+  // Jobs that have not been submitted; one more where nodes are to fail or to be repaired.
+  virtual i64 coming() const = 0;
   virtual i64 free() const = 0;
 
   // What is asked for; `run` does nothing before somebody has answered.

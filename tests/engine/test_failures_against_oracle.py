@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 from drawing import costly, given, settings
 from drawing import strategies as st
-from failure_strategies import Failure, failing_cases, failures_for, table_of
+from failure_strategies import Failure, failing_cases, failures_for, table_of, without_slurm
 from node_strategies import node_cases, node_schedulers
-from strategies import DEPTHS
 
 import hpcgym
 from hpcgym.cluster import Cluster, NodeGroup
@@ -61,7 +60,7 @@ def test_random_cases(case: tuple[Cluster, Workload, dict[str, Any], list[Failur
 @given(st.data(), node_cases())
 def test_random_nodes_are_valid_and_the_same_again(data: st.DataObject, case: Any) -> None:
     cluster, workload, rules = case
-    rules |= {"backfill": "easy", "hold": None}
+    rules = without_slurm(rules)
     failures = table_of(data.draw(failures_for(cluster, workload)))
     first, second = (
         hpcgym.simulate(
@@ -89,10 +88,7 @@ def test_long_queues(data: st.DataObject, seed: int) -> None:
     columns["requested_time"] = columns["run_time"] * random.choice([1, 1, 2, 5], n)
     cluster = Cluster(groups=(NodeGroup("a", nodes, {"core": 4}),))
     workload = Workload.from_columns(columns, processors=4 * nodes, name=f"crowd {seed}")
-    rules = data.draw(node_schedulers(workload))
-    del rules["hold"]
-    if rules["backfill"] in ("conservative", *DEPTHS):
-        rules["backfill"] = "easy"
+    rules = without_slurm(data.draw(node_schedulers(workload)))
     failures = [
         (node, time, time + int(random.integers(1, 100)))
         for node in range(nodes)

@@ -58,8 +58,7 @@ def drawn(data: st.DataObject) -> tuple[Workload, dict[str, Any]]:
     kind = data.draw(st.sampled_from(["pool", "pool", "nodes", "partitions", "failing"]))
     if kind == "failing":
         cluster, workload, rules, failures = data.draw(failing_cases())
-        return workload, rules | {"cluster": cluster, "failures": table_of(failures)}
-    if kind == "pool":
+    elif kind == "pool":
         workload, rules = data.draw(cases())
         cluster = hpcgym.Cluster(workload.processors)
     else:
@@ -71,9 +70,13 @@ def drawn(data: st.DataObject) -> tuple[Workload, dict[str, Any]]:
     which = data.draw(RESTRICTIONS)
     if which:
         workload, rules = restricted(data, which, workload, rules, cluster)
-    elif kind == "pool":
+    elif kind in ("pool", "failing"):
         rules["policy_estimate"] = data.draw(ESTIMATES)
         rules["correction"] = data.draw(st.sampled_from([rules["correction"]] * 3 + ["kill"]))
+    if kind == "failing":
+        rules["failures"] = table_of(failures)
+        if "preemption" in rules:
+            rules["preemption"] = rules["preemption"].replace(",suspend", "")
     return workload, rules | {"cluster": cluster}
 
 

@@ -91,9 +91,11 @@ class LateDispatcher:
         if asking.time < self.due:
             asking.native.pass_time(self.due)
         passed, self._passed, self.due = self._passed, False, FOREVER
-        # jobs have only ended meanwhile, so that the nodes which were free then are free still
-        fitted = asking.start(self._decided)
-        assert fitted == len(self._decided), "a start that was decided does not fit any more"
+        # jobs have only ended meanwhile, so that the nodes which were free then are free still; but
+        # some may have failed: who was to start there goes on waiting
+        left = self._decided[asking.start(self._decided) + 1 :]
+        while left:
+            left = left[asking.start(left) + 1 :]
         if not passed:
             return
         view = asking.view(self._facts)
