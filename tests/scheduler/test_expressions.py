@@ -339,10 +339,6 @@ def test_baselines_and_boards_take_them() -> None:
         assert played(env, find_baseline("(wait / requested) ** 3 * processors")) == played(
             env, find_baseline("wfp3")
         )
-    with pytest.raises(
-        hpcgym.HpcgymError, match=r"backfill_order='wait \*\* 2' and environments do"
-    ):
-        gymnasium.make("hpcgym/JobSelection-v0", workload=workload, backfill_order="wait ** 2")
     board = evaluate("-requested * processors", workload, jobs=30, n=4, budget=0)
     values = board.by_slice
     assert values["-requested * processors"].tolist() == values["saf"].tolist()
