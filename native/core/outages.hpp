@@ -49,7 +49,6 @@ class Outages {
   explicit Outages(const Model& model) : model_(&model) {}
 
   void keep(Archive& a) { a(next_, down_, repaired_); }
-  i64 next() const { return next_; }
   bool is_left() const { return next_ < model_->n_outages; }
 
   // A pass begins: let the nodes fail that do now.

@@ -39,11 +39,11 @@ inline void control(Limited& machine, const Settings& settings, const double* nu
 inline void pay_under_limits(Simulator<Limited>& s, const Row& row) {
   Episode& p = *row.episode;
   const auto bsld_at_level = [&](i64 j, i64 run) { return bsld_of(s.job(j), s.of(j).start, run); };
+  const bool kills = s.rules().correction == Correction::kill;
   for (i64 i = p.noted; i < p.fresh; ++i) {
     const i64 j = row.fresh[i];
-    const bool killed = s.rules().correction == Correction::kill;
     row.terms[bsld] +=
-        bsld_at_level(j, killed ? s.machine.unslowed(j, s.job(j).run) : s.model.jobs[j].run);
+        bsld_at_level(j, kills ? s.machine.unslowed(j, s.job(j).run) : s.model.jobs[j].run);
     row.terms[waited] += static_cast<double>(s.of(j).start - s.job(j).submit);
   }
   if (p.ended == 1 && s.machine.kills > 0) {  // some have been cut since they started

@@ -121,7 +121,7 @@ class Surroundings(NamedTuple):
     Attributes
     ----------
     start : the scheduler that left the machine as an episode finds it; None: it is empty.
-    warmup_s, horizon_s : [s]; a horizon of FOREVER is none.
+    warmup_s, horizon_s : [s]; FOREVER stands for no horizon.
     continues : whether jobs go on to come.
     """
 

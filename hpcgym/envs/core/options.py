@@ -250,13 +250,13 @@ def read_numbers(name: str, action: Any, shape: tuple[int, ...]) -> NDArray[Any]
 
 
 def _first_bad(numbers: NDArray[Any]) -> str:
-    """Return the first number that is none, or far too large, and where it stands."""
+    """Return the first value that is not a number, or is far too large, and its place."""
     where = tuple(np.argwhere(~(np.abs(numbers) < 1e30))[0].tolist())
     return f"{numbers[where]} at {list(where)}"
 
 
 def read_index(action: Any, number: int) -> int:
-    """Return an action as one of that many indices, or raise an error if it is none."""
+    """Return an action as an index below that number, or raise an error."""
     try:
         index = operator.index(action.item() if isinstance(action, np.ndarray) else action)
     except (TypeError, ValueError):
@@ -269,7 +269,7 @@ def read_index(action: Any, number: int) -> int:
 
 
 def read_indices(actions: Any, num_envs: int, number: int) -> NDArray[np.int64]:
-    """Return actions, one for each environment, of that many indices, or say that they are none."""
+    """Return one action for each environment, an index below that number, or raise an error."""
     given = np.asarray(actions)
     if given.shape != (num_envs,) or given.dtype.kind not in "iu":
         raise HpcgymError(
@@ -284,7 +284,7 @@ def read_indices(actions: Any, num_envs: int, number: int) -> NDArray[np.int64]:
 
 
 def read_reward(value: Any) -> float:
-    """Return what a user's reward function has returned as a number, or say that it is none."""
+    """Return what a user's reward function has returned as a number, or raise an error."""
     try:
         number = float(value)
     except (TypeError, ValueError):
@@ -295,7 +295,7 @@ def read_reward(value: Any) -> float:
 
 
 def read_share(name: str, value: Any) -> float:
-    """Return a share of a whole, more than 0 and less than 1, or say that it is none."""
+    """Return a share, a number above 0 and below 1, or raise an error."""
     try:
         share = float(value)
     except (TypeError, ValueError):
