@@ -96,7 +96,7 @@ def utilisation(result: Result) -> float | None:
     if until <= begin:
         return None
     inside = np.minimum(result.end, until) - np.minimum(result.start, until)
-    busy = float(np.dot(result.workload.requested_processors, inside))
+    busy = float((result.workload.requested_processors * inside).sum())
     return busy / (result.cluster.processors * (until - begin))
 
 

@@ -41,4 +41,4 @@ def nodes_in_use(result: Result) -> tuple[NDArray[Any], NDArray[np.int64], NDArr
 
 def time_mean(times: NDArray[Any], values: NDArray[Any], span: float) -> float:
     """Return the mean of a step function that is 0 in the end over ``span`` seconds; else 0."""
-    return float(np.dot(values[:-1], np.diff(times))) / span if span else 0.0
+    return float((values[:-1] * np.diff(times)).sum()) / span if span else 0.0

@@ -143,7 +143,7 @@ class Books:
     def joules(self, begin: float, end: float) -> float:
         """Return the energy from ``begin`` up to ``end`` [s], within the schedule [J]."""
         seconds = np.minimum(self.time[1:], end) - np.maximum(self.time[:-1], begin)
-        return float(np.dot(self.total_w, np.maximum(seconds, 0)))
+        return float((self.total_w * np.maximum(seconds, 0)).sum())
 
     @cached_property
     def by_node(self) -> Floats:

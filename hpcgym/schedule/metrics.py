@@ -376,7 +376,7 @@ def compute_metrics(
 def _sum_of_products(processors: NDArray[np.int64], run: NDArray[Any]) -> float:
     """Return the processor seconds of all jobs, of whole run times exactly."""
     if run.dtype != np.int64:
-        return float(np.dot(processors, run))
+        return float((processors * run).sum())  # dot products differ from processor to processor
     # not as a dot product of floats: its threads take longer to wake than the sum takes
     if (processors * run.astype(np.float64)).sum() < 2.0**62:
         return int(np.dot(processors, run))

@@ -43,7 +43,7 @@ def mean_congestion(result: Result) -> float:
     times, asked = _steps(result.start, result.end, demand)
     longer = np.maximum(asked[:-1] / bandwidth, 1) - 1
     span = result.end.max(initial=0) - result.workload.submit_time.min(initial=0)
-    return 1 + float(longer @ np.diff(times)) / float(span) if span else 1.0
+    return 1 + float((longer * np.diff(times)).sum()) / float(span) if span else 1.0
 
 
 def _steps(
