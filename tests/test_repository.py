@@ -16,7 +16,6 @@ import subprocess
 import sys
 import sysconfig
 import tomllib
-import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -38,7 +37,7 @@ from hpcgym.workload.cleaning import RECIPES
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("benchmarks/**/*.md")])
 SCRIPTS = ("quickstart", "test")
-WITH_HELP = (*SCRIPTS, "docs", "sanitize")
+WITH_HELP = (*SCRIPTS, "docs", "fuzz", "sanitize")
 CODE = re.compile(r"^```([^\n`]*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 CELL = "{code-cell} ipython3"  # of the tutorials, which scripts/docs runs too
 
@@ -404,46 +403,6 @@ def test_the_type_checker_finds_what_is_installed_as_a_part_of_hpcgym() -> None:
         assert found.samefile(ROOT / folder), name
     checked = {"hpcgym", ".typed/hpcgym", "benchmarks/*.py", "scripts"}
     assert checked == {*settings["tool"]["mypy"]["files"]}
-
-
-# --- The wheel ------------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-def test_the_wheel_holds_all_modules_and_nothing_else(tmp_path: Path) -> None:
-    """All under ``hpcgym``: ``agents`` and ``baselines`` are too common names to install."""
-    copy = tmp_path / "copy"
-    copy.mkdir()
-    for name in ("hpcgym", "agents", "baselines", "benchmarks", "native"):
-        shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
-        shutil.copy(ROOT / name, copy)
-    build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"]
-    run = subprocess.run(
-        [*build, "--wheel-dir", str(tmp_path), str(copy)], capture_output=True, text=True
-    )
-    assert run.returncode == 0, run.stderr
-    (wheel,) = tmp_path.glob("*.whl")
-    python = f"cp{sys.version_info.major}{sys.version_info.minor}"
-    system = re.sub(r"[-.]", "_", sysconfig.get_platform())
-    assert wheel.name == f"hpcgym-{hpcgym.__version__}-{python}-{python}-{system}.whl"
-    held = set(zipfile.ZipFile(wheel).namelist())
-    information = {name for name in held if name.startswith("hpcgym-")}
-    expected = {
-        name.replace(".", "/") + ("/__init__.py" if file.name == "__init__.py" else ".py")
-        for name, file in sources().items()
-    }
-    data = [
-        *(ROOT / "hpcgym" / "cluster" / "machines").glob("*.toml"),
-        ROOT / "hpcgym" / "suite" / "tasks.toml",
-        *(ROOT / "hpcgym" / "explore" / "browser").iterdir(),
-        *(ROOT / "hpcgym" / "replay" / "native").iterdir(),
-    ]
-    others = {"hpcgym/py.typed", "hpcgym/agents/released.json", "hpcgym/_engine.pyi"}
-    others.add(f"hpcgym/_engine{sysconfig.get_config_var('EXT_SUFFIX')}")
-    others |= {str(file.relative_to(ROOT)) for file in data}
-    assert held - information == expected | others
-    assert any(name.endswith("licenses/LICENSE") for name in information)
 
 
 # --- The scripts ----------------------------------------------------------------------------

@@ -74,8 +74,11 @@ class Learner {
       s.renewed = cut(answers_[for_backfilling], requested);
       return;
     }
-    if (kind(for_backfilling) != Predicts::beforehand)
+    if (kind(for_backfilling) != Predicts::beforehand) {
       s.of(j).predicted = cut(answers_[for_backfilling], requested);
+      const bool expires = s.rules().plans() && s.rules().correction == Correction::none;
+      if (expires && s.of(j).predicted < s.run_time(j)) throw std::invalid_argument(unexpected);
+    }
     if (kind(for_ordering) == Predicts::beforehand) return;
     ordered_by[index(j)] = cut(answers_[for_ordering], requested);
     knows_[index(j)] = histories.ended_of(j);

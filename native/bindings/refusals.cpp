@@ -67,7 +67,7 @@ const char* first_of(std::initializer_list<Fault> faults) {
 
 const char* refusal_of_rules(const Model& m) {
   const Rules& r = m.rules;
-  const bool learns = m.learning || m.accounts;
+  const bool learns = m.learning || m.accounts, plans = r.plans();
   return first_of({
       {r.primary == Order::prediction, "primary: the queue is served in no such order"},
       {r.secondary == Order::selection, "secondary: nobody selects who is back-filled"},
@@ -76,8 +76,7 @@ const char* refusal_of_rules(const Model& m) {
       {m.is_scored(0) && !m.scores && !m.features, "scores: the order of the queue needs them"},
       {m.is_scored(1) && !m.second_scores, "second_scores: back-filling needs them"},
       {r.asks && !m.is_scored(0), "asks: an order from outside is by scores"},
-      {r.starts && (m.sharing || r.asks || m.restricted || r.tested > 0 ||
-                    r.depth == all_jobs),
+      {r.starts && (m.sharing || r.asks || m.restricted || m.arrivals.moves || plans),
        "starts: where nothing else says who starts"},
       {m.n_users < 0, "n_users: 0 or more"},
       {r.estimate == Estimate::average && (!m.users || r.last < 1),
@@ -88,6 +87,11 @@ const char* refusal_of_rules(const Model& m) {
       {r.learns && !learns, "learning: predictions are asked for"},
       {r.correction == Correction::again && !m.learning, "learning: corrections are asked for"},
       {r.tested_of_user > 0 && !m.users, "users: so many jobs of each are looked at"},
+      {plans && r.primary == Order::selection, "primary: where several jobs have reservations"},
+      {r.tested > 0 && r.passes == Passes::per_event, "passes: reservations are not made so often"},
+      {r.managed && r.passes == Passes::per_event, "managed: processors are ready before a pass"},
+      {m.arrivals.moves && r.primary == Order::submission, "primary: that of arrival is by keys then"},
+      {!m.windows.empty() && !plans, "windows: what starts is planned around them"},
       {r.every > 0 && r.tested == 0, "every: looks are at the first jobs that wait, `tested`"},
       {r.every > 0 && r.all_every < 1, "all_every: 1 s or more"},
       {r.every > 0 && r.resolution < 1, "resolution: 1 s or more"},
@@ -139,6 +143,7 @@ const char* refusal_of_jobs(const Model& m) {
   const bool bounded = r.correction == Correction::to_requested ||
                        r.correction == Correction::incremental ||
                        r.correction == Correction::again;
+  const bool expires = r.plans() && r.correction == Correction::none;
   return first_of({
       {any(true, [&](i64, const Job& job) { return !is_between(job.processors, 1, m.capacity); }),
        "jobs: from one processor to all"},
@@ -151,8 +156,8 @@ const char* refusal_of_jobs(const Model& m) {
       {any(m.sharing && m.predicted, [&](i64 j, const Job& job) {
          return m.predicted[j] < job.run;
        }), "sharing: jobs that are predicted to end later"},
-      {any(true, [=](i64, const Job& job) { return !is_between(job.submit, -longest, longest); }),
-       "jobs: submitted at times below 2^53 s"},
+      {any(true, [=](i64, const Job& job) { return !is_between(job.submit, 0, longest); }),
+       "jobs: submitted from 0 s to 2^53 s"},
       {any(true, [=](i64, const Job& job) {
          return !is_between(job.run, 1, longest) || !is_between(job.requested, 1, longest);
        }), "jobs: from 1 s to 2^53 s"},
@@ -171,6 +176,9 @@ const char* refusal_of_jobs(const Model& m) {
          return job.run > job.requested && !given;
        }),
        "correction: a job that runs longer than requested would be corrected for ever"},
+      {expires && r.estimate == Estimate::average, unexpected},
+      {any(expires && m.predicted, [&](i64 j, const Job& job) { return m.predicted[j] < job.run; }),
+       unexpected},
       {any(r.holds && m.held, [&](i64 j, const Job&) {
          return !(m.held[j] >= 0 && m.held[j] < 1e15);
        }), "held: numbers from 0 on"},

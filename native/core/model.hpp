@@ -66,8 +66,14 @@ struct Rules {
   Renews renews = Renews::never;
   bool logs = false;    // it notes who has ended
 
+  // Whether several jobs have reservations.
+  bool plans() const { return tested > 0 || depth == all_jobs; }
   bool operator==(const Rules&) const = default;
 };
+
+// Said of a job that runs longer than predicted where no rule says what is predicted then.
+inline constexpr const char* unexpected =
+    "correction: a plan has to know what becomes of predictions that expire";
 
 struct Features;  // what weights weigh
 // A node fails, or is repaired.

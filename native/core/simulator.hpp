@@ -515,8 +515,7 @@ struct Simulator {
   }
   // Under limits, and where several jobs have reservations, it is asked for within the pass.
   bool asks_for_order() {
-    const bool plans = rules().tested > 0 || rules().depth == all_jobs;
-    const bool asks = (rules().asks && !plans) || rules().starts;
+    const bool asks = (rules().asks && !rules().plans()) || rules().starts;
     return !has_levels && asks && waits_for_order();
   }
 

@@ -110,7 +110,7 @@ class Easy {
   }
   // Whether it may start where no job runs, whatever is said from outside for the present.
   bool is_served_alone([[maybe_unused]] i64 head) {
-    if constexpr (s.has_levels) return s.machine.fits_without_control(head, room());
+    if constexpr (Simulator<M>::has_levels) return s.machine.fits_without_control(head, room());
     else return false;
   }
   // The queued job that is first in primary order, -1 if it is yet to be selected, or all exceed
