@@ -9,6 +9,8 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
+from hpcgym import _engine
+
 # At the beginnings of lines: what functions import, and what annotations need, is not part of a
 # module.
 _IMPORT = re.compile(r"^(?:from\s+(hpcgym[\w.]*)\s+import\s+(\([^)]*\)|.*)|import\s+(.*))", re.M)
@@ -19,8 +21,6 @@ _NAME = re.compile(r"(?<!\bas )\b(?!as\b)[\w.]+")
 @cache
 def hash_of_modules(*names: str) -> str:
     """Return a hash of the sources of some modules, and of what they import from hpcgym.
-
-    Of the engine it is the compiled module: another machine or compiler has another.
 
     Raises
     ------
@@ -91,4 +91,6 @@ def _file_of(name: str) -> str | None:
 
 @cache
 def _hash_of_one(path: str) -> bytes:
+    if not path.endswith(".py"):  # whatever has compiled it
+        return bytes.fromhex(_engine.SOURCES)
     return hashlib.sha256(Path(path).read_bytes()).digest()

@@ -328,6 +328,7 @@ NB_MODULE(_engine, m) {
 #endif
   m.doc() = "The native engine: simulations that run to a time, and go on.";
   m.attr("FOREVER") = forever;
+  m.attr("SOURCES") = HPCGYM_SOURCES;  // a hash
 
   nb::class_<Features>(m, "Features", "Features of all jobs, which weights make scores of.")
       .def(nb::new_(&make_features), "parts"_a, "waiting"_a, "places"_a, "serial"_a, "seconds"_a,

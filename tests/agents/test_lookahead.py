@@ -52,7 +52,7 @@ def act_to_the_end(env: Any, agent: Any) -> list[Any]:
         {"backfill": "slurm:bf_interval=600", "backfill_order": "fairshare"},
         {"backfill_order": "log(1 + wait) - requested", "correction": "kill", "estimate": "ave2"},
         {"quota": "user:jobs=3"},
-        {"quota": "user:submitted=60", "maintenance": "10000/20000"},
+        {"quota": "user:submitted=60", "maintenance": "10000/20000:processors=32"},
     ],
     ids=str,
 )

@@ -16,7 +16,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from hpcgym import Workload, load_workload
+from hpcgym import Workload, _engine, load_workload
 from hpcgym.benchmarks.energy import powercap_workload, shares
 from hpcgym.benchmarks.frontier import simulations as frontier
 from hpcgym.benchmarks.prediction import simulations as prediction
@@ -172,6 +172,8 @@ def test_each_report_begins_as_the_study_says() -> None:
 
 #: What methods of results that no simulation calls import.
 FOR_USERS = ("hpcgym.explanation", "hpcgym.explore")
+#: What nothing follows from but what is asked of it by name.
+BY_NAME = ("hpcgym.reference", "hpcgym.simulation.by_reference")
 
 
 def imported_by(module: str) -> set[str]:
@@ -181,7 +183,7 @@ def imported_by(module: str) -> set[str]:
         name = to_do.pop()
         if name in found or (spec := find_spec(name)) is None or spec.origin is None:
             continue
-        if name.startswith(FOR_USERS):
+        if name.startswith((*FOR_USERS, *BY_NAME)):
             continue
         found.add(name)
         if not spec.origin.endswith(".py"):  # the native engine imports nothing
@@ -223,6 +225,7 @@ BESIDE = {
     *("hpcgym.workload.slicing", "hpcgym.workload.fingerprint"),
     *("hpcgym.schedule.provenance", "hpcgym.files.plain"),
     *("hpcgym.files.origin", "hpcgym.files.recorded"),
+    "hpcgym._engine",  # which says what its sources were, see below
 }
 
 
@@ -244,6 +247,16 @@ def test_the_hash_of_code_covers_what_simulations_follow_from(
     assert len(wanted) > 20
     missing = [name for name in sorted(wanted) if origin_of(name) not in read]
     assert missing == []
+
+
+def test_the_hash_of_code_covers_the_sources_of_the_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = sources.hash_of_modules("hpcgym._engine")
+    monkeypatch.setattr(_engine, "SOURCES", "00" * 32)
+    sources._hash_of_one.cache_clear()
+    sources.hash_of_modules.cache_clear()
+    assert sources.hash_of_modules("hpcgym._engine") != before
+    sources._hash_of_one.cache_clear()
+    sources.hash_of_modules.cache_clear()
 
 
 def half(task: dict[str, Any]) -> dict[str, Any]:

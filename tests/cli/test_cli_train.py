@@ -342,7 +342,6 @@ def test_help_lists_all_features_that_can_be_weighed(agent: str) -> None:
         (("xnes", "--workload", TRACE, "--features", "size"), "unknown feature 'size'"),
         (("xnes", "--workload", TRACE, "--method", "xens"), "unknown method 'xens'"),
         (("xnes", "--workload", TRACE, "--metric", "bsld"), "unknown metric 'bsld'"),
-        (("xnes", *WHOLE, "--backfill", "conservative"), "backfill"),
         (("clone", "saf"), "give either an order and --workload, or --recording"),
         (("clone", "sfa", "--workload", TRACE), "unknown baseline 'sfa'"),
         (("record", "saf", "--workload", TRACE, "--env", "hpcgym/No-v0"), "hpcgym/No-v0"),
