@@ -61,8 +61,8 @@ MUTANTS = (
     Mutant(
         "of jobs that end together the last started ends first",
         "native/core/simulator.hpp",
-        "of(e.job).number >= first",
-        "found.block >= 0 && of(e.job).number < first",
+        "of(e.job).number < first",
+        "found.block < 0 || of(e.job).number > first",
     ),
     Mutant(
         "equal scores go to the last submitted",

@@ -407,6 +407,14 @@ def test_the_type_checker_finds_what_is_installed_as_a_part_of_hpcgym() -> None:
 
 # --- The scripts ----------------------------------------------------------------------------
 
+
+def test_the_edits_of_mutants_stand_in_the_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "scripts"))
+    mutants = importlib.import_module("mutants")
+    for one in mutants.MUTANTS:  # it exits where there is no such place
+        assert mutants.mutated(one, (ROOT / one.file).read_text(), "") != ""
+
+
 needs_bash = pytest.mark.skipif(not shutil.which("bash"), reason="needs bash")
 
 
