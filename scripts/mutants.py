@@ -43,6 +43,7 @@ MUTANTS = (
         "s.rules().strict",
         "true",
         after="b.longest -= ",
+        tests="tests/engine/test_against_oracle.py",
     ),
     Mutant(
         "the shadow time is one second late",
@@ -57,18 +58,21 @@ MUTANTS = (
         "e->width",
         "0",
         after="e->key == at; ++e) missing -= ",
+        tests="tests/engine/test_against_oracle.py",
     ),
     Mutant(
         "of jobs that end together the last started ends first",
         "native/core/simulator.hpp",
         "of(e.job).number < first",
         "found.block < 0 || of(e.job).number > first",
+        tests="tests/engine/test_against_oracle.py",
     ),
     Mutant(
         "equal scores go to the last submitted",
         "native/core/queue.hpp",
         "(score == highest && j < best)",
         "(score == highest && j > best)",
+        tests="tests/engine/test_against_oracle.py",
     ),
     Mutant(
         "a second correction is added before the first",
@@ -121,6 +125,7 @@ MUTANTS = (
         "native/machines/pool.hpp",
         "top.off_at < now",
         "top.off_at <= now",
+        tests="tests/engine/test_power.py",
     ),
     Mutant(
         "look-ahead follows the last of the vectors that are as good",
