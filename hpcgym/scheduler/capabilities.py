@@ -175,7 +175,7 @@ APART: dict[tuple[str, str], str] = {
         "environments on nodes",
     ): "there jobs share nodes; PowerCap and EnergyBudget keep them",
     ("limits", "batches"): _OWN_NODES,
-    **{("quota", place): _NO_QUOTA for place in ("whole nodes", "shared nodes")},
+    ("quota", "shared nodes"): _NO_QUOTA,
     ("conservative", "quota"): "reservations that are kept would be of jobs that may not start",
     **{
         ("per-event", rule): "simulators with such passes know no such thing"

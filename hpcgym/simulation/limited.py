@@ -29,6 +29,7 @@ from hpcgym.simulation.limited_machine import (
 )
 from hpcgym.simulation.nodes import asked, needs_on
 from hpcgym.simulation.prepare import prepare
+from hpcgym.simulation.restricted import check_restricted, restrictions_of
 from hpcgym.simulation.warm_start import check_extract
 
 if TYPE_CHECKING:
@@ -116,7 +117,11 @@ def limited_simulation(
     told.capacity = cluster.nodes
     machine = machine_for(workload, scheduler, cluster, power, widths, limits)
     answers = answers_for(workload, scheduler, cluster, told, asks, counts, learned)
-    return machine, Simulation(told, {"limited": machine.told}, **answers)
+    given: dict[str, Any] = {"limited": machine.told}
+    if scheduler.restricts:
+        check_restricted(workload, scheduler, told.rules["correction"], "whole nodes")
+        given |= restrictions_of(workload, scheduler, cluster, on_nodes=False)
+    return machine, Simulation(told, given, **answers)
 
 
 def machine_for(

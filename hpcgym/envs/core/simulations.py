@@ -109,8 +109,8 @@ class Simulations:
             by_action=shutdown_action,
         )  # fmt: skip
         if scheduler.plans or scheduler.restricts:
-            correction = self.told.rules["correction"]
-            check_restricted(workload, scheduler, correction, not machines.is_pool)
+            place = "whole nodes" if limited else "pool" if machines.is_pool else "nodes"
+            check_restricted(workload, scheduler, self.told.rules["correction"], place)
         self.learning = learning_of(workload, scheduler, self.told, kind)
         self.expressions = expressions_of(workload, scheduler, machines.ticks)
         seconds = ordered_by(options, workload, self.told.jobs)

@@ -1,0 +1,112 @@
+"""Rules of the queue where jobs have nodes of their own: beside the slow simulator, and by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from drawing import assume, given, settings
+from drawing import strategies as st
+from limit_strategies import Case, limited, simulate_pool
+from quota_strategies import quotas
+from restrictions import DRAWN
+from submission_strategies import chains, fitted
+from test_limits_against_oracle import check_same
+from test_submitted import bounds, with_numbers
+
+import hpcgym
+from hpcgym.cluster import Cluster, NodeGroup, NodePower
+from hpcgym.errors import HpcgymError
+from hpcgym.schedule.result import Result
+from hpcgym.scheduler.limits import PowerCap
+from hpcgym.workload.model import Workload
+
+pytestmark = DRAWN
+KINDS = ["none", "caps", "switching", "budgets", "both"]
+QUEUES = st.lists(st.integers(1, 3), min_size=1, max_size=5)
+RESTRICTIONS = st.sampled_from([("quota",)])
+
+
+def restricted(data: st.DataObject, case: Case) -> tuple[Case, dict[str, Any]]:
+    """The case under restrictions, and these as the slow simulator takes them."""
+    which = data.draw(RESTRICTIONS)
+    workload = with_numbers(case.workload, data.draw(QUEUES))
+    rules: dict[str, Any] = dict(case.rules)
+    slow: dict[str, Any] = {}
+    if {"follow", "places"} & {*which}:
+        rules = fitted(rules, alone=True)
+        rules.pop("passes", None)
+    if "follow" in which:
+        workload, rules["dependencies"], slow["follows"] = data.draw(chains(workload))
+    texts = []
+    if "quota" in which:
+        text, slow["quotas"] = data.draw(quotas(workload))
+        texts.append(text)
+    if "places" in which:
+        text, slow["places"], running = data.draw(bounds(workload))
+        slow["quotas"] = [*slow.get("quotas", []), *running]
+        texts.append(text)
+    if texts:
+        rules["quota"] = "; ".join(texts)
+    return replace(case, workload=workload, rules=rules), slow
+
+
+def simulated(case: Case) -> Result:
+    """The schedule of a case that can be simulated."""
+    try:
+        return hpcgym.simulate(
+            case.workload, cluster=case.cluster, limits=case.limits, **case.rules
+        )
+    except HpcgymError as error:
+        assume("can never start" not in str(error) and "all nodes off" not in str(error))
+        raise
+
+
+@pytest.mark.parametrize("kinds", KINDS)
+@settings(max_examples=80)
+@given(st.data())
+def test_schedules_are_the_slow_simulators(kinds: str, data: st.DataObject) -> None:
+    case, slow = restricted(data, data.draw(limited(kinds)))
+    result = simulated(case)
+    check_same(result, simulate_pool(case, **slow))
+    hpcgym.validate_schedule(result)
+
+
+# --- By hand --------------------------------------------------------------------------------------
+
+NODES = Cluster(groups=(NodeGroup("a", 3, {"core": 2}, NodePower(10.0, 100.0)),))
+#: Two of three nodes may be busy.
+CAP = PowerCap(210.0)
+
+
+def jobs(**columns: list[int]) -> Workload:
+    """Return four jobs of one node each, which two users submit at once."""
+    given = {
+        "job_number": [1, 2, 3, 4],
+        "submit_time": [0, 0, 0, 0],
+        "run_time": [10, 20, 10, 5],
+        "requested_time": [20] * 4,
+        "requested_processors": [2, 1, 2, 2],
+        "user_id": [1, 1, 1, 2],
+    }
+    return Workload.from_columns({**given, **columns}, processors=6)
+
+
+@pytest.mark.parametrize(
+    ("quota", "limits", "starts"),
+    [
+        # two at once: the head is job 3, then job 4
+        (None, [CAP], [0, 0, 10, 20]),
+        # job 2 is passed over, and job 4 has its power up to 5 s, then nobody up to 10 s
+        ("user:jobs=1", [CAP], [0, 10, 30, 0]),
+        # it counts the processors that jobs ask for: jobs 1 and 2, then 2 and 3
+        ("user:processors=3", [CAP], [0, 0, 10, 20]),
+        ("user:processors=3", [], [0, 0, 10, 0]),
+        ("all:jobs=1", [], [0, 10, 30, 40]),
+    ],
+)
+def test_quotas_by_hand(quota: str | None, limits: list[Any], starts: list[int]) -> None:
+    result = hpcgym.simulate(jobs(), cluster=NODES, limits=limits, quota=quota)
+    assert result.start.tolist() == starts
+    hpcgym.validate_schedule(result)
