@@ -187,7 +187,7 @@ APART: dict[tuple[str, str], str] = {
         "hold",
         "maintenance",
     ): "a plan around windows knows what jobs take, and not what they hold back",
-    **{("dependencies", place): _NO_FOLLOWING for place in ("whole nodes", "shared nodes")},
+    ("dependencies", "shared nodes"): _NO_FOLLOWING,
     (
         "dependencies",
         "shutdown",

@@ -19,6 +19,7 @@ from hpcgym.scheduler.asked_for import features_of
 from hpcgym.scheduler.capabilities import PLACES, check
 from hpcgym.scheduler.dispatchers.own_nodes import propose
 from hpcgym.scheduler.limits import Limit, check_limits
+from hpcgym.simulation.dependencies import as_came
 from hpcgym.simulation.driver import Simulation, answers_for, asks_for_answers
 from hpcgym.simulation.limited_machine import (
     LimitedMachine,
@@ -240,7 +241,8 @@ def with_machine(
 ) -> Result:
     """Return a schedule with the nodes of jobs, their frequencies and the states of nodes.
 
-    ``schedule`` is the engine's; ``units`` and ``a_node``: of each job, in all and on each node.
+    Its jobs stand in the order in which they came. ``schedule`` is the engine's; ``units`` and
+    ``a_node``: of each job, in all and on each node.
     """
     highest = machine.constants["highest"]
     level = np.where(schedule["start"] >= 0, schedule["level"], highest)
@@ -249,13 +251,14 @@ def with_machine(
     first = np.concatenate([[0], np.cumsum(machine.widths)])
     on_each[first[1:] - 1] = units - (machine.widths - 1) * a_node
     node = schedule["cell_node"].astype(np.int32)
-    return replace(
+    found = replace(
         result,
         frequency=level if (level < highest).any() else None,
         node_states=_node_states(schedule, int(result.end.max(initial=0))),
         allocation=Allocation(first, node, on_each.astype(np.int32)),
         limits=limits,
     )
+    return as_came(found, schedule["submit"])
 
 
 def _node_states(schedule: Mapping[str, NDArray[np.int64]], end: int) -> NodeStates | None:

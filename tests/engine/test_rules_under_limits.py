@@ -12,6 +12,7 @@ from limit_strategies import Case, limited, simulate_pool
 from quota_strategies import quotas
 from restrictions import DRAWN
 from submission_strategies import chains, fitted
+from test_learning_under_limits import AtTheirLevels
 from test_limits_against_oracle import check_same
 from test_submitted import bounds, with_numbers
 
@@ -25,7 +26,11 @@ from hpcgym.workload.model import Workload
 pytestmark = DRAWN
 KINDS = ["none", "caps", "switching", "budgets", "both"]
 QUEUES = st.lists(st.integers(1, 3), min_size=1, max_size=5)
-RESTRICTIONS = st.sampled_from([("quota",)])
+RESTRICTIONS = st.sampled_from(
+    [
+        *[("quota",), ("quota",), ("follow",), ("follow",), ("follow", "quota")],
+    ]
+)
 
 
 def restricted(data: st.DataObject, case: Case) -> tuple[Case, dict[str, Any]]:
@@ -73,6 +78,17 @@ def test_schedules_are_the_slow_simulators(kinds: str, data: st.DataObject) -> N
     hpcgym.validate_schedule(result)
 
 
+@pytest.mark.parametrize("kinds", ["none", "caps", "both"])
+@settings(max_examples=60)
+@given(st.data())
+def test_run_times_are_learned_there_too(kinds: str, data: st.DataObject) -> None:
+    case, slow = restricted(data, data.draw(limited(kinds)))
+    learned = st.sampled_from(["ave2", "user-ratio"])
+    case.rules |= {"estimate": data.draw(learned), "policy_estimate": data.draw(learned)}
+    result = simulated(case)
+    check_same(result, simulate_pool(case, AtTheirLevels, **slow))
+
+
 # --- By hand --------------------------------------------------------------------------------------
 
 NODES = Cluster(groups=(NodeGroup("a", 3, {"core": 2}, NodePower(10.0, 100.0)),))
@@ -109,4 +125,32 @@ def jobs(**columns: list[int]) -> Workload:
 def test_quotas_by_hand(quota: str | None, limits: list[Any], starts: list[int]) -> None:
     result = hpcgym.simulate(jobs(), cluster=NODES, limits=limits, quota=quota)
     assert result.start.tolist() == starts
+    hpcgym.validate_schedule(result)
+
+
+@pytest.mark.parametrize(
+    ("dependencies", "submits", "starts"),
+    [
+        ("after", [0, 0, 20, 27], [0, 0, 20, 27]),
+        ("closed-loop", [0, 0, 20, 22], [0, 0, 20, 22]),
+    ],
+)
+def test_dependencies_by_hand(dependencies: str, submits: list[int], starts: list[int]) -> None:
+    """Job 3 follows job 2, and job 4 job 1, 12 s after its end or as late as the log says."""
+    follow = jobs(submit_time=[0, 0, 0, 27], preceding_job=[-1, -1, 2, 1], think_time=[0, 0, 0, 12])
+    result = hpcgym.simulate(follow, cluster=NODES, limits=[CAP], dependencies=dependencies)
+    assert result.workload.submit_time.tolist() == submits
+    assert result.start.tolist() == starts
+    hpcgym.validate_schedule(result)
+
+
+@pytest.mark.parametrize("rules", [{"dependencies": "after"}])
+def test_who_comes_as_a_cap_kills(rules: dict[str, Any]) -> None:
+    """At 5 s it leaves one node busy, and kills job 2: job 3 comes, and waits for job 1."""
+    sudden = PowerCap(120.0, start=5, announced=5, kills=True)
+    follow = jobs(user_id=[1, 1, 1, 1], preceding_job=[-1, -1, 2, 3], think_time=[0, 0, 0, 0])
+    result = hpcgym.simulate(follow, cluster=NODES, limits=[sudden], **rules)
+    assert result.workload.submit_time.tolist()[:3] == [0, 0, 5]
+    assert result.start.tolist() == [0, 0, 10, 20]
+    assert result.end.tolist() == [10, 5, 20, 25]
     hpcgym.validate_schedule(result)
