@@ -201,7 +201,7 @@ APART: dict[tuple[str, str], str] = {
         " ended is known in the pass alone"
         for moved in ("dependencies", "submitted")
     },
-    **{("submitted", place): _NO_KEEPING_OUT for place in ("whole nodes", "shared nodes")},
+    ("submitted", "shared nodes"): _NO_KEEPING_OUT,
     (
         "submitted",
         "extract",

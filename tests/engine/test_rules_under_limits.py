@@ -28,7 +28,8 @@ KINDS = ["none", "caps", "switching", "budgets", "both"]
 QUEUES = st.lists(st.integers(1, 3), min_size=1, max_size=5)
 RESTRICTIONS = st.sampled_from(
     [
-        *[("quota",), ("quota",), ("follow",), ("follow",), ("follow", "quota")],
+        *[("quota",), ("quota",), ("follow",), ("follow",), ("places",)],
+        *[("follow", "quota"), ("follow", "places"), ("places", "quota")],
     ]
 )
 
@@ -144,7 +145,7 @@ def test_dependencies_by_hand(dependencies: str, submits: list[int], starts: lis
     hpcgym.validate_schedule(result)
 
 
-@pytest.mark.parametrize("rules", [{"dependencies": "after"}])
+@pytest.mark.parametrize("rules", [{"dependencies": "after"}, {"quota": "user:submitted=2"}])
 def test_who_comes_as_a_cap_kills(rules: dict[str, Any]) -> None:
     """At 5 s it leaves one node busy, and kills job 2: job 3 comes, and waits for job 1."""
     sudden = PowerCap(120.0, start=5, announced=5, kills=True)
