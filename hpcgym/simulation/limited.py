@@ -17,7 +17,7 @@ from hpcgym.schedule.places import Allocation
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.asked_for import features_of
 from hpcgym.scheduler.capabilities import PLACES, check
-from hpcgym.scheduler.dispatchers.own_nodes import propose
+from hpcgym.scheduler.dispatchers.own_nodes import propose, view_of
 from hpcgym.scheduler.limits import Limit, check_limits
 from hpcgym.simulation.dependencies import as_came
 from hpcgym.simulation.driver import Simulation, answers_for, asks_for_answers
@@ -31,6 +31,7 @@ from hpcgym.simulation.limited_machine import (
 from hpcgym.simulation.nodes import asked, needs_on
 from hpcgym.simulation.prepare import prepare
 from hpcgym.simulation.restricted import check_restricted, restrictions_of
+from hpcgym.simulation.scoring import scored_by
 from hpcgym.simulation.warm_start import check_extract
 
 if TYPE_CHECKING:
@@ -81,8 +82,10 @@ def simulate_powered(
         warn_of_own_nodes(needs, cluster, scheduler, "; limits=[] says that this is meant")
     machine, simulation = limited_simulation(workload, scheduler, cluster, found, learned)
     dispatcher = scheduler.dispatcher
+    held_back = np.zeros(len(workload), np.int64)
+    view = partial(view_of, capacity=cluster.capacity, held_back=held_back)
+    simulation.dispatch = scored_by(scheduler.policy, workload, cluster, None, view)
     if dispatcher is not None:
-        held_back = np.zeros(len(workload), np.int64)
         ask = partial(propose, capacity=cluster.capacity, held_back=held_back)
         dispatcher, simulation.dispatch = asked(dispatcher, workload, cluster, ask)
     simulation.drive()

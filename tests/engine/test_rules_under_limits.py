@@ -90,6 +90,40 @@ def test_run_times_are_learned_there_too(kinds: str, data: st.DataObject) -> Non
     check_same(result, simulate_pool(case, AtTheirLevels, **slow))
 
 
+# --- Functions as policies ------------------------------------------------------------------------
+
+
+class Whim:
+    """An order that nobody would want, another at each pass; also as the slow simulator has it."""
+
+    def begin(self, simulation: Any = None) -> None:
+        """Its order changes with time."""
+
+    def __call__(self, view: Any, now: int = -1) -> Any:
+        if now >= 0:  # the slow simulator asks for the score of a job
+            return self.score(now, view.number)
+        seen = [self.score(view.time, job) for job in view.job.tolist()]
+        assert (view.per_unit == view.capacity[0]).all()
+        return seen
+
+    @staticmethod
+    def score(now: int, job: int) -> int:
+        return (now * 7919 + job * 104729) % 1009
+
+
+@pytest.mark.parametrize("kinds", KINDS)
+@settings(max_examples=60)
+@given(st.data(), st.booleans())
+def test_functions_order_the_queue(kinds: str, data: st.DataObject, also: bool) -> None:
+    case, slow = data.draw(limited(kinds)), dict[str, Any]()
+    if also:
+        case, slow = restricted(data, case)
+    case = replace(case, rules=case.rules | {"policy": Whim()})
+    result = simulated(case)
+    check_same(result, simulate_pool(case, **slow))
+    hpcgym.validate_schedule(result)
+
+
 # --- By hand --------------------------------------------------------------------------------------
 
 NODES = Cluster(groups=(NodeGroup("a", 3, {"core": 2}, NodePower(10.0, 100.0)),))
@@ -155,3 +189,20 @@ def test_who_comes_as_a_cap_kills(rules: dict[str, Any]) -> None:
     assert result.start.tolist() == [0, 0, 10, 20]
     assert result.end.tolist() == [10, 5, 20, 25]
     hpcgym.validate_schedule(result)
+
+
+def test_a_function_by_hand() -> None:
+    """It sees what limits let start, and its best job starts first."""
+    seen, rules = [], {"cluster": NODES, "limits": [CAP], "backfill": "none"}
+
+    def last_first(view: Any) -> Any:
+        seen.append((view.time, view.job.tolist(), view.allowed.tolist(), view.units.tolist()))
+        return view.job
+
+    result = hpcgym.simulate(jobs(), **rules, policy=last_first)
+    assert result.start.tolist() == [10, 5, 0, 0]
+    assert seen == [
+        (0, [0, 1, 2, 3], [True] * 4, [1] * 4),
+        (5, [0, 1], [True] * 2, [1] * 2),
+        (10, [0], [True], [1]),
+    ]
