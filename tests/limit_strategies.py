@@ -156,7 +156,7 @@ def limited(
     workload = workload.with_columns(**given)
     rules: dict[str, Any] = {
         "policy": draw(st.one_of(st.just("fcfs"), POLICY)),
-        "backfill": draw(st.sampled_from(["none", "easy", "easy", "easy"])),
+        "backfill": draw(st.sampled_from(["none", "easy", "easy", "easy", "until-shadow"])),
         "backfill_order": draw(st.one_of(st.sampled_from(["fcfs", "sjbf"]), POLICY)),
         "estimate": draw(
             st.one_of(

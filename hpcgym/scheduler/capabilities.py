@@ -143,7 +143,6 @@ APART: dict[tuple[str, str], str] = {
     ("function", "batches"): "there weights order the queue",
     ("hold", "whole nodes"): "not supported yet: power would have to be held back too",
     ("hold", "shared nodes"): "not supported yet: a job beside another takes no free nodes",
-    ("until-shadow", "whole nodes"): "not supported yet: limits leave the head power and energy",
     (
         "until-shadow",
         "shared nodes",

@@ -206,3 +206,31 @@ def test_a_function_by_hand() -> None:
         (5, [0, 1], [True] * 2, [1] * 2),
         (10, [0], [True], [1]),
     ]
+
+
+@pytest.mark.parametrize(
+    ("backfill", "requested", "starts"),
+    [
+        ("easy", 20, [0, 20, 0]),  # it ends when job 2 is to start, and leaves a node
+        ("until-shadow", 20, [0, 20, 20]),
+        ("until-shadow", 19, [0, 20, 0]),
+        ("easy", 21, [0, 20, 0]),
+        ("until-shadow", 21, [0, 20, 20]),
+    ],
+)
+def test_until_shadow_by_hand(backfill: str, requested: int, starts: list[int]) -> None:
+    """Job 2 needs two nodes, and has one of four and no power before job 1 ends at 20 s."""
+    three = Workload.from_columns(
+        {
+            "submit_time": [0, 0, 0],
+            "run_time": [20, 10, requested],
+            "requested_time": [20, 10, requested],
+            "requested_processors": [4, 4, 2],
+        },
+        processors=8,
+    )
+    nodes = Cluster(groups=(replace(NODES.groups[0], nodes=4),))
+    cap = PowerCap(310.0)  # three of four may be busy
+    result = hpcgym.simulate(three, cluster=nodes, limits=[cap], backfill=backfill)
+    assert result.start.tolist() == starts
+    hpcgym.validate_schedule(result)
