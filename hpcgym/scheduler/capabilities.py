@@ -98,7 +98,7 @@ APART: dict[tuple[str, str], str] = {
         (rule, place): why
         for rule in ("depth", "slurm")
         for place, why in (
-            ("whole nodes", _ONE_OR_NONE),
+            ("whole nodes", "several reservations would have to keep power and energy too"),
             ("shared nodes", _ONE_OR_NONE),
         )
     },
@@ -141,7 +141,7 @@ APART: dict[tuple[str, str], str] = {
     ("function", "shared nodes"): "not supported yet: it is not shown who may be beside whom",
     ("function", "environments"): "there the agent orders the queue",
     ("function", "batches"): "there weights order the queue",
-    ("hold", "whole nodes"): "not supported yet: power would have to be held back too",
+    ("hold", "whole nodes"): "it says how much stays free, and not how much power and energy",
     ("hold", "shared nodes"): "not supported yet: a job beside another takes no free nodes",
     (
         "until-shadow",
@@ -179,7 +179,8 @@ APART: dict[tuple[str, str], str] = {
         ("per-event", rule): "simulators with such passes know no such thing"
         for rule in ("quota", "maintenance", "dependencies", "preemption")
     },
-    **{("maintenance", place): _NO_WINDOW for place in ("whole nodes", "shared nodes")},
+    ("maintenance", "whole nodes"): "nothing says what closed nodes draw, and who switches them",
+    ("maintenance", "shared nodes"): _NO_WINDOW,
     ("maintenance", "shutdown"): "reservations reckon with processors that are on",
     (
         "hold",
@@ -204,7 +205,8 @@ APART: dict[tuple[str, str], str] = {
         "submitted",
         "extract",
     ): "more jobs may wait at its beginning than a quota lets be submitted",
-    **{("preemption", place): _NO_STOPS for place in ("whole nodes", "shared nodes")},
+    ("preemption", "whole nodes"): "who is stopped is chosen by room, and a job may lack power",
+    ("preemption", "shared nodes"): _NO_STOPS,
     ("preemption", "look-ahead"): "in a drained queue run times are guesses, and so is who would be"
     " stopped",
     ("preemption", "job selection"): "the agent names one job after the other, and a stop would be"
@@ -217,7 +219,7 @@ APART: dict[tuple[str, str], str] = {
     ("function", "preemption"): "a job that is stopped in a pass has no score of that pass",
     ("hold", "preemption"): "jobs would stop others to hold processors back",
     ("partitions", "pool"): "its processors are no nodes; cluster= says which machine",
-    ("partitions", "whole nodes"): "not supported yet: all nodes count as alike there",
+    ("partitions", "whole nodes"): "any job may have any node there, and caps have the first off",
     ("partitions", "shared nodes"): "not supported yet: all nodes count as alike there",
     ("extract", "whole nodes"): _EMPTY,
     ("extract", "shared nodes"): _EMPTY,
