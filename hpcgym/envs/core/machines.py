@@ -82,8 +82,6 @@ class Machines:
         scheduler, cluster = self.options.scheduler, self.options.cluster
         if scheduler.plans or scheduler.restricts:
             self.told |= restrictions_of(workload, scheduler, cluster, not self.is_pool, True)
-        if scheduler.moves_submissions:  # which is not the first order, that of the agent
-            self.told["arrivals"]["by_arrival"][0] = 0
 
     @property
     def rules(self) -> Scheduler:

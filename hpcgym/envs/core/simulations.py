@@ -106,7 +106,7 @@ class Simulations:
         self.usage = usage_of(options, features, episodes)
         self.told = told_of(
             workload, machines, kind, interval[0], counts=self.usage is not None, keeps=keeps,
-            by_action=shutdown_action,
+            by_action=shutdown_action, orders=kind != arrays.WEIGHTS_KIND or bool(features),
         )  # fmt: skip
         if scheduler.plans or scheduler.restricts:
             place = "whole nodes" if limited else "pool" if machines.is_pool else "nodes"
