@@ -156,7 +156,7 @@ def limited(
     workload = workload.with_columns(**given)
     rules: dict[str, Any] = {
         "policy": draw(st.one_of(st.just("fcfs"), POLICY)),
-        "backfill": draw(st.sampled_from(["none", "easy", "easy", "easy"])),
+        "backfill": draw(st.sampled_from(["none", "easy", "easy", "easy", "until-shadow"])),
         "backfill_order": draw(st.one_of(st.sampled_from(["fcfs", "sjbf"]), POLICY)),
         "estimate": draw(
             st.one_of(
@@ -211,7 +211,7 @@ def simulate_pool(
     """Simulate a case with the slow simulator, or one that is made as it is.
 
     ``switches`` says that nodes may be switched off, whatever limits say; ``orders`` are rules
-    that only the slow simulator takes so.
+    that only the slow simulator takes so, as those that stand for quotas and dependencies.
     """
     workload, cluster = case.workload, case.cluster
     scheduler = Scheduler(**case.rules)
@@ -266,7 +266,8 @@ def simulate_pool(
                *(bool(record[name]) for name in ("shuts", "binds", "as_idle")))
         for record in made.budgets
     ]  # fmt: skip
-    rules = {key: value for key, value in case.rules.items() if key not in ("power", "allocation")}
+    others = ("power", "allocation", "quota", "dependencies")
+    rules = {key: value for key, value in case.rules.items() if key not in others}
     rules |= orders
     contiguous = case.rules["allocation"] == "contiguous"
     simulation = simulator(

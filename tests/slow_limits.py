@@ -86,6 +86,13 @@ The head's reservation
 19. Nothing fits at any time: s is now, and nothing is backfilled that would end later.
 20. For a budget with `off_as_idle` a node that is off counts as REST, and every component, in 13 to
     18, now and later. What is read (12) is true.
+Rules of the queue
+21. `until-shadow`: a backfilled job must be predicted to end before s; 13 and 16 hold as under
+    `easy`.
+22. Quotas: a job that would exceed one is passed over, as head and behind it. A job counts from
+    when it has its nodes.
+23. Where the schedule says when jobs come, caps kill before any come: who follows jobs that are
+    killed, or is outside the queue for them, may come, and be predicted, in that very second.
 """
 
 from __future__ import annotations
@@ -128,10 +135,10 @@ class LimitedSimulation(Plans, Simulation):
         self.jobs = sorted(given, key=lambda job: job.submit)
         for number, job in enumerate(self.jobs):
             job.number = number
-        self.coming = list(reversed(self.jobs))
+        self.coming = [job for job in reversed(self.jobs) if job.number not in self.follows]
         self.m, self.caps, self.budgets = machine, caps, budgets
         self.rule, self.contiguous = rule, contiguous
-        begin = self.jobs[0].submit if self.jobs else 0
+        begin = self.coming[-1].submit if self.coming else 0
         self.nodes = [Node(since=begin) for _ in range(machine.nodes)]
         self.now = -2
         self.intervals: list[tuple[int, str, int, int]] = []
@@ -202,13 +209,15 @@ class LimitedSimulation(Plans, Simulation):
             for job in sorted(ended, key=lambda job: job.order):
                 self.terminate(job)
             self.boot_late(now)
+            limited = bool(self.caps or self.budgets)
+            if self.depends and control and limited:
+                self.keep_caps(now)
             submitted = self.take_submitted(now)
             for job in submitted:
                 self.predict(job, now)
             self.renew(now)
             for job in submitted:
                 self.queue.append(job)
-            limited = bool(self.caps or self.budgets)
             if ended or submitted or (control and limited):
                 self.do_pass(now)
                 self.switch_off_idle(now)
@@ -339,7 +348,7 @@ class LimitedSimulation(Plans, Simulation):
     def announced(self) -> list[Cap]:
         return [cap for cap in self.caps if cap.known]
 
-    def barred(self, begin: int, end: int) -> int:
+    def kept_off(self, begin: int, end: int) -> int:
         """Rule 7."""
         bars = (
             cap.off
@@ -417,13 +426,13 @@ class LimitedSimulation(Plans, Simulation):
 
     def choose(self, job: LimitedJob, asked: int, avoid: range = range(0)) -> Any:
         """Rules 1 and 7: nodes and when they are ready, or None."""
-        bar = self.barred(self.now, self.now + asked)
+        bar = self.kept_off(self.now, self.now + asked)
         while True:
             cells = self.pick(job, bar, avoid)
             if cells is None:
                 return None
             ready = max([self.now, *(self.ready(self.nodes[n]) for n in cells)])
-            again = self.barred(self.now, ready + asked)
+            again = self.kept_off(self.now, ready + asked)
             if again <= bar:
                 return cells, ready
             bar = again
@@ -510,9 +519,12 @@ class LimitedSimulation(Plans, Simulation):
         return True
 
     def leaves_room(self, job: LimitedJob, level: int, asked: int, chosen: Any) -> Any:
-        """Rule 18: the nodes, maybe others, or None."""
+        """Rules 18 and 21: the nodes, maybe others, or None."""
         shadow, nodes, watts, row, _, _ = self.spare
-        if chosen[1] + ceil_slow(job.predicted, job.factors[level]) <= shadow:
+        end = chosen[1] + ceil_slow(job.predicted, job.factors[level])
+        if self.backfill == "until-shadow":
+            return chosen if end < shadow else None
+        if end <= shadow:
             return chosen
         if self.contiguous:
             chosen = self.choose(job, asked, row)
@@ -526,11 +538,14 @@ class LimitedSimulation(Plans, Simulation):
 
     # --- The pass -----------------------------------------------------------------------------
 
-    def do_pass(self, now: int) -> None:
+    def keep_caps(self, now: int) -> None:
         for cap in self.caps:
             cap.known = cap.known or cap.announced <= now
         self.nodes_for_caps(now)
         self.kill(now)
+
+    def do_pass(self, now: int) -> None:
+        self.keep_caps(now)
         self.look(now)
         head = self.start_in_order(now)
         if head is None or self.backfill == "none":
@@ -539,7 +554,7 @@ class LimitedSimulation(Plans, Simulation):
         if head.reserved_start == -1 and not self.order_changes():
             head.reserved_start = self.spare[0]
         for job in self.candidates(now):
-            if job is head:
+            if job is head or self.barred(job):
                 continue
             also = self.best(job, backfills=True)
             if also is not None:
@@ -548,6 +563,8 @@ class LimitedSimulation(Plans, Simulation):
     def start_in_order(self, now: int) -> Any:
         """Start heads; return the first that may not start."""
         for job in self.primary_order(now):
+            if self.barred(job):
+                continue
             also = self.best(job, backfills=False)
             if also is None:
                 return job

@@ -125,7 +125,7 @@ class Plans(Accounts):
 
     def planned(self, head: LimitedJob, level: int, time: int) -> Any:
         until = time + ceil_slow(head.requested, head.factors[level])
-        bar = self.barred(time, until)
+        bar = self.kept_off(time, until)
         held = {n for job in self.still(time) for n in job.cells}
         free = [n for n in range(bar, self.m.nodes) if n not in held]
         if len(free) < head.nodes:

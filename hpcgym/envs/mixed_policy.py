@@ -12,6 +12,7 @@ from hpcgym.envs.core import arrays
 from hpcgym.envs.core.definition import Definition
 from hpcgym.envs.core.options import (
     DEFAULT_WORKLOAD,
+    check_moving,
     read_interval,
     read_options,
     read_policy_features,
@@ -19,10 +20,9 @@ from hpcgym.envs.core.options import (
 from hpcgym.envs.pages.page import page
 from hpcgym.envs.single import SchedulingEnv
 from hpcgym.envs.vector import SchedulingVectorEnv
-from hpcgym.errors import HpcgymError, check_choice
+from hpcgym.errors import check_choice
 from hpcgym.scheduler.policies.features import WEIGHTED_FEATURES
 from hpcgym.scheduler.policies.spread import spread
-from hpcgym.simulation.dependencies import check_weighed, what_moves
 
 SCALES = ("none", "spread")
 
@@ -39,13 +39,8 @@ def read_mixed_policy(
     """Return what the environment is by its arguments; others are for ``read_options``."""
     features = read_policy_features(policy_features)
     options = read_options(workload, backfill_order=backfill_order, **arguments)
-    check_weighed(features, options.scheduler)
+    check_moving(interval, features, options.scheduler)
     read = read_interval(interval)
-    if read[0] == "submissions" and options.scheduler.moves_submissions:
-        raise HpcgymError(
-            f"interval={interval!r} does not go with {what_moves(options.scheduler)}: not built"
-            " yet, for it goes by submissions that are known before"
-        )
     units = None
     if check_choice("scale", scale, SCALES) == "spread":
         jobs = options.workload

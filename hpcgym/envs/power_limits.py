@@ -21,7 +21,7 @@ from hpcgym.envs.core.limited_machines import (
     read_machine,
     switches_nodes,
 )
-from hpcgym.envs.core.options import DEFAULT_WORKLOAD, read_interval, read_options
+from hpcgym.envs.core.options import DEFAULT_WORKLOAD, check_moving, read_interval, read_options
 from hpcgym.envs.core.setup import clock_of
 from hpcgym.envs.pages.page import page
 from hpcgym.envs.single import SchedulingEnv
@@ -99,9 +99,11 @@ def _under_limits(
     switches = switches_nodes(given["cluster"], names, limits, shutdown, power)
     limited = Limited(names, limits_of, switches)
     n_numbers = len(names) + len(features)
+    options = read_options(**given)
+    check_moving(interval, features, options.scheduler)
     return Definition(
         arrays.WEIGHTS_KIND,
-        read_options(**given),
+        options,
         spaces.Box(-1.0, 1.0, (n_numbers,), np.float32),
         {"features": features, "interval": held, "limited": limited},
         {"controls": names, "policy_features": features},

@@ -98,7 +98,7 @@ APART: dict[tuple[str, str], str] = {
         (rule, place): why
         for rule in ("depth", "slurm")
         for place, why in (
-            ("whole nodes", _ONE_OR_NONE),
+            ("whole nodes", "several reservations would have to keep power and energy too"),
             ("shared nodes", _ONE_OR_NONE),
         )
     },
@@ -138,13 +138,11 @@ APART: dict[tuple[str, str], str] = {
     ("threshold", "job selection"): (
         "the agent names each job that is served, so there is no order with a head to come to"
     ),
-    ("function", "whole nodes"): "not supported yet: it is not shown what limits allow",
     ("function", "shared nodes"): "not supported yet: it is not shown who may be beside whom",
     ("function", "environments"): "there the agent orders the queue",
     ("function", "batches"): "there weights order the queue",
-    ("hold", "whole nodes"): "not supported yet: power would have to be held back too",
+    ("hold", "whole nodes"): "it says how much stays free, and not how much power and energy",
     ("hold", "shared nodes"): "not supported yet: a job beside another takes no free nodes",
-    ("until-shadow", "whole nodes"): "not supported yet: limits leave the head power and energy",
     (
         "until-shadow",
         "shared nodes",
@@ -175,19 +173,20 @@ APART: dict[tuple[str, str], str] = {
         "environments on nodes",
     ): "there jobs share nodes; PowerCap and EnergyBudget keep them",
     ("limits", "batches"): _OWN_NODES,
-    **{("quota", place): _NO_QUOTA for place in ("whole nodes", "shared nodes")},
+    ("quota", "shared nodes"): _NO_QUOTA,
     ("conservative", "quota"): "reservations that are kept would be of jobs that may not start",
     **{
         ("per-event", rule): "simulators with such passes know no such thing"
         for rule in ("quota", "maintenance", "dependencies", "preemption")
     },
-    **{("maintenance", place): _NO_WINDOW for place in ("whole nodes", "shared nodes")},
+    ("maintenance", "whole nodes"): "nothing says what closed nodes draw, and who switches them",
+    ("maintenance", "shared nodes"): _NO_WINDOW,
     ("maintenance", "shutdown"): "reservations reckon with processors that are on",
     (
         "hold",
         "maintenance",
     ): "a plan around windows knows what jobs take, and not what they hold back",
-    **{("dependencies", place): _NO_FOLLOWING for place in ("whole nodes", "shared nodes")},
+    ("dependencies", "shared nodes"): _NO_FOLLOWING,
     (
         "dependencies",
         "shutdown",
@@ -201,12 +200,13 @@ APART: dict[tuple[str, str], str] = {
         " ended is known in the pass alone"
         for moved in ("dependencies", "submitted")
     },
-    **{("submitted", place): _NO_KEEPING_OUT for place in ("whole nodes", "shared nodes")},
+    ("submitted", "shared nodes"): _NO_KEEPING_OUT,
     (
         "submitted",
         "extract",
     ): "more jobs may wait at its beginning than a quota lets be submitted",
-    **{("preemption", place): _NO_STOPS for place in ("whole nodes", "shared nodes")},
+    ("preemption", "whole nodes"): "who is stopped is chosen by room, and a job may lack power",
+    ("preemption", "shared nodes"): _NO_STOPS,
     ("preemption", "look-ahead"): "in a drained queue run times are guesses, and so is who would be"
     " stopped",
     ("preemption", "job selection"): "the agent names one job after the other, and a stop would be"
@@ -219,7 +219,7 @@ APART: dict[tuple[str, str], str] = {
     ("function", "preemption"): "a job that is stopped in a pass has no score of that pass",
     ("hold", "preemption"): "jobs would stop others to hold processors back",
     ("partitions", "pool"): "its processors are no nodes; cluster= says which machine",
-    ("partitions", "whole nodes"): "not supported yet: all nodes count as alike there",
+    ("partitions", "whole nodes"): "any job may have any node there, and caps have the first off",
     ("partitions", "shared nodes"): "not supported yet: all nodes count as alike there",
     ("extract", "whole nodes"): _EMPTY,
     ("extract", "shared nodes"): _EMPTY,

@@ -204,8 +204,9 @@ def as_came(result: Result, came: NDArray[np.int64]) -> Result:
         return result
     order = np.argsort(came, kind="stable")
     columns = ["start", "run_time", "predicted_run_time", "reserved_start", "backfilled"]
-    if result.policy_run_time is not None:
-        columns.append("policy_run_time")
+    columns += [
+        name for name in ("policy_run_time", "frequency") if getattr(result, name) is not None
+    ]
     rows = {name: getattr(result, name)[order] for name in columns}
     for one in rows.values():
         one.flags.writeable = False

@@ -200,7 +200,8 @@ def new_simulation(
     if nodes is not None and not told.rules.get("managed"):
         machine["nodes"] = nodes.layout
     if scheduler.restricts:
-        check_restricted(workload, scheduler, told.rules["correction"], nodes is not None)
+        place = "pool" if nodes is None else "nodes"
+        check_restricted(workload, scheduler, told.rules["correction"], place)
     answers = answers_for(workload, scheduler, cluster, told, asks, counts, learned)
     if scheduler.restricts:
         machine |= restrictions_of(workload, scheduler, cluster, nodes is not None)

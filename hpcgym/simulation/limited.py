@@ -17,8 +17,9 @@ from hpcgym.schedule.places import Allocation
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.asked_for import features_of
 from hpcgym.scheduler.capabilities import PLACES, check
-from hpcgym.scheduler.dispatchers.own_nodes import propose
+from hpcgym.scheduler.dispatchers.own_nodes import propose, view_of
 from hpcgym.scheduler.limits import Limit, check_limits
+from hpcgym.simulation.dependencies import as_came
 from hpcgym.simulation.driver import Simulation, answers_for, asks_for_answers
 from hpcgym.simulation.limited_machine import (
     LimitedMachine,
@@ -29,6 +30,8 @@ from hpcgym.simulation.limited_machine import (
 )
 from hpcgym.simulation.nodes import asked, needs_on
 from hpcgym.simulation.prepare import prepare
+from hpcgym.simulation.restricted import check_restricted, restrictions_of
+from hpcgym.simulation.scoring import scored_by
 from hpcgym.simulation.warm_start import check_extract
 
 if TYPE_CHECKING:
@@ -79,8 +82,10 @@ def simulate_powered(
         warn_of_own_nodes(needs, cluster, scheduler, "; limits=[] says that this is meant")
     machine, simulation = limited_simulation(workload, scheduler, cluster, found, learned)
     dispatcher = scheduler.dispatcher
+    held_back = np.zeros(len(workload), np.int64)
+    view = partial(view_of, capacity=cluster.capacity, held_back=held_back)
+    simulation.dispatch = scored_by(scheduler.policy, workload, cluster, None, view)
     if dispatcher is not None:
-        held_back = np.zeros(len(workload), np.int64)
         ask = partial(propose, capacity=cluster.capacity, held_back=held_back)
         dispatcher, simulation.dispatch = asked(dispatcher, workload, cluster, ask)
     simulation.drive()
@@ -116,7 +121,11 @@ def limited_simulation(
     told.capacity = cluster.nodes
     machine = machine_for(workload, scheduler, cluster, power, widths, limits)
     answers = answers_for(workload, scheduler, cluster, told, asks, counts, learned)
-    return machine, Simulation(told, {"limited": machine.told}, **answers)
+    given: dict[str, Any] = {"limited": machine.told}
+    if scheduler.restricts:
+        check_restricted(workload, scheduler, told.rules["correction"], "whole nodes")
+        given |= restrictions_of(workload, scheduler, cluster, on_nodes=False)
+    return machine, Simulation(told, given, **answers)
 
 
 def machine_for(
@@ -235,7 +244,8 @@ def with_machine(
 ) -> Result:
     """Return a schedule with the nodes of jobs, their frequencies and the states of nodes.
 
-    ``schedule`` is the engine's; ``units`` and ``a_node``: of each job, in all and on each node.
+    Its jobs stand in the order in which they came. ``schedule`` is the engine's; ``units`` and
+    ``a_node``: of each job, in all and on each node.
     """
     highest = machine.constants["highest"]
     level = np.where(schedule["start"] >= 0, schedule["level"], highest)
@@ -244,13 +254,14 @@ def with_machine(
     first = np.concatenate([[0], np.cumsum(machine.widths)])
     on_each[first[1:] - 1] = units - (machine.widths - 1) * a_node
     node = schedule["cell_node"].astype(np.int32)
-    return replace(
+    found = replace(
         result,
         frequency=level if (level < highest).any() else None,
         node_states=_node_states(schedule, int(result.end.max(initial=0))),
         allocation=Allocation(first, node, on_each.astype(np.int32)),
         limits=limits,
     )
+    return as_came(found, schedule["submit"])
 
 
 def _node_states(schedule: Mapping[str, NDArray[np.int64]], end: int) -> NodeStates | None:

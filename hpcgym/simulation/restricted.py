@@ -22,14 +22,13 @@ if TYPE_CHECKING:
     from hpcgym.workload.model import Workload
 
 
-def check_restricted(
-    workload: Workload, scheduler: Scheduler, correction: int, on_nodes: bool
-) -> None:
+def check_restricted(workload: Workload, scheduler: Scheduler, correction: int, place: str) -> None:
     """Check the rules of a simulation under quotas, around windows or of jobs that wait for others.
 
     Parameters
     ----------
     correction : its code; UNCORRECTED, where no prediction is too short.
+    place : of :data:`hpcgym.scheduler.capabilities.PLACES`.
 
     Raises
     ------
@@ -40,7 +39,7 @@ def check_restricted(
     -----
     HpcgymWarning : EASY on nodes, whose reservation is another then.
     """
-    _check_planned(workload, scheduler, on_nodes)
+    _check_planned(workload, scheduler, place)
     if scheduler.windows and correction not in (UNCORRECTED, KILL):
         raise HpcgymError(
             f"estimate={scheduler.describe()['estimate']!r} may be too short, and a job would run"
@@ -70,14 +69,14 @@ def check_restricted(
         )
 
 
-def _check_planned(workload: Workload, scheduler: Scheduler, on_nodes: bool) -> None:
+def _check_planned(workload: Workload, scheduler: Scheduler, place: str) -> None:
     """Raise or warn as :func:`check_restricted` does, whatever restricts.
 
     Where reservations are made anew at each pass, those on nodes are of nodes by name.
     """
     extract = () if workload.initial is None else ("extract",)
-    check_scheduler(scheduler, "nodes" if on_nodes else "pool", *extract)
-    if on_nodes and scheduler.plans and scheduler.reserves_one:
+    check_scheduler(scheduler, place, *extract)
+    if place == "nodes" and scheduler.plans and scheduler.reserves_one:
         preempts = scheduler.preemption is not None
         rules = "preemption" if preempts else "quotas, windows or dependencies"
         warn_caller(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,23 +23,28 @@ from hpcgym.simulation.nodes import Nodes, facts_of, pool_as_node
 from hpcgym.workload.model import Workload
 
 Policy = Callable[[PassView], Any]
+View = Callable[[Asking, Facts], PassView]
 
 
 def scored_by(
-    policy: Any, workload: Workload, cluster: Cluster, nodes: Nodes | None
+    policy: Any, workload: Workload, cluster: Cluster, nodes: Nodes | None, view: View = Asking.view
 ) -> Scoring | None:
     """Return what writes the scores of queued jobs at a pass; None if the policy is no function.
 
-    ``nodes`` are those of the machine, None where it is a pool.
+    ``nodes`` are those of the machine, None where it is a pool; ``view`` is what it is shown.
     """
     if not callable(policy):
         return None
     begin(policy)
-    facts = facts_of(workload, cluster, pool=nodes is None)
-    pool = None
-    if nodes is None:
+    if nodes is None and view is Asking.view:
         pool = pool_as_node(workload.requested_processors, cluster.processors)
-    return Scoring(policy, facts, pool)
+        return Scoring(policy, facts_of(workload, cluster, pool=True), partial(_of_pool, pool))
+    return Scoring(policy, facts_of(workload, cluster), view)
+
+
+def _of_pool(pool: Nodes, asking: Asking, facts: Facts) -> PassView:
+    """Return the view of a pool, for which a node stands."""
+    return asking._replace(nodes=pool).view(facts)
 
 
 @dataclass(frozen=True)
@@ -48,18 +54,16 @@ class Scoring:
     Attributes
     ----------
     policy, facts : who is asked, and what does not change.
-    pool : stands for a machine without nodes, and is None where there are some.
+    view : what it is shown of a simulation that asks.
     """
 
     policy: Policy
     facts: Facts
-    pool: Nodes | None
+    view: View
 
     def __call__(self, asking: Asking) -> None:
         """Do so."""
-        if self.pool is not None:
-            asking = asking._replace(nodes=self.pool)
-        view = asking.view(self.facts)
+        view = self.view(asking, self.facts)
         asking.native.order(view.job, _asked(self.policy, view))
 
 

@@ -113,9 +113,9 @@ const char* refusal_of_rules(const Model& m) {
       {m.sharing && m.capacity != m.sharing->n_nodes * m.sharing->parts,
        "sharing: the machine has the parts of its nodes"},
       {!is_between(m.ticks, 1, 1'000'000'000), "ticks: 1 to a thousand million in a second"},
-      {m.limited && (m.nodes || m.restricted || m.arrivals.moves ||
-                     m.stops.n_groups() > 0 || r.passes == Passes::per_event || r.depth > 1 ||
-                     r.tested > 0 || r.strict || r.holds || r.managed),
+      {m.limited && (m.nodes || !m.windows.empty() || m.stops.n_groups() > 0 ||
+                     r.passes == Passes::per_event || r.depth > 1 || r.every > 0 || r.holds ||
+                     r.managed),
        "limited: no rule of theirs"},
   });
 }

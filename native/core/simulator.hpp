@@ -72,7 +72,7 @@ struct Simulator {
 
   explicit Simulator(const Model& m)
       : model(m),
-        machine(m, m.n_jobs > 0 ? m.jobs[0].submit : 0),
+        machine(m, first_submission(m)),
         queue(m),
         progress(index(m.n_jobs)),
         time(m.n_jobs > 0 ? m.jobs[0].submit : 0),
@@ -93,6 +93,15 @@ struct Simulator {
     queue.came.assign(index(m.n_jobs), -1);
     for (std::size_t k = 0; k < 2; ++k)
       if (m.arrivals.by_arrival[k]) queue.keys[k].own(m.n_jobs);
+  }
+
+  // [s] when the first job comes.
+  static i64 first_submission(const Model& m) {
+    if (!m.arrivals.moves) return m.n_jobs > 0 ? m.jobs[0].submit : 0;
+    i64 first = forever;
+    for (i64 j = 0; j < m.n_jobs; ++j)
+      if (m.arrivals.left[index(j)] == 0) first = std::min(first, m.jobs[j].submit);
+    return first;
   }
 
   void keep(Archive& a) {
@@ -147,6 +156,18 @@ struct Simulator {
     if constexpr (has_bars)
       if (machine.bars(j)) return true;
     return quotas && quotas->bar(j);
+  }
+  // Whether a job could start now: as the first or, where budgets allow more there, behind it.
+  bool could_start(i64 j, i64 room) {
+    if (bars(j)) return false;
+    if constexpr (has_levels)
+      if (rules().asks && machine.backfills_more()) return needed_by(j) <= room;
+    return machine.fits(j, needed_by(j), room);
+  }
+  // Whether no job runs, waits or is to come.
+  bool is_over() const {
+    if (arrivals && arrivals->next() < forever) return false;
+    return next == model.n_jobs && queue.empty() && running.empty();
   }
   bool closes() const { return windows && windows->are_left(); }
   // [s] when there is a pass although nothing happens.
@@ -368,11 +389,24 @@ struct Simulator {
     if (queue.none_fits(room)) return false;
     bool some_fits = false;
     queue.jobs.each([&](const Entry& e) {
-      some_fits = some_fits || (!bars(e.job) && machine.fits(e.job, needed_by(e.job), room));
+      some_fits = some_fits || could_start(e.job, room);
     });
     if (some_fits) asked = rules().asks ? Asked::order : Asked::starts;
     return some_fits;
   }
+
+  // Whether jobs that wait, or may come now, are to have new predictions or scores before the pass.
+  bool asks_for_renewal() {
+    if (rules().renews == Renews::never) return false;
+    const bool news = rules().renews == Renews::each_time || logged() > logged_at_pass ||
+                      has_just_failed();
+    const bool waits = (news && !(queue.empty() && arrived == 0)) ||
+                       (arrivals && arrivals->may_come(time, log));
+    if (!waits) return false;
+    asked = Asked::renewal;
+    return true;
+  }
+  i64 logged() const { return static_cast<i64>(log.size()); }
 
   // The job whose end is now; of several the one that started first.
   void end_first() {
@@ -502,24 +536,12 @@ struct Simulator {
     }
     return true;
   }
-  // Whether jobs that wait, or may come now, are to have new predictions or scores before the pass.
-  bool asks_for_renewal() {
-    if (rules().renews == Renews::never) return false;
-    const bool news = rules().renews == Renews::each_time || logged() > logged_at_pass ||
-                      has_just_failed();
-    const bool waits = (news && !(queue.empty() && arrived == 0)) ||
-                       (arrivals && arrivals->may_come(time, log));
-    if (!waits) return false;
-    asked = Asked::renewal;
-    return true;
-  }
   // Under limits, and where several jobs have reservations, it is asked for within the pass.
   bool asks_for_order() {
     const bool asks = (rules().asks && !rules().plans()) || rules().starts;
     return !has_levels && asks && waits_for_order();
   }
 
-  i64 logged() const { return static_cast<i64>(log.size()); }
   void fail_nodes() {
     if constexpr (requires(i64 node) { machine.hold_node(node); })
       if (outages) outages->fail(*this);

@@ -49,7 +49,7 @@ class Limited : public ControlledNodes {
   void give(i64, i64 j, i64) { gone_.push_back(j); }
   void note_lost(i64) {}
   void find_shadow(i64 j, i64, const OrderedList& running, Shadow& shadow) {
-    plan_for(j, running);
+    plan_for(j, running, model_->rules.strict);
     shadow = {left_.shadow, 0};
   }
   Bounds bounds(i64, i64 room, const Shadow&) const {
@@ -57,6 +57,8 @@ class Limited : public ControlledNodes {
   }
   bool passes(i64 j, bool, Shadow&) { return find_level(j, true, predicted_[index(j)]); }
   bool looks_at_who_waits() const { return true; }
+  // Whether a job may start behind the first that may not if it were the first.
+  bool backfills_more() const { return layout_->use == BudgetUse::energy_bud; }
   Used used(i64 j) const {
     const i64 full = drawn_mw(j, layout_->highest), own = task(j).drawn_mw;
     return {task(j).end, full > 0 ? static_cast<double>(own) / static_cast<double>(full) : 1.0};
@@ -88,20 +90,17 @@ class Limited : public ControlledNodes {
       const i64 own = next_own();
       const bool by_event = s.next_event(std::min(stop, own));
       if (!by_event) {
-        const bool over = s.next == s.model.n_jobs && s.queue.empty() && s.running.empty();
-        if (s.asked != Asked::nothing || own > stop || own == forever || over) return false;
+        if (s.asked != Asked::nothing || own > stop || own == forever || s.is_over()) return false;
+        // who comes then comes first
+        if (!layout_->limited && s.arrivals && s.arrivals->next() == own) return false;
         s.time = own;
         if (layout_->limited && s.rules().renews != Renews::never && s.next > s.started) {
           s.asked = Asked::renewal;  // orders of the queue may have changed without an event
           return false;
         }
       }
-      count_to(s.time);
-      end_switching();
-      begin_waiting();
-      release_gone();
-      wake_late();
       if (by_event || layout_->limited) return true;
+      catch_up(s.time);
       switch_off_idle();
     }
   }
@@ -109,12 +108,13 @@ class Limited : public ControlledNodes {
   template <class S>
   bool begin_pass(S& s) {
     if (std::exchange(in_pass_, true)) return false;
+    catch_up(s.time);
     announce();
     switch_for_control();
     switch_for_caps();
     kill_for_caps(s);
     look();
-    if (!s.queue.empty() || s.arrived > 0) weigh();
+    if (!s.queue.empty() || s.arrived > 0 || s.arrivals) weigh();
     return s.changed = true;
   }
   void end_pass() {
@@ -128,6 +128,14 @@ class Limited : public ControlledNodes {
   std::vector<i64> gone_;       // jobs that have ended, and not given their nodes back yet
   bool in_pass_ = false;        // it has begun, and somebody may be asked
 
+  // Do what has happened to nodes up to a time [s], and to jobs that had them.
+  void catch_up(i64 time) {
+    count_to(time);
+    end_switching();
+    begin_waiting();
+    release_gone();
+    wake_late();
+  }
   // Free the nodes of the jobs that have ended since the last pass.
   void release_gone() {
     for (const i64 j : gone_) {

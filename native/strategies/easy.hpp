@@ -141,8 +141,7 @@ class Easy {
     if (selects() ? s.queue.none_fits(room()) : s.queue.least_width() > room()) return true;
     if (M::alike && !s.rules().holds) return false;
     bool none = true;
-    s.queue.jobs.each(
-        [&](const Entry& e) { none = none && !s.machine.fits(e.job, needs(e.job), room()); });
+    s.queue.jobs.each([&](const Entry& e) { none = none && !s.could_start(e.job, room()); });
     return none;
   }
 

@@ -54,12 +54,18 @@ struct Scheduled {
     return sim_.go_to(due);
   }
   void pass() {
-    if constexpr (Simulator<M>::has_levels) return pass_under_limits();
+    serve();
+    if constexpr (Simulator<M>::has_levels)
+      if (sim_.asked == Asked::nothing) sim_.machine.end_pass();
+  }
+
+ private:
+  void serve() {
     if constexpr (plans) {
       if (planned_ && planned_->has_asked()) return planned_->go_on(sim_);
       if (conservative_ && conservative_->has_asked()) return conservative_->go_on(sim_);
     }
-    if (sim_.rules().starts || !sim_.come()) return;
+    if (!begins()) return;
     if constexpr (plans) {
       if (planned_) return planned_->pass(sim_);
       if (conservative_) return conservative_->pass(sim_);
@@ -67,14 +73,26 @@ struct Scheduled {
     if constexpr (Shareable<M>) SharedPass<M>(sim_).pass();
     else Easy<M>(sim_).pass();
   }
-
- private:
-  // Limits do what they have to before anybody starts, or is asked; then the pass goes on.
-  void pass_under_limits() {
+  // Let jobs come whose submissions the schedule makes; return whether the strategy says who starts.
+  bool begins() {
     const Rules& r = sim_.rules();
-    if (sim_.machine.begin_pass(sim_) && (r.asks || r.starts)) sim_.waits_for_order();
-    else if (!r.starts) Easy<M>(sim_).pass();
-    if (sim_.asked == Asked::nothing) sim_.machine.end_pass();
+    if constexpr (!Simulator<M>::has_levels) {
+      return !r.starts && sim_.come();
+    } else {
+      // limits do what they have to before anybody comes, starts or is asked; they may kill
+      const i64 ended = sim_.logged();
+      if (!sim_.machine.begin_pass(sim_)) return !r.starts;  // it goes on with what was asked for
+      if (sim_.arrivals && sim_.logged() > ended) learn_of_killed();
+      if (!sim_.come()) return false;
+      if (r.asks || r.starts) return sim_.waits_for_order(), false;
+      return true;
+    }
+  }
+  // Who comes as others were killed in this very pass is predicted now: nobody outside predicts.
+  void learn_of_killed() {
+    if (sim_.asks_for_renewal()) answers_.answer(sim_);
+    sim_.asked = Asked::nothing;
+    sim_.logged_at_pass = sim_.logged();
   }
 };
 

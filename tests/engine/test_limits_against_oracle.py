@@ -36,12 +36,13 @@ def agree(case: Case) -> None:
 
 
 def check_same(result: Result, slow: LimitedSimulation) -> None:
-    levels = [job.level for job in slow.jobs]
+    jobs = sorted(slow.jobs, key=lambda job: (job.submit, job.number))  # as they came
+    levels = [job.level for job in jobs]
     highest = len(slow.m.busy) - 1
     assert (result.frequency is None) == (min(levels) == highest)
     if result.frequency is not None:
         assert result.frequency.tolist() == levels
-    jobs = slow.jobs
+    assert result.workload.submit_time.tolist() == [job.submit for job in jobs]
     assert result.start.tolist() == [job.start for job in jobs]
     assert result.end.tolist() == [job.end for job in jobs]
     assert result.predicted_run_time.tolist() == [job.predicted for job in jobs]

@@ -369,7 +369,7 @@ def test_what_a_machine_under_limits_is_refused_for(reason: str, more: dict[str,
 
 
 @pytest.mark.parametrize(
-    "rules", [{"passes": 1}, {"depth": 2}, {"tested": 5}, {"strict": 1}, {"managed": 1}]
+    "rules", [{"passes": 1}, {"depth": 2}, {"tested": 5, "every": 60}, {"managed": 1}]
 )
 def test_rules_that_no_machine_under_limits_has(rules: dict[str, int]) -> None:
     with pytest.raises(ValueError, match=r"^limited: no rule of theirs"):

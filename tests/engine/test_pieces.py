@@ -23,6 +23,8 @@ from strategies import SLURM, cases, clusters
 from submission_strategies import chains
 from submission_strategies import fitted as as_moved
 from test_nodes_against_oracle import crowd
+from test_rules_under_limits import Whim
+from test_rules_under_limits import restricted as restricted_under_limits
 from test_submitted import bounds, with_numbers
 
 import hpcgym
@@ -206,6 +208,10 @@ def test_extracts(data: st.DataObject, kind: str, seed: int) -> None:
 @given(st.data(), SEEDS)
 def test_under_limits(kinds: str, data: st.DataObject, seed: int) -> None:
     case = data.draw(limited(kinds))
+    if data.draw(st.booleans()):
+        case, _ = restricted_under_limits(data, case)
+    if data.draw(st.sampled_from([False, False, True])):
+        case.rules["policy"] = Whim()
     limits = {"cluster": case.cluster, "limits": case.limits}
     try:
         same_in_pieces(seed, partial(hpcgym.simulate, case.workload, **limits, **case.rules))

@@ -12,8 +12,10 @@ from drawing import assume, given, settings
 from drawing import strategies as st
 from driving import SLOW, THRESHOLDS, Step, play, random_acts, whole
 from limit_strategies import Case, limited, on_single_cores, simulate_pool
+from quota_strategies import with_queues
 from slow_controls import SteeredSimulation
 from strategies import WEIGHTS
+from submission_strategies import chains, fitted
 from test_predicted import for_slow, rules
 
 from hpcgym import simulate, validate_schedule
@@ -37,6 +39,7 @@ SETS = st.sampled_from(
 )
 # often all, so that something can start at all; numbers between two levels and nodes
 NUMBERS = np.array([-1.0, -0.6, -0.2, 0.0, 0.1, 0.5, 0.75, 1.0, 1.0, 1.0], np.float32)
+QUOTAS = ("user:jobs=1", "all:jobs=2", "user:submitted=2", "queue:submitted=2+jobs=1")
 CODES = {"off": "off", "shutting": "switching_off", "booting": "switching_on"}
 
 
@@ -200,6 +203,34 @@ def test_controls_that_limit_nothing(
     assert np.array_equal(result.frequency, same.frequency)
     assert np.array_equal(result.allocation.node, same.allocation.node)
     assert result.metrics == pytest.approx(same.metrics, rel=1e-12, nan_ok=True)
+
+
+@settings(SLOW, max_examples=100)
+@given(st.data(), steered(), st.sampled_from(["hour", "2h", "episode"]))
+@pytest.mark.filterwarnings("ignore::hpcgym.errors.RuleWarning")
+def test_quotas_and_jobs_that_follow_others(data: st.DataObject, case: Case, interval: str) -> None:
+    """Without weights jobs are served as they come, as `simulate` does."""
+    power = case.cluster.groups[0].power
+    assert power is not None
+    assert power.shutdown_w is not None
+    assume(power.shutdown_w <= power.idle_w)
+    assume(case.limits or case.cluster.shutdown_after_s is None)
+    numbers = range(1, len(case.workload) + 1)
+    workload = with_queues(case.workload.with_columns(job_number=[*numbers]), [1, 2, 1])
+    more: dict[str, Any] = {"quota": data.draw(st.sampled_from(QUOTAS))}
+    if data.draw(st.booleans()):
+        workload, more["dependencies"], _ = data.draw(chains(workload))
+    case = replace(case, workload=workload, rules=fitted(case.rules, alone=True) | more)
+    env = begin(case, interval=interval, **more)
+    neutral = np.ones(env.action_space.shape)
+    play(env, lambda *_: neutral)
+    result = env.result()
+    same = simulate(case.workload, cluster=case.cluster, limits=case.limits, **case.rules)
+    for name in ("start", "end", "predicted_run_time", "backfilled"):
+        assert getattr(result, name).tolist() == getattr(same, name).tolist(), name
+    assert result.workload.submit_time.tolist() == same.workload.submit_time.tolist()
+    assert np.array_equal(result.frequency, same.frequency)
+    assert np.array_equal(result.allocation.node, same.allocation.node)
 
 
 # --- Returns, and what is proved of any schedule ------------------------------------------------

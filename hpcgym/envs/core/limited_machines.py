@@ -116,6 +116,7 @@ class LimitedMachines(Machines):
             workload, scheduler, cluster, self._power, self.widths, limited.switches
         )._replace(controlled=has_limits)
         self.told = {"limited": self._machine.told}
+        self.restrict(workload)
         self.limits: list[tuple[Limit, ...]] = [()] * number
         self._next_limits = list(self.limits)
         self._next: dict[int, dict[str, NDArray[np.int64]]] = {}

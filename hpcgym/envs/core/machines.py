@@ -75,10 +75,13 @@ class Machines:
         self.is_pool, self.told = nodes is None, dict[str, Any]()
         if nodes is not None:
             self.told["nodes"] = nodes
+        self.restrict(workload)
+
+    def restrict(self, workload: Workload) -> None:
+        """Say what restricts who may start when."""
+        scheduler, cluster = self.options.scheduler, self.options.cluster
         if scheduler.plans or scheduler.restricts:
             self.told |= restrictions_of(workload, scheduler, cluster, not self.is_pool, True)
-        if scheduler.moves_submissions:  # which is not the first order, that of the agent
-            self.told["arrivals"]["by_arrival"][0] = 0
 
     @property
     def rules(self) -> Scheduler:

@@ -43,6 +43,7 @@ def told_of(
     counts: bool,
     keeps: bool,
     by_action: bool,
+    orders: bool,
 ) -> Told:
     """Return what the engine is told of the jobs of all episodes, and of the rules.
 
@@ -51,6 +52,7 @@ def told_of(
     kind, interval, keeps : as :class:`hpcgym.envs.core.simulations.Simulations` takes them.
     counts : whether somebody looks at what users have used.
     by_action : whether an action may switch idle processors off.
+    orders : whether the agent says the order of the queue, by weights or otherwise.
     """
     scheduler = machines.rules
     logs = scheduler.moves_submissions or "sharing" in machines.told
@@ -58,14 +60,14 @@ def told_of(
     asks = kind == arrays.ORDERING_KIND or (kind == arrays.WEIGHTS_KIND and interval == "pass")
     told.rules |= learning_rules(scheduler, asks_for_predictions(scheduler), logs, counts)
     told.rules |= power_rules(machines.cluster, scheduler, by_action)
-    told.rules |= {
-        "primary": codes.SELECTION if kind in _SELECTING else codes.SCORED,
-        "asks": int(asks),
-        "keeps": int(keeps),
-    }
-    # the agent says the first order; it is this one before a decision
-    if told.keys is not None:
-        told.keys[0] = 0
+    told.rules |= {"asks": int(asks), "keeps": int(keeps)}
+    if orders or not scheduler.moves_submissions:  # else the first order is that of coming
+        told.rules["primary"] = codes.SELECTION if kind in _SELECTING else codes.SCORED
+        # the agent says the first order; it is this one before a decision
+        if told.keys is not None:
+            told.keys[0] = 0
+        if scheduler.moves_submissions:
+            machines.told["arrivals"]["by_arrival"][0] = 0
     if told.scores is None and kind == arrays.ORDERING_KIND:
         told.scores = np.zeros((2, len(workload), 2))
     if told.scores is not None:

@@ -19,6 +19,7 @@ from hpcgym.naming import WITH_QOS
 from hpcgym.scheduler.asked_for import check_scheduler
 from hpcgym.scheduler.policies.features import JobColumns, check_features
 from hpcgym.scheduler.rules import Scheduler
+from hpcgym.simulation.dependencies import check_weighed, what_moves
 from hpcgym.simulation.prepare import check_allocation, machine_of
 from hpcgym.simulation.warm_start import taken_over
 from hpcgym.workload.load import load_workload
@@ -221,6 +222,19 @@ def read_interval(interval: Any) -> tuple[str, int]:
         f"interval must be 'pass', 'hour', '6h', 'day', 'week', 'episode' or a number of "
         f"submissions, not {interval!r}"
     )
+
+
+def check_moving(interval: Any, features: Sequence[str], scheduler: Scheduler) -> None:
+    """Raise an HpcgymError for what does not go with submissions that the schedule makes.
+
+    ``interval`` as it was given, and ``features`` that are weighed.
+    """
+    check_weighed(features, scheduler)
+    if read_interval(interval)[0] == "submissions" and scheduler.moves_submissions:
+        raise HpcgymError(
+            f"interval={interval!r} does not go with {what_moves(scheduler)}: not built yet, for it"
+            " goes by submissions that are known before"
+        )
 
 
 def read_policy_features(names: Any) -> tuple[str, ...]:

@@ -106,11 +106,11 @@ class Simulations:
         self.usage = usage_of(options, features, episodes)
         self.told = told_of(
             workload, machines, kind, interval[0], counts=self.usage is not None, keeps=keeps,
-            by_action=shutdown_action,
+            by_action=shutdown_action, orders=kind != arrays.WEIGHTS_KIND or bool(features),
         )  # fmt: skip
         if scheduler.plans or scheduler.restricts:
-            correction = self.told.rules["correction"]
-            check_restricted(workload, scheduler, correction, not machines.is_pool)
+            place = "whole nodes" if limited else "pool" if machines.is_pool else "nodes"
+            check_restricted(workload, scheduler, self.told.rules["correction"], place)
         self.learning = learning_of(workload, scheduler, self.told, kind)
         self.expressions = expressions_of(workload, scheduler, machines.ticks)
         seconds = ordered_by(options, workload, self.told.jobs)

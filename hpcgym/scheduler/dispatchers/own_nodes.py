@@ -48,22 +48,20 @@ def propose(
     DispatchError : what :func:`ask` raises; more nodes than are free; or nothing that starts,
         though nothing runs, nothing is to come and no limit changes any more.
     """
-    told = asking.native.view()
-    view = _view_of(asking, told, facts, capacity, held_back)
+    view = view_of(asking, facts, capacity, held_back)
     starts = ask(dispatcher, view, facts.job_number)
     _check_room(dispatcher, view, starts, facts.job_number)
     rows = view.job[[start.place for start in starts]]
     started = asking.start([(row, Start(row, None)) for row in rows.tolist()])
     for start in starts[started:]:
         held_back[view.job[start.place]] += 1
-    if not started and told["changes"][0] == FOREVER:
+    if not started and asking.native.view()["changes"][0] == FOREVER:
         check_goes_on(dispatcher, view, asking.native.coming, facts)
 
 
-def _view_of(
-    asking: Asking, told: dict[str, Ints], facts: Facts, capacity: Ints, held_back: Ints
-) -> PassView:
-    """Return what a dispatcher may know; a unit of a job is a whole node."""
+def view_of(asking: Asking, facts: Facts, capacity: Ints, held_back: Ints) -> PassView:
+    """Return what a dispatcher, or a policy, may know; a unit of a job is a whole node."""
+    told = asking.native.view()
     present = present_in(told, asking.time, asking.jobs)
     job, running = present.queued, present.running
     return PassView(

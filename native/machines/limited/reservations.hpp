@@ -17,8 +17,9 @@ class ReservingNodes : public StartingNodes {
  protected:
   using StartingNodes::StartingNodes;
 
-  // Find the shadow time of the head, and what it leaves of nodes, power and energy then.
-  void plan_for(i64 head, const OrderedList& running) {
+  // Find the shadow time of the head, and what it leaves of nodes, power and energy then. `strict`:
+  // whoever starts before it is over before then, and so it leaves nothing.
+  void plan_for(i64 head, const OrderedList& running, bool strict) {
     Plan p{now, 0, 0, count_off()};
     begin_plan(p, running);
     for (std::size_t i = 0;;) {
@@ -26,9 +27,7 @@ class ReservingNodes : public StartingNodes {
       const i64 later = next_planned(i < leaving_.size() ? leaving_[i].first : forever, p.time);
       if (later == forever) {  // the machine is empty, and still switches nodes: no job passes by
         left_.shadow = now;
-        left_.nodes = left_.mw = -1;
-        left_.block_from = 0, left_.block_to = n_nodes();
-        return;
+        return leave_nothing(strict);
       }
       pass_over(p, later);
       p.time = later;
@@ -39,8 +38,9 @@ class ReservingNodes : public StartingNodes {
         leave(j);
       }
     }
-    left_.shadow = p.time;
+    left_.shadow = left_.over = p.time;
     note_left(p, head);
+    if (strict) leave_nothing(strict);
   }
 
  private:
@@ -57,6 +57,12 @@ class ReservingNodes : public StartingNodes {
   };
   std::vector<std::pair<i64, i64>> leaving_;  // predicted ends [s], and whose they are
 
+  // Nobody starts who is not over by the shadow time or, where that is `strict`, before it.
+  void leave_nothing(bool strict) {
+    left_.over = left_.shadow - strict;
+    left_.nodes = left_.mw = -1;
+    left_.block_from = 0, left_.block_to = n_nodes();
+  }
   i64 count_off() const {
     i64 off = free_off;
     for (const i64 node : switching) {

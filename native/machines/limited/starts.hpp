@@ -27,6 +27,7 @@ class StartingNodes : public CappedNodes {
   };
   struct Left {  // by the head at the shadow time
     i64 shadow = -1;    // [s]
+    i64 over = -1;      // [s] who is over by then takes nothing of it
     i64 nodes = 0;
     i64 mw = 0;         // below caps
     i64 limit_mw = 0;   // below the mean power of a budget
@@ -57,7 +58,7 @@ class StartingNodes : public CappedNodes {
     if (tried_.backfills && (layout_->contiguous || tried_.ready > now)) {
       if (!leaves_room(j)) return false;
       const i64 predicted = slowed(j, tried_.level, tried_.predicted);
-      if (layout_->contiguous && tried_.ready + predicted > left_.shadow &&
+      if (layout_->contiguous && tried_.ready + predicted > left_.over &&
           !choose(j, requested, left_.block_from, left_.block_to))
         return false;
     }
@@ -84,7 +85,7 @@ class StartingNodes : public CappedNodes {
   // Whether a job leaves the head its nodes and its power, at the shadow time. Whether it leaves it
   // its row, if nodes stand in a row, is looked at where they are chosen.
   bool leaves_room(i64 j) const {
-    if (tried_.ready + slowed(j, tried_.level, tried_.predicted) <= left_.shadow) return true;
+    if (tried_.ready + slowed(j, tried_.level, tried_.predicted) <= left_.over) return true;
     if (width(j) > left_.nodes && !layout_->contiguous) return false;
     const i64 work = work_mw(j, tried_.level);
     if (work - width(j) * left_.node_mw > left_.limit_mw) return false;
@@ -230,7 +231,7 @@ class StartingNodes : public CappedNodes {
   // Take from what the head leaves at the shadow time, if a job runs on beyond it.
   void take_from_head(i64 j) {
     const LimitedTask& own = task(j);
-    if (own.ready + slowed(j, own.level, own.predicted) <= left_.shadow) return;
+    if (own.ready + slowed(j, own.level, own.predicted) <= left_.over) return;
     left_.nodes -= width(j);
     left_.mw -= own.work_mw - width(j) * layout_->rest_mw;
     left_.limit_mw -= own.work_mw - width(j) * left_.node_mw;
