@@ -13,12 +13,15 @@ Rules
     asked for an order, or for what starts, is asked after it.
  3. When a node fails, each job that has units on it loses its run: it gives all its nodes back and
     waits again, from now on, for its whole request. Its submission stays when it was, and so its
-    place in any order, its wait and the threshold. Its prediction is again that of its submission,
+    place in any order (among jobs that came at one time, too: rule 28), its wait and the
+    threshold. Its prediction is again that of its submission,
     without corrections; what policies look at is predicted anew now. It has not terminated:
     nothing learns of it, no job follows it, and it counts as submitted under quotas.
  4. Nobody knows of a failure before. From then on all know when the node will be repaired, rightly:
     for what is free, now and later, it is as if a job held all of it until then. That job has the
     last of all numbers, but for those on nodes behind; no quota counts it, and nobody stops it.
+    slurm: its end joins those of others, and its node is none without a job; failures and repairs
+    are what happens, rule 23.
  5. Where each job has a reservation, all are dropped at a failure, and made anew in primary order,
     as after an expired prediction; jobs that are submitted then come after.
  6. A node may be down within a window; it is open once both are over.
@@ -98,7 +101,7 @@ class FailingSimulation(NodeSimulation):
         job.prediction, job.corrections, job.backfilled = job.predicted, 0, False
         job.nodes, job.limit = (), None
         self.queue.append(job)
-        self.queue.sort(key=lambda job: (job.submit, job.number))
+        self.queue.sort(key=lambda job: (job.submit, job.came, job.number))
 
     def holder(self, node: int, time: int, until: int) -> Job:
         """Rule 4."""

@@ -155,7 +155,6 @@ APART: dict[tuple[str, str], str] = {
     ("shutdown", "shared nodes"): "nodes that jobs share stay on",
     ("shutdown", "batches on nodes"): _OWN_NODES,
     ("shutdown", "extract"): "which processors were off at its beginning is not known",
-    ("slurm", "failures"): "not supported yet: looks by the clock do not know of repairs",
     (
         "extract",
         "failures",

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from drawing import costly, given, settings
 from drawing import strategies as st
-from failure_strategies import Failure, failing_cases, failures_for, table_of, without_slurm
+from failure_strategies import Failure, failing_cases, failures_for, table_of
 from node_strategies import node_cases, node_schedulers
 
 import hpcgym
@@ -60,7 +60,6 @@ def test_random_cases(case: tuple[Cluster, Workload, dict[str, Any], list[Failur
 @given(st.data(), node_cases())
 def test_random_nodes_are_valid_and_the_same_again(data: st.DataObject, case: Any) -> None:
     cluster, workload, rules = case
-    rules = without_slurm(rules)
     failures = table_of(data.draw(failures_for(cluster, workload)))
     first, second = (
         hpcgym.simulate(
@@ -88,7 +87,7 @@ def test_long_queues(data: st.DataObject, seed: int) -> None:
     columns["requested_time"] = columns["run_time"] * random.choice([1, 1, 2, 5], n)
     cluster = Cluster(groups=(NodeGroup("a", nodes, {"core": 4}),))
     workload = Workload.from_columns(columns, processors=4 * nodes, name=f"crowd {seed}")
-    rules = without_slurm(data.draw(node_schedulers(workload)))
+    rules = data.draw(node_schedulers(workload))
     failures = [
         (node, time, time + int(random.integers(1, 100)))
         for node in range(nodes)

@@ -427,6 +427,36 @@ def test_jobs_follow_whole_runs() -> None:
     hpcgym.validate_schedule(result)
 
 
+def test_slurm_looks_at_a_node_that_is_down_as_if_a_job_ran_there() -> None:
+    # A loses node 0 at 50; at 60, at the next look, it is promised the repair, and C, which
+    # comes behind it, gets a core that B leaves on node 1
+    rows = [(0, 300, 2), (0, 400, 1), (55, 40, 1)]
+    result = failing(rows, [(0, 50, 100)], backfill="slurm")
+    assert result.start.tolist() == [100, 0, 60]
+    assert result.reserved_start.tolist() == [100, -1, -1]
+    assert result.backfilled.tolist() == [False, False, True]
+
+
+@pytest.mark.parametrize("engine", [None, "reference"])
+def test_who_came_first_at_one_time_is_first_again(engine: str | None) -> None:
+    """At 5, job 3, due at 1, comes before job 2, due then; it loses its run at 7."""
+    workload = jobs((0, 5, 4), (0, 9, 4), (1, 9, 4))
+    workload = workload.with_columns(
+        user_id=[0, 1, 0], job_number=[1, 2, 3], preceding_job=[-1, 1, -1]
+    )
+    result = hpcgym.simulate(
+        workload,
+        cluster=PAIR,
+        failures=table_of([(0, 7, 8)]),
+        quota="user:submitted=1",
+        dependencies="after",
+        backfill="none",
+        engine=engine,
+    )
+    assert result.workload.submit_time.tolist() == [0, 5, 5]
+    assert result.start.tolist() == [0, 17, 8]
+
+
 def test_a_function_is_shown_what_is_free_and_who_waits_again() -> None:
     seen = []
 
