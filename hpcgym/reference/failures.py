@@ -26,15 +26,21 @@ Rules
     as after an expired prediction; jobs that are submitted then come after.
  6. A node may be down within a window; it is open once both are over.
  7. Start, end, nodes and `backfilled` are those of the last run; the first promise stays.
+ 8. An extract, rule 18 of the pool: a job that runs at its beginning has nodes that have been up
+    since its start. One for which there is no room on these is queued.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import Any
 
 from hpcgym.reference.jobs import Job
+from hpcgym.reference.node_rooms import NoRoomError
 from hpcgym.reference.nodes import NodeSimulation
+from hpcgym.reference.pool import Simulation
 
 Failure = tuple[int, int, int]  # node, when it fails, when it is repaired
 Lost = tuple[int, int, int, dict[int, int]]  # job, start and end of a run, node -> units
@@ -58,12 +64,35 @@ class FailingSimulation(NodeSimulation):
         self.extracted = True  # windows may find less than a whole node, rule 6
         self.failures = sorted(failures, key=lambda failure: failure[1])
         self.repaired = False  # whether a node is, now
+        self.before: list[Failure] = []  # an extract
+        self.without_nodes: list[Job] = []  # who is queued then, rule 8
         nobody = [None] * len(self.capacity)  # rule 4: those who hold nodes
         self.quotas = [([*keys, *nobody], *most) for keys, *most in self.quotas]
         self.places = [([*keys, *nobody], most) for keys, most in self.places]
         if self.preemption is not None:
             groups, *others = self.preemption
             self.preemption = ([*groups, *nobody], *others)
+
+    def begin(self, begin: int, end: float) -> None:
+        """Rule 8."""
+        self.before = [failure for failure in self.failures if failure[1] < begin]
+        self.failures = self.failures[len(self.before) :]
+        super().begin(begin, end)
+        self.running += [self.holder(*failure) for failure in self.before if failure[2] > begin]
+
+    def has_room(self, job: Job) -> bool:
+        """Rule 8, of those for whom rule 18 finds processors, were all nodes up."""
+        running, found = self.running, False
+        self.running = running + self.without_nodes
+        if Simulation.has_room(self, job):
+            down = {node: (node, time, end) for node, time, end in self.before if end > job.start}
+            self.running = running + [self.holder(*failure) for failure in down.values()]
+            with suppress(NoRoomError):
+                found = super().has_room(job)
+            if not found:
+                self.without_nodes.append(job)
+        self.running = running
+        return found
 
     def next_time(self) -> int:
         """Return when something happens next."""
@@ -117,12 +146,18 @@ def simulate_failures(
     jobs: Iterable[Job],
     capacity: Sequence[Sequence[int]],
     failures: Iterable[Failure],
+    begin: int | None = None,
+    end: float = math.inf,
     **rules: Any,
 ) -> tuple[list[Job], list[Lost]]:
     """Schedule the jobs by the rules above; return them in submission order, and the lost runs.
+
+    With ``begin`` it is the extract from there to ``end``; jobs that are not in it do not start.
 
     Lost runs are in the order in which they were lost; of one failure in that of their starts.
     The words are those of :func:`hpcgym.reference.nodes.simulate_nodes`.
     """
     simulation = FailingSimulation(jobs, capacity, failures, passes="per-timestamp", **rules)
+    if begin is not None:
+        simulation.begin(begin, end)
     return simulation.run(), simulation.lost

@@ -155,10 +155,6 @@ APART: dict[tuple[str, str], str] = {
     ("shutdown", "shared nodes"): "nodes that jobs share stay on",
     ("shutdown", "batches on nodes"): _OWN_NODES,
     ("shutdown", "extract"): "which processors were off at its beginning is not known",
-    (
-        "extract",
-        "failures",
-    ): "not supported yet: jobs of its beginning may run on nodes down",
     ("contiguous", "failures"): "jobs have nodes of their own then, which limits switch",
     ("shutdown", "failures"): "a node that is off would fail without a job that shows it",
     ("failures", "pool"): "its processors are no nodes; cluster= says which machine",

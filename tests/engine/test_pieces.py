@@ -169,17 +169,20 @@ def test_where_nodes_are_chosen_at_random(
 
 
 @settings(max_examples=200)
-@given(st.data(), st.sampled_from(["pool", "nodes"]), SEEDS)
+@given(st.data(), st.sampled_from(["pool", "nodes", "failing"]), SEEDS)
 def test_extracts(data: st.DataObject, kind: str, seed: int) -> None:
     """They begin with jobs that run and wait: of a log, or of a simulation that goes on."""
     if kind == "pool":
         workload, rules = data.draw(cases())
+    elif kind == "failing":
+        cluster, workload, rules, failures = data.draw(failing_cases())
+        rules |= {"cluster": cluster, "failures": table_of(failures)}
     else:
         cluster, workload, rules = data.draw(node_cases())
         rules["cluster"] = cluster
     rules = usable(rules)
     part: Workload | None
-    if data.draw(st.booleans()):
+    if kind == "failing" or data.draw(st.booleans()):
         part, rules, _, _ = parts_of(data, recorded(data, workload), rules)
         if data.draw(st.booleans()):
             rules["policy_estimate"] = data.draw(st.sampled_from(["user-ratio", "e-loss"]))
@@ -195,7 +198,7 @@ def test_extracts(data: st.DataObject, kind: str, seed: int) -> None:
     try:
         same_in_pieces(seed, partial(hpcgym.simulate, part, **rules))
     except WorkloadError as error:
-        reasons = {"finds no room on the nodes"}
+        reasons = {"finds no room on the nodes"} if kind == "nodes" else set()
         if rules["correction"] == "kill":  # others would have run then
             reasons.add("cannot run still")
         assert any(reason in str(error) for reason in reasons)  # noqa: PT017

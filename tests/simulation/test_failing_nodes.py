@@ -492,12 +492,28 @@ def test_suspended_jobs_have_their_memory_on_nodes_that_may_fail() -> None:
         )
 
 
-def test_an_extract_does_not_begin_on_nodes_that_fail() -> None:
-    log = jobs((0, 9, 2), (4, 9, 2)).with_columns(wait_time=[0, 0], user_id=[1, 1])
-    with pytest.raises(
-        HpcgymError, match=r"failures of nodes.* do not go together: not supported yet"
-    ):
-        hpcgym.simulate(log.extract(3), cluster=PAIR, failures=Failures([0], [4], [9]))
+def test_an_extract_begins_on_nodes_that_have_been_up() -> None:
+    """At 10, job 0 has ended; node 0 is down until 30; node 1 is up since 6.
+
+    Job 2, which runs since 7, has node 1. For job 1, which ran since 5, no node has been up: it
+    waits, and runs on node 1 from 12 on, up to its failure at 15, then on node 0; then does job 3.
+    """
+    rows = [(0, 9, 0), (4, 9, 1), (6, 5, 1), (8, 9, 3)]  # submit, run, wait
+    log = jobs(*((submit, run, 2) for submit, run, _ in rows))
+    log = log.with_columns(wait_time=[wait for _, _, wait in rows])
+    failures = [(0, 2, 4), (0, 9, 30), (1, 3, 6), (1, 15, 40)]
+    result = hpcgym.simulate(log.extract(10), cluster=PAIR, failures=table_of(failures))
+    slow = [Job(s, 2, run, run, units=2, recorded_wait=wait) for s, run, wait in rows]
+    expected, _ = simulate_failures(slow, PAIR.capacity.tolist(), failures, begin=10)
+    assert [job.start for job in expected if job.end > 10] == [30, 7, 39]
+    assert result.start.tolist() == [30, 7, 39]
+    assert result.lost.start.tolist() == [12]
+    assert [*result.workload.cleaning.values()] == [1]
+    assert result.workload.initial is not None
+    assert result.workload.initial.start.tolist() == [-1, 7, -1]
+    hpcgym.validate_schedule(result)
+    with pytest.raises(HpcgymError, match="a simulation with nodes that fail cannot be continued"):
+        hpcgym.continued(result, 20)
 
 
 def test_nothing_of_it_is_told_where_no_node_fails() -> None:
