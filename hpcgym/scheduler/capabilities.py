@@ -185,10 +185,6 @@ APART: dict[tuple[str, str], str] = {
     **{("dependencies", place): _NO_FOLLOWING for place in ("whole nodes", "shared nodes")},
     (
         "dependencies",
-        "shutdown",
-    ): "processors are idle from the first submission on, which is known as it comes",
-    (
-        "dependencies",
         "extract",
     ): "those that its jobs follow may have ended before, which it does not tell",
     **{

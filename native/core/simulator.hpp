@@ -72,10 +72,10 @@ struct Simulator {
 
   explicit Simulator(const Model& m)
       : model(m),
-        machine(m, m.n_jobs > 0 ? m.jobs[0].submit : 0),
+        machine(m, m.first_submission()),
         queue(m),
         progress(index(m.n_jobs)),
-        time(m.n_jobs > 0 ? m.jobs[0].submit : 0),
+        time(m.first_submission()),
         begins(time),
         free(m.capacity),
         held(m.held),
