@@ -212,8 +212,9 @@ APART: dict[tuple[str, str], str] = {
     ("partitions", "pool"): "its processors are no nodes; cluster= says which machine",
     ("partitions", "whole nodes"): "not supported yet: all nodes count as alike there",
     ("partitions", "shared nodes"): "not supported yet: all nodes count as alike there",
-    ("extract", "whole nodes"): _EMPTY,
-    ("extract", "shared nodes"): _EMPTY,
+    ("extract", "environments under limits"): _EMPTY,
+    ("extract", "shared nodes"): "how much of a job is left at its beginning depends on who was"
+    " beside it before; leave the extract out (--from)",
 }
 
 

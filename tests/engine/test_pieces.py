@@ -12,7 +12,7 @@ from drawing import assume, given, settings
 from drawing import strategies as st
 from extract_strategies import parts_of, recorded, usable
 from failure_strategies import failing_cases, table_of
-from limit_strategies import limited
+from limit_strategies import extracted, limited
 from node_strategies import node_cases, partitioned_cases
 from pieces import native_of, same_in_pieces
 from preemption_strategies import CLOSE, crowded, preemptions
@@ -209,6 +209,8 @@ def test_extracts(data: st.DataObject, kind: str, seed: int) -> None:
 @given(st.data(), SEEDS)
 def test_under_limits(kinds: str, data: st.DataObject, seed: int) -> None:
     case = data.draw(limited(kinds))
+    if data.draw(st.booleans()):
+        _, case, _ = extracted(data, case) or (None, case, None)
     limits = {"cluster": case.cluster, "limits": case.limits}
     try:
         same_in_pieces(seed, partial(hpcgym.simulate, case.workload, **limits, **case.rules))
