@@ -43,11 +43,6 @@ def table_of(failures: list[Failure]) -> Failures:
     return Failures(*(list(column) for column in columns))
 
 
-def without_slurm(rules: dict[str, Any]) -> dict[str, Any]:
-    """Return rules that go with failures."""
-    return rules | {"backfill": "depth:2"} if rules["backfill"].startswith("slurm") else rules
-
-
 @st.composite
 def failing_cases(
     draw: st.DrawFn, max_jobs: int = 25
@@ -55,5 +50,5 @@ def failing_cases(
     """A machine, a workload for it, a scheduler, and failures."""
     cluster = draw(machines())
     workload = draw(workloads_for(cluster, max_jobs))
-    rules = without_slurm(draw(node_schedulers(workload)))
+    rules = draw(node_schedulers(workload))
     return cluster, workload, rules, draw(failures_for(cluster, workload))

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from drawing import strategies as st
+from extract_strategies import parts_of, recorded
 from slow_limits import LimitedSimulation
 from slow_machines import Budget, Cap, LimitedJob, Machine, up
 from strategies import POLICY as ANY_POLICY
@@ -193,6 +194,39 @@ def limited(
     return Case(workload, cluster, found, rules)
 
 
+def extracted(data: st.DataObject, case: Case) -> tuple[Case, Case, tuple[int, float]] | None:
+    """A case of a log, that of an extract, and from when to when that is; None if it cannot be.
+
+    Limits come later by as much as no budget, or no limit, has begun before.
+    """
+    cluster = replace(case.cluster, shutdown_after_s=None)
+    workload = recorded(data, replace(case.workload, processors=cluster.processors))
+    part, rules, begin, end = parts_of(data, workload, case.rules)
+    if part is None:
+        return None
+    some = case.limits if data.draw(st.booleans()) else [x for x in case.limits if has_joules(x)]
+    late = max([0, *(begin - limit.start for limit in some)])
+    limits = [moved(limit, late) for limit in case.limits]
+    if not may_switch(Scheduler(**rules), cluster, tuple(limits)):
+        limits = [replace(x, off_as_idle=False) if has_joules(x) else x for x in limits]
+    whole = Case(workload, cluster, limits, rules)
+    return whole, replace(whole, workload=part), (begin, end)
+
+
+def has_joules(limit: Any) -> bool:
+    """Whether a limit is a budget."""
+    return isinstance(limit, EnergyBudget)
+
+
+def moved(limit: Any, late: int) -> Any:
+    """The same limit, so much later."""
+    end = None if limit.end is None else limit.end + late
+    changed = replace(limit, start=limit.start + late, end=end)
+    if getattr(limit, "announced", None) is not None:
+        changed = replace(changed, announced=limit.announced + late)
+    return changed
+
+
 def on_single_cores(case: Case) -> Case:
     """The case on as many nodes of one core, its jobs no wider than that."""
     group = replace(case.cluster.groups[0], resources={"core": 1})
@@ -206,12 +240,17 @@ def on_single_cores(case: Case) -> Case:
 
 
 def simulate_pool(
-    case: Case, simulator: Any = LimitedSimulation, switches: bool = False, **orders: Any
+    case: Case,
+    simulator: Any = LimitedSimulation,
+    switches: bool = False,
+    extract: tuple[int, float] | None = None,
+    **orders: Any,
 ) -> LimitedSimulation:
     """Simulate a case with the slow simulator, or one that is made as it is.
 
-    ``switches`` says that nodes may be switched off, whatever limits say; ``orders`` are rules
-    that only the slow simulator takes so, as those that stand for quotas and dependencies.
+    ``switches`` says that nodes may be switched off, whatever limits say; ``extract``: from when to
+    when, of all that is logged; ``orders`` are rules that only the slow simulator takes so, as those
+    that stand for quotas and dependencies.
     """
     workload, cluster = case.workload, case.cluster
     scheduler = Scheduler(**case.rules)
@@ -255,7 +294,8 @@ def simulate_pool(
             ghz, more = power.frequency_ghz, float(workload.slowdown[j]) - 1
             factors = [round((1 + more * (ghz[-1] - f) / (ghz[-1] - ghz[0])) * 10**6) for f in ghz]
         own_machine = {"nodes": width, "measured": measured, "factors": factors}
-        jobs.append(LimitedJob(*row, first_submit=workload.first_submit_s, **own_machine))
+        of_log = {"first_submit": workload.first_submit_s, "recorded_wait": workload.wait_time[j]}
+        jobs.append(LimitedJob(*row, **of_log, **own_machine))
     found_caps = [
         Cap(*(int(record[name]) for name in ("start", "end", "announced", "mw")),
             bool(record["kills"]), int(record["off"]))
@@ -273,5 +313,7 @@ def simulate_pool(
     simulation = simulator(
         jobs, machine, found_caps, found_budgets, case.rules["power"], contiguous, **rules
     )
+    if extract is not None:
+        simulation.begin_extract(*extract, workload.processors)
     simulation.run()
     return simulation

@@ -93,6 +93,10 @@ Rules of the queue
     when it has its nodes.
 23. Where the schedule says when jobs come, caps kill before any come: who follows jobs that are
     killed, or is outside the queue for them, may come, and be predicted, in that very second.
+Extracts
+24. Rule 18 of the pool, and all nodes are on at B. Jobs that run then have nodes as 1 says, in the
+    order of their starts, and the highest level; one for which there are none is queued. Caps may
+    have begun before B, and do what they do from B on; budgets have not.
 """
 
 from __future__ import annotations
@@ -144,6 +148,37 @@ class LimitedSimulation(Plans, Simulation):
         self.intervals: list[tuple[int, str, int, int]] = []
         self.started = 0
         self.spare: tuple[Any, ...] = ()
+
+    # --- Extracts -----------------------------------------------------------------------------
+
+    def begin_extract(self, begin: int, end: float, processors: int) -> None:
+        """Rule 24."""
+        self.processors = processors
+        self.without_nodes: list[LimitedJob] = []
+        for node in self.nodes:
+            node.since = begin
+        super(Plans, self).begin(begin, end)
+        past = {job for jobs in self.terminated.values() for job in jobs}
+        later = {*self.coming, *self.queue, *self.running} - past
+        self.jobs = [job for job in self.jobs if job in later]
+        self.now = begin - 1
+
+    def has_room(self, job: Any) -> bool:
+        """Rule 24, of those for whom rule 18 finds processors."""
+        held = [*self.running, *self.without_nodes]
+        if job.processors > self.processors - sum(other.processors for other in held):
+            return False
+        cells = self.pick(job, 0, range(0))
+        if cells is None:
+            self.without_nodes.append(job)
+            return False
+        for n in cells:
+            self.nodes[n].job = job
+        job.level, job.cells, job.passed = len(self.m.busy) - 1, cells, job.start
+        job.began, job.asked, job.until = True, job.requested, job.start + job.requested
+        job.real, job.order = job.actual, self.started
+        self.started += 1
+        return True
 
     # --- Power --------------------------------------------------------------------------------
 
@@ -197,6 +232,7 @@ class LimitedSimulation(Plans, Simulation):
         while self.coming or self.running or self.queue:
             now = self.next_time()
             assert now < NEVER, "nothing happens any more, and jobs wait"
+            due, self.due = self.due is not None, None
             self.read_meters(now)
             control = now in self.controls()
             self.now = now
@@ -218,7 +254,7 @@ class LimitedSimulation(Plans, Simulation):
             self.renew(now)
             for job in submitted:
                 self.queue.append(job)
-            if ended or submitted or (control and limited):
+            if ended or submitted or due or (control and limited):
                 self.do_pass(now)
                 self.switch_off_idle(now)
             elif control:
@@ -230,6 +266,8 @@ class LimitedSimulation(Plans, Simulation):
         return self.jobs
 
     def next_time(self) -> int:
+        if self.due is not None:
+            return self.due
         times = [min(job.end, job.predicted_end) for job in self.running]
         if self.coming:
             times.append(self.coming[-1].submit)

@@ -116,6 +116,7 @@ class Slow:
     can_switch: list[bool] = field(default_factory=list)
 
 
+Follows = dict[int, tuple[list[int], int, int]]
 Ask = Callable[[int, list[int], bool], int]  # (time, queue, can switch) -> a job, or SWITCH_OFF
 
 
@@ -124,7 +125,12 @@ def first(now: int, queue: list[int], can_switch: bool) -> int:
 
 
 def schedule_slowly(
-    workload: Any, cluster: Any, backfill: str = "none", sjbf: bool = False, ask: Ask = first
+    workload: Any,
+    cluster: Any,
+    backfill: str = "none",
+    sjbf: bool = False,
+    ask: Ask = first,
+    follows: Follows | None = None,
 ) -> Slow:
     """Schedule with requested times as predictions: all ends, all submissions, then one pass.
 
@@ -132,16 +138,18 @@ def schedule_slowly(
     ----------
     backfill : "none", "easy" or "depth:K", with the shortest request first if ``sjbf``.
     ask : which job is the next one, asked for as long as some queued job fits.
+    follows : of jobs that follow others: those, the time to think [s], and an earliest time.
     """
     submit, size = workload.submit_time.tolist(), workload.requested_processors.tolist()
     asked = workload.requested_time.tolist()
     run = [min(pair) for pair in zip(workload.run_time.tolist(), asked, strict=True)]
     slow = Slow([-1] * len(submit), SlowPower(cluster))
     power, starts = slow.power, slow.starts
-    power.put_back(cluster.processors, min(submit))
+    follows, ended = dict(follows or {}), set[int]()
+    coming = [job for job in range(len(submit)) if job not in follows]
+    power.put_back(cluster.processors, min(submit[job] for job in coming))
     running: list[int] = []
     queue: list[int] = []
-    coming = list(range(len(submit)))
 
     def start(job: int, now: int) -> None:
         queue.remove(job)
@@ -155,6 +163,11 @@ def schedule_slowly(
         for job in [job for job in running if starts[job] + run[job] == now]:
             running.remove(job)
             power.put_back(size[job], now)
+            ended.add(job)
+        for job in [job for job, (others, *_) in follows.items() if ended.issuperset(others)]:
+            _, think, least = follows.pop(job)
+            submit[job] = max(now + think, least)
+            coming = sorted([*coming, job])
         queue += [job for job in coming if submit[job] == now]
         coming = [job for job in coming if submit[job] > now]
         if backfill.startswith("depth:"):
@@ -173,7 +186,7 @@ def schedule_slowly(
                     end = end if waits else starts[job] + asked[job]
                 held.append((time, end, size[job]))
             others = [job for job in queue if job not in waits and len(waits) == most]
-            for job in sorted(others, key=lambda job: asked[job] if sjbf else job):
+            for job in sorted(others, key=lambda job: asked[job] if sjbf else 0):
                 if earliest(held, cluster.processors, size[job], asked[job], now) == now:
                     start(job, now)
                     held.append((now, now + asked[job], size[job]))
@@ -199,7 +212,7 @@ def schedule_slowly(
                 free, shadow = free + width, end
             extra = free - size[head]
             others = [job for job in queue if job != head]
-            for job in sorted(others, key=lambda job: asked[job] if sjbf else job):
+            for job in sorted(others, key=lambda job: asked[job] if sjbf else 0):
                 # but a job is planned as if it could start at once
                 in_time = now + asked[job] <= shadow
                 if size[job] <= len(power.stack) and (in_time or size[job] <= extra):
@@ -207,6 +220,7 @@ def schedule_slowly(
                     start(job, now)
     assert not queue
     assert len(power.stack) == cluster.processors
+    assert not follows
     power.close(max(stretch.until for stretch in slow.busy))
     return slow
 

@@ -13,25 +13,34 @@ Rules
     asked for an order, or for what starts, is asked after it.
  3. When a node fails, each job that has units on it loses its run: it gives all its nodes back and
     waits again, from now on, for its whole request. Its submission stays when it was, and so its
-    place in any order, its wait and the threshold. Its prediction is again that of its submission,
+    place in any order (among jobs that came at one time, too: rule 28), its wait and the
+    threshold. Its prediction is again that of its submission,
     without corrections; what policies look at is predicted anew now. It has not terminated:
     nothing learns of it, no job follows it, and it counts as submitted under quotas.
  4. Nobody knows of a failure before. From then on all know when the node will be repaired, rightly:
     for what is free, now and later, it is as if a job held all of it until then. That job has the
     last of all numbers, but for those on nodes behind; no quota counts it, and nobody stops it.
+    slurm: its end joins those of others, and its node is none without a job; failures and repairs
+    are what happens, rule 23.
  5. Where each job has a reservation, all are dropped at a failure, and made anew in primary order,
     as after an expired prediction; jobs that are submitted then come after.
  6. A node may be down within a window; it is open once both are over.
  7. Start, end, nodes and `backfilled` are those of the last run; the first promise stays.
+ 8. An extract, rule 18 of the pool: a job that runs at its beginning has nodes that have been up
+    since its start. One for which there is no room on these is queued.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import Any
 
 from hpcgym.reference.jobs import Job
+from hpcgym.reference.node_rooms import NoRoomError
 from hpcgym.reference.nodes import NodeSimulation
+from hpcgym.reference.pool import Simulation
 
 Failure = tuple[int, int, int]  # node, when it fails, when it is repaired
 Lost = tuple[int, int, int, dict[int, int]]  # job, start and end of a run, node -> units
@@ -55,12 +64,35 @@ class FailingSimulation(NodeSimulation):
         self.extracted = True  # windows may find less than a whole node, rule 6
         self.failures = sorted(failures, key=lambda failure: failure[1])
         self.repaired = False  # whether a node is, now
+        self.before: list[Failure] = []  # an extract
+        self.without_nodes: list[Job] = []  # who is queued then, rule 8
         nobody = [None] * len(self.capacity)  # rule 4: those who hold nodes
         self.quotas = [([*keys, *nobody], *most) for keys, *most in self.quotas]
         self.places = [([*keys, *nobody], most) for keys, most in self.places]
         if self.preemption is not None:
             groups, *others = self.preemption
             self.preemption = ([*groups, *nobody], *others)
+
+    def begin(self, begin: int, end: float) -> None:
+        """Rule 8."""
+        self.before = [failure for failure in self.failures if failure[1] < begin]
+        self.failures = self.failures[len(self.before) :]
+        super().begin(begin, end)
+        self.running += [self.holder(*failure) for failure in self.before if failure[2] > begin]
+
+    def has_room(self, job: Job) -> bool:
+        """Rule 8, of those for whom rule 18 finds processors, were all nodes up."""
+        running, found = self.running, False
+        self.running = running + self.without_nodes
+        if Simulation.has_room(self, job):
+            down = {node: (node, time, end) for node, time, end in self.before if end > job.start}
+            self.running = running + [self.holder(*failure) for failure in down.values()]
+            with suppress(NoRoomError):
+                found = super().has_room(job)
+            if not found:
+                self.without_nodes.append(job)
+        self.running = running
+        return found
 
     def next_time(self) -> int:
         """Return when something happens next."""
@@ -98,7 +130,7 @@ class FailingSimulation(NodeSimulation):
         job.prediction, job.corrections, job.backfilled = job.predicted, 0, False
         job.nodes, job.limit = (), None
         self.queue.append(job)
-        self.queue.sort(key=lambda job: (job.submit, job.number))
+        self.queue.sort(key=lambda job: (job.submit, job.came, job.number))
 
     def holder(self, node: int, time: int, until: int) -> Job:
         """Rule 4."""
@@ -114,12 +146,18 @@ def simulate_failures(
     jobs: Iterable[Job],
     capacity: Sequence[Sequence[int]],
     failures: Iterable[Failure],
+    begin: int | None = None,
+    end: float = math.inf,
     **rules: Any,
 ) -> tuple[list[Job], list[Lost]]:
     """Schedule the jobs by the rules above; return them in submission order, and the lost runs.
+
+    With ``begin`` it is the extract from there to ``end``; jobs that are not in it do not start.
 
     Lost runs are in the order in which they were lost; of one failure in that of their starts.
     The words are those of :func:`hpcgym.reference.nodes.simulate_nodes`.
     """
     simulation = FailingSimulation(jobs, capacity, failures, passes="per-timestamp", **rules)
+    if begin is not None:
+        simulation.begin(begin, end)
     return simulation.run(), simulation.lost

@@ -163,9 +163,13 @@ def runs_of(result: Result) -> tuple[Result, Ints]:
     if result.pieces is not None:  # no piece is killed, but for the last
         whole = result.workload.run_time - ran_before(result)
         columns["run_time"] = np.concatenate([lost.end - lost.start, whole])[order]
+    workload = result.workload.take(job).with_columns(**columns)
+    if workload.initial is not None:  # at its beginning no later runs
+        running = np.where(workload.initial.start == start, start, -1)
+        workload = replace(workload, initial=replace(workload.initial, start=running))
     return replace(
         result,
-        workload=result.workload.take(job).with_columns(**columns),
+        workload=workload,
         start=start,
         run_time=end - start,
         predicted_run_time=result.predicted_run_time[job],

@@ -153,11 +153,6 @@ APART: dict[tuple[str, str], str] = {
     ("shutdown", "shared nodes"): "nodes that jobs share stay on",
     ("shutdown", "batches on nodes"): _OWN_NODES,
     ("shutdown", "extract"): "which processors were off at its beginning is not known",
-    ("slurm", "failures"): "not supported yet: looks by the clock do not know of repairs",
-    (
-        "extract",
-        "failures",
-    ): "not supported yet: jobs of its beginning may run on nodes down",
     ("contiguous", "failures"): "jobs have nodes of their own then, which limits switch",
     ("shutdown", "failures"): "a node that is off would fail without a job that shows it",
     ("failures", "pool"): "its processors are no nodes; cluster= says which machine",
@@ -189,10 +184,6 @@ APART: dict[tuple[str, str], str] = {
     ("dependencies", "shared nodes"): _NO_FOLLOWING,
     (
         "dependencies",
-        "shutdown",
-    ): "processors are idle from the first submission on, which is known as it comes",
-    (
-        "dependencies",
         "extract",
     ): "those that its jobs follow may have ended before, which it does not tell",
     **{
@@ -221,8 +212,9 @@ APART: dict[tuple[str, str], str] = {
     ("partitions", "pool"): "its processors are no nodes; cluster= says which machine",
     ("partitions", "whole nodes"): "any job may have any node there, and caps have the first off",
     ("partitions", "shared nodes"): "not supported yet: all nodes count as alike there",
-    ("extract", "whole nodes"): _EMPTY,
-    ("extract", "shared nodes"): _EMPTY,
+    ("extract", "environments under limits"): _EMPTY,
+    ("extract", "shared nodes"): "how much of a job is left at its beginning depends on who was"
+    " beside it before; leave the extract out (--from)",
 }
 
 

@@ -52,7 +52,7 @@ def continued(result: Result, start: float, end: float | None = None) -> Workloa
     ------
     HpcgymError : a schedule that cannot be made again up to ``start``: with speedups, under limits,
         with processors that are switched off, of a dispatcher or an environment, with preemption,
-        or with run times that are learned.
+        with nodes that fail, or with run times that are learned.
     WorkloadError : times that are no whole seconds, in the wrong order or before the beginning of
         the simulation, where that is one of an extract; no job in the extract.
     """
@@ -109,6 +109,7 @@ def _check(result: Result) -> None:
         "a dispatcher": result.scheduler.dispatcher is not None,
         "an order from outside": result.outside,
         "preemption": result.scheduler.preemption is not None,
+        "nodes that fail": result.lost is not None,
         "jobs that follow others": result.scheduler.dependencies != "none",
         "quotas of submitted jobs": result.scheduler.moves_submissions,
         "run times that are learned": asks_for_predictions(result.scheduler)

@@ -30,6 +30,7 @@ from hpcgym.simulation.warm_start import (
     check_running,
     learned_before,
 )
+from hpcgym.workload.extracts import without_nodes
 
 if TYPE_CHECKING:
     from hpcgym.cluster.pool import Cluster
@@ -84,7 +85,19 @@ class Simulation:
         ------
         WorkloadError : jobs that cannot run when it begins.
         """
-        begins = self.beginning
+        native, stuck = self.begun()
+        if self.beginning is not None and stuck >= 0:
+            raise cannot_run(self.beginning, stuck, native.run_time(stuck))
+        return native
+
+    def begun(self) -> tuple[Native, int]:
+        """Return a new one, and the first job that cannot run when it begins, -1 if all can.
+
+        Raises
+        ------
+        WorkloadError : jobs that need more processors together than there are.
+        """
+        begins, stuck = self.beginning, -1
         if begins is not None:
             check_running(begins)
         learning, told = self.learning, None
@@ -107,9 +120,7 @@ class Simulation:
             while native.asked:
                 self._answer(native)
                 stuck = go_on()
-            if stuck >= 0:
-                raise cannot_run(begins, stuck, native.run_time(stuck))
-        return native
+        return native, stuck
 
     def drive(self, until: int = FOREVER, passes: int = FOREVER) -> int:
         """Simulate up to ``until``, on its clock, or so many passes; return the passes done.
@@ -206,6 +217,20 @@ def new_simulation(
     if scheduler.restricts:
         machine |= restrictions_of(workload, scheduler, cluster, nodes is not None)
     return Simulation(told, machine, nodes, **answers)
+
+
+def with_room(workload: Workload, simulation: Callable[[Workload], Simulation]) -> Workload:
+    """Return an extract in which each of its running jobs finds room on a machine; others wait.
+
+    ``simulation``: returns one of these jobs there, under no other rules than those of places.
+    """
+    while (initial := workload.initial) is not None:
+        before = int(np.searchsorted(workload.submit_time, initial.begin))
+        _, stuck = simulation(workload.take(slice(before))).begun()
+        if stuck < 0:
+            break
+        workload = without_nodes(workload, stuck)
+    return workload
 
 
 def answers_for(

@@ -18,9 +18,10 @@ from hpcgym.schedule.result import Result
 from hpcgym.scheduler.asked_for import features_of
 from hpcgym.scheduler.capabilities import PLACES, check
 from hpcgym.scheduler.dispatchers.own_nodes import propose, view_of
-from hpcgym.scheduler.limits import Limit, check_limits
+from hpcgym.scheduler.limits import EnergyBudget, Limit, check_limits
+from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.dependencies import as_came
-from hpcgym.simulation.driver import Simulation, answers_for, asks_for_answers
+from hpcgym.simulation.driver import Simulation, answers_for, asks_for_answers, with_room
 from hpcgym.simulation.limited_machine import (
     LimitedMachine,
     limit_records,
@@ -32,13 +33,13 @@ from hpcgym.simulation.nodes import asked, needs_on
 from hpcgym.simulation.prepare import prepare
 from hpcgym.simulation.restricted import check_restricted, restrictions_of
 from hpcgym.simulation.scoring import scored_by
-from hpcgym.simulation.warm_start import check_extract
+from hpcgym.simulation.warm_start import check_extract, taken_over
+from hpcgym.workload.warm_start import decided
 
 if TYPE_CHECKING:
     from hpcgym.cluster.pool import Cluster
     from hpcgym.cluster.power import NodePower
     from hpcgym.scheduler.estimates.learning import Learned
-    from hpcgym.scheduler.rules import Scheduler
     from hpcgym.workload.model import Workload
 
 _ON = 3  # the state of a node; those before it are places in STATE_NAMES of schedule.node_states
@@ -76,7 +77,7 @@ def simulate_powered(
     """
     found = check_limits(() if given is None else given)
     check_for_limits(scheduler, given is not None)
-    check_extract(workload, "whole nodes")
+    workload = _with_room(workload, scheduler, cluster, found)
     needs = needs_on(workload, cluster)
     if given is None:
         warn_of_own_nodes(needs, cluster, scheduler, "; limits=[] says that this is meant")
@@ -98,6 +99,32 @@ def simulate_powered(
     result = Result.of(workload, cluster, scheduler, asked_for, outside=outside)
     result = replace(result, dispatcher=dispatcher, **simulation.for_result(schedule))
     return with_machine(result, machine, schedule, needs[:, 0], units_a_node(needs, cluster), found)
+
+
+def _with_room(
+    workload: Workload, scheduler: Scheduler, cluster: Cluster, limits: tuple[Limit, ...]
+) -> Workload:
+    """Return an extract in which each of its running jobs has nodes of its own; others wait.
+
+    Raises
+    ------
+    HpcgymError : budgets that begin before it, or nodes that are switched off.
+    """
+    if workload.initial is None:
+        return workload
+    begin = workload.initial.begin
+    if cluster.shutdown_after_s is not None:
+        check_extract(workload, "shutdown")
+    for limit in limits:
+        if isinstance(limit, EnergyBudget) and limit.start < begin < limit.end:
+            raise HpcgymError(
+                f"limits: a budget has begun at {limit.start} s when {workload.name} begins, at"
+                f" {begin} s, and what has been drawn of it is not known"
+            )
+    places = Scheduler(allocation=scheduler.allocation)
+    return with_room(
+        taken_over(workload), lambda jobs: limited_simulation(jobs, places, cluster, ())[1]
+    )
 
 
 def limited_simulation(
@@ -214,7 +241,7 @@ def check_possible(workload: Workload, machine: LimitedMachine) -> None:
         idle = widths * own["rest_mw"]
         drawn = floor + power - idle
         left = machine.n_nodes - int(lasting["off"].max())
-        never = (drawn > cap["mw"]) | (widths > left)
+        never = ((drawn > cap["mw"]) | (widths > left)) & decided(workload)
         if never.any():
             job = int(never.argmax())
             width = int(widths[job])

@@ -6,6 +6,7 @@ import math
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,7 @@ from hpcgym.simulation.driver import (
     check_learned,
     learns_in,
     new_simulation,
+    with_room,
 )
 from hpcgym.simulation.failing import check_failures, find_failures, outages_of, warn_of_others
 from hpcgym.simulation.idle_shares import warn_of_schedulers
@@ -218,6 +220,10 @@ def _simulate(
         by_name = dispatcher is not None or failures is not None
         if by_name or not as_on_pool(needs, chosen):
             nodes = nodes_for(workload, needs, cluster, chosen, failures is not None)
+    if failures is not None:
+        assert needs is not None
+        on_nodes = partial(_on_failing_nodes, chosen.allocation, cluster, needs, failures)
+        workload = with_room(workload, on_nodes)
     simulation = new_simulation(workload, chosen, cluster, nodes, learned)
     if failures is not None:
         simulation.machine["outages"] = outages_of(failures)
@@ -232,6 +238,21 @@ def _simulate(
     dispatching = None if late is None else late.dispatching
     result = replace(result, dispatcher=dispatcher, dispatching=dispatching)
     return with_nodes(result, schedule, needs, failures)
+
+
+def _on_failing_nodes(
+    allocation: str,
+    cluster: Cluster,
+    needs: NDArray[np.int64],
+    failures: Failures,
+    jobs: Workload,
+) -> Simulation:
+    """Return a simulation on nodes that fail, of the first jobs of those that need so much."""
+    rules = Scheduler(allocation=allocation)
+    nodes = nodes_for(jobs, needs[: len(jobs)], cluster, rules, failing=True)
+    simulation = new_simulation(jobs, rules, cluster, nodes)
+    simulation.machine["outages"] = outages_of(failures)
+    return simulation
 
 
 def ended(

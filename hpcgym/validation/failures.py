@@ -39,6 +39,7 @@ from hpcgym.validation.schedules import (
     Timeline,
     Times,
     cases,
+    check_beginning,
     check_capacity,
     check_events,
     check_lengths,
@@ -80,6 +81,8 @@ def prove_failures(result: Result, actual: Times, length: Times) -> Iterator[tup
         "capacity": check_capacity(runs, line),
         "units": check_units(runs.allocation, needs, result.cluster.nodes),
     }
+    if result.workload.initial is not None:
+        sound["beginning"] = check_beginning(replace(result, start=_first_starts(result, lost)))
     if not sound["units"] and runs.allocation is not None:
         sound["nodes"] = check_nodes(runs, needs, runs.allocation)
         sound["runs"] = _check_runs(result, lost, length)
@@ -122,6 +125,13 @@ def of_restrictions(result: Result, runs: Result, has_units: bool) -> dict[str, 
     if bound_submissions(rules.quotas):
         found["submitted"] = check_submitted(result)
     return found
+
+
+def _first_starts(result: Result, lost: LostRuns) -> Times:
+    """Return when the first run of each job began, (n_jobs,) [s]."""
+    first: Times = result.start.copy()
+    np.minimum.at(first, lost.job, lost.start)
+    return first
 
 
 def _check_runs(result: Result, lost: LostRuns, length: Times) -> list[str]:
@@ -203,8 +213,7 @@ def _of_passes(
     if reservations_are_guaranteed(result, length):
         # what is promised for later times a failure may break
         kept = result.reserved_start < lost.failures.time.min(initial=2**62)
-        first = result.start.copy()
-        np.minimum.at(first, lost.job, lost.start)
+        first = _first_starts(result, lost)
         promised = np.where(kept, result.reserved_start, -1)
         yield (
             "reservations",

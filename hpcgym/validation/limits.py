@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.validation.schedules import Mask, Timeline, Times, cases
+from hpcgym.workload.warm_start import decided
 
 if TYPE_CHECKING:
     from hpcgym.schedule.result import Result
@@ -56,12 +57,18 @@ def check_starts(result: Result, line: Timeline) -> list[str]:
     if result.outside:
         return []
     happens = np.isin(result.start, happening(result, line))
-    return cases(~happens, "job {} starts at {} s, when nothing happens", result.start)
+    return cases(
+        decided(result.workload) & ~happens,
+        "job {} starts at {} s, when nothing happens",
+        result.start,
+    )
 
 
 def happening(result: Result, line: Timeline) -> Times:
     """Return the times at which something happens under limits [s]."""
     times = [line.time[line.submission | line.termination]]
+    if result.workload.initial is not None:
+        times.append(np.array([result.workload.initial.begin]))
     for cap in caps_of(result):
         times.append(np.array([cap.start, cap.end or cap.start, cap.announced or 0]))
     for budget in budgets_of(result):
@@ -98,8 +105,9 @@ def check_levels(result: Result) -> list[str]:
 def check_caps(result: Result) -> list[str]:
     """Find times at which the power is above a cap although jobs run that were started under it.
 
-    A job is started under a cap if it is given its nodes once that is announced. So a cap is never
-    exceeded once it is in force: nothing but starts raises the power while one holds.
+    A job is started under a cap if it is given its nodes once that is announced, and is none that
+    runs as an extract begins. So a cap is never exceeded once it is in force: nothing but starts
+    raises the power while one holds.
     """
     found: list[str] = []
     caps = caps_of(result)
@@ -112,7 +120,7 @@ def check_caps(result: Result) -> list[str]:
         end = times[-1] if cap.end is None else cap.end
         above = power > cap.watts * (1 + _RELATIVE_ERROR)
         above &= (times[:-1] < end) & (times[1:] > max(cap.start, known))
-        under = asked >= known
+        under = (asked >= known) & decided(result.workload)
         begin = np.searchsorted(times, result.start[under])
         last = np.searchsorted(times, result.end[under])
         change = np.zeros(len(times), np.int64)
@@ -152,7 +160,8 @@ def _raised(result: Result, cap: Any, times: Times, power: NDArray[np.float64]) 
 def check_budgets(result: Result) -> list[str]:
     """Find budgets that are exceeded although jobs have run in their periods.
 
-    The machine alone may exceed one, idle; then no job starts that runs into its period.
+    The machine alone may exceed one, idle, or with the jobs that run as an extract begins; then no
+    job starts that runs into its period.
     """
     found: list[str] = []
     budgets = budgets_of(result)
@@ -163,6 +172,7 @@ def check_budgets(result: Result) -> list[str]:
         seconds = np.minimum(times[1:], budget.end) - np.maximum(times[:-1], budget.start)
         used = math.fsum((power * np.maximum(seconds, 0)).tolist())
         ran = (result.start < budget.end) & (result.end > budget.start)
+        ran &= decided(result.workload)
         if used > budget.joules * (1 + _RELATIVE_ERROR) and ran.any():
             found.append(
                 f"{used:.12g} J are used from {budget.start} s to {budget.end} s, of a budget of"

@@ -21,6 +21,7 @@ from hpcgym.workload.warm_start import Initial
 
 UNKNOWN = "dropped: submitted before the extract, and nobody knows when it ran"
 OVER_USED = "repaired: ran at the beginning on processors that others had; queued"
+NO_NODES = "repaired: ran at the beginning, where the machine had no nodes left for it; queued"
 
 
 def extract(workload: Workload, start: float, end: float | None = None) -> Workload:
@@ -79,6 +80,16 @@ def extract(workload: Workload, start: float, end: float | None = None) -> Workl
     state = Initial(begin, started, workload.take(past, name=f"{workload.name} before {begin}"))
     counts = {UNKNOWN: int((before & ~known).sum()), OVER_USED: int((runs & ~fits).sum())}
     return replace(jobs, initial=state).counted(counts)
+
+
+def without_nodes(workload: Workload, job: int) -> Workload:
+    """Return an extract in which a job that was said to run waits, and is counted."""
+    initial = workload.initial
+    assert initial is not None
+    start, wait = initial.start.copy(), workload.wait_time.copy()
+    start[job], wait[job] = -1, initial.begin - workload.submit_time[job]
+    queued = replace(workload.with_columns(wait_time=wait), initial=replace(initial, start=start))
+    return queued.counted({NO_NODES: 1})
 
 
 def interval(start: Any, end: Any) -> tuple[int, int]:

@@ -125,6 +125,12 @@ struct Model {
   }
   std::shared_ptr<const Features> features;  // where weights say the order, in place of scores
 
+  // [s] Of jobs that follow others none is the first.
+  i64 first_submission() const {
+    i64 j = 0;
+    while (arrivals.moves && j < n_jobs && arrivals.left[index(j)] > 0) ++j;
+    return j < n_jobs ? jobs[j].submit : 0;
+  }
   // The same rules for the jobs of some rows alone. Features and nodes stay those of all.
   Model part(i64 first, i64 n) const {
     Model some = *this;

@@ -7,9 +7,12 @@
 // Repairs come before all else of their time, so that no prediction expires with them. Failures
 // come after all else, before the pass: whoever is asked for that knows of the jobs that wait again.
 #pragma once
+#include <algorithm>
+#include <map>
 #include <utility>
 
 #include "../base/ordered.hpp"
+#include "beginning.hpp"
 #include "model.hpp"
 
 namespace hpc {
@@ -23,11 +26,25 @@ class Outages {
   const Outage& event() const { return model_->outages[next_]; }
   i64 holder(i64 node) const { return model_->n_jobs + node; }
 
+  // A node is down until then [s].
+  template <class S>
+  void hold(S& s, i64 node, i64 until) {
+    const i64 width = s.machine.hold_node(node);
+    s.free -= width;
+    s.running.insert({until, forever, width, holder(node)});
+    ++down_;
+  }
+  template <class S>
+  Entry let_go(S& s, i64 node, i64 until) {
+    const Entry up = s.running.take_off(s.running.find(until, holder(node)));
+    s.give_back(up.job, up.width);
+    --down_;
+    return up;
+  }
   template <class S>
   void repair(S& s) {
-    for (; is_left() && event().time == s.time && event().is_repair(); ++next_, --down_) {
-      const Entry up = s.running.take_off(s.running.find(s.time, holder(event().node)));
-      s.give_back(up.job, up.width);
+    for (; is_left() && event().time == s.time && event().is_repair(); ++next_) {
+      const Entry up = let_go(s, event().node, s.time);
       if (s.notes_ends) s.ended.push_back(up);
     }
     s.changed = repaired_ = true;
@@ -51,15 +68,36 @@ class Outages {
   void keep(Archive& a) { a(next_, down_, repaired_); }
   bool is_left() const { return next_ < model_->n_outages; }
 
+  // The simulation begins with jobs that run: each has nodes that have been up since its start.
+  // What has failed before and is not repaired is down then. `place` starts the next of them;
+  // return the first of which it says that there is no room, -1 if there is none.
+  template <class S, class F>
+  i64 begin(S& s, const Beginning& b, F place) {
+    const i64 over = b.due ? b.time : b.time - 1;  // repairs up to then
+    std::map<i64, i64> until;  // [s] of a node, the last repair
+    for (; is_left() && event().time < b.time + event().is_repair() * b.due; ++next_)
+      if (!event().is_repair()) until[event().node] = event().until;
+    std::vector<std::pair<i64, i64>> held;  // by that time, and the nodes
+    for (const auto& [node, time] : until) held.push_back({time, node}), hold(s, node, time);
+    std::sort(held.begin(), held.end());
+    auto next = held.begin();
+    const auto repair_to = [&](i64 time) {
+      for (; next != held.end() && next->first <= time; ++next) let_go(s, next->second, next->first);
+    };
+    for (std::size_t k = 0; k < b.running.size(); ++k) {
+      repair_to(b.start[k]);
+      if (!place(k)) return b.running[k];
+    }
+    repair_to(over);
+    return -1;
+  }
   // A pass begins: let the nodes fail that do now.
   template <class S>
   void fail(S& s) {
-    for (; is_left() && event().time == s.time; ++next_, ++down_) {
+    for (; is_left() && event().time == s.time; ++next_) {
       const auto [time, node, until] = event();
       for (Place at = first_on(s, node); at.block >= 0; at = first_on(s, node)) s.stop(at);
-      const i64 width = s.machine.hold_node(node);
-      s.free -= width;
-      s.running.insert({until, forever, width, holder(node)});
+      hold(s, node, until);
       s.changed = s.expired = true;  // no reservation holds
     }
   }

@@ -72,10 +72,10 @@ struct Simulator {
 
   explicit Simulator(const Model& m)
       : model(m),
-        machine(m, first_submission(m)),
+        machine(m, m.first_submission()),
         queue(m),
         progress(index(m.n_jobs)),
-        time(m.n_jobs > 0 ? m.jobs[0].submit : 0),
+        time(m.first_submission()),
         begins(time),
         free(m.capacity),
         held(m.held),
@@ -93,15 +93,6 @@ struct Simulator {
     queue.came.assign(index(m.n_jobs), -1);
     for (std::size_t k = 0; k < 2; ++k)
       if (m.arrivals.by_arrival[k]) queue.keys[k].own(m.n_jobs);
-  }
-
-  // [s] when the first job comes.
-  static i64 first_submission(const Model& m) {
-    if (!m.arrivals.moves) return m.n_jobs > 0 ? m.jobs[0].submit : 0;
-    i64 first = forever;
-    for (i64 j = 0; j < m.n_jobs; ++j)
-      if (m.arrivals.left[index(j)] == 0) first = std::min(first, m.jobs[j].submit);
-    return first;
   }
 
   void keep(Archive& a) {
@@ -464,26 +455,41 @@ struct Simulator {
     }
     asked = Asked::prediction, about = 0;
   }
-  // Start those that run, where they are said to, or on nodes that the allocation chooses.
+  // Start those that run, where they are said to, or on nodes that the machine chooses.
   i64 start_running(const Beginning& b) {
     for (std::size_t k = 0; k < b.running.size(); ++k)
       if (b.start[k] + run_time(b.running[k]) < b.time) return b.running[k];
-    for (std::size_t k = 0; k < b.running.size(); ++k) {
-      const i64 j = b.running[k];
-      time = b.start[k];
-      machine.waits(j);
-      if constexpr (requires { machine.choose(j, b.node, b.units); }) {
-        if (b.first.empty()) {
-          if (!machine.finds_place(j, free)) return j;
-        } else {
-          const std::size_t first = index(b.first[k]), n = index(b.first[k + 1]) - first;
-          machine.choose(j, b.node.subspan(first, n), b.units.subspan(first, n));
-        }
+    const auto place = [&](std::size_t k) { return start_running(b, k); };
+    if constexpr (requires(i64 node) { machine.hold_node(node); }) {
+      if (outages) {
+        const i64 stuck = outages->begin(*this, b, place);
+        if (stuck >= 0) return stuck;
       }
-      start(j);
     }
+    if (!outages)
+      for (std::size_t k = 0; k < b.running.size(); ++k)
+        if (!place(k)) return b.running[k];
+    if constexpr (requires { machine.begins(b.time); }) machine.begins(b.time);
     if (quotas && model.quotas.spent) quotas.emplace(model.quotas);
     return -1;
+  }
+  // The same of one of them; return whether it finds room.
+  bool start_running(const Beginning& b, std::size_t k) {
+    const i64 j = b.running[k];
+    time = b.start[k];
+    machine.waits(j);
+    if constexpr (requires { machine.choose(j, b.node, b.units); }) {
+      if (b.first.empty()) {
+        if (!machine.finds_place(j, free)) return false;
+      } else {
+        const std::size_t first = index(b.first[k]), n = index(b.first[k + 1]) - first;
+        if (!machine.has_place(j, b.node.subspan(first, n), b.units.subspan(first, n))) return false;
+      }
+    }
+    if constexpr (requires { machine.finds_place_since(j, time); })
+      if (!machine.finds_place_since(j, time)) return false;
+    start(j);
+    return true;
   }
   template <class F>
   bool expire_all(bool is_corrected, F answer) {

@@ -39,6 +39,19 @@ class Limited : public ControlledNodes {
     const LimitedTask& own = task(j);
     return {own.ready, own.ready + at_its_level(j, predicted), own.end};
   }
+  // Nodes for a job that has run since then [s], as the simulation begins: all are on.
+  bool finds_place_since(i64 j, i64 start) {
+    now = start;
+    tried_ = Tried{};
+    tried_.level = layout_->highest, tried_.ready = now;
+    return layout_->contiguous ? pick_row(j, 0, 0, 0, tried_.all_on) : pick(j, 0, tried_.all_on);
+  }
+  // What was drawn before is not counted; what happens at that time [s] is to come.
+  void begins(i64 time) {
+    begin_ = time;
+    now = time - 1;
+    for (LimitedNode& node : nodes) node.since = time;
+  }
   // How long a job that has started takes, of its time at the highest level [s].
   i64 at_its_level(i64 j, i64 seconds) const { return slowed(j, task(j).level, seconds); }
   // And the other way round, of one that was cut rounded down.

@@ -169,10 +169,7 @@ class Nodes {
   // Let a job have these nodes if there is room for it; return whether there is. Orders are drawn
   // for those whose nodes are said, too: else later passes would see the same.
   bool takes_place(i64 j, std::vector<Cell> cells) {
-    const auto holds = [&](const Cell& c) {
-      return layout_->held(room(free_, c.node), layout_->demand(j), c.units) == c.units;
-    };
-    if (!std::ranges::all_of(cells, holds)) return false;
+    if (!std::ranges::all_of(cells, [&](const Cell& c) { return holds(j, c); })) return false;
     if (layout_->allocation == Allocation::random) filling_.shuffle();
     choose(j, cells);
     return true;
@@ -186,6 +183,11 @@ class Nodes {
     for (std::size_t c = 0; c < node.size(); ++c)
       chosen_.push_back({static_cast<std::int32_t>(node[c]), static_cast<std::int32_t>(units[c])});
     chosen_for_ = j;
+  }
+  // The same, of one that has been running there; return whether there is room.
+  bool has_place(i64 j, std::span<const i64> node, std::span<const i64> units) {
+    choose(j, node, units);
+    return std::ranges::all_of(chosen_, [&](const Cell& c) { return holds(j, c); });
   }
 
   // The nodes that a job has, or has had.
@@ -261,6 +263,9 @@ class Nodes {
 
   std::span<const Cell> cells(const Held& held) const {
     return {cells_.data() + held.first, index(held.count)};
+  }
+  bool holds(i64 j, const Cell& c) const {
+    return layout_->held(room(free_, c.node), layout_->demand(j), c.units) == c.units;
   }
   i64* room(std::vector<i64>& all, i64 node) { return &all[index(node * layout_->n_resources)]; }
   const i64* room(const std::vector<i64>& all, i64 node) const {

@@ -62,7 +62,7 @@ class OneSimulation final : public AnySimulation, public Scheduled<M> {
   }
 
   i64 begin(const Beginning& beginning) override {
-    if constexpr (!plans) {
+    if constexpr (Shareable<M>) {
       throw std::invalid_argument("begin: jobs that share nodes do not say with whom");
     } else {
       if (const char* reason = refusal(beginning)) throw std::invalid_argument(reason);
@@ -72,10 +72,12 @@ class OneSimulation final : public AnySimulation, public Scheduled<M> {
       if (begins_ || stuck >= 0) return stuck;
       answers_.begin(sim_);
       has_begun_ = true;
-      if (conservative_ && !beginning.reserved.empty()) conservative_->begin(sim_, beginning);
-      const auto& looks = beginning.looks;
-      if (planned_ && !looks.empty())
-        planned_->looks = {looks[0], looks[4], looks[1], looks[2] != 0, looks[3] != 0};
+      if constexpr (plans) {
+        if (conservative_ && !beginning.reserved.empty()) conservative_->begin(sim_, beginning);
+        const auto& looks = beginning.looks;
+        if (planned_ && !looks.empty())
+          planned_->looks = {looks[0], looks[4], looks[1], looks[2] != 0, looks[3] != 0};
+      }
       return -1;
     }
   }
@@ -567,7 +569,7 @@ class OneSimulation final : public AnySimulation, public Scheduled<M> {
       runs[index(j)] = true;
       taken += model_->jobs[j].processors;
     }
-    if (taken > model_->capacity) return "begin: more runs than there is room for";
+    if (M::alike && taken > model_->capacity) return "begin: more runs than there is room for";
     if constexpr (on_nodes)
       if (sim_.started == 0) return refusal_of_cells(b);
     return nullptr;

@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 from drawing import costly, given, settings
 from drawing import strategies as st
-from failure_strategies import Failure, failing_cases, failures_for, table_of, without_slurm
+from extract_strategies import parts_of, recorded, usable
+from failure_strategies import Failure, failing_cases, failures_for, table_of
 from node_strategies import node_cases, node_schedulers
 
 import hpcgym
 from hpcgym.cluster import Cluster, NodeGroup
-from hpcgym.reference.failures import simulate_failures
-from hpcgym.reference.jobs import node_jobs_of
+from hpcgym.reference.failures import Lost, simulate_failures
+from hpcgym.reference.jobs import Job, node_jobs_of
 from hpcgym.workload.model import Workload
 
 
@@ -31,6 +32,11 @@ def assert_same(
     result = hpcgym.simulate(workload, cluster=cluster, failures=table_of(failures), **rules)
     jobs = node_jobs_of(workload, cluster.resources)
     expected, lost = simulate_failures(jobs, cluster.capacity.tolist(), failures, **rules)
+    return compared(result, expected, lost)
+
+
+def compared(result: Any, expected: list[Job], lost: list[Lost]) -> Any:
+    """Compare all that the slow one records, of the jobs of a result; prove it."""
     assert result.start.tolist() == [job.start for job in expected]
     assert units_by_node(*result.allocation) == [dict(job.nodes) for job in expected]
     assert result.end.tolist() == [job.end for job in expected]
@@ -43,7 +49,7 @@ def assert_same(
     times = (mine.job.tolist(), mine.start.tolist(), mine.end.tolist())
     assert list(zip(*times, held, strict=True)) == sorted(lost, key=lambda run: run[:3])
     assert result.restarts.tolist() == [
-        sum(run[0] == job.number for run in lost) for job in expected
+        sum(run[0] == row for run in lost) for row in range(len(expected))
     ]
     hpcgym.validate_schedule(result)
     return result
@@ -60,7 +66,6 @@ def test_random_cases(case: tuple[Cluster, Workload, dict[str, Any], list[Failur
 @given(st.data(), node_cases())
 def test_random_nodes_are_valid_and_the_same_again(data: st.DataObject, case: Any) -> None:
     cluster, workload, rules = case
-    rules = without_slurm(rules)
     failures = table_of(data.draw(failures_for(cluster, workload)))
     first, second = (
         hpcgym.simulate(
@@ -70,6 +75,30 @@ def test_random_nodes_are_valid_and_the_same_again(data: st.DataObject, case: An
     )
     assert first.start.tolist() == second.start.tolist()
     hpcgym.validate_schedule(first)
+
+
+@settings(max_examples=200)
+@given(st.data(), failing_cases())
+@pytest.mark.filterwarnings("ignore:failures. none of")
+def test_extracts(
+    data: st.DataObject, case: tuple[Cluster, Workload, dict[str, Any], list[Failure]]
+) -> None:
+    """They begin with jobs on nodes that have been up since these started; others wait."""
+    cluster, workload, rules, failures = case
+    workload = recorded(data, workload)
+    part, rules, begin, end = parts_of(data, workload, usable(rules))
+    if part is None:
+        return
+    if rules["correction"] == "kill":  # others would have run then
+        rules["correction"] = "incremental"
+    jobs = node_jobs_of(workload, cluster.resources)
+    expected, lost = simulate_failures(
+        jobs, cluster.capacity.tolist(), failures, begin=begin, end=end, **rules
+    )
+    result = hpcgym.simulate(part, cluster=cluster, failures=table_of(failures), **rules)
+    left = [job for job in expected if job.end > begin]
+    rows = {job.number: row for row, job in enumerate(left)}
+    compared(result, left, [(rows[run[0]], *run[1:]) for run in lost])
 
 
 @pytest.mark.slow
@@ -88,7 +117,7 @@ def test_long_queues(data: st.DataObject, seed: int) -> None:
     columns["requested_time"] = columns["run_time"] * random.choice([1, 1, 2, 5], n)
     cluster = Cluster(groups=(NodeGroup("a", nodes, {"core": 4}),))
     workload = Workload.from_columns(columns, processors=4 * nodes, name=f"crowd {seed}")
-    rules = without_slurm(data.draw(node_schedulers(workload)))
+    rules = data.draw(node_schedulers(workload))
     failures = [
         (node, time, time + int(random.integers(1, 100)))
         for node in range(nodes)

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from drawing import assume, given, settings
 from drawing import strategies as st
-from limit_strategies import Case, limited, simulate_pool
+from limit_strategies import Case, extracted, limited, simulate_pool
 from slow_limits import LimitedSimulation
 
-from hpcgym import simulate
+from hpcgym import simulate, validate_schedule
 from hpcgym.errors import HpcgymError
 from hpcgym.schedule.node_states import STATE_NAMES
 from hpcgym.schedule.result import Result
@@ -26,13 +26,35 @@ def test_schedules_are_the_slow_simulators(kinds: str, data: st.DataObject) -> N
     agree(data.draw(limited(kinds)))
 
 
-def agree(case: Case) -> None:
+@pytest.mark.parametrize("kinds", ["none", "caps", "switching", "budgets", "both"])
+@settings(max_examples=60)
+@given(st.data())
+def test_extracts(kinds: str, data: st.DataObject) -> None:
+    """Jobs that run at the beginning have the lowest nodes, all of which are on."""
+    cases = extracted(data, data.draw(limited(kinds)))
+    if cases is None:
+        return
+    whole, part, extract = cases
+    result = simulated(part)
     try:
-        result = simulate(case.workload, cluster=case.cluster, limits=case.limits, **case.rules)
+        slow = simulate_pool(whole, extract=extract)
+    except HpcgymError as error:  # of a job that had ended before
+        assume("can never start" not in str(error))
+        raise
+    check_same(result, slow)
+    validate_schedule(result)
+
+
+def agree(case: Case) -> None:
+    check_same(simulated(case), simulate_pool(case))
+
+
+def simulated(case: Case) -> Result:
+    try:
+        return simulate(case.workload, cluster=case.cluster, limits=case.limits, **case.rules)
     except HpcgymError as error:
         assume("can never start" not in str(error) and "all nodes off" not in str(error))
         raise
-    check_same(result, simulate_pool(case))
 
 
 def check_same(result: Result, slow: LimitedSimulation) -> None:

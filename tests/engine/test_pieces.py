@@ -12,7 +12,7 @@ from drawing import assume, given, settings
 from drawing import strategies as st
 from extract_strategies import parts_of, recorded, usable
 from failure_strategies import failing_cases, table_of
-from limit_strategies import limited
+from limit_strategies import extracted, limited
 from node_strategies import node_cases, partitioned_cases
 from pieces import native_of, same_in_pieces
 from preemption_strategies import CLOSE, crowded, preemptions
@@ -171,17 +171,20 @@ def test_where_nodes_are_chosen_at_random(
 
 
 @settings(max_examples=200)
-@given(st.data(), st.sampled_from(["pool", "nodes"]), SEEDS)
+@given(st.data(), st.sampled_from(["pool", "nodes", "failing"]), SEEDS)
 def test_extracts(data: st.DataObject, kind: str, seed: int) -> None:
     """They begin with jobs that run and wait: of a log, or of a simulation that goes on."""
     if kind == "pool":
         workload, rules = data.draw(cases())
+    elif kind == "failing":
+        cluster, workload, rules, failures = data.draw(failing_cases())
+        rules |= {"cluster": cluster, "failures": table_of(failures)}
     else:
         cluster, workload, rules = data.draw(node_cases())
         rules["cluster"] = cluster
     rules = usable(rules)
     part: Workload | None
-    if data.draw(st.booleans()):
+    if kind == "failing" or data.draw(st.booleans()):
         part, rules, _, _ = parts_of(data, recorded(data, workload), rules)
         if data.draw(st.booleans()):
             rules["policy_estimate"] = data.draw(st.sampled_from(["user-ratio", "e-loss"]))
@@ -197,7 +200,7 @@ def test_extracts(data: st.DataObject, kind: str, seed: int) -> None:
     try:
         same_in_pieces(seed, partial(hpcgym.simulate, part, **rules))
     except WorkloadError as error:
-        reasons = {"finds no room on the nodes"}
+        reasons = {"finds no room on the nodes"} if kind == "nodes" else set()
         if rules["correction"] == "kill":  # others would have run then
             reasons.add("cannot run still")
         assert any(reason in str(error) for reason in reasons)  # noqa: PT017
@@ -208,8 +211,11 @@ def test_extracts(data: st.DataObject, kind: str, seed: int) -> None:
 @given(st.data(), SEEDS)
 def test_under_limits(kinds: str, data: st.DataObject, seed: int) -> None:
     case = data.draw(limited(kinds))
-    if data.draw(st.booleans()):
+    what = data.draw(st.sampled_from(["", "restricted", "extract"]))
+    if what == "restricted":
         case, _ = restricted_under_limits(data, case)
+    elif what == "extract":
+        _, case, _ = extracted(data, case) or (None, case, None)
     if data.draw(st.sampled_from([False, False, True])):
         case.rules["policy"] = Whim()
     limits = {"cluster": case.cluster, "limits": case.limits}

@@ -12,6 +12,7 @@ from drawing import given, settings
 from drawing import strategies as st
 from slow_power import STATES, integral_of_power, schedule_slowly, watts_of
 from strategies import DEPTHS, clusters, workloads
+from submission_strategies import chains
 
 import hpcgym
 from hpcgym.cluster import Cluster
@@ -77,6 +78,43 @@ def test_random_cases(data: st.DataObject, workload: Workload, scheduler: str) -
     assert result.idle_seconds == slow.power.seconds()
     assert_accounts(result)
     assert result.metrics["energy_j"] == pytest.approx(integral_of_power(slow, cluster), rel=1e-9)
+    validate_schedule(result)
+
+
+@settings(max_examples=200)
+@given(st.data(), workloads(), st.sampled_from(["none", "easy", "depth:2"]))
+@pytest.mark.filterwarnings("ignore::hpcgym.errors.RuleWarning")
+def test_jobs_that_follow_others(data: st.DataObject, workload: Workload, backfill: str) -> None:
+    """Processors are idle from the first submission on, which is of a job that follows none."""
+    cluster = data.draw(clusters(workload.processors))
+    workload, dependencies, follows = data.draw(chains(workload))
+    rules = {"dependencies": dependencies, "backfill": backfill}
+    result = hpcgym.simulate(workload, cluster=cluster, **rules)
+    slow = schedule_slowly(workload, cluster, backfill, follows=follows)
+    came = result.workload.job_number - 1
+    assert result.start.tolist() == [slow.starts[job] for job in came]
+    assert result.idle_seconds == slow.power.seconds()
+    assert_accounts(result)
+    validate_schedule(result)
+
+
+def test_processors_are_idle_from_the_first_submission_that_comes() -> None:
+    """Job 1, first in the log, follows job 2, which comes at 10, finds both on, and ends at 14.
+
+    One processor is off from 15 on; the other from 19 to 24, when job 1 comes, and on at 29.
+    """
+    columns = {name: [4, 4] for name in ("run_time", "requested_time")}
+    workload = Workload.from_columns(
+        {"submit_time": [0, 10], "preceding_job": [2, -1], "think_time": [10, -1], **columns}
+        | {"job_number": [1, 2], "requested_processors": [1, 1]},
+        processors=2,
+    )
+    cluster = Cluster(2, shutdown_after_s=3, shutdown_time_s=2, boot_time_s=5)
+    result = hpcgym.simulate(workload, cluster=cluster, dependencies="after")
+    assert result.workload.submit_time.tolist() == [10, 24]
+    assert result.start.tolist() == [10, 29]
+    seconds = {"idle": 6, "off": 23, "switching_off": 4, "switching_on": 5}
+    assert result.idle_seconds == seconds
     validate_schedule(result)
 
 

@@ -262,7 +262,6 @@ def test_two_things_that_no_machine_takes_together() -> None:
     assert together == {
         ("conservative", "shutdown"),
         ("preemption", "shutdown"),
-        ("dependencies", "shutdown"),
         ("maintenance", "shutdown"),
         ("per-event", "shutdown"),
         ("shutdown", "extract"),
@@ -276,7 +275,6 @@ def test_two_things_that_no_machine_takes_together() -> None:
     for jobs, cluster, rules in (
         (JOBS, asleep, RULES["conservative"]),
         (JOBS, asleep, RULES["preemption"]),
-        (JOBS, asleep, RULES["dependencies"]),
         (JOBS, asleep, RULES["maintenance"]),
         (JOBS, asleep, RULES["per-event"]),
         (part, asleep, {}),

@@ -415,13 +415,8 @@ def test_another_scheduler_looks_at_the_queue_at_once() -> None:
 
 def test_what_cannot_begin_with_a_state_says_so() -> None:
     part = small(**SMALL).extract(100)
-    switched = Cluster(4, shutdown_after_s=5)
-    for refused in (
-        lambda: hpcgym.simulate(part, cluster=switched),
-        lambda: hpcgym.simulate(part, cluster=GROUPED, limits=[]),
-    ):
-        with pytest.raises(hpcgym.HpcgymError, match="do not go together"):
-            refused()
+    with pytest.raises(hpcgym.HpcgymError, match="do not go together"):
+        hpcgym.simulate(part, cluster=Cluster(4, shutdown_after_s=5))
     for begins in (
         lambda: gymnasium.make("hpcgym/JobSelection-v0", workload=part, jobs=2),
         lambda: evaluate(["easy"], part, jobs=2),

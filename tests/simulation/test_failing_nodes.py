@@ -427,6 +427,36 @@ def test_jobs_follow_whole_runs() -> None:
     hpcgym.validate_schedule(result)
 
 
+def test_slurm_looks_at_a_node_that_is_down_as_if_a_job_ran_there() -> None:
+    # A loses node 0 at 50; at 60, at the next look, it is promised the repair, and C, which
+    # comes behind it, gets a core that B leaves on node 1
+    rows = [(0, 300, 2), (0, 400, 1), (55, 40, 1)]
+    result = failing(rows, [(0, 50, 100)], backfill="slurm")
+    assert result.start.tolist() == [100, 0, 60]
+    assert result.reserved_start.tolist() == [100, -1, -1]
+    assert result.backfilled.tolist() == [False, False, True]
+
+
+@pytest.mark.parametrize("engine", [None, "reference"])
+def test_who_came_first_at_one_time_is_first_again(engine: str | None) -> None:
+    """At 5, job 3, due at 1, comes before job 2, due then; it loses its run at 7."""
+    workload = jobs((0, 5, 4), (0, 9, 4), (1, 9, 4))
+    workload = workload.with_columns(
+        user_id=[0, 1, 0], job_number=[1, 2, 3], preceding_job=[-1, 1, -1]
+    )
+    result = hpcgym.simulate(
+        workload,
+        cluster=PAIR,
+        failures=table_of([(0, 7, 8)]),
+        quota="user:submitted=1",
+        dependencies="after",
+        backfill="none",
+        engine=engine,
+    )
+    assert result.workload.submit_time.tolist() == [0, 5, 5]
+    assert result.start.tolist() == [0, 17, 8]
+
+
 def test_a_function_is_shown_what_is_free_and_who_waits_again() -> None:
     seen = []
 
@@ -462,12 +492,28 @@ def test_suspended_jobs_have_their_memory_on_nodes_that_may_fail() -> None:
         )
 
 
-def test_an_extract_does_not_begin_on_nodes_that_fail() -> None:
-    log = jobs((0, 9, 2), (4, 9, 2)).with_columns(wait_time=[0, 0], user_id=[1, 1])
-    with pytest.raises(
-        HpcgymError, match=r"failures of nodes.* do not go together: not supported yet"
-    ):
-        hpcgym.simulate(log.extract(3), cluster=PAIR, failures=Failures([0], [4], [9]))
+def test_an_extract_begins_on_nodes_that_have_been_up() -> None:
+    """At 10, job 0 has ended; node 0 is down until 30; node 1 is up since 6.
+
+    Job 2, which runs since 7, has node 1. For job 1, which ran since 5, no node has been up: it
+    waits, and runs on node 1 from 12 on, up to its failure at 15, then on node 0; then does job 3.
+    """
+    rows = [(0, 9, 0), (4, 9, 1), (6, 5, 1), (8, 9, 3)]  # submit, run, wait
+    log = jobs(*((submit, run, 2) for submit, run, _ in rows))
+    log = log.with_columns(wait_time=[wait for _, _, wait in rows])
+    failures = [(0, 2, 4), (0, 9, 30), (1, 3, 6), (1, 15, 40)]
+    result = hpcgym.simulate(log.extract(10), cluster=PAIR, failures=table_of(failures))
+    slow = [Job(s, 2, run, run, units=2, recorded_wait=wait) for s, run, wait in rows]
+    expected, _ = simulate_failures(slow, PAIR.capacity.tolist(), failures, begin=10)
+    assert [job.start for job in expected if job.end > 10] == [30, 7, 39]
+    assert result.start.tolist() == [30, 7, 39]
+    assert result.lost.start.tolist() == [12]
+    assert [*result.workload.cleaning.values()] == [1]
+    assert result.workload.initial is not None
+    assert result.workload.initial.start.tolist() == [-1, 7, -1]
+    hpcgym.validate_schedule(result)
+    with pytest.raises(HpcgymError, match="a simulation with nodes that fail cannot be continued"):
+        hpcgym.continued(result, 20)
 
 
 def test_nothing_of_it_is_told_where_no_node_fails() -> None:

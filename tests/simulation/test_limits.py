@@ -53,6 +53,48 @@ def states(result: Result) -> list[tuple[int, int, int, int]]:
     return [tuple(row) for row in np.stack(columns, axis=1).tolist()]
 
 
+# --- Extracts ---------------------------------------------------------------------------------
+
+
+def of_log() -> Workload:
+    """At 10 s A (node 0, to 20) and B (nodes 1 and 2, to 12) run, and C, which did, has no node."""
+    log = jobs((0, 2, 20), (2, 3, 9), (4, 1, 10), wait_time=[0, 1, 2])
+    return replace(log, processors=6).extract(10)
+
+
+@pytest.mark.parametrize("allocation", ["first-fit", "contiguous"])
+def test_an_extract_begins_with_nodes_that_are_on(allocation: str) -> None:
+    result = run(of_log(), cluster=machine(3, cores=2), allocation=allocation)
+    assert result.start.tolist() == [0, 3, 12]
+    assert result.allocation is not None
+    assert result.allocation.node.tolist() == [0, 1, 2, 1]
+    assert [*result.workload.cleaning.values()] == [1]
+    assert result.metrics["makespan_s"] == 22 - 10
+    assert result.metrics["energy_j"] == 200 * (10 + 2 * 2 + 10) + 100 * (3 * 12 - 24)
+
+
+def test_what_runs_at_the_beginning_counts_under_a_cap() -> None:
+    """Three nodes draw 300 W, each with a job 100 W more: under 400 W C waits for the end of A."""
+    for start in (0, 15):  # it holds already, or C would run into it
+        cap = PowerCap(400, start)
+        assert run(of_log(), cap, cluster=machine(3, cores=2)).start.tolist() == [0, 3, 20]
+
+
+def test_no_budget_has_begun_before_an_extract() -> None:
+    small = machine(3, cores=2)
+    with pytest.raises(HpcgymError, match=r"a budget has begun at 5 s when .* at 10 s"):
+        run(of_log(), EnergyBudget(10_000, 5, 50), cluster=small)
+    # from 15 to 35: 6,000 J idle, 500 J for A up to 20, 700 J for C, if it starts at 12
+    for joules, start in ((7199, 35), (7200, 12)):
+        budget = EnergyBudget(joules, 15, 35, period=20)
+        assert run(of_log(), budget, cluster=small).start.tolist() == [0, 3, start]
+
+
+def test_no_node_is_off_as_an_extract_begins() -> None:
+    with pytest.raises(HpcgymError, match="which processors were off"):
+        run(of_log(), cluster=machine(3, cores=2, shutdown_after_s=60))
+
+
 # --- Without limits ---------------------------------------------------------------------------
 
 

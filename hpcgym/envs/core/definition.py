@@ -23,7 +23,7 @@ from hpcgym.scheduler.usage import counts_usage
 from hpcgym.simulation.warm_start import check_extract
 
 #: Kinds of actions of environments that begin with an empty machine -> what they simulate.
-_EMPTY_AT_FIRST = {"controls": "whole nodes", "pairs": "shared nodes"}
+_EMPTY_AT_FIRST = {"controls": "environments under limits", "pairs": "shared nodes"}
 
 
 #: Arguments of an environment that say what its episodes are.

@@ -88,7 +88,8 @@ def check_episodes(
             "reward: a function of one's own sees the jobs that started, and with preemption no"
             " start is final; take a name, or weights by name"
         )
-    places = ["whole nodes"] * (limited is not None) + ["shared nodes"] * (corun is not None)
+    places = ["environments under limits"] * (limited is not None)
+    places += ["shared nodes"] * (corun is not None)
     check_extract(workload, *places)
     if limited is not None or corun is not None:
         check_plain(options)
