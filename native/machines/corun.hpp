@@ -310,7 +310,7 @@ class Corun : public SharedRates {
     for (i64 node = open_.next(0); node < told_->n_nodes; node = open_.next(node + 1)) {
       const i64 level = level_of(j, node, guard);
       if (level < 0) continue;
-      level_[index(node)] = by_number ? 1 : level;
+      level_[index(node)] = by_number ? std::min(level, i64{1}) : level;
       found_.push_back(node);
     }
     const auto n_open = static_cast<std::ptrdiff_t>(found_.size());
