@@ -49,7 +49,7 @@ Starts
     that speedup; "first" by number. Ties by number.
 11. A pass: while the first job of the order can start it does. The first that cannot is the head.
     none: the pass is over. fill: all others that can start do, in the order; where scores change
-    it begins from the first again after each start. easy: 12 to 16, once for each.
+    it begins from the first again after each start. easy, until-shadow: 12 to 16, once for each.
 EASY
 12. The predicted end of a running job is t + max(1, ceil((left + (predicted - work)) / floor)), of
     the tick t at which its rate last changed; floor = min(rate of 5, alone(own)), for compact jobs
@@ -73,6 +73,8 @@ EASY
     it stays, only so many as there is slack, which is then so much less. They still count if a
     part is left and it and the head are good partners. If they are too few it waits, and the slack
     is as it was.
+16a. until-shadow: by 15 only those start that are predicted to end before the shadow time, and
+    none by 16.
 Records
 17. backfilled: a job was chosen before it in this pass and could not start.
 """
@@ -179,7 +181,7 @@ class SharedSimulation(SharedNodes):
     def do_pass(self) -> None:
         """Rule 11."""
         refused = self.start_in_order(only_first=self.rules.backfill != "fill")
-        if refused is not None and self.rules.backfill == "easy":
+        if refused is not None and self.rules.backfill in ("easy", "until-shadow"):
             self.reserve(refused)
             self.backfill()
 
@@ -257,11 +259,12 @@ class SharedSimulation(SharedNodes):
         return sorted(self.queue, key=lambda job: (key(job), job.number))
 
     def nodes_behind(self, job: Job) -> list[int] | None:
-        """Rules 14 to 16: nodes on which it may start, None if it has to wait."""
+        """Rules 14 to 16a: nodes on which it may start, None if it has to wait."""
+        strict = self.rules.backfill == "until-shadow"
         places = [node for node in self.places(job) if not self.delays_one_on(node, job)]
         if len(places) < job.needed:
             return None
-        if self.candidates_end(job, places[: job.needed]) <= self.shadow:
+        if self.candidates_end(job, places[: job.needed]) <= self.shadow - strict:
             self.leaving.append(job)
             return places[: job.needed]
         chosen, slack = [], self.slack
@@ -281,6 +284,8 @@ class SharedSimulation(SharedNodes):
         return any(
             other.expected <= self.shadow < self.expected_beside(other, job)
             for other in self.on(node)
+        if strict:
+            return None
         )
 
     def takes_from_head(self, node: int, job: Job) -> bool:

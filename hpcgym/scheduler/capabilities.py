@@ -145,10 +145,6 @@ APART: dict[tuple[str, str], str] = {
     ("hold", "whole nodes"): "not supported yet: power would have to be held back too",
     ("hold", "shared nodes"): "not supported yet: a job beside another takes no free nodes",
     ("until-shadow", "whole nodes"): "not supported yet: limits leave the head power and energy",
-    (
-        "until-shadow",
-        "shared nodes",
-    ): "not supported yet: a job's end depends on who is beside it",
     ("contiguous", "pool"): "its processors are no nodes; cluster= says which machine",
     ("contiguous", "shared nodes"): "allocation says there how jobs share nodes",
     ("contiguous", "batches"): _OWN_NODES,

@@ -101,7 +101,7 @@ def _promises_hold(result: Result, found: Coschedule) -> bool:
     if rules.backfill == "conservative":
         return True
     in_order = rules.threshold is None and policy_name(rules.policy) == "fcfs"
-    return rules.backfill == "easy" and in_order
+    return rules.reserves_one and in_order
 
 
 def _check_lengths(result: Result, found: Coschedule) -> list[str]:

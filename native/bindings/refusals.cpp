@@ -101,10 +101,9 @@ const char* refusal_of_rules(const Model& m) {
       {m.nodes && m.nodes->n_rows < m.n_jobs + (m.outages ? m.nodes->n_nodes : 0),
        "nodes: each job needs some, and each node that fails"},
       {m.outages && !m.nodes, "outages: of nodes"},
-      {m.sharing && (m.nodes || m.features || m.restricted || m.arrivals.moves ||
-                     m.stops.n_groups() > 0 || r.passes == Passes::per_event || r.depth > 1 ||
-                     r.tested > 0 || r.keeps || r.strict || r.holds || r.managed || r.asks ||
-                     r.estimate != Estimate::given || m.learning),
+      {m.sharing && (m.nodes || m.features || !m.windows.empty() || m.stops.n_groups() > 0 ||
+                     r.passes == Passes::per_event || r.depth > 1 || r.tested > 0 || r.keeps ||
+                     r.holds || r.managed || r.estimate != Estimate::given || m.learning),
        "sharing: no rule of theirs"},
       {m.sharing && m.capacity != m.sharing->n_nodes * m.sharing->parts,
        "sharing: the machine has the parts of its nodes"},

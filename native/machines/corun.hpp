@@ -109,11 +109,13 @@ class Corun : public SharedRates {
     if (told_->fills) return choose(j, freely);
     const double predicted = real(model_->predicted[j]);
     const double most = with_files(j, told_->is_compact(j) ? 1.0 : believed_alone(j));
-    if (now_ + ticks_for(predicted, most) <= shadow.time) {
+    const bool strict = model_->rules.strict;
+    const i64 last = shadow.time - strict;
+    if (now_ + ticks_for(predicted, most) <= last) {
       if (!choose(j, briefly)) return false;
-      if (now_ + ticks_for(predicted, rate_there(j)) <= shadow.time) return true;
+      if (now_ + ticks_for(predicted, rate_there(j)) <= last) return true;
     }
-    if (!choose(j, beside_head)) return false;
+    if (strict || !choose(j, beside_head)) return false;
     reserve_beside(j);
     return true;
   }
