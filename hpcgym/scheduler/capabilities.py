@@ -99,7 +99,7 @@ APART: dict[tuple[str, str], str] = {
         for rule in ("depth", "slurm")
         for place, why in (
             ("whole nodes", _ONE_OR_NONE),
-            ("shared nodes", _ONE_OR_NONE),
+            ("shared nodes", "who starts beside a job moves its end, and reservations behind it"),
         )
     },
     **{
@@ -143,7 +143,7 @@ APART: dict[tuple[str, str], str] = {
     ("function", "environments"): "there the agent orders the queue",
     ("function", "batches"): "there weights order the queue",
     ("hold", "whole nodes"): "not supported yet: power would have to be held back too",
-    ("hold", "shared nodes"): "not supported yet: a job beside another takes no free nodes",
+    ("hold", "shared nodes"): "a job that starts beside another takes no free node",
     ("until-shadow", "whole nodes"): "not supported yet: limits leave the head power and energy",
     ("contiguous", "pool"): "its processors are no nodes; cluster= says which machine",
     ("contiguous", "shared nodes"): "allocation says there how jobs share nodes",
@@ -171,19 +171,20 @@ APART: dict[tuple[str, str], str] = {
         "environments on nodes",
     ): "there jobs share nodes; PowerCap and EnergyBudget keep them",
     ("limits", "batches"): _OWN_NODES,
-    **{("quota", place): _NO_QUOTA for place in ("whole nodes", "shared nodes")},
+    ("quota", "whole nodes"): _NO_QUOTA,
     ("conservative", "quota"): "reservations that are kept would be of jobs that may not start",
     **{
         ("per-event", rule): "simulators with such passes know no such thing"
         for rule in ("quota", "maintenance", "dependencies", "preemption")
     },
-    **{("maintenance", place): _NO_WINDOW for place in ("whole nodes", "shared nodes")},
+    ("maintenance", "whole nodes"): _NO_WINDOW,
+    ("maintenance", "shared nodes"): "whoever starts beside a job may move its end into a window",
     ("maintenance", "shutdown"): "reservations reckon with processors that are on",
     (
         "hold",
         "maintenance",
     ): "a plan around windows knows what jobs take, and not what they hold back",
-    **{("dependencies", place): _NO_FOLLOWING for place in ("whole nodes", "shared nodes")},
+    ("dependencies", "whole nodes"): _NO_FOLLOWING,
     (
         "dependencies",
         "shutdown",
@@ -197,12 +198,16 @@ APART: dict[tuple[str, str], str] = {
         " ended is known in the pass alone"
         for moved in ("dependencies", "submitted")
     },
-    **{("submitted", place): _NO_KEEPING_OUT for place in ("whole nodes", "shared nodes")},
+    ("submitted", "whole nodes"): _NO_KEEPING_OUT,
     (
         "submitted",
         "extract",
     ): "more jobs may wait at its beginning than a quota lets be submitted",
-    **{("preemption", place): _NO_STOPS for place in ("whole nodes", "shared nodes")},
+    ("preemption", "whole nodes"): _NO_STOPS,
+    (
+        "preemption",
+        "shared nodes",
+    ): "a job that stops others for their parts of nodes would slow down those that stay",
     ("preemption", "look-ahead"): "in a drained queue run times are guesses, and so is who would be"
     " stopped",
     ("preemption", "job selection"): "the agent names one job after the other, and a stop would be"
@@ -216,7 +221,10 @@ APART: dict[tuple[str, str], str] = {
     ("hold", "preemption"): "jobs would stop others to hold processors back",
     ("partitions", "pool"): "its processors are no nodes; cluster= says which machine",
     ("partitions", "whole nodes"): "not supported yet: all nodes count as alike there",
-    ("partitions", "shared nodes"): "not supported yet: all nodes count as alike there",
+    (
+        "partitions",
+        "shared nodes",
+    ): "any job may be beside any other there, and partitions keep some apart",
     ("extract", "whole nodes"): _EMPTY,
     ("extract", "shared nodes"): _EMPTY,
 }

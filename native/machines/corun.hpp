@@ -155,7 +155,10 @@ class Corun : public SharedRates {
   // - fit: nodes that a job needs, over those that have room for it; -1 if these are too few;
   // - popularity: other waiting jobs with which it would gain, over all others;
   // - shortness: the shortest requested time of all that wait, over its own.
-  i64 best_of(const OrderedList& queue, i64 n_waiting, i64 room, i64 head) const {
+  // Who is barred, `bars(job)`, is passed over, but waits like all others.
+  template <class F>
+  i64 best_of(const OrderedList& queue, i64 room, i64 head, F bars) const {
+    const i64 n_waiting = queue.size();
     i64 shortest = nothing;
     if (told_->weights[2] != 0)
       queue.each([&](const Entry& e) { shortest = std::min(shortest, requested(e.job)); });
@@ -163,6 +166,7 @@ class Corun : public SharedRates {
     double highest = -inf;
     queue.each([&](const Entry& e) {
       if (room >= 0 && (e.job == head || e.width > room || was_refused(e.job, freely))) return;
+      if (bars(e.job)) return;
       const double score = score_of(e.job, n_waiting, shortest);
       if (!(score > highest || (score == highest && e.job < best))) return;
       highest = score, best = e.job;

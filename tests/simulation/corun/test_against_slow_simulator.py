@@ -120,7 +120,11 @@ def test_both_share_files_alike(case: Case) -> None:
 
 def agree(case: Case) -> None:
     """Compare all that both say of each job."""
-    result, slow = simulated(case)
+    compare(*simulated(case))
+
+
+def compare(result: hpcgym.Result, slow: list[Job]) -> None:
+    """Compare all that both say of each job, in this order."""
     hpcgym.validate_schedule(result)
     found, allocation = result.coschedule, result.allocation
     assert found is not None
