@@ -139,7 +139,6 @@ APART: dict[tuple[str, str], str] = {
         "the agent names each job that is served, so there is no order with a head to come to"
     ),
     ("function", "whole nodes"): "not supported yet: it is not shown what limits allow",
-    ("function", "shared nodes"): "not supported yet: it is not shown who may be beside whom",
     ("function", "environments"): "there the agent orders the queue",
     ("function", "batches"): "there weights order the queue",
     ("hold", "whole nodes"): "not supported yet: power would have to be held back too",

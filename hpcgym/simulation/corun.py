@@ -34,6 +34,7 @@ from hpcgym.simulation.dependencies import as_came
 from hpcgym.simulation.driver import Simulation, answers_for, asks_for_answers
 from hpcgym.simulation.prepare import COSCHEDULED, Told, prepare
 from hpcgym.simulation.restricted import restrictions_of
+from hpcgym.simulation.scoring import scored_by
 from hpcgym.simulation.warm_start import check_extract
 from hpcgym.speedups.heatmap import Heatmap
 
@@ -78,6 +79,7 @@ def simulate_coscheduled(
             sharing |= learning.begin(machine.code, told.jobs["run"])
         pairs = learning if learning is not None and learning.learns else None
         simulation = Simulation(told, {"sharing": sharing, **restricted}, pairs=pairs, **answers)
+    simulation.dispatch = scored_by(scheduler.policy, workload, cluster, None, ticks)
     simulation.drive()
     schedule = simulation.schedule()
     if scheduler.backfill == "conservative":
@@ -176,7 +178,8 @@ def as_on_a_pool(scheduler: Scheduler) -> Scheduler:
     if looks_at_pass(scheduler):
         plain["policy"] = "fcfs"
     if scheduler.backfill == "fill":  # the queue is swept in its own order
-        plain |= {"backfill": "easy", "backfill_order": plain.get("policy", scheduler.policy)}
+        order = plain.get("policy", scheduler.policy)
+        plain |= {"backfill": "easy", "backfill_order": "fcfs" if callable(order) else order}
     plain["pair_estimate"] = "known"
     return scheduler.but(**plain)
 
@@ -199,6 +202,9 @@ def _told_of(
     told.rules["tested"] = 0  # nothing is planned: a pass looks who is barred
     if scheduler.backfill == "fill":
         told.rules["depth"] = 0
+        if callable(scheduler.policy) and told.scores is not None:
+            told.rules["secondary"] = told.rules["primary"]
+            told.scores[1] = told.scores[0]
     told.jobs["processors"] = machine.units
     told.capacity = cluster.nodes * machine.parts
     return told

@@ -19,17 +19,23 @@ from hpcgym.scheduler.dispatchers.asking import Asking, Facts, begin
 from hpcgym.scheduler.dispatchers.view import PassView
 from hpcgym.scheduler.rule_values import plain
 from hpcgym.simulation.nodes import Nodes, facts_of, pool_as_node
+from hpcgym.simulation.prepare import job_records
 from hpcgym.workload.model import Workload
 
 Policy = Callable[[PassView], Any]
 
 
 def scored_by(
-    policy: Any, workload: Workload, cluster: Cluster, nodes: Nodes | None
+    policy: Any,
+    workload: Workload,
+    cluster: Cluster,
+    nodes: Nodes | None,
+    ticks: int | None = None,
 ) -> Scoring | None:
     """Return what writes the scores of queued jobs at a pass; None if the policy is no function.
 
-    ``nodes`` are those of the machine, None where it is a pool.
+    ``nodes`` are those of the machine, None where it is a pool, or where jobs share nodes; there
+    ``ticks`` of the simulator's clock are a second.
     """
     if not callable(policy):
         return None
@@ -38,7 +44,8 @@ def scored_by(
     pool = None
     if nodes is None:
         pool = pool_as_node(workload.requested_processors, cluster.processors)
-    return Scoring(policy, facts, pool)
+    jobs = None if ticks is None else job_records(workload)
+    return Scoring(policy, facts, pool, jobs, ticks)
 
 
 @dataclass(frozen=True)
@@ -48,17 +55,22 @@ class Scoring:
     Attributes
     ----------
     policy, facts : who is asked, and what does not change.
-    pool : stands for a machine without nodes, and is None where there are some.
+    pool : stands for a machine without nodes, or with shared ones; None where there are others.
+    jobs, ticks : JOBS in seconds, and of the clock in a second, where jobs share nodes.
     """
 
     policy: Policy
     facts: Facts
     pool: Nodes | None
+    jobs: NDArray[np.void] | None = None
+    ticks: int | None = None
 
     def __call__(self, asking: Asking) -> None:
         """Do so."""
         if self.pool is not None:
             asking = asking._replace(nodes=self.pool)
+        if self.jobs is not None:
+            asking = asking._replace(jobs=self.jobs, ticks=self.ticks)
         view = asking.view(self.facts)
         asking.native.order(view.job, _asked(self.policy, view))
 

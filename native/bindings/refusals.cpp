@@ -76,6 +76,8 @@ const char* refusal_of_rules(const Model& m) {
       {m.is_scored(0) && !m.scores && !m.features, "scores: the order of the queue needs them"},
       {m.is_scored(1) && !m.second_scores, "second_scores: back-filling needs them"},
       {r.asks && !m.is_scored(0), "asks: an order from outside is by scores"},
+      {r.asks && m.sharing && m.sharing->fills && !m.is_scored(1),
+       "asks: what fills goes by the same scores"},
       {r.starts && (m.sharing || r.asks || m.restricted || r.tested > 0 ||
                     r.depth == all_jobs),
        "starts: where nothing else says who starts"},

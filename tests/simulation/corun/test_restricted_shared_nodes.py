@@ -24,6 +24,7 @@ from test_against_slow_simulator import (
 )
 
 import hpcgym
+from hpcgym.reference.shared import SharedSimulation
 from hpcgym.reference.shared_nodes import Job
 from hpcgym.speedups import Heatmap
 from hpcgym.workload import Workload
@@ -135,3 +136,90 @@ def test_pieces_make_the_schedule_of_the_reference(
     result = same_in_pieces(seed, partial(hpcgym.simulate, jobs, scheduler, **given))
     compare(result, sorted(slow, key=lambda job: (job.submit, job.number)))
     assert result.workload.submit_time.tolist() == sorted(job.submit for job in slow)
+
+
+# --- Policies that are functions ------------------------------------------------------------------
+
+FUNCTIONS: dict[str, Any] = {
+    "least area": lambda view: -view.requested * view.processors,
+    "patience": lambda view: (view.wait / view.requested) ** 3 * view.processors,
+    "by room": lambda view: view.processors * (1 if 2 * view.free.sum() > view.total[0] else -1),
+    "by the number that runs": lambda view: (view.job + 3 * len(view.running_job)) % 7,
+}
+
+
+class ByFunction(SharedSimulation):
+    """The reference with an order that is asked for once a pass."""
+
+    function = ""
+
+    def dynamic(self) -> bool:
+        return True
+
+    def do_pass(self) -> None:
+        cores = self.m.nodes * self.m.sockets * self.m.cores
+        free = cores - sum(job.processors for job in self.running)
+        self.asked = {}
+        for job in self.queue:
+            wait = self.now / self.ticks - job.submit
+            self.asked[job.number] = {
+                "least area": -job.requested * job.processors,
+                "patience": (wait / job.requested) ** 3 * job.processors,
+                "by room": job.processors * (1 if 2 * free > cores else -1),
+                "by the number that runs": (job.number + 3 * len(self.running)) % 7,
+            }[self.function]
+        super().do_pass()
+
+    def in_order(self) -> list[Job]:
+        return sorted(self.queue, key=lambda job: (-self.asked[job.number], job.number))
+
+
+@settings(max_examples=300, suppress_health_check=list(HealthCheck))
+@given(
+    st.data(),
+    st.one_of(cases(order="fcfs"), with_files(cases(order="fcfs"))),
+    st.sampled_from(["", "", "quota", "follow", "places", "follow+places"]),
+    st.sampled_from(list(FUNCTIONS)),
+    st.integers(0, 10**6),
+)
+def test_a_function_orders_the_queue(
+    data: st.DataObject, case: Case, which: str, function: str, seed: int
+) -> None:
+    if case.rules.backfill_order == "policy":
+        case = replace(case, rules=replace(case.rules, backfill_order="sjbf"))
+    case, jobs, scheduler = restricted(data, case, which)
+    given = [Job(*job) for job in case.jobs]
+    slow = ByFunction(
+        given, case.machine, case.rules, case.true, case.believed, case.ticks, case.files
+    )
+    slow.function = function
+    expected = slow.run()
+    rules = {"policy": FUNCTIONS[function], "backfill_order": scheduler.backfill_order}
+    machine = {"cluster": cluster_of(case), "speedups": heatmap_of(case)}
+    result = same_in_pieces(seed, partial(hpcgym.simulate, jobs, scheduler.but(**rules), **machine))
+    compare(result, sorted(expected, key=lambda job: (job.submit, job.number)))
+
+
+def test_what_a_function_sees() -> None:
+    third = Heatmap(("a", "b"), [[1.0, 3.0], [1.0, 1.0]], alone=[1.0, 1.0])
+    views = []
+
+    def seen(view: Any) -> Any:
+        views.append(view)
+        return -view.submit
+
+    jobs = workload((0, 10, 20, 3, "a"), (0, 10, 10, 4, "b"), (1, 5, 5, 4, "b"), user_id=[1, 2, 3])
+    result = simulate(jobs, speedups=third, policy=seen)
+    # the first two share both nodes; the third is asked about when the first ends
+    assert result.start.tolist() == [0, 0, pytest.approx(10 / 3)]
+    assert [view.time for view in views] == [0, 3_333_333_334 / 10**9]
+    first, last = views
+    assert first.free.tolist() == [[8]]
+    assert first.processors.tolist() == [3, 4]
+    assert first.requested.tolist() == first.duration.tolist() == [20, 10]
+    assert last.wait.tolist() == [3_333_333_334 / 10**9 - 1]
+    assert last.free.tolist() == [[4]]
+    assert last.running_job.tolist() == [1]
+    assert last.running_start.tolist() == [0]
+    assert last.running_end.tolist() == [10]
+    assert last.user.tolist() == [3]
