@@ -249,8 +249,8 @@ def simulate_pool(
     """Simulate a case with the slow simulator, or one that is made as it is.
 
     ``switches`` says that nodes may be switched off, whatever limits say; ``extract``: from when to
-    when, of all that is logged; ``orders`` are rules that only the slow simulator takes so, as those
-    that stand for quotas and dependencies.
+    when, of all that is logged; ``orders`` are rules that only the slow simulator takes so, as
+    those that stand for quotas and dependencies.
     """
     workload, cluster = case.workload, case.cluster
     scheduler = Scheduler(**case.rules)

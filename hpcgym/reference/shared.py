@@ -49,7 +49,7 @@ Starts
     that speedup; "first" by number. Ties by number.
 11. A pass: while the first job of the order can start it does. The first that cannot is the head.
     none: the pass is over. fill: all others that can start do, in the order; where scores change
-    it begins from the first again after each start. easy: 12 to 16, once for each.
+    it begins from the first again after each start. easy, until-shadow: 12 to 16, once for each.
 EASY
 12. The predicted end of a running job is t + max(1, ceil((left + (predicted - work)) / floor)), of
     the tick t at which its rate last changed; floor = min(rate of 5, alone(own)), for compact jobs
@@ -73,8 +73,23 @@ EASY
     it stays, only so many as there is slack, which is then so much less. They still count if a
     part is left and it and the head are good partners. If they are too few it waits, and the slack
     is as it was.
+16a. until-shadow: by 15 only those start that are predicted to end before the shadow time, and
+    none by 16.
 Records
 17. backfilled: a job was chosen before it in this pass and could not start.
+What restricts who may start when
+18. Quotas: a key for each job, or none, and how many jobs, and processors, may run of one key. A
+    job that would be one too many when its turn comes is passed over: it is no head, and 17 does
+    not count it. It waits, for 8, like all others.
+19. Dependencies: some jobs follow one or several others. They are submitted at the first whole
+    second at which all of these have ended and a time to think is over since the last end, but not
+    before a time of their own. Ties of an order that does not change are by these submissions, of
+    one time by number; so is fcfs.
+20. Quotas of submitted jobs: a key for each job, or none, and how many of one key may wait or run.
+    A job that is to be submitted, by 1 or 19, waits outside where it would be one too many of any
+    of its keys. At each whole second, once all that end by then have ended, those outside are gone
+    through in the order of the times at which they were to be submitted, ties by number; who is not
+    one too many, with those that have just come, is submitted. A pass comes only if some are.
 """
 
 from __future__ import annotations
@@ -113,8 +128,9 @@ class SharedSimulation(SharedNodes):
             "lqf": lambda job: -job.processors,
             "saf": lambda job: job.requested * job.processors,
         }
-        key = (lambda job: -self.score(job)) if self.dynamic() else keys[self.rules.order]
-        return sorted(self.queue, key=lambda job: (key(job), job.number))
+        if self.dynamic():
+            return sorted(self.queue, key=lambda job: (-self.score(job), job.number))
+        return sorted(self.queue, key=keys[self.rules.order])
 
     def score(self, job: Job) -> float:
         """Rule 8."""
@@ -179,7 +195,7 @@ class SharedSimulation(SharedNodes):
     def do_pass(self) -> None:
         """Rule 11."""
         refused = self.start_in_order(only_first=self.rules.backfill != "fill")
-        if refused is not None and self.rules.backfill == "easy":
+        if refused is not None and self.rules.backfill in ("easy", "until-shadow"):
             self.reserve(refused)
             self.backfill()
 
@@ -188,6 +204,8 @@ class SharedSimulation(SharedNodes):
         before: Job | None = None
         while True:
             for job in self.in_order():
+                if self.barred(job):
+                    continue
                 places = self.places(job)
                 if len(places) >= job.needed:
                     self.start(job, places[: job.needed], backfilled=before is not None)
@@ -244,6 +262,8 @@ class SharedSimulation(SharedNodes):
             if not candidates:
                 return
             tried.append(candidates[0])
+            if self.barred(candidates[0]):
+                continue
             nodes = self.nodes_behind(candidates[0])
             if nodes is not None:
                 self.start(candidates[0], nodes, backfilled=True)
@@ -253,17 +273,19 @@ class SharedSimulation(SharedNodes):
         by = self.rules.backfill_order
         if by == "policy":
             return self.in_order()
-        key = self.predicted if by == "sjbf" else (lambda job: 0)
-        return sorted(self.queue, key=lambda job: (key(job), job.number))
+        return sorted(self.queue, key=self.predicted) if by == "sjbf" else list(self.queue)
 
     def nodes_behind(self, job: Job) -> list[int] | None:
-        """Rules 14 to 16: nodes on which it may start, None if it has to wait."""
+        """Rules 14 to 16a: nodes on which it may start, None if it has to wait."""
+        strict = self.rules.backfill == "until-shadow"
         places = [node for node in self.places(job) if not self.delays_one_on(node, job)]
         if len(places) < job.needed:
             return None
-        if self.candidates_end(job, places[: job.needed]) <= self.shadow:
+        if self.candidates_end(job, places[: job.needed]) <= self.shadow - strict:
             self.leaving.append(job)
             return places[: job.needed]
+        if strict:
+            return None
         chosen, slack = [], self.slack
         for node in places:
             if self.takes_from_head(node, job):

@@ -1,10 +1,10 @@
-"""Jobs that share nodes, and how fast: rules 1 to 6 of :mod:`hpcgym.reference.shared`."""
+"""Jobs that share nodes, and how fast: rules 1 to 6, 18 to 20 of :mod:`hpcgym.reference.shared`."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 COMPACT, SPREAD, PART = "compact", "spread", "part"
@@ -68,7 +68,12 @@ class FileSystem:
 
 @dataclass(frozen=True)
 class Rules:
-    """The scheduler; ``order`` is a name, or the weights of fit, popularity and shortness."""
+    """The scheduler; ``order`` is a name, or the weights of fit, popularity and shortness.
+
+    ``quotas``, ``places``: of rules 18 and 20, keys of the jobs in their order and how much may be
+    there of one: jobs and processors, or jobs. ``follows``: of rule 19, by number of a job those of
+    the others, the time to think and the earliest time.
+    """
 
     allocation: str = PART
     parts: int = 2
@@ -78,6 +83,9 @@ class Rules:
     order: Any = "fcfs"
     backfill_order: str = "fcfs"
     estimate: str = "requested"
+    quotas: Sequence[tuple[Sequence[Any], float, float]] = ()
+    places: Sequence[tuple[Sequence[Any], float]] = ()
+    follows: Mapping[int, tuple[Sequence[int], int, int]] = field(default_factory=dict)
 
 
 class SharedNodes:
@@ -100,7 +108,9 @@ class SharedNodes:
         for number, job in enumerate(self.jobs):
             job.number = number
             job.shape, job.needed = self.place(job)
-        self.coming = list(self.jobs)
+        self.coming = [job for job in self.jobs if job.number not in rules.follows]
+        self.outside: list[Job] = []  # by the times at which they were to be submitted
+        self.freed = False  # whether jobs have ended since these were gone through
         self.queue: list[Job] = []
         self.running: list[Job] = []  # in the order of their starts
         self.now = -1
@@ -197,20 +207,68 @@ class SharedNodes:
 
     def run(self) -> list[Job]:
         """Simulate to the end; return the jobs in the order of their numbers."""
-        while self.coming or self.running:
+        while self.coming or self.running or self.outside:
             times = [job.end for job in self.running]
             times += [job.submit * self.ticks for job in self.coming]
+            if self.freed and self.outside:
+                times.append(self.second(self.now) * self.ticks)
             self.now = min(times)
+            number = len(self.running)
             self.end_jobs()
-            arrived = [job for job in self.coming if job.submit * self.ticks == self.now]
-            self.coming = self.coming[len(arrived) :]
+            arrived = self.submitted()
             self.queue += arrived
-            self.do_pass()
+            if arrived or len(self.running) < number:
+                self.do_pass()
         return self.jobs
+
+    def second(self, tick: int) -> int:
+        """Return the first whole second from a tick on."""
+        return -(-tick // self.ticks)
+
+    def submitted(self) -> list[Job]:
+        """Return the jobs that are submitted now (rule 20)."""
+        due = [job for job in self.coming if job.submit * self.ticks == self.now]
+        self.outside += sorted(due, key=lambda job: job.number)
+        self.coming = [job for job in self.coming if job not in due]
+        if self.now % self.ticks:
+            return []
+        self.freed = False
+        found: list[Job] = []
+        for job in list(self.outside):
+            there = [*self.queue, *self.running, *found]
+            if all(
+                keys[job.number] is None
+                or sum(keys[other.number] == keys[job.number] for other in there) < most
+                for keys, most in self.rules.places
+            ):
+                self.outside.remove(job)
+                job.submit = self.now // self.ticks
+                found.append(job)
+        return found
+
+    def follow(self, ended: list[Job]) -> None:
+        """Let the jobs be due whose last other has ended now (rule 19)."""
+        over = {job.number for job in self.jobs if 0 <= job.end <= self.now}
+        for number, (others, think, earliest) in self.rules.follows.items():
+            if over.issuperset(others) and any(job.number in others for job in ended):
+                self.jobs[number].submit = max(self.second(self.now) + think, earliest)
+                self.coming.append(self.jobs[number])
+
+    def barred(self, job: Job) -> bool:
+        """Whether a job would be one too many now (rule 18)."""
+        for keys, most_jobs, most_processors in self.rules.quotas:
+            key = keys[job.number]
+            beside = [other.processors for other in self.running if keys[other.number] == key]
+            wide = sum(beside) + job.processors > most_processors
+            if key is not None and (len(beside) >= most_jobs or wide):
+                return True
+        return False
 
     def end_jobs(self) -> None:
         """Let the jobs go that end now (rule 6)."""
         ended = [job for job in self.running if job.end == self.now]
+        self.freed = self.freed or bool(ended)
+        self.follow(ended)
         left_behind = [other for job in ended for other in self.neighbours(job)]
         self.running = [job for job in self.running if job not in ended]
         for job in self.running:

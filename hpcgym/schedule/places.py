@@ -74,8 +74,8 @@ class Coschedule(NamedTuple):
     speedups: Heatmap
     pairs: Any = None
 
-    def take(self, chosen: NDArray[np.bool_]) -> Coschedule:
-        """Return what is to be said of the jobs that are chosen, (n_jobs,) bool."""
+    def take(self, chosen: NDArray[Any]) -> Coschedule:
+        """Return the same of the jobs that are chosen: (n_jobs,) bool, or their places."""
         names = ("start_ticks", "end_ticks", "promised_ticks", "compact_s", "shape", "code")
         return self._replace(**{name: getattr(self, name)[chosen] for name in names})
 

@@ -72,13 +72,7 @@ FEATURES = {
     "extract": "an extract, which begins with jobs that run",
 }
 
-_ONE_OR_NONE = "not supported yet: there one job that waits has a reservation, or none"
 _OF_AGENTS = "there the agent says what starts"
-_NO_QUOTA = "not supported yet: simulate() keeps quotas"
-_NO_FOLLOWING = "not supported yet: simulate() lets jobs follow others"
-_NO_KEEPING_OUT = "not supported yet: simulate() keeps jobs outside the queue"
-_NO_STOPS = "not supported yet: simulate() lets jobs stop others"
-_NO_WINDOW = "not supported yet: simulate() plans around them"
 _EMPTY = (
     "they begin with an empty machine; leave the extract out (--from), and give the whole trace, or"
     " one of its weeks and months (--week, --month)"
@@ -99,7 +93,7 @@ APART: dict[tuple[str, str], str] = {
         for rule in ("depth", "slurm")
         for place, why in (
             ("whole nodes", "several reservations would have to keep power and energy too"),
-            ("shared nodes", _ONE_OR_NONE),
+            ("shared nodes", "who starts beside a job moves its end, and reservations behind it"),
         )
     },
     **{
@@ -138,15 +132,10 @@ APART: dict[tuple[str, str], str] = {
     ("threshold", "job selection"): (
         "the agent names each job that is served, so there is no order with a head to come to"
     ),
-    ("function", "shared nodes"): "not supported yet: it is not shown who may be beside whom",
     ("function", "environments"): "there the agent orders the queue",
     ("function", "batches"): "there weights order the queue",
     ("hold", "whole nodes"): "it says how much stays free, and not how much power and energy",
-    ("hold", "shared nodes"): "not supported yet: a job beside another takes no free nodes",
-    (
-        "until-shadow",
-        "shared nodes",
-    ): "not supported yet: a job's end depends on who is beside it",
+    ("hold", "shared nodes"): "a job that starts beside another takes no free node",
     ("contiguous", "pool"): "its processors are no nodes; cluster= says which machine",
     ("contiguous", "shared nodes"): "allocation says there how jobs share nodes",
     ("contiguous", "batches"): _OWN_NODES,
@@ -168,20 +157,18 @@ APART: dict[tuple[str, str], str] = {
         "environments on nodes",
     ): "there jobs share nodes; PowerCap and EnergyBudget keep them",
     ("limits", "batches"): _OWN_NODES,
-    ("quota", "shared nodes"): _NO_QUOTA,
     ("conservative", "quota"): "reservations that are kept would be of jobs that may not start",
     **{
         ("per-event", rule): "simulators with such passes know no such thing"
         for rule in ("quota", "maintenance", "dependencies", "preemption")
     },
     ("maintenance", "whole nodes"): "nothing says what closed nodes draw, and who switches them",
-    ("maintenance", "shared nodes"): _NO_WINDOW,
+    ("maintenance", "shared nodes"): "whoever starts beside a job may move its end into a window",
     ("maintenance", "shutdown"): "reservations reckon with processors that are on",
     (
         "hold",
         "maintenance",
     ): "a plan around windows knows what jobs take, and not what they hold back",
-    ("dependencies", "shared nodes"): _NO_FOLLOWING,
     (
         "dependencies",
         "extract",
@@ -191,13 +178,15 @@ APART: dict[tuple[str, str], str] = {
         " ended is known in the pass alone"
         for moved in ("dependencies", "submitted")
     },
-    ("submitted", "shared nodes"): _NO_KEEPING_OUT,
     (
         "submitted",
         "extract",
     ): "more jobs may wait at its beginning than a quota lets be submitted",
     ("preemption", "whole nodes"): "who is stopped is chosen by room, and a job may lack power",
-    ("preemption", "shared nodes"): _NO_STOPS,
+    (
+        "preemption",
+        "shared nodes",
+    ): "a job that stops others for their parts of nodes would slow down those that stay",
     ("preemption", "look-ahead"): "in a drained queue run times are guesses, and so is who would be"
     " stopped",
     ("preemption", "job selection"): "the agent names one job after the other, and a stop would be"
@@ -211,7 +200,10 @@ APART: dict[tuple[str, str], str] = {
     ("hold", "preemption"): "jobs would stop others to hold processors back",
     ("partitions", "pool"): "its processors are no nodes; cluster= says which machine",
     ("partitions", "whole nodes"): "any job may have any node there, and caps have the first off",
-    ("partitions", "shared nodes"): "not supported yet: all nodes count as alike there",
+    (
+        "partitions",
+        "shared nodes",
+    ): "any job may be beside any other there, and partitions keep some apart",
     ("extract", "environments under limits"): _EMPTY,
     ("extract", "shared nodes"): "how much of a job is left at its beginning depends on who was"
     " beside it before; leave the extract out (--from)",

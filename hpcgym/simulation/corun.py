@@ -30,8 +30,11 @@ from hpcgym.simulation.corun_machine import (
     slowest_in_congestion,
     ticks_a_second,
 )
+from hpcgym.simulation.dependencies import as_came
 from hpcgym.simulation.driver import Simulation, answers_for, asks_for_answers
 from hpcgym.simulation.prepare import COSCHEDULED, Told, prepare
+from hpcgym.simulation.restricted import restrictions_of
+from hpcgym.simulation.scoring import scored_by
 from hpcgym.simulation.warm_start import check_extract
 from hpcgym.speedups.heatmap import Heatmap
 
@@ -58,24 +61,33 @@ def simulate_coscheduled(
     _check_resources(workload)
     machine = shared_nodes(workload, scheduler, cluster, speedups, cores, sockets)
     congested = slowest_in_congestion(cluster, speedups, machine.files)
-    ticks = ticks_a_second(workload, speedups, scheduler.pair_estimate, congested)
+    rules = as_on_a_pool(scheduler)
+    restricted = restrictions_of(workload, rules, cluster, False) if rules.restricts else {}
+    arrivals = restricted.get("arrivals", {})
+    more = float(arrivals["think"].sum(dtype=np.float64)) + len(workload) if arrivals else 0.0
+    ticks = ticks_a_second(workload, speedups, scheduler.pair_estimate, congested, more)
+    for name in ("think", "earliest") if arrivals else ():
+        arrivals[name] *= ticks
     told = _told_of(workload, scheduler, cluster, machine, ticks)
     learning = PairLearning.of(scheduler, speedups)
-    rules = as_on_a_pool(scheduler)
     answers = answers_for(workload, rules, cluster, told, *asks_for_answers(rules), ticks=ticks)
     if scheduler.backfill == "conservative":
-        simulation = Simulation(told, **answers)
+        simulation = Simulation(told, restricted, **answers)
     else:
         sharing = machine.told
         if learning is not None:
             sharing |= learning.begin(machine.code, told.jobs["run"])
         pairs = learning if learning is not None and learning.learns else None
-        simulation = Simulation(told, {"sharing": sharing}, pairs=pairs, **answers)
+        simulation = Simulation(told, {"sharing": sharing, **restricted}, pairs=pairs, **answers)
+    simulation.dispatch = scored_by(scheduler.policy, workload, cluster, None, ticks=ticks)
     simulation.drive()
     schedule = simulation.schedule()
     if scheduler.backfill == "conservative":
         schedule |= _placed(schedule, machine)
-    return shared_result(workload, scheduler, cluster, speedups, schedule, machine, ticks, learning)
+    found = shared_result(
+        workload, scheduler, cluster, speedups, schedule, machine, ticks, learning
+    )
+    return as_came(found, schedule["submit"] // ticks)
 
 
 # --- Checks ---------------------------------------------------------------------------------------
@@ -166,7 +178,8 @@ def as_on_a_pool(scheduler: Scheduler) -> Scheduler:
     if looks_at_pass(scheduler):
         plain["policy"] = "fcfs"
     if scheduler.backfill == "fill":  # the queue is swept in its own order
-        plain |= {"backfill": "easy", "backfill_order": plain.get("policy", scheduler.policy)}
+        order = plain.get("policy", scheduler.policy)
+        plain |= {"backfill": "easy", "backfill_order": "fcfs" if callable(order) else order}
     plain["pair_estimate"] = "known"
     return scheduler.but(**plain)
 
@@ -186,8 +199,12 @@ def _told_of(
             told.scores[half, :, 1] *= ticks
     if told.rules["threshold"] != NO_THRESHOLD:
         told.rules["threshold"] = min(told.rules["threshold"] * ticks, FOREVER)
+    told.rules["tested"] = 0  # nothing is planned: a pass looks who is barred
     if scheduler.backfill == "fill":
         told.rules["depth"] = 0
+        if callable(scheduler.policy) and told.scores is not None:
+            told.rules["secondary"] = told.rules["primary"]
+            told.scores[1] = told.scores[0]
     told.jobs["processors"] = machine.units
     told.capacity = cluster.nodes * machine.parts
     return told

@@ -186,12 +186,17 @@ def cores_of_part(scheduler: Scheduler, cores: int, sockets: int) -> int:
 
 
 def ticks_a_second(
-    workload: Workload, speedups: Heatmap, believed: Any = "known", congested: float = 1.0
+    workload: Workload,
+    speedups: Heatmap,
+    believed: Any = "known",
+    congested: float = 1.0,
+    more: float = 0.0,
 ) -> int:
     """Return how many ticks a second has: a thousand million, or fewer in powers of ten.
 
     So few that the simulator's clock holds all jobs one after the other, each as slow as can be, in
-    truth or as the scheduler's ``pair_estimate`` has it, and by ``congested`` times its rate.
+    truth or as the scheduler's ``pair_estimate`` has it, and by ``congested`` times its rate, and
+    ``more`` seconds in which none runs.
 
     Raises
     ------
@@ -204,7 +209,7 @@ def ticks_a_second(
         slowest = min(slowest, float(believed.matrix().min()))
     slowest *= congested
     total = 2.0 * float(workload.requested_time.sum(dtype=np.float64)) / slowest
-    total += float(workload.submit_time.max(initial=0)) + 1
+    total += float(workload.submit_time.max(initial=0)) + 1 + more
     ticks = _FINEST
     while ticks > 1 and total * ticks >= FOREVER / 2:
         ticks //= 10

@@ -219,6 +219,7 @@ def as_came(result: Result, came: NDArray[np.int64]) -> Result:
         given=result.workload,
         workload=result.workload.take(order).with_columns(submit_time=came[order]),
         allocation=None if held is None else held.rows(order),
+        coschedule=None if result.coschedule is None else result.coschedule.take(order),
         lost=of_jobs(result.lost, order),
         pieces=of_jobs(result.pieces, order),
         suspended=None if result.suspended is None else result.suspended[order],

@@ -20,6 +20,7 @@ from hpcgym.scheduler.dispatchers.asking import Asking, Facts, begin
 from hpcgym.scheduler.dispatchers.view import PassView
 from hpcgym.scheduler.rule_values import plain
 from hpcgym.simulation.nodes import Nodes, facts_of, pool_as_node
+from hpcgym.simulation.prepare import job_records
 from hpcgym.workload.model import Workload
 
 Policy = Callable[[PassView], Any]
@@ -27,24 +28,32 @@ View = Callable[[Asking, Facts], PassView]
 
 
 def scored_by(
-    policy: Any, workload: Workload, cluster: Cluster, nodes: Nodes | None, view: View = Asking.view
+    policy: Any,
+    workload: Workload,
+    cluster: Cluster,
+    nodes: Nodes | None,
+    view: View = Asking.view,
+    ticks: int | None = None,
 ) -> Scoring | None:
     """Return what writes the scores of queued jobs at a pass; None if the policy is no function.
 
-    ``nodes`` are those of the machine, None where it is a pool; ``view`` is what it is shown.
+    ``nodes`` are those of the machine, None where it is a pool, or where jobs share nodes; there
+    ``ticks`` of the simulator's clock are a second. ``view`` is what it is shown.
     """
     if not callable(policy):
         return None
     begin(policy)
     if nodes is None and view is Asking.view:
         pool = pool_as_node(workload.requested_processors, cluster.processors)
-        return Scoring(policy, facts_of(workload, cluster, pool=True), partial(_of_pool, pool))
+        clock = {} if ticks is None else {"jobs": job_records(workload), "ticks": ticks}
+        shown = partial(_of_pool, pool, clock)
+        return Scoring(policy, facts_of(workload, cluster, pool=True), shown)
     return Scoring(policy, facts_of(workload, cluster), view)
 
 
-def _of_pool(pool: Nodes, asking: Asking, facts: Facts) -> PassView:
-    """Return the view of a pool, for which a node stands."""
-    return asking._replace(nodes=pool).view(facts)
+def _of_pool(pool: Nodes, clock: dict[str, Any], asking: Asking, facts: Facts) -> PassView:
+    """Return the view of a pool, or of shared nodes as if they were one: a node stands for it."""
+    return asking._replace(nodes=pool, **clock).view(facts)
 
 
 @dataclass(frozen=True)

@@ -98,10 +98,12 @@ def _promises_hold(result: Result, found: Coschedule) -> bool:
     if bool((result.predicted_run_time < found.compact_s).any()):
         return False
     rules = result.scheduler
+    if rules.quotas:  # who was promised something may be passed over later
+        return False
     if rules.backfill == "conservative":
         return True
     in_order = rules.threshold is None and policy_name(rules.policy) == "fcfs"
-    return rules.backfill == "easy" and in_order
+    return rules.reserves_one and in_order
 
 
 def _check_lengths(result: Result, found: Coschedule) -> list[str]:

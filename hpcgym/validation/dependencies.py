@@ -46,6 +46,12 @@ def check_dependencies(result: Result) -> list[str]:
     ]
 
 
+def ended_by(result: Result) -> Ints:
+    """Return the first whole second at which each job has ended, (n_jobs,)."""
+    shared = result.coschedule
+    return result.end if shared is None else -(-shared.end_ticks // shared.ticks)
+
+
 def due_times(result: Result) -> tuple[Ints, Ints]:
     """Return when each job is to be submitted [s], and its place in the log, both (n_jobs,).
 
@@ -61,8 +67,9 @@ def _due(result: Result) -> tuple[Ints, NDArray[np.bool_], dict[int, int]]:
     """Return when each job is due, whether just then; and places in the log by number, if known."""
     workload, given = result.workload, result.given
     ends: dict[int, list[int]] = {}
+    over = ended_by(result)
     for row, number in enumerate(workload.job_number.tolist()):
-        ends.setdefault(number, []).append(int(result.end[row]))
+        ends.setdefault(number, []).append(int(over[row]))
     once = all(number > 0 and len(found) == 1 for number, found in ends.items())
     rows: dict[int, int] = {}
     if given is not None and once:
@@ -80,15 +87,15 @@ def _due(result: Result) -> tuple[Ints, NDArray[np.bool_], dict[int, int]]:
             )
             exact[row] = bool(rows)
             continue
-        over = max(min(ends[other]) for other in others)
+        last = max(min(ends[other]) for other in others)
         if given is not None and rows:
             own = rows[number]
             if closed and think < 0:
                 think = _between(given, own, [rows[other] for other in others])
             earliest = -1 if closed else int(given.submit_time[own])
-            due[row], exact[row] = max(over + max(think, 0), earliest), True
+            due[row], exact[row] = max(last + max(think, 0), earliest), True
         else:
-            due[row] = over + max(think, 0)
+            due[row] = last + max(think, 0)
             exact[row] = closed and think >= 0 and all(len(ends[other]) == 1 for other in others)
     return due, exact, rows
 

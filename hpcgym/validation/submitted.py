@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.validation.dependencies import due_times
+from hpcgym.validation.dependencies import due_times, ended_by
 from hpcgym.validation.quotas import groups_of, most_at_once
 from hpcgym.validation.schedules import cases
 
@@ -29,11 +29,11 @@ def check_submitted(result: Result) -> list[str]:
     quotas = [quota for quota in result.scheduler.quotas if quota.submitted is not None]
     most = [quota.submitted or 0 for quota in quotas]
     groups = [groups_of(result.workload, quota) for quota in quotas]
-    submit = result.workload.submit_time
+    submit, end = result.workload.submit_time, ended_by(result)
     found = []
     for quota, bound, group in zip(quotas, most, groups, strict=True):
         rows = np.flatnonzero(group >= 0)
-        time, used = most_at_once(group[rows], submit[rows], result.end[rows])
+        time, used = most_at_once(group[rows], submit[rows], end[rows])
         over = used > bound
         if over.any():
             at = int(over.argmax())
@@ -43,7 +43,7 @@ def check_submitted(result: Result) -> list[str]:
         return found
     columns = zip(*(group.tolist() for group in groups), strict=True)
     keys = [[(k, number) for k, number in enumerate(numbers) if number >= 0] for numbers in columns]
-    came = _came(due, place, result.end, keys, most)
+    came = _came(due, place, end, keys, most)
     text = "job {} is submitted at {} s, and should be at {} s"
     return [*found, *cases(submit != came, text, submit, came)]
 

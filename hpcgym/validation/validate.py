@@ -263,8 +263,19 @@ def _of_shared_nodes(result: Result) -> Proofs:
     """Look at a schedule in which jobs share nodes."""
     yield from prove_coschedule(result)
     actual = np.minimum(result.workload.run_time, result.workload.requested_time)
+    yield from _of_restrictions(result)
     yield "predictions", check_predictions(result, actual)
     yield "promises", check_promises(result)
+
+
+def _of_restrictions(result: Result) -> Proofs:
+    """Look at what quotas bound, and when jobs come that follow others or waited for places."""
+    if result.scheduler.quotas:
+        yield "quotas", check_quotas(result)
+    if result.scheduler.dependencies != "none":
+        yield "dependencies", check_dependencies(result)
+    if bound_submissions(result.scheduler.quotas):
+        yield "submitted", check_submitted(result)
 
 
 def _of_every_schedule(
@@ -289,12 +300,7 @@ def _of_every_schedule(
             yield "nodes", check_nodes(result, needs, result.allocation)
     if result.scheduler.windows and (needs is None or not wrong):
         yield "windows", check_windows(result)
-    if result.scheduler.quotas:
-        yield "quotas", check_quotas(result)
-    if result.scheduler.dependencies != "none":
-        yield "dependencies", check_dependencies(result)
-    if bound_submissions(result.scheduler.quotas):
-        yield "submitted", check_submitted(result)
+    yield from _of_restrictions(result)
     limited = result.limits is not None
     if result.dispatching is not None:
         yield "calls", check_calls(result, line, delays)

@@ -179,6 +179,7 @@ std::shared_ptr<Model> make_model(
   m.n_jobs = static_cast<i64>(jobs.shape(0));
   m.capacity = capacity;
   m.several = several;
+  m.ticks = ticks;
   m.keys = checked<i64>(keys, m.n_jobs, "keys");
   m.second_keys = checked<i64>(second_keys, m.n_jobs, "second_keys");
   m.scores = checked<Score>(scores, m.n_jobs, "scores");
@@ -206,7 +207,6 @@ std::shared_ptr<Model> make_model(
   if (arrivals) let_come(m, told(*arrivals));
   if (preemption) let_stop(m, told(*preemption));
   if (sharing) m.sharing = sharing_of(told(*sharing), m.n_jobs);
-  m.ticks = ticks;
   if (limited) m.limited = limited_of(told(*limited), m.n_jobs);
   if (expressions.size() > 2) throw nb::value_error("expressions: of two orders");
   for (std::size_t half = 0; half < expressions.size(); ++half)

@@ -76,6 +76,8 @@ const char* refusal_of_rules(const Model& m) {
       {m.is_scored(0) && !m.scores && !m.features, "scores: the order of the queue needs them"},
       {m.is_scored(1) && !m.second_scores, "second_scores: back-filling needs them"},
       {r.asks && !m.is_scored(0), "asks: an order from outside is by scores"},
+      {r.asks && m.sharing && m.sharing->fills && !m.is_scored(1),
+       "asks: what fills goes by the same scores"},
       {r.starts && (m.sharing || r.asks || m.restricted || m.arrivals.moves || plans),
        "starts: where nothing else says who starts"},
       {m.n_users < 0, "n_users: 0 or more"},
@@ -105,10 +107,9 @@ const char* refusal_of_rules(const Model& m) {
       {m.nodes && m.nodes->n_rows < m.n_jobs + (m.outages ? m.nodes->n_nodes : 0),
        "nodes: each job needs some, and each node that fails"},
       {m.outages && !m.nodes, "outages: of nodes"},
-      {m.sharing && (m.nodes || m.features || m.restricted || m.arrivals.moves ||
-                     m.stops.n_groups() > 0 || r.passes == Passes::per_event || r.depth > 1 ||
-                     r.tested > 0 || r.keeps || r.strict || r.holds || r.managed || r.asks ||
-                     r.estimate != Estimate::given || m.learning),
+      {m.sharing && (m.nodes || m.features || !m.windows.empty() || m.stops.n_groups() > 0 ||
+                     r.passes == Passes::per_event || r.depth > 1 || r.tested > 0 || r.keeps ||
+                     r.holds || r.managed || r.estimate != Estimate::given || m.learning),
        "sharing: no rule of theirs"},
       {m.sharing && m.capacity != m.sharing->n_nodes * m.sharing->parts,
        "sharing: the machine has the parts of its nodes"},

@@ -179,6 +179,7 @@ void let_come(Model& m, const Told& told) {
     rules.first = first, rules.followers = followers;
     rules.left = told.list<i64>("awaits", m.n_jobs), rules.think = told.list<i64>("think", m.n_jobs);
   }
+  rules.second = m.ticks;
   rules.earliest = told.column<i64>("earliest", m.n_jobs);
   const i64* by_arrival = told.column<i64>("by_arrival", 2);
   rules.by_arrival = {by_arrival[0] != 0, by_arrival[1] != 0};

@@ -31,6 +31,7 @@ struct Links {
 };
 struct ArrivalRules {
   bool moves = false;                // all jobs come so
+  i64 second = 1;                    // of the clock: jobs come at whole ones, as in logs
   std::vector<i64> first;            // (n_jobs + 1,) where those that follow a job begin in, or (0,)
   std::vector<i64> followers;        // jobs, by whom they follow
   std::vector<i64> left;             // by job: how many that it follows are still to end
@@ -79,19 +80,19 @@ class Arrivals {
   }
 
   void keep(Archive& a) {
-    a(alone, left_, coming_, outside_, places_, lined_up_, followed_, ended_);
+    a(alone, left_, coming_, outside_, places_, lined_up_, followed_, ended_, again_);
   }
-  i64 next() const { return coming_.empty() ? forever : coming_.front().time; }  // [s]
+  i64 next() const { return std::min(again_, next_due()); }  // [s]
 
   // Whether jobs may come now, as far as can be told before the pass. `log`: jobs in the order of
   // their ends.
   bool may_come(i64 now, const std::vector<i64>& log) const {
-    return !outside_.empty() || next() <= now || (!rules_->first.empty() && followed_ < log.size());
+    return !outside_.empty() || next_due() <= now || (!rules_->first.empty() && followed_ < log.size());
   }
   // The jobs that may come now; others wait outside the queue.
   const std::vector<i64>& line_up(i64 now, const std::vector<i64>& log) {
     for (; !rules_->first.empty() && followed_ < log.size(); ++followed_) follow(log[followed_], now);
-    for (; next() <= now; ++lined_up_) {
+    for (; next_due() <= now; ++lined_up_) {
       outside_.push_back(coming_.front().job);
       std::pop_heap(coming_.begin(), coming_.end());
       coming_.pop_back();
@@ -103,6 +104,9 @@ class Arrivals {
   template <class F>
   bool come(i64 now, const std::vector<i64>& log, F f) {
     line_up(now, log);
+    again_ = outside_.empty() || ended_ == log.size() ? forever : whole(now);
+    if (now < again_ && again_ < forever) return !alone;
+    again_ = forever;
     // who has waited outside goes on waiting unless a job has ended
     std::size_t k = ended_ == log.size() ? outside_.size() - lined_up_ : 0;
     lined_up_ = 0;
@@ -131,7 +135,14 @@ class Arrivals {
   std::size_t lined_up_ = 0;  // how many of the last in `outside_` were not there in the last pass
   std::size_t followed_ = 0;  // jobs whose ends have let those come that follow them
   std::size_t ended_ = 0;     // jobs that have made room for others
+  i64 again_ = forever;       // [s] when those outside are looked at, since jobs have ended
 
+  i64 next_due() const { return coming_.empty() ? forever : coming_.front().time; }
+  // The same time, or the next whole second.
+  i64 whole(i64 time) const {
+    const i64 over = time % rules_->second;
+    return over == 0 ? time : time - over + rules_->second;
+  }
   void push(i64 time, i64 j) {
     coming_.push_back({time, j});
     std::push_heap(coming_.begin(), coming_.end());
@@ -139,7 +150,8 @@ class Arrivals {
   void follow(i64 other, i64 now) {
     for (i64 k = rules_->first[index(other)]; k < rules_->first[index(other + 1)]; ++k) {
       const i64 j = rules_->followers[index(k)];
-      if (--left_[index(j)] == 0) push(std::max(rules_->earliest[j], now + rules_->think[index(j)]), j);
+      const i64 due = whole(now + rules_->think[index(j)]);
+      if (--left_[index(j)] == 0) push(std::max(rules_->earliest[j], due), j);
     }
   }
 };

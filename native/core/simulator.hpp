@@ -373,9 +373,14 @@ struct Simulator {
   // place: new jobs wait from then on. Where no job can start that makes no difference.
   bool waits_for_order() {
     for (; arrived > 0; --arrived) wait(next - arrived);
+    if (arrivals) {  // who comes now is to be in that order, too
+      if (!come()) return false;
+      arrivals->alone = false;
+    }
     const bool per_event = rules().passes == Passes::per_event;
     const i64 room = per_event ? free_with_leaving() : free;
     if (queue.empty()) return false;
+    if constexpr (requires { machine.settle(time, running); }) machine.settle(time, running);
     if (rules().asks) changed = true;
     if (queue.none_fits(room)) return false;
     bool some_fits = false;

@@ -109,11 +109,13 @@ class Corun : public SharedRates {
     if (told_->fills) return choose(j, freely);
     const double predicted = real(model_->predicted[j]);
     const double most = with_files(j, told_->is_compact(j) ? 1.0 : believed_alone(j));
-    if (now_ + ticks_for(predicted, most) <= shadow.time) {
+    const bool strict = model_->rules.strict;
+    const i64 last = shadow.time - strict;
+    if (now_ + ticks_for(predicted, most) <= last) {
       if (!choose(j, briefly)) return false;
-      if (now_ + ticks_for(predicted, rate_there(j)) <= shadow.time) return true;
+      if (now_ + ticks_for(predicted, rate_there(j)) <= last) return true;
     }
-    if (!choose(j, beside_head)) return false;
+    if (strict || !choose(j, beside_head)) return false;
     reserve_beside(j);
     return true;
   }
@@ -153,7 +155,10 @@ class Corun : public SharedRates {
   // - fit: nodes that a job needs, over those that have room for it; -1 if these are too few;
   // - popularity: other waiting jobs with which it would gain, over all others;
   // - shortness: the shortest requested time of all that wait, over its own.
-  i64 best_of(const OrderedList& queue, i64 n_waiting, i64 room, i64 head) const {
+  // Who is barred, `bars(job)`, is passed over, but waits like all others.
+  template <class F>
+  i64 best_of(const OrderedList& queue, i64 room, i64 head, F bars) const {
+    const i64 n_waiting = queue.size();
     i64 shortest = nothing;
     if (told_->weights[2] != 0)
       queue.each([&](const Entry& e) { shortest = std::min(shortest, requested(e.job)); });
@@ -161,6 +166,7 @@ class Corun : public SharedRates {
     double highest = -inf;
     queue.each([&](const Entry& e) {
       if (room >= 0 && (e.job == head || e.width > room || was_refused(e.job, freely))) return;
+      if (bars(e.job)) return;
       const double score = score_of(e.job, n_waiting, shortest);
       if (!(score > highest || (score == highest && e.job < best))) return;
       highest = score, best = e.job;
@@ -310,7 +316,7 @@ class Corun : public SharedRates {
     for (i64 node = open_.next(0); node < told_->n_nodes; node = open_.next(node + 1)) {
       const i64 level = level_of(j, node, guard);
       if (level < 0) continue;
-      level_[index(node)] = by_number ? 1 : level;
+      level_[index(node)] = by_number ? std::min(level, i64{1}) : level;
       found_.push_back(node);
     }
     const auto n_open = static_cast<std::ptrdiff_t>(found_.size());

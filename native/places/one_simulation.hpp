@@ -192,8 +192,11 @@ class OneSimulation final : public AnySimulation, public Scheduled<M> {
   }
   void order(const i64* jobs, const double* scores, std::size_t n) override {
     expect(Asked::order);
-    for (std::size_t k = 0; k < n; ++k)
+    const bool fills = model_->sharing && model_->sharing->fills;  // in that order, too
+    for (std::size_t k = 0; k < n; ++k) {
       sim_.queue.scores[0].at(checked(jobs[k])).score = scores[k];
+      if (fills) sim_.queue.scores[1].at(jobs[k]).score = scores[k];
+    }
     sim_.queue.forget_bounds();
     answered();
   }

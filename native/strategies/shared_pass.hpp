@@ -41,7 +41,7 @@ class SharedPass : Easy<M> {
   // is less left of it.
   bool is_settled(i64 arrived) const {
     const Rules& r = s.rules();
-    if (s.head < 0 || s.changed || arrived != 1 || s.queue.is_scored()) return false;
+    if (s.head < 0 || s.changed || arrived != 1 || s.queue.is_scored() || s.quotas) return false;
     if (s.machine.delays() || s.machine.weighs() || r.threshold >= 0) return false;
     return r.primary != Order::keyed || !s.queue.comes_before(s.next - 1, s.head);
   }
@@ -66,7 +66,7 @@ class SharedPass : Easy<M> {
     i64 head = -1;
     for (; !s.queue.empty(); head = -1) {
       head = s.machine.weighs() ? best_of(-1) : this->first();
-      if (!s.machine.fits(head, s.machine.width(head), s.free)) break;
+      if (head < 0 || !s.machine.fits(head, s.machine.width(head), s.free)) break;
       s.queue.leave(head, s.of(head).predicted);
       s.start(head);
     }
@@ -79,7 +79,7 @@ class SharedPass : Easy<M> {
     else s.rules().secondary >= Order::scored ? this->sweep_scored() : this->sweep();
   }
   i64 best_of(i64 room) const {
-    return s.machine.best_of(s.queue.jobs, s.next - s.started, room, s.head);
+    return s.machine.best_of(s.queue.jobs, room, s.head, [&](i64 j) { return s.bars(j); });
   }
   void find_shadow() {
     s.machine.find_shadow(s.head, 0, s.running, s.shadow);

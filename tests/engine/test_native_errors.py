@@ -250,7 +250,7 @@ def test_what_jobs_that_share_nodes_are_refused_for(reason: str, more: dict[str,
 
 
 def test_rules_that_shared_nodes_do_not_have() -> None:
-    for rules in ({"depth": 2}, {"passes": 1}, {"strict": 1}, {"keeps": 1}):
+    for rules in ({"depth": 2}, {"passes": 1}, {"managed": 1}, {"keeps": 1}):
         with pytest.raises(ValueError, match=r"^sharing: no rule of theirs"):
             model(rules, sharing=sharing())
     with pytest.raises(ValueError, match=r"^sharing: jobs that are predicted to end later"):

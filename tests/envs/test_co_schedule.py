@@ -201,8 +201,9 @@ def test_work_is_conserved_and_nodes_are_not_over_used(
         assert abs(float(done[j] - work * run.ticks)) < 100
 
 
-def test_whoever_is_named_is_beside() -> None:
-    env = CoSchedule(**whole(load_workload(SIXTEEN), cluster=NODES))
+@pytest.mark.parametrize("partners", ["best", "fill", "first"])
+def test_whoever_is_named_is_beside(partners: str) -> None:
+    env = CoSchedule(**whole(load_workload(SIXTEEN), cluster=NODES, partners=partners))
     _, info = env.reset()
     rng, ended, named = np.random.default_rng(0), False, 0
     while not ended:

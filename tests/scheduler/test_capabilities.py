@@ -295,9 +295,10 @@ def test_what_no_scheduler_asks_for_together() -> None:
         told = f"^{re.escape(at_passes(Scheduler(**RULES[one]))[one])} and .* do not go together: "
         with pytest.raises(HpcgymError, match=told + re.escape(APART[one, other])):
             Scheduler(**RULES[one] | RULES[other])
-    for rule in ("function", "hold", "per-event"):
+    for rule in ("hold", "per-event"):
         with pytest.raises(HpcgymError, match="backfill='fill' do not go together"):
             Scheduler(**RULES[rule] | {"backfill": "fill"})
+    for rule in ("function", "hold", "per-event"):
         for backfill in ("none", "easy", "until-shadow"):
             Scheduler(**RULES[rule] | {"backfill": backfill})
     Scheduler(**RULES["per-event"] | RULES["conservative"])

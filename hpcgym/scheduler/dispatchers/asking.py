@@ -49,7 +49,7 @@ class Facts:
 class Present(NamedTuple):
     """The jobs that wait and those that run, by row of the workload, and what is known of them."""
 
-    time: int
+    time: int | float
     jobs: NDArray[np.void]  # JOBS of all
     queued: Ints
     submit: Ints  # [s] of these
@@ -133,23 +133,30 @@ class Asking(NamedTuple):
     jobs : JOBS.
     nodes : with ``needs``, ``capacity`` and ``allocation``: what views on them are made from; a
         pool is one node.
+    ticks : of the clock in a second where jobs share nodes, which are one node then; ``jobs`` are
+        in seconds. Else None.
     """
 
     native: Simulation
     jobs: NDArray[np.void]
     nodes: Any
+    ticks: int | None = None
 
     @property
     def time(self) -> int:
-        """Present time [s]."""
+        """Present time, on the clock of the simulation."""
         return self.native.time
 
     def view(self, facts: Facts) -> PassView:
         """Return what a dispatcher may know, where jobs may share nodes."""
-        told = self.native.view()
+        told, free = self.native.view(), self.native.free
+        time: int | float = self.time
+        if self.ticks is not None:  # what is free there are parts of nodes
+            told, time = in_seconds(told, self.ticks), time / self.ticks
+            free = int(self.nodes.capacity.sum() - self.nodes.needs[told["running"], 1].sum())
         if "free" not in told:
-            told = on_one_node(told, self.native.free)
-        return view_at(present_in(told, self.time, self.jobs), self.nodes, told, facts)
+            told = on_one_node(told, free)
+        return view_at(present_in(told, time, self.jobs), self.nodes, told, facts)
 
     def start(self, starts: list[tuple[int, Start]]) -> int:
         """Start jobs of these rows up to the first that does not fit; return how many started."""
@@ -165,6 +172,12 @@ class Asking(NamedTuple):
         return self.native.launch(rows, *cells)
 
 
+def in_seconds(told: dict[str, Ints], ticks: int) -> dict[str, Any]:
+    """Return a view with its times in seconds, float64, of a clock of so many ticks a second."""
+    times = ("submit", "duration", "running_start", "running_end")
+    return told | {name: told[name] / ticks for name in times if name in told}
+
+
 def on_one_node(told: dict[str, Ints], free: int) -> dict[str, Ints]:
     """Return a view of a pool as that of one node: jobs have a unit each."""
     n = len(told["running"])
@@ -172,7 +185,7 @@ def on_one_node(told: dict[str, Ints], free: int) -> dict[str, Ints]:
     return told | {"free": np.array([free])} | {f"cell_{name}": cells[name] for name in cells}
 
 
-def present_in(told: dict[str, Ints], time: int, jobs: NDArray[np.void]) -> Present:
+def present_in(told: dict[str, Ints], time: int | float, jobs: NDArray[np.void]) -> Present:
     """Return the jobs that wait and run, by ``Simulation.view``."""
     order = np.argsort(told["queued"])
     queued, duration = told["queued"][order], told["duration"][order]

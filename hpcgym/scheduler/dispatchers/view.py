@@ -48,7 +48,7 @@ class PassView:
 
     Attributes
     ----------
-    time : present time [s].
+    time : present time [s]; where jobs share nodes, times that move with them are float64.
     resources : names of the types, "core" first.
     capacity, free : (N, R) int64, what each node has and what of it is free now.
     job : (q,) int64, rows of the queued jobs in the workload, in order of submission. What has the

@@ -99,7 +99,7 @@ def rules(draw: st.DrawFn, **fixed: Any) -> Rules:
         "parts": draw(st.sampled_from([2, 2, 3, 4])) if allocation == PART else 2,
         "partners": draw(st.sampled_from(["best", "fill", "first"])),
         "pairs_above": draw(st.sampled_from([None, None, 0.75, 1.0, 1.1])),
-        "backfill": draw(st.sampled_from(["none", "easy", "easy", "fill"])),
+        "backfill": draw(st.sampled_from(["none", "easy", "easy", "until-shadow", "fill"])),
         "order": draw(order),
         "backfill_order": draw(st.sampled_from(["fcfs", "sjbf", "policy"])),
         "estimate": draw(st.sampled_from(ESTIMATES)),

@@ -47,7 +47,8 @@ def scheduler_of(case: Case) -> hpcgym.Scheduler:
     order: Any = rules.order
     if not isinstance(order, str):
         order = dict(zip(PASS_FEATURES, order, strict=True))
-    backfill_order: Any = rules.backfill_order if rules.backfill == "easy" else "fcfs"
+    sweeps = rules.backfill in ("easy", "until-shadow")
+    backfill_order: Any = rules.backfill_order if sweeps else "fcfs"
     pairs = "known" if case.believed is None else named(case.believed)
     return hpcgym.Scheduler(
         policy=order,
@@ -119,7 +120,11 @@ def test_both_share_files_alike(case: Case) -> None:
 
 def agree(case: Case) -> None:
     """Compare all that both say of each job."""
-    result, slow = simulated(case)
+    compare(*simulated(case))
+
+
+def compare(result: hpcgym.Result, slow: list[Job]) -> None:
+    """Compare all that both say of each job, in this order."""
     hpcgym.validate_schedule(result)
     found, allocation = result.coschedule, result.allocation
     assert found is not None
@@ -209,7 +214,7 @@ def test_usage_decides_who_is_first(case: Case, data: st.DataObject) -> None:
     policy: Any = {"fairshare": 1.0, "wait": 1e-30} if by_priority else "fairshare"
     fair = hpcgym.scheduler.policies.FairShare(half_life or math.inf, 1.0, shares)
     rules: dict[str, Any] = {"policy": policy, "fair_share": fair}
-    if case.rules.backfill == "easy" and case.rules.backfill_order == "policy":
+    if case.rules.backfill in ("easy", "until-shadow") and case.rules.backfill_order == "policy":
         rules["backfill_order"] = policy
     group, cores = group_of(case.machine)
     workload = as_workload(slow, len(case.true.alone), case.machine.nodes * cores)

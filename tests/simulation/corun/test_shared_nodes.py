@@ -103,6 +103,22 @@ def test_a_partner_that_would_delay_the_head_waits() -> None:
     assert result.start.tolist() == [0, 0, 100, 110]
 
 
+@pytest.mark.parametrize(
+    ("head", "run", "easy", "strict"), [(12, 97, 2, 2), (12, 98, 2, 110), (8, 1000, 2, 100)]
+)
+def test_nobody_stays_beyond_the_beginning_of_the_head(
+    head: int, run: int, easy: int, strict: int
+) -> None:
+    # the first has a half of two nodes until 100, when the head is to have three, or two; the last
+    # would end before, in that very second, or stay on a node that the head does not need
+    jobs = workload((0, 100, 100, 4, "a"), (1, 10, 10, head, "a"), (2, run, run, 2, "a"))
+    machine = {"cluster": "3x1x4", "speedups": Heatmap(("a",), [[1.0]])}
+    for backfill, start in (("easy", easy), ("until-shadow", strict)):
+        result = simulate(jobs, backfill=backfill, **machine)
+        assert result.start.tolist() == [0, 100, start]
+        assert result.reserved_start[1] == 100
+
+
 def test_who_finds_no_good_partner_waits() -> None:
     jobs = workload((0, 100, 100, 4, "b"), (0, 10, 10, 4, "b"), (0, 10, 10, 4, "a"))
     # the mean of b and b is 1, of a and b 1.025
