@@ -177,10 +177,6 @@ APART: dict[tuple[str, str], str] = {
     ("limits", "batches"): _OWN_NODES,
     **{("quota", place): _NO_QUOTA for place in ("whole nodes", "shared nodes")},
     ("conservative", "quota"): "reservations that are kept would be of jobs that may not start",
-    **{
-        ("per-event", rule): "simulators with such passes know no such thing"
-        for rule in ("quota", "maintenance", "dependencies", "preemption")
-    },
     **{("maintenance", place): _NO_WINDOW for place in ("whole nodes", "shared nodes")},
     ("maintenance", "shutdown"): "reservations reckon with processors that are on",
     (
