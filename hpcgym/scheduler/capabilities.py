@@ -107,7 +107,6 @@ APART: dict[tuple[str, str], str] = {
         " reservation"
         for rule in ("depth", "slurm")
     },
-    ("function", "slurm"): "passes by the clock, at which nothing happens, ask nobody",
     **{
         ("hold", plan): "it holds jobs back around one reservation, or none"
         for plan in ("conservative", "depth", "slurm")

@@ -16,7 +16,8 @@
 // Where somebody says who is served, a pass asks as long as a queued job may start, or stop others,
 // as far as is known: for an order of the queue once, or for one job after the other. Where there are
 // looks, an order holds from event to event, and each event asks at which jobs wait: reservations are
-// in that order, too, and on nodes they say when the next look comes.
+// in that order, too, and on nodes they say when the next look comes. Who scores jobs by the time is
+// asked at looks between events, too.
 #pragma once
 #include <utility>
 #include <vector>
@@ -82,7 +83,7 @@ class Planned {
   bool ask(Simulator<M>& s) {
     const bool by_clock = looks.woken || std::exchange(looks.over_all, false);
     bool asks = false;
-    if (s.rules().every > 0) asks = !by_clock && !s.queue.empty();
+    if (s.rules().every > 0) asks = (!by_clock || s.rules().asks_by_clock) && !s.queue.empty();
     else asks = some_may_start(s);
     if (asks) s.asked = selects(s) ? Asked::job : Asked::order;
     return has_asked_ = asks;

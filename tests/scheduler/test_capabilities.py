@@ -188,7 +188,6 @@ PLANS = ("conservative", "depth", "slurm")
 #: What a scheduler does not ask for together: it is refused when it is made.
 OF_A_SCHEDULER = (
     *(("hold", plan) for plan in PLANS),
-    ("function", "slurm"),
     ("per-event", "depth"),
     ("per-event", "slurm"),
 )
