@@ -14,6 +14,7 @@ from drawing import costly, given, settings
 from drawing import strategies as st
 from extract_strategies import parts_of, recorded, usable
 from node_strategies import node_cases, partitioned_cases, slow_jobs_and_nodes
+from predictors import Crooked
 from preemption_strategies import CLOSE, crowded, preemptions
 from quota_strategies import fitted, quotas, with_queues
 from share_strategies import BUSY_W, accounts
@@ -39,6 +40,7 @@ from hpcgym.validation.validate import ScheduleError
 from hpcgym.workload.model import Workload
 
 QUEUES = st.lists(st.integers(1, 4), min_size=2, max_size=6)
+TWO = ("estimate", "policy_estimate")
 
 
 def assert_same(result: Any, expected: list[Any], lost: list[Any]) -> None:
@@ -211,6 +213,29 @@ def test_orders_that_are_worked_out_anew(
     result = hpcgym.simulate(workload, preemption=text, **rules)
     expected = simulate_pool(
         jobs_of(workload), workload.processors, preemption=slow, lost=lost, **{**rules, **own}
+    )
+    assert_same(result, expected, lost)
+
+
+@settings(max_examples=100)
+@given(st.data(), cases(), QUEUES)
+@pytest.mark.filterwarnings("ignore:.*no job may stop another", "ignore:.*there is no job of")
+def test_predictors_in_python(
+    data: st.DataObject, case: tuple[Workload, Any], queues: list[int]
+) -> None:
+    """A run that is stopped teaches nothing, and a suspended one has run for its pieces alone."""
+    workload, rules = with_queues(case[0], queues), fitted(case[1])
+    workload = crowded(workload, data.draw(CLOSE))
+    text, slow = data.draw(preemptions(workload))
+    for rule in data.draw(st.sampled_from([["estimate"], ["policy_estimate"], [*TWO]])):
+        rules[rule] = Crooked(None, TWO.index(rule))
+    if not isinstance(rules["estimate"], str | list):
+        again = ["requested", "incremental", "predicted-again"]
+        rules["correction"] = data.draw(st.sampled_from(again))
+    lost: list[Any] = []
+    result = hpcgym.simulate(workload, preemption=text, **rules)
+    expected = simulate_pool(
+        jobs_of(workload), workload.processors, preemption=slow, lost=lost, **rules
     )
     assert_same(result, expected, lost)
 
