@@ -364,6 +364,12 @@ struct Simulator {
   }
   // Whether a failure has ended runs just now: so the pass that follows knows.
   bool has_just_failed() const { return outages && !lost.empty() && lost.back().end == time; }
+  // Whether priorities by usage change though nobody is charged.
+  bool usage_fades() const {
+    const auto& a = model.accounts;
+    return a && !a->book.in_a_tree &&
+           (a->kinds[0] == Usage::mixed || a->kinds[1] == Usage::mixed);
+  }
   // Whether somebody is to put the queue in order before the pass, or to say who starts in its
   // place: new jobs wait from then on. Where no job can start that makes no difference.
   bool waits_for_order() {
@@ -517,7 +523,7 @@ struct Simulator {
   bool asks_for_renewal() {
     if (rules().renews == Renews::never) return false;
     const bool news = rules().renews == Renews::each_time || logged() > logged_at_pass ||
-                      has_just_failed();
+                      has_just_failed() || usage_fades();
     const bool waits = (news && !(queue.empty() && arrived == 0)) ||
                        (arrivals && arrivals->may_come(time, log));
     if (!waits) return false;

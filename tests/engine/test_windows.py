@@ -340,6 +340,23 @@ def test_orders_that_are_worked_out_anew_are_so_at_the_end_of_a_window() -> None
         hpcgym.validate_schedule(expressed)
 
 
+def test_priorities_by_usage_are_those_of_the_end_of_a_window() -> None:
+    """By hand: by 1000 s what user 1 has used is forgotten, and job 1 has waited for longer."""
+    columns = {
+        "submit_time": [0, 5, 9],
+        "run_time": [10, 100, 100],
+        "requested_time": [10, 100, 100],
+        "requested_processors": [1, 1, 1],
+        "user_id": [1, 1, 2],
+    }
+    jobs = Workload.from_columns(columns, processors=1)
+    rules = {"policy": {"fairshare": 1, "wait": 0.01}, "fair_share": {"half_life_s": 20}}
+    soon = hpcgym.simulate(jobs, **rules)
+    assert soon.start.tolist() == [0, 110, 10]
+    late = hpcgym.simulate(jobs, maintenance="10/1000", **rules)
+    assert late.start.tolist() == [0, 1000, 1100]
+
+
 def test_a_file_of_failures_as_planned(tmp_path: Path) -> None:
     file = tmp_path / "outages.csv"
     Failures(np.array([0, 1, 2]), np.array([5, 5, 40]), np.array([15, 15, 50])).write(file)
