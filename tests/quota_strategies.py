@@ -56,7 +56,7 @@ def fitted(rules: dict[str, Any], holds: bool = False) -> dict[str, Any]:
     changes = {"hold": rules["hold"] if holds else None}
     if rules["backfill"] == "conservative":
         changes["backfill"] = "easy"
-    return {**rules, **changes} | ({"passes": "per-timestamp"} if "passes" in rules else {})
+    return {**rules, **changes}
 
 
 @st.composite

@@ -647,7 +647,9 @@ class LimitedSimulation(Plans, Simulation):
         self.running.append(job)
         job.level, job.cells, job.passed, job.until = level, cells, self.now, until
         job.start, job.asked = ready, asked
-        job.real = ceil_slow(job.actual, job.factors[level])
+        kills = self.correction == "kill"
+        length = min(job.actual, job.predicted) if kills else job.actual
+        job.real = ceil_slow(length, job.factors[level])
         job.end = ready + job.real
         job.prediction = predicted
         job.began = ready == self.now

@@ -61,7 +61,7 @@ def fitted(rules: dict[str, Any], alone: bool = False) -> dict[str, Any]:
         weighed = not isinstance(order, str) and order[2] < 0 and not any((*order[:2], *order[3:]))
         if named or weighed:
             changes[rule] = "saf"
-    return {**rules, **changes} | ({"passes": "per-timestamp"} if "passes" in rules else {})
+    return {**rules, **changes}
 
 
 def same(result: hpcgym.Result, expected: list[Any]) -> tuple[str, ...]:

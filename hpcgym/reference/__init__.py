@@ -42,7 +42,10 @@ Events and passes
  9. per-event: at each time all expiries, then each submission in file order, then each
     termination in the order the jobs started, each alone. A pass follows each termination. A
     pass follows a submission if the new job fits the free processors, and in any case under
-    EASY with another backfill order than that of submission (conservative has none).
+    EASY with another backfill order than that of submission (conservative has none), and under
+    rules 24 to 29. A submission that a termination of this very time brings (rules 26 and 28) comes
+    after the pass of that termination, before the next. A pass that rule 25 or 27 asks for comes
+    after all else of its time, if there has been none then.
 10. Free processors = machine - processors of running jobs whose predicted end lies after now. In
     per-event passes a job that is to end now, as predicted, thus counts as gone already, in any
     pass of that time; one that ends now earlier than predicted holds its processors until its
@@ -95,12 +98,13 @@ Backfilling
     ends in these profiles are rounded down to multiples of bf_resolution R, and it has R at least.
 24. Quotas: a key for each job, or none, and how many jobs, and processors, may run of one key. A
     job that would be one too many when its turn comes is passed over: no head, no reservation,
-    and rule 17 does not count it as waiting. Not with conservative or per-event.
+    and rule 17 does not count it as waiting. Who runs counts until its termination is handled, also
+    where rule 10 takes it for gone. Not with conservative.
 25. Windows: a begin, an end and processors that are closed to jobs in [begin, end). All of them
     are known from the beginning, and stand in each profile beside running jobs and reservations. In
     rule 11 a job fits if it does so for its whole predicted length; EASY is depth:1, rule 22, and
     so is until-shadow, but who starts behind the head also ends before it is to start. A pass
-    follows each end of a window at which jobs wait. Not with hold, per-event or predictions that
+    follows each end of a window at which jobs wait. Not with hold or predictions that
     expire. Jobs that run at the beginning of an extract run on, also into a window, which then has
     what they leave of it.
 26. Dependencies: some jobs follow one or several others. They are submitted when the last of these
@@ -108,7 +112,7 @@ Backfilling
     that time, of which their submit is then, for their waits and scores too. The order of
     submission, also where "fcfs" means it, is that of these times, ties by number. But ties of
     orders that waiting, or what is learned, changes are by number alone; those of unicef's jobs of
-    one processor, whose score is infinite, by time. Not with per-event, predictors in Python, or
+    one processor, whose score is infinite, by time. Not with predictors in Python, or
     orders that look at when a job was submitted.
 27. Preemption: jobs are in groups, or in none, and jobs of one group may stop those of some others.
     Who can stop a group, straight or by way of others, has a higher level. Each pass begins so:
@@ -120,11 +124,13 @@ Backfilling
     Then comes the pass as ever. Who is stopped is queued again at once, in its old place, for its
     whole run, with the prediction of its submission; or, under cancel, has ended so. It has not
     terminated: nothing learns of it, and what policies look at is predicted anew as of any job that
-    waits. start, end, backfilled are of the last run. Not with conservative, hold or per-event. Who
+    waits. start, end, backfilled are of the last run. Not with conservative or hold. Who
     rule 24 passes over is passed over here. Under rule 25 a job fits if it does so for its whole
     predicted length; in these profiles rule 23 joins the ends of what would run beside it. Groups
     may be exempt for a time: no job may stop one of their jobs that has run for less. A pass
     follows the second in which a running job has run so long, if a queued job may stop its group.
+    Per-event, all are exempt in the second in which a run begins or goes on, and in that in which
+    it ends.
 28. Quotas of submitted jobs: a key for each job, or none, and how many jobs of one key may be
     queued or running. A job that is to be submitted, by the log or by rule 26, waits outside the
     queue where it would be one too many of any of its keys. At each time, once all terminations
@@ -133,7 +139,8 @@ Backfilling
     too many, with those that have just come, is submitted. Its submit is then this time, as in
     rule 26, and what is said there of orders, and of what is excluded, holds here too. But jobs
     that come in at one time do so in the order in which they were gone through. Suspended jobs
-    count, and jobs are not cancelled.
+    count, and jobs are not cancelled. Per-event, they are gone through after each pass of a time,
+    and before its first termination; who is submitted has a pass of its own.
 29. Suspension, rule 27 with another end: who is stopped has neither ended nor is it queued. It is
     suspended, and goes on later with what is left of its run and of its prediction; start is its
     first. Who has run longer, all its pieces together, goes on where rule 27 says: the earlier

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import Any
 
@@ -74,6 +75,7 @@ class Events:
         self.places = rules["places"] or []
         self.outside: list[Job] = []  # by the times at which they were to be submitted
         self.came = 0  # how many jobs have been submitted
+        self.started = 0  # how many have been started
         self.depends = rules["follows"] is not None or bool(self.places)
         self.follows = rules["follows"] or {}  # number -> the others, time to think, earliest
         # the next to be submitted is the last
@@ -123,6 +125,7 @@ class Events:
             self.expire(now)
         self.expired_since_pass = True
         if self.passes == "per-event":
+            self.reopened = begin
             self.schedule(begin)
         else:
             self.due = begin
@@ -151,22 +154,35 @@ class Events:
                 if self.happened or self.plan_due == now:
                     self.schedule(now)
             else:
-                ended = [job for job in self.running if job.end == now]
-                for job in self.take_submitted(now):
-                    self.predict(job, now)
-                    self.submit(job, now)
-                    if self.always_passes() or self.fits(job, now):
-                        self.schedule(now)
-                for job in ended:
-                    self.terminate(job)
-                    self.renew(now)
+                self.happened = False
+                while self.next_event(now):
+                    pass
+                if due and not self.happened:
                     self.schedule(now)
         return self.jobs
+
+    def next_event(self, now: int) -> bool:
+        """Do the next thing that happens now, and its pass; return whether there is one."""
+        ended = [job for job in self.running if job.end == now]
+        if submitted := self.take_submitted(now, most=1):
+            job = submitted[0]
+            self.predict(job, now)
+            self.submit(job, now)
+            if not (self.always_passes() or self.fits(job, now)):
+                return True
+        elif ended:
+            self.terminate(min(ended, key=lambda job: job.place))
+            self.renew(now)
+        else:
+            return False
+        self.happened = True
+        self.schedule(now)
+        return True
 
     def end_and_predict(self, now: int) -> tuple[list[Job], list[Job]]:
         """Let the jobs of now end, and predict those that are submitted then; return both."""
         ended = [job for job in self.running if job.end == now]
-        for job in ended:
+        for job in sorted(ended, key=lambda job: job.place):
             self.terminate(job)
         submitted = self.take_submitted(now)
         for job in submitted:
@@ -200,7 +216,8 @@ class Events:
     def always_passes(self) -> bool:
         """Return whether a submission causes a pass even if the new job does not fit (rule 9)."""
         ordered = self.backfill in EASY and not is_submission_order(self.backfill_order)
-        return ordered or self.hold is not None
+        restricts = self.quotas or self.windows or self.depends or self.preemption is not None
+        return bool(ordered or restricts or self.hold is not None)
 
     # Events
 
@@ -226,24 +243,25 @@ class Events:
         waiting = {groups[job.number] for job in self.queue}
         times = []
         for job in self.running:
-            group, exempt = groups[job.number], self.exempt_s(job)
-            if exempt > 0 and any((one, group) in may for one in waiting):
-                times.append(job.start + exempt)
+            group = groups[job.number]
+            if any((one, group) in may for one in waiting):
+                times.append(self.end_of_exemption(job))
         return [time for time in times if time > self.reopened]
 
-    def exempt_s(self, job: Job) -> int:
-        """Return for how long after its start a job cannot be stopped (rule 27)."""
+    def end_of_exemption(self, job: Job) -> int:
+        """Return before when a running job cannot be stopped (rule 27)."""
         groups, _, _, *exempt = self.preemption
-        return int(exempt[0].get(groups[job.number], 0)) if exempt else 0
+        until = job.start + job.paused + (exempt[0].get(groups[job.number], 0) if exempt else 0)
+        return max(until, job.since + 1) if self.passes == "per-event" else int(until)
 
-    def take_submitted(self, now: int) -> list[Job]:
-        """Return the jobs that are submitted now (rule 28)."""
+    def take_submitted(self, now: int, most: float = math.inf) -> list[Job]:
+        """Return the jobs that are submitted now, or the first of them (rule 28)."""
         while self.coming and self.coming[-1].submit == now:
             self.outside.append(self.coming.pop())
         submitted: list[Job] = []
         for job in list(self.outside):
             there = [*self.queue, *self.running, *self.suspended, *submitted]
-            if not self.one_too_many(job, there):
+            if len(submitted) < most and not self.one_too_many(job, there):
                 self.outside.remove(job)
                 job.submit = now
                 self.came += 1
@@ -309,6 +327,8 @@ class Events:
         assert self.fits(job, now)
         self.queue.remove(job)
         self.running.append(job)
+        self.started += 1
+        job.place = self.started
         job.start = job.since = now
         if self.correction == "kill":
             job.limit = job.predicted

@@ -66,6 +66,7 @@ class FailingSimulation(NodeSimulation):
         self.repaired = False  # whether a node is, now
         self.before: list[Failure] = []  # an extract
         self.without_nodes: list[Job] = []  # who is queued then, rule 8
+        self.failed: list[Lost] = []  # runs that were lost so, which usage counts
         nobody = [None] * len(self.capacity)  # rule 4: those who hold nodes
         self.quotas = [([*keys, *nobody], *most) for keys, *most in self.quotas]
         self.places = [([*keys, *nobody], most) for keys, most in self.places]
@@ -126,6 +127,7 @@ class FailingSimulation(NodeSimulation):
         """Let a running job wait again."""
         self.running.remove(job)
         self.lost.append((job.number, job.start, now, dict(job.nodes)))
+        self.failed.append(self.lost[-1])
         job.start = job.end = job.reservation = job.knows = -1
         job.prediction, job.corrections, job.backfilled = job.predicted, 0, False
         job.nodes, job.limit = (), None

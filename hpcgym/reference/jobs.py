@@ -32,6 +32,7 @@ class Job:
     policy_time: int = -1  # what policies look at in place of the requested time
     recorded_wait: int = -1  # of the trace
     came: int = 0  # how many had been submitted then, with it
+    place: int = 0  # in the order of the starts
     since: int = -1  # when it started, or last went on
     paused: int = 0  # how long it has been suspended
     stopped: int = -1  # when it was last suspended

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -61,9 +62,9 @@ class NodeRooms(Simulation):
         super().begin(begin, end)
         self.looks_back = False
 
-    def take_submitted(self, now: int) -> list[Job]:
+    def take_submitted(self, now: int, most: float = math.inf) -> list[Job]:
         """Return the jobs that are submitted now; the allocation may look at them."""
-        self.arrived = super().take_submitted(now)
+        self.arrived = super().take_submitted(now, most)
         return self.arrived
 
     # Rooms

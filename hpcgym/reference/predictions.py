@@ -30,7 +30,7 @@ def features(job: Any, now: int, past: Sequence[Any], running: Sequence[Any]) ->
     runs = [other.actual for other in reversed(past)]  # the last first
     mine = [other for other in running if other.user == job.user and other is not job]
     # one may wait for nodes that boot; an extract knows who started later
-    elapsed = [max(now - other.start, 0) for other in mine]
+    elapsed = [max(now - other.start - getattr(other, "paused", 0), 0) for other in mine]
     widths = [other.processors for other in mine]
     usual = mean([other.processors for other in past])
     day, week = 2 * math.pi * (now % 86_400 / 86_400), 2 * math.pi * (now % 604_800 / 604_800)

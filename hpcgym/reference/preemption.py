@@ -31,7 +31,7 @@ class Preemption(SlurmPasses):
                 self.kept = [j for j in self.suspended if (group, groups[j.number]) not in may]
                 if not self.fits(job, now):
                     theirs = [j for j in self.running if (group, groups[j.number]) in may]
-                    theirs = [j for j in theirs if j.ran(now) >= self.exempt_s(j)]
+                    theirs = [j for j in theirs if self.end_of_exemption(j) <= now < j.end]
                     theirs.sort(key=lambda j: (-level[groups[j.number]], -j.ran(now), j.number))
                     stopped = self.to_stop(job, theirs, now)
                     if stopped is None:

@@ -187,12 +187,13 @@ class ByUsage:
         return [job for job in jobs if self.counts(job, now)]
 
     def stopped(self, now: int) -> list[tuple[int, int, int, int]]:
-        """Return runs that other jobs ended in passes before, for good or to begin anew."""
+        """Return runs that other jobs ended in passes before, or nodes that failed, up to now."""
+        failed = getattr(self.simulation, "failed", [])
         preemption = getattr(self.simulation, "preemption", None)  # some simulators have none
         if preemption is None or preemption[2] == "suspend":
-            return []
+            return list(failed)
         runs = self.simulation.lost + self.simulation.cancelled
-        return [run for run in runs if run[2] < now]
+        return [run for run in runs if run[2] < now or run in failed]
 
     def charges(self, what: str, now: int) -> list[tuple[int, int, Decimal]]:
         """Return when whom what was charged, runs that others ended too."""

@@ -101,7 +101,6 @@ APART: dict[tuple[str, str], str] = {
         " reservation"
         for rule in ("depth", "slurm")
     },
-    ("function", "slurm"): "passes by the clock, at which nothing happens, ask nobody",
     **{
         ("hold", plan): "it holds jobs back around one reservation, or none"
         for plan in ("conservative", "depth", "slurm")
@@ -158,10 +157,6 @@ APART: dict[tuple[str, str], str] = {
     ): "there jobs share nodes; PowerCap and EnergyBudget keep them",
     ("limits", "batches"): _OWN_NODES,
     ("conservative", "quota"): "reservations that are kept would be of jobs that may not start",
-    **{
-        ("per-event", rule): "simulators with such passes know no such thing"
-        for rule in ("quota", "maintenance", "dependencies", "preemption")
-    },
     ("maintenance", "whole nodes"): "nothing says what closed nodes draw, and who switches them",
     ("maintenance", "shared nodes"): "whoever starts beside a job may move its end into a window",
     ("maintenance", "shutdown"): "reservations reckon with processors that are on",

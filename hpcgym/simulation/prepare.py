@@ -159,6 +159,7 @@ def prepare(
     asks_policy = callable(scheduler.policy)
     starts = scheduler.dispatcher is not None and not asks_policy
     rules |= {"asks": int(asks_policy), "starts": int(starts)}
+    rules |= {"asks_by_clock": int(asks_policy and scheduler.slurm is not None)}
     rules |= {"estimate": codes.AVERAGE if last else codes.GIVEN, "last": last}
     rules |= power_rules(cluster, scheduler)
     counts = shares and any(scheduler.usage_orders)

@@ -133,7 +133,9 @@ def _exempt_until(runs: Result, rule: Preemption, group: NDArray[np.str_]) -> Ti
     ``group``: what each run is called by which jobs may stop others, (n_runs,).
     """
     found = [np.zeros(0, np.int64)]
-    for name, seconds in rule.exempt:
+    least = int(runs.scheduler.passes == "per-event")
+    exempt = dict.fromkeys(rule.stopped, least) if least else {}
+    for name, seconds in {**exempt, **dict(rule.exempt)}.items():
         mine = group == name
         may = np.isin(group, [one for one, other in rule.pairs if other == name])
         until = runs.start[mine] + seconds

@@ -23,8 +23,8 @@ def check_submitted(result: Result) -> list[str]:
     """Find quotas of submitted jobs that were exceeded, and jobs that came too early or too late.
 
     When each job comes follows from when the jobs are due and when others end. It is worked out
-    anew where all due times are known (:func:`hpcgym.validation.dependencies.due_times`); else it
-    is only proved that no quota was exceeded.
+    anew where all due times are known (:func:`hpcgym.validation.dependencies.due_times`), and all
+    ends of a second come first; else it is only proved that no quota was exceeded.
     """
     quotas = [quota for quota in result.scheduler.quotas if quota.submitted is not None]
     most = [quota.submitted or 0 for quota in quotas]
@@ -39,7 +39,7 @@ def check_submitted(result: Result) -> list[str]:
             at = int(over.argmax())
             found.append(f"quota {quota}: at {time[at]} s {used[at]} jobs run or wait")
     due, place = due_times(result)
-    if (place < 0).any():
+    if (place < 0).any() or result.scheduler.passes == "per-event":
         return found
     columns = zip(*(group.tolist() for group in groups), strict=True)
     keys = [[(k, number) for k, number in enumerate(numbers) if number >= 0] for numbers in columns]

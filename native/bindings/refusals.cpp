@@ -47,6 +47,7 @@ constexpr Field fields[] = {
     field<&Rules::keeps>("keeps", 0, 1),
     field<&Rules::holds>("holds", 0, 1),
     field<&Rules::asks>("asks", 0, 1),
+    field<&Rules::asks_by_clock>("asks_by_clock", 0, 1),
     field<&Rules::starts>("starts", 0, 1),
     field<&Rules::learns>("learns", 0, 1),
     field<&Rules::renews>("renews", 0, 2),

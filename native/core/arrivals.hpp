@@ -80,7 +80,7 @@ class Arrivals {
   }
 
   void keep(Archive& a) {
-    a(alone, left_, coming_, outside_, places_, lined_up_, followed_, ended_, again_);
+    a(alone, left_, coming_, outside_, places_, one_, lined_up_, followed_, ended_, again_);
   }
   i64 next() const { return std::min(again_, next_due()); }  // [s]
 
@@ -125,6 +125,25 @@ class Arrivals {
     outside_.resize(left);
     return !alone || left < before;
   }
+  // Where each has a pass of its own: whether one may come now, in the pass that follows.
+  bool one_comes(i64 now, const std::vector<i64>& log) {
+    line_up(now, log);
+    if (ended_ < log.size()) lined_up_ = outside_.size();
+    for (; ended_ < log.size(); ++ended_) places_.ended(log[ended_]);
+    for (; lined_up_ > 0; --lined_up_)
+      if (!places_.bar(outside_[outside_.size() - lined_up_])) return one_ = true;
+    return false;
+  }
+  // Let it come, if there is one.
+  template <class F>
+  void let_one_come(F f) {
+    if (!std::exchange(one_, false)) return;
+    const auto at = outside_.end() - static_cast<std::ptrdiff_t>(lined_up_--);
+    const i64 j = *at;
+    outside_.erase(at);
+    places_.begun(j);
+    f(j);
+  }
 
  private:
   const ArrivalRules* rules_;
@@ -132,7 +151,8 @@ class Arrivals {
   std::vector<Due> coming_;   // a heap
   std::vector<i64> outside_;  // jobs that are due, the first to be so first
   Quotas places_;
-  std::size_t lined_up_ = 0;  // how many of the last in `outside_` were not there in the last pass
+  bool one_ = false;          // the first of these comes in the pass that follows
+  std::size_t lined_up_ = 0;  // how many of the last in `outside_` have yet to be looked at
   std::size_t followed_ = 0;  // jobs whose ends have let those come that follow them
   std::size_t ended_ = 0;     // jobs that have made room for others
   i64 again_ = forever;       // [s] when those outside are looked at, since jobs have ended

@@ -61,6 +61,7 @@ struct Rules {
   // questions
   bool keeps = false;   // a selected job that does not fit stays selected until it starts
   bool asks = false;    // for an order, before each pass in which a job may start
+  bool asks_by_clock = false;  // likewise at looks, also where nothing happens
   bool starts = false;  // for who starts, in place of each pass in which a job may: no pass starts any
   bool learns = false;  // for a prediction, before each submission
   Renews renews = Renews::never;

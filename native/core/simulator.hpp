@@ -3,7 +3,8 @@
 //
 // What happens at equal times is the whole difference between the two rules for passes:
 // - per timestamp: expiries, all ends in the order of the starts, all submissions, then one pass;
-// - per event: expiries, then each submission and after them each end, a pass following each.
+// - per event: expiries, then each submission and after them each end, a pass following each. Where
+//   an end lets jobs come, each of these is next.
 #pragma once
 #include <array>
 #include <cassert>
@@ -142,6 +143,9 @@ struct Simulator {
     return units;
   }
 
+  // Those that a pass may give: where each event has one, with those of jobs that are about to end.
+  i64 room() const { return rules().passes == Passes::per_event ? free_with_leaving() : free; }
+
   // Whether a job may not start now, whatever is free: by quotas, or by what a machine adds.
   bool bars(i64 j) const {
     if constexpr (has_bars)
@@ -170,7 +174,7 @@ struct Simulator {
   // A pass begins: let those jobs come whose submissions the schedule makes; return whether it goes on.
   bool come() {
     if (!arrivals) return true;
-    return arrivals->come(time, log, [&](i64 j) {
+    const auto enter = [&](i64 j) {
       queue.known.at(j).submit = time;
       for (std::size_t k = 0; k < 2; ++k)
         if (model.arrivals.by_arrival[k]) queue.keys[k].at(j) = time;
@@ -178,7 +182,10 @@ struct Simulator {
       if (rules().estimate == Estimate::average) of(j).predicted = average(j);
       if (notes_ends) newcomers.push_back(j);
       else wait(j);
-    });
+    };
+    if (rules().passes == Passes::per_timestamp) return arrivals->come(time, log, enter);
+    arrivals->let_one_come(enter);
+    return true;
   }
 
   // Promise a time to the head, if nothing has been promised to it. Where the order changes as jobs
@@ -369,6 +376,12 @@ struct Simulator {
   }
   // Whether a failure has ended runs just now: so the pass that follows knows.
   bool has_just_failed() const { return outages && !lost.empty() && lost.back().end == time; }
+  // Whether priorities by usage change though nobody is charged.
+  bool usage_fades() const {
+    const auto& a = model.accounts;
+    return a && !a->book.in_a_tree &&
+           (a->kinds[0] == Usage::mixed || a->kinds[1] == Usage::mixed);
+  }
   // Whether somebody is to put the queue in order before the pass, or to say who starts in its
   // place: new jobs wait from then on. Where no job can start that makes no difference.
   bool waits_for_order() {
@@ -377,15 +390,14 @@ struct Simulator {
       if (!come()) return false;
       arrivals->alone = false;
     }
-    const bool per_event = rules().passes == Passes::per_event;
-    const i64 room = per_event ? free_with_leaving() : free;
     if (queue.empty()) return false;
     if constexpr (requires { machine.settle(time, running); }) machine.settle(time, running);
     if (rules().asks) changed = true;
-    if (queue.none_fits(room)) return false;
+    const i64 units = room();
+    if (queue.none_fits(units)) return false;
     bool some_fits = false;
     queue.jobs.each([&](const Entry& e) {
-      some_fits = some_fits || could_start(e.job, room);
+      some_fits = some_fits || could_start(e.job, units);
     });
     if (some_fits) asked = rules().asks ? Asked::order : Asked::starts;
     return some_fits;
@@ -395,7 +407,7 @@ struct Simulator {
   bool asks_for_renewal() {
     if (rules().renews == Renews::never) return false;
     const bool news = rules().renews == Renews::each_time || logged() > logged_at_pass ||
-                      has_just_failed();
+                      has_just_failed() || usage_fades();
     const bool waits = (news && !(queue.empty() && arrived == 0)) ||
                        (arrivals && arrivals->may_come(time, log));
     if (!waits) return false;
@@ -509,10 +521,15 @@ struct Simulator {
     const Rules& r = rules();
     const bool per_event = r.passes == Passes::per_event;
     const bool expires = r.correction != Correction::none;
-    const i64 end = next_end(), at = next_event_time();
+    const bool moves = per_event && arrivals;
+    // an end of this time may have let a job come
+    if (moves && !is_corrected && time <= stop && arrivals->one_comes(time, log)) return due_ = true;
+    const i64 end = next_end();
+    const i64 at = std::min(next_event_time(), moves ? arrivals->next() : forever);
     if (at > stop || at == forever) return false;
     time = at;
     if (expires && next_expected_end() == at && !expire(is_corrected)) return false;
+    if (moves && arrivals->one_comes(at, log)) return due_ = true;
     const bool arriving = next < model.n_jobs && job(next).submit == at;
     if (end != at || (arriving && per_event)) return true;
     due_ = changed = true;
@@ -540,8 +557,8 @@ struct Simulator {
       due_ = true;
       if (r.passes == Passes::per_timestamp) continue;
       // the original simulator looks at its queue only if the new job could start, unless the
-      // order of back-filling is not that of submission; it holds no jobs back
-      if (r.secondary == Order::submission && r.depth != all_jobs && !r.holds)
+      // order of back-filling is not that of submission; it holds no jobs back, and restricts none
+      if (r.secondary == Order::submission && r.depth != all_jobs && !r.holds && !model.restricted)
         due_ = job(next - 1).processors <= free_with_leaving();
       break;
     }

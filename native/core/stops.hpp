@@ -6,7 +6,8 @@
 // other job of its group is looked at so in this pass. Of those that it may stop, who is of a higher
 // level, or of one level has run for longer, goes on first, as long as the job fits all the same.
 // Some groups are exempt for a time from the start of a run on. A pass comes when that is over for
-// a job that a queued one may stop.
+// a job that a queued one may stop. Where each event has a pass of its own, all are exempt in the
+// second in which a run begins, or goes on, and in that in which it ends.
 //
 // What a suspended job gives up is taken all the same, but not for jobs that may stop it. So before
 // a job is looked at, what those have that it may not stop is hidden from it, and afterwards shown
@@ -52,9 +53,11 @@ class Stops {
   explicit Stops(const Model& model) : rules_(&model.stops), n_jobs_(model.n_jobs) {
     const StopRules& rules = model.stops;
     highest_ = *std::max_element(rules.level.begin(), rules.level.end());
-    exempts_ = std::any_of(rules.exempt.begin(), rules.exempt.end(), [](i64 s) { return s > 0; });
+    spares_ = model.rules.passes == Passes::per_event;
+    exempts_ = spares_ ||
+               std::any_of(rules.exempt.begin(), rules.exempt.end(), [](i64 s) { return s > 0; });
   }
-  void keep(Archive& a) { a(exempt_until, suspended, lacking); }
+  void keep(Archive& a) { a(exempt_until, suspended, lacking, resumed_, resumed_at_); }
   bool cancels() const { return rules_->become == Stopped::cancelled; }
   // What suspended jobs have used is charged when they end.
   bool charges_at_once() const { return rules_->become != Stopped::suspended; }
@@ -69,14 +72,14 @@ class Stops {
     };
     s.running.each([&](const Entry& e) {
       const i64 own = group(e.job);
-      if (own >= 0 && s.time - s.of(e.job).start >= rules_->exempt[index(own)]) note_stoppers_of(own);
+      if (own >= 0 && !is_spared(s, e)) note_stoppers_of(own);
     });
     for (const Suspended& other : suspended) note_stoppers_of(group(other.job));
     hide_all(s, -1);
     const bool found = s.queue.jobs.any([&](const Entry& e) {
       const i64 own = group(e.job);
       return !s.bars(e.job) &&
-             (s.machine.has_room(e.job, s.free) || (own >= 0 && stoppers[index(own)]));
+             (s.machine.has_room(e.job, s.room()) || (own >= 0 && stoppers[index(own)]));
     });
     hide_all(s, 1);
     return found;
@@ -84,6 +87,7 @@ class Stops {
   // Let those start, and go on, that may stop others. `plan` says whether a job fits now.
   template <class S, class P>
   void serve(S& s, P& plan) {
+    if (std::exchange(resumed_at_, s.time) != s.time) resumed_.clear();
     blocked_.assign(rules_->n_groups(), false);
     for (i64 level = highest_; level > 0; --level) {
       go_on(s, level);
@@ -91,7 +95,7 @@ class Stops {
     }
     go_on(s, 0);
     hide_all(s, -1);
-    lacking = -std::min(s.free, i64{0});
+    lacking = -std::min(s.room(), i64{0});
     s.free += lacking;
   }
   // The pass is over that followed.
@@ -123,7 +127,9 @@ class Stops {
   const StopRules* rules_;
   i64 n_jobs_;
   i64 highest_;  // level
-  bool exempts_;
+  bool exempts_, spares_;
+  std::vector<i64> resumed_;     // jobs that have gone on in the second of the last pass
+  i64 resumed_at_ = -1;          // [s] that
   std::vector<bool> blocked_;    // by group: no other job of it is looked at in this pass
   std::vector<Victim> victims_;  // who might be stopped for the present job, longest runs first
   std::vector<InLine> line_;
@@ -134,6 +140,20 @@ class Stops {
   // Whether a job may stop another, if that is of a group.
   bool may_stop(i64 j, i64 other) const {
     return group(j) >= 0 && group(other) >= 0 && rules_->may_stop(group(j), group(other));
+  }
+  // [s] before which nobody stops the present run of a job.
+  template <class S>
+  i64 end_of_exemption(const S& s, i64 j) const {
+    i64 begun = s.of(j).start;
+    const i64 until = begun + rules_->exempt[index(group(j))];
+    if (!spares_) return until;
+    if (std::find(resumed_.begin(), resumed_.end(), j) != resumed_.end()) begun = resumed_at_;
+    return std::max(until, begun + 1);
+  }
+  // Whether a job of some group cannot be stopped now.
+  template <class S>
+  bool is_spared(const S& s, const Entry& e) const {
+    return std::min(e.key, e.span) <= s.time || s.time < end_of_exemption(s, e.job);
   }
   template <class S>
   static void lend(S& s, const Suspended& own, i64 sign) {
@@ -175,7 +195,7 @@ class Stops {
     for (const InLine& place : line_) {
       const i64 j = place.job;
       hide_stoppers(s, j, -1);
-      const bool fits = s.machine.goes_on(j, s.free);
+      const bool fits = s.machine.goes_on(j, s.room());
       hide_stoppers(s, j, 1);
       if (!fits) continue;
       const auto at = std::find_if(suspended.begin(), suspended.end(),
@@ -185,6 +205,7 @@ class Stops {
       suspended.pop_back();
       lend(s, own, -1);
       s.of(j).start = s.time - own.ran;
+      resumed_.push_back(j);
       s.running.insert({s.time + own.predicted, s.time + own.left, own.width, j});
     }
   }
@@ -229,7 +250,7 @@ class Stops {
   template <class S, class P>
   bool make_room(S& s, P& plan, i64 j, bool around) {
     const auto finds_room = [&] {
-      return around ? plan.fits_now(s, j) : s.machine.has_room(j, s.free);
+      return around ? plan.fits_now(s, j) : s.machine.has_room(j, s.room());
     };
     find_victims(s, j);
     if (victims_.empty()) return false;
@@ -252,9 +273,8 @@ class Stops {
   void find_victims(const S& s, i64 j) {
     victims_.clear();
     s.running.each([&](const Entry& e) {
-      if (!may_stop(j, e.job)) return;
-      const i64 ran = s.time - s.of(e.job).start;
-      if (ran >= rules_->exempt[index(group(e.job))]) victims_.push_back({e, ran, false});
+      if (may_stop(j, e.job) && !is_spared(s, e))
+        victims_.push_back({e, s.time - s.of(e.job).start, false});
     });
     std::sort(victims_.begin(), victims_.end(), [](const Victim& a, const Victim& b) {
       return a.ran != b.ran ? a.ran > b.ran : a.run.job < b.run.job;
@@ -310,10 +330,9 @@ class Stops {
       return false;
     };
     s.running.each([&](const Entry& e) {
-      const i64 own = group(e.job);
-      if (own < 0 || rules_->exempt[index(own)] == 0) return;
-      const i64 until = s.of(e.job).start + rules_->exempt[index(own)];
-      if (s.time < until && until < first && is_waited_for(own)) first = until;
+      if (group(e.job) < 0) return;
+      const i64 until = end_of_exemption(s, e.job);
+      if (s.time < until && until < first && is_waited_for(group(e.job))) first = until;
     });
     return first;
   }

@@ -3,7 +3,7 @@
 // Nothing more comes in the drained simulations, and run times are estimated from those of ended
 // jobs alone, but by the clairvoyant. The vector is followed whose drained queue has the least sum
 // of estimated bounded slowdowns. Each is first tried for the present pass alone: where all start
-// the same jobs, there is nothing to choose.
+// the same jobs, there is nothing to choose, unless the order holds for looks up to the next event.
 #pragma once
 #include <array>
 #include <memory>
@@ -63,13 +63,13 @@ class Foresight : public Alone {
     if (present.planned_) present.planned_->looks = from.planned_->looks;
     const std::vector<i64> units = units_of(s, live, queued);
     std::vector<bool> first, started(queued.size());
-    bool differ = false;
-    for (i64 v = 0; v < n_vectors; ++v) {
+    bool differ = s.rules().every > 0;
+    for (i64 v = 0; v < n_vectors && !differ; ++v) {
       const auto drained = drain(present, live, v, 1);
       for (std::size_t k = 0; k < queued.size(); ++k)
         started[k] = drained.of(place_of(live, queued[k])).start >= 0;
       if (v == 0) first = started;
-      differ = differ || started != first;
+      differ = started != first;
     }
     if (!differ) return 0;
     i64 best = 0;

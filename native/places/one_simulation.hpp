@@ -519,6 +519,7 @@ class OneSimulation final : public AnySimulation, public Scheduled<M> {
     return std::make_shared<OneSimulation>(std::shared_ptr<const Model>(told, &told->model));
   }
   void weigh_learned(const Features& features, std::span<const double> weights, double total) {
+    answers_.learner->weights[0] = {};  // nothing is left of the policy that they stand for
     for (std::size_t k = 0; k < features.formulas.size(); ++k)
       answers_.learner->weights[0][index(features.formulas[k])] =
           total > 0 ? weights[index(features.places[k])] / total : 0.0;

@@ -29,7 +29,7 @@ class Easy {
   void pass() {
     const Rules& r = s.rules();
     if (r.passes == Passes::per_event && !s.running.empty() && s.running.front().key <= s.time) {
-      leaving = s.free_with_leaving() - s.free;
+      leaving = s.room() - s.free;
       s.changed = true;
     }
     if (r.holds) s.changed = true;

@@ -16,7 +16,8 @@
 // Where somebody says who is served, a pass asks as long as a queued job may start, or stop others,
 // as far as is known: for an order of the queue once, or for one job after the other. Where there are
 // looks, an order holds from event to event, and each event asks at which jobs wait: reservations are
-// in that order, too, and on nodes they say when the next look comes.
+// in that order, too, and on nodes they say when the next look comes. Who scores jobs by the time is
+// asked at looks between events, too.
 #pragma once
 #include <utility>
 #include <vector>
@@ -42,7 +43,7 @@ class Planned {
     plan_.begin(s.machine, s.time, s.free, s.running);
   }
 
-  void keep(Archive& a) { a(looks, has_asked_, n_reserved, last_reserved, beyond, plan_, reserved_, tested_); }
+  void keep(Archive& a) { a(looks, has_asked_, n_reserved, last_reserved, beyond, plan_, reserved_, n_plans_, tested_); }
   // [s] when there is a pass although nothing happens.
   i64 due() const { return std::min(looks.due, looks.all_due); }
 
@@ -68,10 +69,10 @@ class Planned {
   }
   // Whether a job fits beside what runs, and the windows while it does; its place is chosen then.
   bool fits_now(Simulator<M>& s, i64 j) {
-    if (!s.closes()) return s.machine.finds_place(j, s.free);
+    if (!s.closes()) return s.machine.finds_place(j, s.room());
     begin_plan(s);
     const i64 predicted = s.of(j).predicted;
-    if (!plan_.place_now(s.machine, j, predicted, s.free, true)) return false;
+    if (!plan_.place_now(s.machine, j, predicted, s.room(), true)) return false;
     plan_.begun(s.machine, j, predicted);
     return true;
   }
@@ -82,7 +83,7 @@ class Planned {
   bool ask(Simulator<M>& s) {
     const bool by_clock = looks.woken || std::exchange(looks.over_all, false);
     bool asks = false;
-    if (s.rules().every > 0) asks = !by_clock && !s.queue.empty();
+    if (s.rules().every > 0) asks = (!by_clock || s.rules().asks_by_clock) && !s.queue.empty();
     else asks = some_may_start(s);
     if (asks) s.asked = selects(s) ? Asked::job : Asked::order;
     return has_asked_ = asks;
@@ -91,7 +92,7 @@ class Planned {
     if constexpr (Stoppable<M>)
       if (s.stops) return s.stops->some_may_start(s);
     return s.queue.jobs.any([&](const Entry& e) {
-      return !s.bars(e.job) && s.machine.fits(e.job, s.machine.width(e.job), s.free);
+      return !s.bars(e.job) && s.machine.fits(e.job, s.machine.width(e.job), s.room());
     });
   }
   // Serve those who may stop others; then start what may start. So many jobs have just come.
@@ -122,11 +123,12 @@ class Planned {
 
   struct Reserved {
     i64 time;  // [s]
-    i64 at;    // [s] of the pass that made it
+    i64 in;    // the plan that made it
   };
   bool has_asked_ = false;
   typename M::FreshPlan plan_;
   std::vector<Reserved> reserved_;  // by job
+  i64 n_plans_ = 0;
   std::vector<i64> tested_;         // by user: jobs that this pass has looked at
   std::vector<InLine> line_;
 
@@ -141,7 +143,7 @@ class Planned {
            !s.queue.comes_before(j, last_reserved);
   }
   bool has_reservation(const Simulator<M>& s, i64 j) const {
-    return reserved_[index(j)].at == s.time && reserved_[index(j)].time > s.time;
+    return reserved_[index(j)].in == n_plans_ && reserved_[index(j)].time > s.time;
   }
 
   // On nodes it depends on the plan, too, whether looks go on: there each makes all of it.
@@ -161,6 +163,7 @@ class Planned {
     const Rules& r = s.rules();
     s.changed = s.expired = false;
     n_reserved = 0;
+    ++n_plans_;
     s.head = last_reserved = -1;
     beyond = forever;
     if (!looks_on_nodes(s) && none_fits(s)) {
@@ -242,7 +245,7 @@ class Planned {
     if (reserves) reserved = plan_.reserve(s.machine, j, predicted, last, latest(s));
     if (reserves ? reserved == s.time
                  : ends_in_time(s, predicted) &&
-                       plan_.place_now(s.machine, j, predicted, s.free, false)) {
+                       plan_.place_now(s.machine, j, predicted, s.room(), false)) {
       s.of(j).backfilled = s.head >= 0;
       start(s, j, true);
       return;
@@ -253,7 +256,7 @@ class Planned {
       beyond = std::min(beyond, reserved);
       return;
     }
-    reserved_[index(j)].at = s.time;
+    reserved_[index(j)].in = n_plans_;
     ++n_reserved;
     last_reserved = j;
     if (s.head == j) s.shadow.time = reserved, s.promise(j, reserved);
@@ -270,7 +273,7 @@ class Planned {
   void each_fitting_block(Simulator<M>& s, F f) {
     for (int k = 0; k < s.queue.jobs.size_in_blocks(); ++k) {
       Block& block = s.queue.jobs.at(k);
-      if (block.least_width > s.free) continue;
+      if (block.least_width > s.room()) continue;
       const i64 longest = plan_.free_until(block.least_width) - s.time;
       if (block.least_span <= longest && f(block, longest)) return;
     }
@@ -280,7 +283,7 @@ class Planned {
     bool may = false;
     each_fitting_block(s, [&](const Block& block, i64 longest) {
       for (const Entry& e : block) {
-        if (e.width > s.free || e.span > longest || has_reservation(s, e.job)) continue;
+        if (e.width > s.room() || e.span > longest || has_reservation(s, e.job)) continue;
         may = e.span <= plan_.free_until(e.width) - s.time;
         if (may) break;
       }
@@ -297,7 +300,7 @@ class Planned {
       for (const Entry& e : block) {
         block.least_width = std::min(block.least_width, e.width);
         block.least_span = std::min(block.least_span, e.span);
-        if (e.width > s.free || e.span > longest || has_reservation(s, e.job)) continue;
+        if (e.width > s.room() || e.span > longest || has_reservation(s, e.job)) continue;
         line_.push_back({e.job, is_scored ? s.second_score(e.job) : 0});
       }
       return false;
@@ -326,8 +329,8 @@ class Planned {
       }
       if (s.bars(j)) continue;
       const i64 predicted = s.of(j).predicted;
-      if (closes ? !plan_.place_now(s.machine, j, predicted, s.free, true)
-                 : !s.machine.finds_place(j, s.free)) {
+      if (closes ? !plan_.place_now(s.machine, j, predicted, s.room(), true)
+                 : !s.machine.finds_place(j, s.room())) {
         s.head = j, s.shadow.time = -1;
         return;
       }

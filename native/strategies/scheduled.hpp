@@ -38,7 +38,8 @@ struct Scheduled {
   // Go to the next pass, at `until` [s] or before; return whether there is one. Else something is
   // asked for, or nothing happens up to then.
   bool next_pass(i64 until) {
-    const i64 coming = sim_.arrivals ? sim_.arrivals->next() : forever;
+    const bool together = sim_.rules().passes == Passes::per_timestamp;  // else they are events
+    const i64 coming = sim_.arrivals && together ? sim_.arrivals->next() : forever;
     const i64 over = sim_.due();
     i64 other = over;
     if constexpr (plans)

@@ -11,11 +11,15 @@ from drawing import strategies as st
 from extract_strategies import parts_of, recorded, usable
 from failure_strategies import Failure, failing_cases, failures_for, table_of
 from node_strategies import node_cases, node_schedulers
+from preemption_strategies import CLOSE, crowded
+from share_strategies import accounts, heeded
+from slow_shares import SlowOrder
 
 import hpcgym
 from hpcgym.cluster import Cluster, NodeGroup
 from hpcgym.reference.failures import Lost, simulate_failures
 from hpcgym.reference.jobs import Job, node_jobs_of
+from hpcgym.reference.orders import weighted
 from hpcgym.workload.model import Workload
 
 
@@ -158,3 +162,52 @@ def test_a_job_is_backfilled_again_before_equal_ones_that_came_later(order: str)
     rules = {"backfill": "easy", "backfill_order": order}
     result = assert_same(cluster, workload, rules, [(1, 3, 4)])
     assert result.start.tolist() == [0, 100, 4, 13]
+
+
+@settings(max_examples=100)
+@given(st.data(), failing_cases())
+@pytest.mark.filterwarnings("ignore:.*fair share", "ignore::hpcgym.errors.RuleWarning")
+def test_orders_by_usage(data: st.DataObject, case: Any) -> None:
+    """Users are charged for lost runs when these end, and priorities fade up to each pass."""
+    cluster, workload, rules, failures = case
+    workload = crowded(workload, data.draw(CLOSE))
+    fair, slow = data.draw(accounts(workload))
+    watts = [1.0] * len(workload)
+    size = {"processors": cluster.processors}
+    wait = data.draw(st.sampled_from([0.0101, -0.0101]))
+    rest = weighted((0, 0, wait, 0, 0, 0))
+    orders = {
+        "alone": ("fairshare", SlowOrder("cpu", slow, watts, 1.0, **size)),
+        "mixed": (
+            {"fairshare": 1.0, "wait": wait},
+            SlowOrder((1.0, 0.0), slow, watts, 1.0, rest, **size),
+        ),
+        "sjbf": ("sjbf", "sjbf"),
+    }
+    first = orders[data.draw(st.sampled_from(["alone", "mixed"]))]
+    second = orders[data.draw(st.sampled_from([*orders]))]
+    ours = heeded(rules | {"policy": first[0], "backfill_order": second[0], "fair_share": fair})
+    theirs = rules | {"policy": first[1], "backfill_order": second[1]}
+    result = hpcgym.simulate(workload, cluster=cluster, failures=table_of(failures), **ours)
+    jobs = node_jobs_of(workload, cluster.resources)
+    expected, _ = simulate_failures(jobs, cluster.capacity.tolist(), failures, **theirs)
+    assert result.start.tolist() == [job.start for job in expected]
+    assert result.backfilled.tolist() == [job.backfilled for job in expected]
+    hpcgym.validate_schedule(result)
+
+
+def test_priorities_by_usage_are_those_of_a_repair() -> None:
+    """By hand: by 1000 s what user 1 has used is forgotten, and job 1 has waited for longer."""
+    columns = {
+        "submit_time": [0, 5, 9],
+        "run_time": [10, 100, 100],
+        "requested_time": [10, 100, 100],
+        "requested_processors": [1, 1, 1],
+        "user_id": [1, 1, 2],
+    }
+    jobs = Workload.from_columns(columns, processors=1)
+    node = Cluster(groups=(NodeGroup("a", 1, {"core": 1}),))
+    rules = {"policy": {"fairshare": 1, "wait": 0.01}, "fair_share": {"half_life_s": 20}}
+    down = table_of([(0, 10, 1000)])
+    result = hpcgym.simulate(jobs, cluster=node, failures=down, **rules)
+    assert result.start.tolist() == [0, 1000, 1100]

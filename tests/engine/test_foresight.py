@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from drawing import assume, costly, given, settings
 from drawing import strategies as st
-from strategies import WEIGHTS, cases
+from strategies import SLURM, WEIGHTS, cases
 
 from hpcgym import load_workload, simulate
 from hpcgym.agents.lookahead import Lookahead
@@ -44,12 +44,20 @@ class SlowLookahead(Simulation):
             self.never_short = all(
                 max(p, 1) >= job.actual for p, job in zip(given, self.jobs, strict=True)
             )
-        self.now = 0
+        self.now, self.by_clock = 0, False
         self.run_times: dict[int, int] = {}
+
+    def end_and_predict(self, now: int) -> Any:
+        found = super().end_and_predict(now)
+        self.by_clock = not any(found)  # a pass between events
+        return found
 
     def schedule(self, now: int) -> None:
         self.now = now
-        if any(self.fits(job, now) for job in self.queue):
+        asks = any(self.fits(job, now) for job in self.queue)
+        if self.slurm is not None:  # what is chosen holds up to the next event
+            asks = bool(self.queue) and not self.by_clock
+        if asks:
             self.policy = weighted(self.best())
         super().schedule(now)
 
@@ -71,7 +79,7 @@ class SlowLookahead(Simulation):
         """Start times of the queued jobs if nothing came, under one vector to the end."""
         copied = Simulation.__new__(Simulation)
         copied.__dict__.update(copy.deepcopy(self.__dict__, {id(self.jobs): self.jobs}))
-        copied.coming, copied.policy = [], weighted(vector)
+        copied.coming, copied.outside, copied.policy = [], [], weighted(vector)
         for job in (*copied.queue, *copied.running):
             job.run = self.run_times[job.number]
         for job in copied.running:
@@ -163,8 +171,21 @@ def test_it_is_the_slow_one(
 ) -> None:
     workload, rules = case
     del rules["policy"]
-    assume(not rules["backfill"].startswith(("conservative", "slurm")))
+    assume(not rules["backfill"].startswith("conservative"))
     assert_the_slow_one(workload, rules, portfolio, estimate, tau)
+
+
+@costly
+@settings(max_examples=100)
+@given(cases(max_jobs=16), SLURM, PORTFOLIOS, ESTIMATES)
+def test_it_is_the_slow_one_where_slurm_looks_between_events(
+    case: tuple[Workload, dict[str, Any]], backfill: str, portfolio: Any, estimate: str
+) -> None:
+    """Vectors that start the same jobs now may not do so at the looks up to the next event."""
+    workload, rules = case
+    del rules["policy"]
+    rules |= {"backfill": backfill, "passes": "per-timestamp", "hold": None}
+    assert_the_slow_one(workload, rules, portfolio, estimate, 10.0)
 
 
 def test_costs_that_are_equal_are_equal_to_the_last_bit() -> None:

@@ -10,6 +10,7 @@ from drawing import assume, given, settings
 from drawing import strategies as st
 from limit_strategies import Case, extracted, limited, simulate_pool
 from slow_limits import LimitedSimulation
+from strategies import predictions
 
 from hpcgym import simulate, validate_schedule
 from hpcgym.errors import HpcgymError
@@ -24,6 +25,16 @@ CODES = {"off": "off", "shutting": "switching_off", "booting": "switching_on"}
 @given(st.data())
 def test_schedules_are_the_slow_simulators(kinds: str, data: st.DataObject) -> None:
     agree(data.draw(limited(kinds)))
+
+
+@pytest.mark.parametrize("kinds", ["none", "caps", "switching", "budgets", "both"])
+@settings(max_examples=40)
+@given(st.data())
+def test_predictions_that_kill(kinds: str, data: st.DataObject) -> None:
+    case = data.draw(limited(kinds))
+    known = st.one_of(st.sampled_from(["ave1", "ave2"]), predictions(case.workload))
+    case.rules |= {"correction": "kill", "estimate": data.draw(known)}
+    agree(case)
 
 
 @pytest.mark.parametrize("kinds", ["none", "caps", "switching", "budgets", "both"])

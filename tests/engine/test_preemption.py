@@ -14,6 +14,7 @@ from drawing import costly, given, settings
 from drawing import strategies as st
 from extract_strategies import parts_of, recorded, usable
 from node_strategies import node_cases, partitioned_cases, slow_jobs_and_nodes
+from predictors import Crooked
 from preemption_strategies import CLOSE, crowded, preemptions
 from quota_strategies import fitted, quotas, with_queues
 from share_strategies import BUSY_W, accounts
@@ -39,6 +40,7 @@ from hpcgym.validation.validate import ScheduleError
 from hpcgym.workload.model import Workload
 
 QUEUES = st.lists(st.integers(1, 4), min_size=2, max_size=6)
+TWO = ("estimate", "policy_estimate")
 
 
 def assert_same(result: Any, expected: list[Any], lost: list[Any]) -> None:
@@ -215,6 +217,29 @@ def test_orders_that_are_worked_out_anew(
     assert_same(result, expected, lost)
 
 
+@settings(max_examples=100)
+@given(st.data(), cases(), QUEUES)
+@pytest.mark.filterwarnings("ignore:.*no job may stop another", "ignore:.*there is no job of")
+def test_predictors_in_python(
+    data: st.DataObject, case: tuple[Workload, Any], queues: list[int]
+) -> None:
+    """A run that is stopped teaches nothing, and a suspended one has run for its pieces alone."""
+    workload, rules = with_queues(case[0], queues), fitted(case[1])
+    workload = crowded(workload, data.draw(CLOSE))
+    text, slow = data.draw(preemptions(workload))
+    for rule in data.draw(st.sampled_from([["estimate"], ["policy_estimate"], [*TWO]])):
+        rules[rule] = Crooked(None, TWO.index(rule))
+    if not isinstance(rules["estimate"], str | list):
+        again = ["requested", "incremental", "predicted-again"]
+        rules["correction"] = data.draw(st.sampled_from(again))
+    lost: list[Any] = []
+    result = hpcgym.simulate(workload, preemption=text, **rules)
+    expected = simulate_pool(
+        jobs_of(workload), workload.processors, preemption=slow, lost=lost, **rules
+    )
+    assert_same(result, expected, lost)
+
+
 @pytest.mark.slow
 @settings(max_examples=150)
 @given(st.data(), cases_by_usage(), QUEUES)
@@ -319,6 +344,7 @@ def test_orders_by_usage_on_nodes(
 @pytest.mark.filterwarnings("ignore:.*no job may stop another")
 def test_nobody_to_stop_changes_nothing(case: tuple[Workload, Any]) -> None:
     workload, rules = with_queues(case[0], [1]), fitted(case[1])
+    rules["passes"] = "per-timestamp"  # else there would be more passes
     result = hpcgym.simulate(workload, preemption="queue:8>1", **rules)
     plain = hpcgym.simulate(workload, **rules)
     for name in ("start", "reserved_start", "backfilled"):
@@ -784,3 +810,22 @@ def test_a_file_of_qos(tmp_path: Path) -> None:
         file.write_text(text)
         with pytest.raises(HpcgymError, match=told):
             hpcgym.Scheduler(preemption=str(file))
+
+
+def test_by_hand_in_passes_after_each_event() -> None:
+    """Nobody is stopped in the second in which it starts, as job 0, or ends, as job 1."""
+    columns = {
+        "submit_time": [0, 0, 6],
+        "run_time": [10, 5, 2],
+        "requested_time": [10, 9, 2],
+        "requested_processors": [1, 1, 1],
+        "queue": [1, 2, 3],
+    }
+    jobs = Workload.from_columns(columns, processors=1)
+    rules = {"preemption": "queue:3>2>1", "backfill": "none"}
+    together = hpcgym.simulate(jobs, **rules)
+    assert (together.start.tolist(), together.restarts.tolist()) == ([8, 0, 6], [1, 0, 0])
+    result = hpcgym.simulate(jobs, passes="per-event", **rules)
+    assert (result.start.tolist(), result.restarts.tolist()) == ([8, 1, 6], [1, 0, 0])
+    assert (result.interrupted.start.tolist(), result.interrupted.end.tolist()) == ([0], [1])
+    hpcgym.validate_schedule(result)

@@ -70,7 +70,7 @@ def fitted(rules: dict[str, Any], workload: Workload) -> dict[str, Any]:
         "hold": None,
         "estimate": "requested" if estimate == "ave2" and not kills else estimate,
     }
-    return {**rules, **changes} | ({"passes": "per-timestamp"} if "passes" in rules else {})
+    return {**rules, **changes}
 
 
 def same(result: hpcgym.Result, expected: list[Any]) -> None:
@@ -340,6 +340,23 @@ def test_orders_that_are_worked_out_anew_are_so_at_the_end_of_a_window() -> None
         hpcgym.validate_schedule(expressed)
 
 
+def test_priorities_by_usage_are_those_of_the_end_of_a_window() -> None:
+    """By hand: by 1000 s what user 1 has used is forgotten, and job 1 has waited for longer."""
+    columns = {
+        "submit_time": [0, 5, 9],
+        "run_time": [10, 100, 100],
+        "requested_time": [10, 100, 100],
+        "requested_processors": [1, 1, 1],
+        "user_id": [1, 1, 2],
+    }
+    jobs = Workload.from_columns(columns, processors=1)
+    rules = {"policy": {"fairshare": 1, "wait": 0.01}, "fair_share": {"half_life_s": 20}}
+    soon = hpcgym.simulate(jobs, **rules)
+    assert soon.start.tolist() == [0, 110, 10]
+    late = hpcgym.simulate(jobs, maintenance="10/1000", **rules)
+    assert late.start.tolist() == [0, 1000, 1100]
+
+
 def test_a_file_of_failures_as_planned(tmp_path: Path) -> None:
     file = tmp_path / "outages.csv"
     Failures(np.array([0, 1, 2]), np.array([5, 5, 40]), np.array([15, 15, 50])).write(file)
@@ -438,3 +455,23 @@ def test_what_windows_do_not_go_with() -> None:
         hpcgym.simulate(replace(three(), header={}), maintenance="2026-03-01/2026-03-02")
     with pytest.warns(WorkloadWarning, match=r"no window is between the first submission \(0 s\)"):
         hpcgym.simulate(three(), maintenance="500/600")
+
+
+def test_by_hand_in_passes_after_each_event() -> None:
+    """When the window ends at 10 s, job 1 comes and starts before job 2 comes."""
+    columns = {
+        "submit_time": [3, 10, 10],
+        "run_time": [5, 3, 1],
+        "requested_time": [5, 3, 1],
+        "requested_processors": [1, 1, 1],
+    }
+    jobs = Workload.from_columns(columns, processors=1)
+    rules = {"maintenance": "5/10", "policy": "spf"}
+    for passes, starts in (("per-timestamp", [14, 11, 10]), ("per-event", [14, 10, 13])):
+        same(
+            hpcgym.simulate(jobs, passes=passes, **rules),
+            simulate_pool(
+                jobs_of(jobs), 1, passes=passes, policy="spf", backfill="easy", windows=[(5, 10, 1)]
+            ),
+        )
+        assert hpcgym.simulate(jobs, passes=passes, **rules).start.tolist() == starts

@@ -358,3 +358,27 @@ def test_given_times_are_for_all_jobs(name: str) -> None:
     long = load_workload("lublin:jobs=3000,processors=32,seed=2")
     with pytest.raises(HpcgymError, match="policy_estimate: predictions of one's own are for all"):
         SINGLE[name](long, episodes="weeks", policy_estimate=long.run_time)
+
+
+@pytest.mark.parametrize("text", ["spf", "(queue == 2) * 1e6 - (wait % 97) * processors"])
+def test_weights_of_some_features_are_all_weights(text: str) -> None:
+    """Also where times are learned, of which the feature does not know; in the middle of a log."""
+    n = 120
+    log = load_workload(f"lublin:jobs={n},processors=16,load=2,seed=30").with_columns(
+        user_id=[job % 3 for job in range(n)], queue=[1 + job % 2 for job in range(n)]
+    )
+    rules = {"backfill_order": text, "policy_estimate": "user-ratio"}
+    sqf = {"processors": -1.0}
+    options = {"jobs": 60, "window": 64, "interval": "pass", "policy_features": ("processors",)}
+    env = SINGLE["MixedPolicy"](log, **options, **rules)
+    begins = []
+    for seed in range(3):
+        env.reset(seed=seed)
+        over = False
+        while not over:
+            _, _, over, _, _ = env.step(np.array([-1.0]))
+        part = env.episode_workload
+        begins.append(int(part.submit_time[0]))
+        expected = simulate(part, policy=sqf, **rules)
+        assert env.result().start.tolist() == expected.start.tolist()
+    assert max(begins) > log.submit_time[0]

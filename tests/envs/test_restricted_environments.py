@@ -527,7 +527,6 @@ def test_a_quota_that_bounds_nothing_changes_no_schedule(workload: Workload, pol
         ({"maintenance": "0/10:nodes=0"}, HpcgymError, "a pool of processors has no nodes"),
         ({"maintenance": "0/10", "estimate": "ave2"}, HpcgymError, "may be too short"),
         ({"quota": "user:jobs=1", "hold": 0.1}, HpcgymError, "hold and quota do not go together"),
-        ({"quota": "user:jobs=1", "passes": "per-event"}, HpcgymError, "passes='per-event'"),
         ({"quota": "user:jobs=1", "reservation": "kept"}, HpcgymError, "reservation='kept'"),
         (
             {"quota": "user:jobs=1", "start": "conservative", "arrivals": "stop"},

@@ -175,10 +175,9 @@ TRIED: dict[str, tuple[Callable[..., Any], Workload, Cluster]] = {
 
 #: What restricts who may start when, and what it does not go with.
 RESTRICTIONS = {
-    "quota": ("conservative", "per-event"),
-    "maintenance": ("hold", "per-event"),
-    "preemption": ("conservative", "function", "hold", "per-event"),
-    "dependencies": ("per-event",),
+    "quota": ("conservative",),
+    "maintenance": ("hold",),
+    "preemption": ("conservative", "function", "hold"),
 }
 #: What does not go with jobs that run at the beginning.
 NOT_IN_EXTRACTS = ("submitted", "dependencies")
@@ -189,7 +188,6 @@ PLANS = ("conservative", "depth", "slurm")
 #: What a scheduler does not ask for together: it is refused when it is made.
 OF_A_SCHEDULER = (
     *(("hold", plan) for plan in PLANS),
-    ("function", "slurm"),
     ("per-event", "depth"),
     ("per-event", "slurm"),
 )

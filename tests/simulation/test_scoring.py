@@ -34,7 +34,8 @@ def longest_factor(view: PassView) -> Any:
     return 1 + view.wait / view.requested
 
 
-PLANS = ("depth:2", "depth:3", "depth:20")
+SLURM = ("slurm:bf_interval=200+bf_job_part_count_reserve=1", "slurm:bf_interval=77")
+PLANS = ("depth:2", "depth:3", "depth:20", *SLURM)
 RULES = {
     "backfill": st.sampled_from(["none", "easy", "until-shadow", "conservative", *PLANS]),
     "backfill_order": st.sampled_from(["fcfs", "sjbf", "spf", "lexp"]),
@@ -73,7 +74,7 @@ def test_a_function_is_the_policy_by_name(
     workload: hpcgym.Workload, rules: dict[str, Any], alike: Any
 ) -> None:
     function, name = alike
-    if rules["backfill"] in SEVERAL:
+    if rules["backfill"] in (*SEVERAL, *PLANS):
         rules["hold"] = None
     if rules["backfill"] in PLANS:
         rules["passes"] = "per-timestamp"
@@ -87,11 +88,12 @@ def test_a_function_is_the_policy_by_name(
     st.data(),
     workloads(),
     ALIKE,
-    st.sampled_from(["easy", "none", "until-shadow", "depth:2"]),
+    st.sampled_from(["easy", "none", "until-shadow", "depth:2", *SLURM]),
+    st.sampled_from(["per-timestamp", "per-event"]),
 )
 @pytest.mark.filterwarnings("ignore::hpcgym.errors.RuleWarning")
 def test_under_restrictions_too(
-    data: st.DataObject, workload: hpcgym.Workload, alike: Any, backfill: str
+    data: st.DataObject, workload: hpcgym.Workload, alike: Any, backfill: str, passes: str
 ) -> None:
     workload = with_queues(workload, [1, 2, 1])
     workload, dependencies, _ = data.draw(chains(workload))
@@ -108,6 +110,8 @@ def test_under_restrictions_too(
     )
     function, name = alike
     rules = {"backfill_order": "spf", "backfill": backfill, **one}
+    if backfill not in PLANS:
+        rules["passes"] = passes
     result = hpcgym.simulate(workload, policy=function, **rules)
     assert_same(result, hpcgym.simulate(workload, policy=name, **rules))
     hpcgym.validate_schedule(result)
@@ -119,7 +123,7 @@ def test_on_nodes_too(data: st.DataObject, rules: dict[str, Any], alike: Any) ->
     cluster = data.draw(machines())
     workload = data.draw(workloads_for(cluster))
     function, name = alike
-    if rules["backfill"] in SEVERAL:
+    if rules["backfill"] in (*SEVERAL, *PLANS):
         rules["hold"] = None
     result = hpcgym.simulate(workload, cluster=cluster, policy=function, **rules)
     assert_same(result, hpcgym.simulate(workload, cluster=cluster, policy=name, **rules))
@@ -130,7 +134,7 @@ def test_on_nodes_too(data: st.DataObject, rules: dict[str, Any], alike: Any) ->
 @given(
     workloads(),
     st.integers(0, 2**16),
-    st.sampled_from(["easy", "conservative", "conservative", "depth:2"]),
+    st.sampled_from(["easy", "conservative", "conservative", "depth:2", *SLURM]),
 )
 def test_whatever_it_says(workload: hpcgym.Workload, seed: int, backfill: str) -> None:
     """Scores of nothing but the time, by the slow simulator too: ties go by submission."""
@@ -150,6 +154,27 @@ def test_whatever_it_says(workload: hpcgym.Workload, seed: int, backfill: str) -
         backfill_order="spf",
     )
     assert result.start.tolist() == [job.start for job in slow]
+
+
+def test_slurm_asks_between_events_too() -> None:
+    """By hand: from 35 s on job 2 comes first; at 40 s, when nothing happens, it starts."""
+    columns = {
+        "submit_time": [0, 0, 0],
+        "run_time": [100, 50, 200],
+        "requested_time": [100, 50, 200],
+        "requested_processors": [2, 3, 1],
+    }
+    jobs = hpcgym.Workload.from_columns(columns, processors=3)
+    asked = []
+
+    def late(view: PassView) -> Any:
+        asked.append(view.time)
+        return (view.job == 2) & (view.time >= 35)
+
+    result = hpcgym.simulate(jobs, policy=late, backfill="slurm:bf_interval=10")
+    assert result.start.tolist() == [0, 240, 40]
+    assert asked[:5] == [0, 10, 20, 30, 40]
+    hpcgym.validate_schedule(result)
 
 
 def test_it_is_asked_where_a_job_fits_and_told_when_it_begins() -> None:
@@ -205,8 +230,6 @@ def test_a_wrong_answer_is_one_line(answer: Any, told: str) -> None:
 
 
 def test_what_it_does_not_go_with() -> None:
-    with pytest.raises(HpcgymError, match="and backfill='slurm' do not go together: passes by"):
-        hpcgym.simulate(JOBS, policy=least_area, backfill="slurm")
     with pytest.raises(HpcgymError, match="and a batch do not go together"):
         BatchSimulator([JOBS], ["area"], Scheduler(policy=least_area))
     with pytest.raises(HpcgymError, match="policy may be a function"):
