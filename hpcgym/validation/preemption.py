@@ -139,7 +139,7 @@ def _exempt_until(runs: Result, rule: Preemption, group: NDArray[np.str_]) -> Ti
         mine = group == name
         may = np.isin(group, [one for one, other in rule.pairs if other == name])
         until = runs.start[mine] + seconds
-        until = until[until < runs.end[mine]]
+        until = until[(until < runs.end[mine]) & (until >= runs.begin)]
         came, gone = np.sort(runs.workload.submit_time[may]), np.sort(runs.start[may])
         waits = np.searchsorted(came, until) > np.searchsorted(gone, until)
         found.append(until[waits])

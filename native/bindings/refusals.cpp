@@ -91,7 +91,7 @@ const char* refusal_of_rules(const Model& m) {
       {r.correction == Correction::again && !m.learning, "learning: corrections are asked for"},
       {r.tested_of_user > 0 && !m.users, "users: so many jobs of each are looked at"},
       {plans && r.primary == Order::selection, "primary: where several jobs have reservations"},
-      {r.tested > 0 && r.passes == Passes::per_event, "passes: reservations are not made so often"},
+      {r.every > 0 && r.passes == Passes::per_event, "every: looks by the clock are passes of their own"},
       {r.managed && r.passes == Passes::per_event, "managed: processors are ready before a pass"},
       {m.arrivals.moves && r.primary == Order::submission, "primary: that of arrival is by keys then"},
       {!m.windows.empty() && !plans, "windows: what starts is planned around them"},

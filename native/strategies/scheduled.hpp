@@ -84,9 +84,8 @@ struct Scheduled {
       const i64 ended = sim_.logged();
       if (!sim_.machine.begin_pass(sim_)) return !r.starts;  // it goes on with what was asked for
       if (sim_.arrivals && sim_.logged() > ended) learn_of_killed();
-      if (!sim_.come()) return false;
       if (r.asks || r.starts) return sim_.waits_for_order(), false;
-      return true;
+      return sim_.come();
     }
   }
   // Who comes as others were killed in this very pass is predicted now: nobody outside predicts.

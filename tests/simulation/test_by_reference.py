@@ -184,7 +184,7 @@ def test_what_no_engine_can_do_is_said_alike() -> None:
     workload = hpcgym.load_workload(JOBS)
     for engine in (None, "reference"):
         with pytest.raises(HpcgymError, match="do not go together"):
-            hpcgym.simulate(workload, passes="per-event", quota="user:jobs=1", engine=engine)
+            hpcgym.simulate(workload, backfill="conservative", quota="user:jobs=1", engine=engine)
     with pytest.raises(HpcgymError, match="unknown engine 'fast'; known are reference"):
         hpcgym.simulate(workload, engine="fast")
 
