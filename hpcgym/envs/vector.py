@@ -49,11 +49,10 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, Any]):
     copy : whether observations are new arrays at each step. Without copies they are views of
         buffers that the next step overwrites.
     max_episode_steps : after that many steps an episode is truncated; None: never.
-    threads : that step the environments; None: one for fewer than 32 environments, else as many as
-        OMP_NUM_THREADS or the machine's cores say. On a machine that is busy with other things,
-        and while PyTorch learns, give 1: a step takes microseconds, and a thread that has to wait
-        for a core milliseconds. Threads that spin while they wait, as OMP_WAIT_POLICY=active has
-        it, can then be tens of times as slow as one.
+    threads : that step the environments, at most; None: one for fewer than 32 environments, else as
+        many as OMP_NUM_THREADS or the machine's cores say. Steps take turns with one thread and
+        with several, now and then, and several are used where they are faster: on a machine that
+        is busy with other things they are not.
     other arguments : as those of the single environment.
 
     Attributes

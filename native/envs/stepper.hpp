@@ -1,6 +1,8 @@
 // Many environments, stepped in one call on several threads.
 #pragma once
+#include <array>
 #include <atomic>
+#include <chrono>
 #include <deque>
 #include <memory>
 
@@ -13,6 +15,32 @@ struct Places {  // of one environment: what is done next, and where to tell of 
   const i64* chosen;
   const double* numbers;
   Outputs out;
+};
+
+// Whether several threads are worth their waking, by how long steps have taken with and without them.
+// What has been slower is tried again after a while: the slower, the later. A processor may be away
+// for longer than a step takes, so a try is of some steps.
+class Worth {
+  static constexpr i64 tried = 8;    // steps of a try
+  std::array<double, 2> seconds_{};  // of a step with one thread, with several; 0: not known
+  bool several_ = false;             // what is faster, as far as is known
+  i64 left_ = tried;                 // steps up to the next try; from 0 down those of it
+
+ public:
+  bool tries_several() {
+    if (left_ == 0) seconds_[!several_] = 0;
+    if (--left_ < 0 && left_ >= -tried) return !several_;
+    if (seconds_[1] != 0) several_ = seconds_[1] < seconds_[0];
+    if (left_ < -tried) {
+      const double times = seconds_[!several_] / seconds_[several_];
+      left_ = static_cast<i64>(100 * std::min(times * times, 1000.0));
+    }
+    return several_;
+  }
+  void note(bool several, std::chrono::duration<double> took) {
+    double& own = seconds_[several];
+    own = own == 0 ? took.count() : own + (took.count() - own) / tried;
+  }
 };
 
 // Environments whatever their machine: one virtual call for a step of all, none within.
@@ -81,23 +109,27 @@ class Stepper final : public AnyStepper {
       const Places& s = places[index(e)];
       environments_[index(e)].go_on(task, *s.chosen, s.numbers, s.out);
     };
-    if (threads <= 1) {
+    const auto begin = std::chrono::steady_clock::now();
+    const bool several = threads > 1 && worth_.tries_several();
+    if (!several) {
       for (i64 e = first; e < stop; ++e) step(e);
-      return;
+    } else {
+      if (n_threads_ != threads) threads_ = std::make_unique<Threads>(n_threads_ = threads);
+      constexpr i64 some = 4;
+      std::atomic<i64> next = first;
+      threads_->run([&] {
+        for (i64 e; (e = next.fetch_add(some)) < stop;)
+          for (i64 k = e; k < std::min(stop, e + some); ++k) step(k);
+      });
     }
-    if (n_threads_ != threads) threads_ = std::make_unique<Threads>(n_threads_ = threads);
-    constexpr i64 several = 4;
-    std::atomic<i64> next = first;
-    threads_->run([&] {
-      for (i64 e; (e = next.fetch_add(several)) < stop;)
-        for (i64 k = e; k < std::min(stop, e + several); ++k) step(k);
-    });
+    if (threads > 1) worth_.note(several, std::chrono::steady_clock::now() - begin);
   }
 
  private:
   std::deque<Environment<M>> environments_;
   std::unique_ptr<Threads> threads_;
   int n_threads_ = 0;
+  Worth worth_;
 };
 
 }  // namespace hpc

@@ -172,9 +172,8 @@ machine's cores. It takes the same arguments, except `render_mode`, and these:
 | `copy` | `True` | `False`: observations and masks are views of buffers, which the next step \
 overwrites |
 | `max_episode_steps` | `None` | steps after which an episode is truncated |
-| `threads` | `None` | threads that step the environments; None: one for fewer than 32 \
-environments, else all. On a machine that is busy with other work, and while PyTorch learns, 1 is \
-faster |
+| `threads` | `None` | threads that step the environments, at most: they are used where they are \
+faster than one; None: one for fewer than 32 environments, else all |
 
 - `"NextStep"`: the step after the end of an episode ignores its action and returns the first
   observation of the next episode, with reward 0.
