@@ -93,6 +93,8 @@ const char* refusal_of_rules(const Model& m) {
       {plans && r.primary == Order::selection, "primary: where several jobs have reservations"},
       {r.every > 0 && r.passes == Passes::per_event, "every: looks by the clock are passes of their own"},
       {r.managed && r.passes == Passes::per_event, "managed: processors are ready before a pass"},
+      {r.managed && r.depth == all_jobs && r.tested == 0,
+       "managed: reservations that are kept reckon with processors that are on"},
       {m.arrivals.moves && r.primary == Order::submission, "primary: that of arrival is by keys then"},
       {!m.windows.empty() && !plans, "windows: what starts is planned around them"},
       {r.every > 0 && r.tested == 0, "every: looks are at the first jobs that wait, `tested`"},
