@@ -114,19 +114,11 @@ class Outages {
       if (passes) repaired_ = false;
       if (passes || s.asked != Asked::nothing) return passes;
       if (std::exchange(repaired_, false)) return s.go_to(s.time);
-      if (at > stop || at == forever || is_over(s)) return false;
+      if (at > stop || at == forever || s.is_over(down_)) return false;
       if (!repairs) return s.go_to(at);
       s.time = at;
       repair(s);
     }
-  }
-
- private:
-  // Whether no job runs, waits or is to come.
-  template <class S>
-  bool is_over(const S& s) const {
-    const bool comes = s.next < model_->n_jobs || (s.arrivals && s.arrivals->next() < forever);
-    return !comes && s.queue.empty() && s.running.size() == down_;
   }
 };
 

@@ -159,10 +159,10 @@ struct Simulator {
       if (rules().asks && machine.backfills_more()) return needed_by(j) <= room;
     return machine.fits(j, needed_by(j), room);
   }
-  // Whether no job runs, waits or is to come.
-  bool is_over() const {
+  // Whether no job runs, waits or is to come, where so many nodes are down, each with a running entry.
+  bool is_over(i64 down = 0) const {
     if (arrivals && arrivals->next() < forever) return false;
-    return next == model.n_jobs && queue.empty() && running.empty();
+    return next == model.n_jobs && queue.empty() && running.size() == down;
   }
   bool closes() const { return windows && windows->are_left(); }
   // [s] when there is a pass although nothing happens.
