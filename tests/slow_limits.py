@@ -95,8 +95,8 @@ Rules of the queue
     killed, or is outside the queue for them, may come, and be predicted, in that very second.
 Extracts
 24. Rule 18 of the pool, and all nodes are on at B. Jobs that run then have nodes as 1 says, in the
-    order of their starts, and the highest level; one for which there are none is queued. Caps may
-    have begun before B, and do what they do from B on; budgets have not.
+    order of their starts, and the highest level. A job that finds none is queued. Caps may have
+    begun before B, and do what they do from B on; budgets have not.
 """
 
 from __future__ import annotations

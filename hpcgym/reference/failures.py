@@ -20,8 +20,8 @@ Rules
  4. Nobody knows of a failure before. From then on all know when the node will be repaired, rightly:
     for what is free, now and later, it is as if a job held all of it until then. That job has the
     last of all numbers, but for those on nodes behind; no quota counts it, and nobody stops it.
-    slurm: its end joins those of others, and its node is none without a job; failures and repairs
-    are what happens, rule 23.
+    slurm: its end joins those of others, and its node counts as one with a job. Failures and
+    repairs are what happens, rule 23.
  5. Where each job has a reservation, all are dropped at a failure, and made anew in primary order,
     as after an expired prediction; jobs that are submitted then come after.
  6. A node may be down within a window; it is open once both are over.

@@ -105,8 +105,8 @@ def check_levels(result: Result) -> list[str]:
 def check_caps(result: Result) -> list[str]:
     """Find times at which the power is above a cap although jobs run that were started under it.
 
-    A job is started under a cap if it is given its nodes once that is announced, and is none that
-    runs as an extract begins. So a cap is never exceeded once it is in force: nothing but starts
+    A job is started under a cap if it is given its nodes once that is announced. Jobs that run as
+    an extract begins are not. So a cap is never exceeded once it is in force: nothing but starts
     raises the power while one holds.
     """
     found: list[str] = []

@@ -813,7 +813,7 @@ def test_a_file_of_qos(tmp_path: Path) -> None:
 
 
 def test_by_hand_in_passes_after_each_event() -> None:
-    """Nobody is stopped in the second in which it starts, as job 0, or ends, as job 1."""
+    """No job is stopped in the second of its start, as job 0, or of its end, as job 1."""
     columns = {
         "submit_time": [0, 0, 6],
         "run_time": [10, 5, 2],
