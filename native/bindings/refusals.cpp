@@ -92,6 +92,8 @@ const char* refusal_of_rules(const Model& m) {
       {r.tested_of_user > 0 && !m.users, "users: so many jobs of each are looked at"},
       {plans && r.primary == Order::selection && (r.depth > 1 || r.every > 0),
        "primary: where several jobs have reservations"},
+      {r.primary == Order::selection && m.stops.n_groups() > 0,
+       "primary: who is selected one by one stops nobody"},
       {r.every > 0 && r.passes == Passes::per_event, "every: looks by the clock are passes of their own"},
       {r.managed && r.passes == Passes::per_event, "managed: processors are ready before a pass"},
       {r.managed && r.depth == all_jobs && r.tested == 0,

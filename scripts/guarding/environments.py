@@ -257,6 +257,10 @@ _ALONE: dict[str, tuple[str, ...]] = {
     "power": ("dvfs", "powercap"),
     "interval": ("pass", "2"),
     "partners": ("fill",),
+    "quota": ("user:jobs=1", "user:processors=6"),
+    "maintenance": ("30/90", "30/90:processors=3"),
+    "threshold": ("20",),
+    "hold": ("0.2",),
     "machine": ("off", "units", "powered", "limited", "off-nodes", "shared"),
 }
 
@@ -282,7 +286,8 @@ def _alone(row: Row) -> dict[str, Any]:
         given["cluster"] = machines.switching(cluster, "40" if machine == "off-nodes" else "never")
         jobs = workloads.limited("seconds", cluster.processors)
     names = ("backfill", "backfill_order", "estimate", "policy_estimate", "correction", "passes",
-             "allocation", "power", "partners")  # fmt: skip
+             "allocation", "power", "partners", "quota", "maintenance", "threshold",
+             "hold")  # fmt: skip
     given |= {"workload": jobs, **values.rules_of(row, names, jobs)}
     if row.get("correction") == "predicted-again":
         given["estimate"] = "ave2"

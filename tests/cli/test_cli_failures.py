@@ -61,7 +61,6 @@ def test_the_table_shows_what_was_lost(file: Path) -> None:
     ("words", "told"),
     [
         (("--failures", "nowhere.csv"), "nowhere.csv"),
-        (("--failures", "FILE", "--backfill", "slurm"), "do not go together"),
         (("--failures", "FILE", "--cap", "percent=80"), "do not go together"),
     ],
 )

@@ -98,8 +98,10 @@ def test_a_process_ends_without_who_moves_the_clock(tmp_path: Path) -> None:
 @needs_compiler
 def test_whoever_waits_for_a_process_without_rest_can_be_interrupted(tmp_path: Path) -> None:
     (tmp_path / "run.py").write_text(
-        "import subprocess\nfrom pathlib import Path\n"
+        "import signal, subprocess\nfrom pathlib import Path\n"
         "from hpcgym.replay.native import Conductor\n"
+        # shells start what they put in the background with this signal ignored
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         f"c = Conductor(Path({str(tmp_path / CLOCK_FILE)!r}), 0)\n"
         "busy = subprocess.Popen(['/bin/sh', '-c', 'echo; while :; do :; done'], env="
         f"{environment(tmp_path)!r}, stdout=subprocess.PIPE)\nbusy.stdout.readline()\n"
