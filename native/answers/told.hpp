@@ -90,12 +90,11 @@ struct Accounts {
 
 // -- scores that are worked out anew ---------------------------------------------------------------
 
-struct Expression {  // a list of steps in postfix order
+struct Expression {  // a list of steps in postfix order; looked at where scores order
   std::vector<i64> codes;  // of hpcgym.scheduler.policies.operations
   std::vector<double> numbers;            // what a push takes: a number, or a place in a table
   std::vector<const double*> columns;     // by job: since first [s], processors, then others
   const i64* times = nullptr;  // [s] by job: requested, or what stands for it
-  i64 ticks = 1;               // of the clock in a second
 };
 
 }  // namespace hpc

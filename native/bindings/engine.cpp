@@ -382,6 +382,7 @@ NB_MODULE(_engine, m) {
       [](const ByName& expression, i64 n_jobs, In<i64> rows, In<double> waiting) {
         const Told told(expression);
         const Expression found = expression_of(told, n_jobs);
+        if (const char* reason = Program::refusal(found)) throw nb::value_error(reason);
         std::vector<i64> jobs = listed(rows);
         for (const i64 j : jobs)
           if (j < 0 || j >= n_jobs) throw nb::index_error("no such job");

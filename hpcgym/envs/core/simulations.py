@@ -112,7 +112,7 @@ class Simulations:
             place = "whole nodes" if limited else "pool" if machines.is_pool else "nodes"
             check_restricted(workload, scheduler, self.told.rules["correction"], place)
         self.learning = learning_of(workload, scheduler, self.told, kind)
-        self.expressions = expressions_of(workload, scheduler, machines.ticks)
+        self.expressions = expressions_of(workload, scheduler)
         seconds = ordered_by(options, workload, self.told.jobs)
         self.features = None
         if kind == arrays.WEIGHTS_KIND:
