@@ -3,7 +3,6 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/array.h>
 #include <nanobind/stl/optional.h>
-#include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -270,12 +269,6 @@ auto alone(R (S::*f)(A...) const) {
   return inside<const S, R, A...>(f);
 }
 
-std::pair<std::shared_ptr<AnySimulation>, Out<i64>> branch(
-    const AnySimulation& s, const std::optional<In<i64>>& run_times) {
-  const auto [made, rows] = s.branch(span_of(run_times));
-  return {made, owned(rows)};
-}
-
 std::shared_ptr<Foresight> make_foresight(std::shared_ptr<Features> features, Table weights,
                                           JobClasses classes, i64 estimator, double tau) {
   if (features->n_jobs != static_cast<i64>(classes.shape(0)) || weights.shape(0) == 0)
@@ -482,13 +475,6 @@ NB_MODULE(_engine, m) {
       .def("scores", alone(+[](const AnySimulation& s) { return owned(s.scores()); }),
            "Return the score and the patience of each job in primary order, (2 * n_jobs,), where "
            "scores order it.")
-      .def("weigh", alone(+[](AnySimulation& s, In<double> weights, double total) {
-             s.weigh({weights.data(), weights.size()}, total);
-           }),
-           "weights"_a, "total"_a = 1.0, "Let weights, divided by `total`, order the queue.")
-      .def("branch", alone(&branch), "run_times"_a = nb::none(),
-           "Return one of the jobs alone that run and wait, in their order, and which they are; "
-           "`run_times` [s] stand for theirs, one for each job here. Nothing more comes there.")
       .def("look_ahead", alone(&AnySimulation::look_ahead), "foresight"_a,
            nb::call_guard<nb::gil_scoped_release>(),
            "Simulate to the end, and let look-ahead order the queue at each pass.")

@@ -31,12 +31,12 @@ inline double bsld_of(const Job& job, i64 start, i64 run) {
 inline double bsld_of(const Job& job, i64 start) { return bsld_of(job, start, job.run); }
 
 struct Episode {  // laid out as EPISODE of hpcgym.envs.core.arrays, which says what each is
-  i64 start, jobs, origin, begin;
+  i64 start, jobs, begin;
   i64 next_start, next_jobs;
   i64 counts_first, counting, until, beginning, of_slice;
   i64 next_counts_first, next_counting, next_until, next_beginning, next_of_slice, next_open;
   i64 open, truncated, visible, cursor, stop, last_time, counted, fresh, noted, unpaid, gone;
-  i64 ended, resets, hides, controls_hold;
+  i64 ended, resets, hides;
 
   bool counts(i64 j) const { return counts_first <= j && j < counting; }
 };

@@ -13,7 +13,6 @@ from hpcgym.schedule.records import whole_numbers
 EPISODE = whole_numbers(
     "start",  # the first row of the episode in the table
     "jobs",  # of the episode
-    "origin",  # the first row of the episode in the workload
     "begin",  # [s] when it begins: at the first submission; an extract, if jobs run or wait then
     "next_start",  # the same two of the episode that follows, where environments reset themselves
     "next_jobs",
@@ -43,7 +42,6 @@ EPISODE = whole_numbers(
     "ended",  # 1 once all jobs that count have started, or by time
     "resets",  # 1 if the last step began an episode
     "hides",  # 1 if it goes on from a snapshot that hides the future
-    "controls_hold",  # 1 once the present action holds, where a step may be gone on with
 )
 
 # What all environments of a table share: one record, `Table.settings`.

@@ -349,5 +349,5 @@ class Simulations:
 
 def episode_of(name: str, episode_state: Any, begins: bool) -> Episode:
     """Return which rows of the workload an episode has, and how it began, by its EPISODE."""
-    start, n = int(episode_state.origin), int(episode_state.jobs)
+    start, n = int(episode_state.start), int(episode_state.jobs)
     return Episode(name, start, start + n, beginning=int(episode_state.beginning) if begins else -1)
