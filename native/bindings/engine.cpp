@@ -66,31 +66,24 @@ struct OwnedFeatures {
   In<i64> seconds;
 };
 
-std::shared_ptr<Features> make_features(Table parts, In<i64> waiting, In<i64> places,
-                                        In<double> serial, In<i64> seconds,
-                                        const std::optional<In<i64>>& formulas,
-                                        std::array<i64, 2> by_usage) {
+std::shared_ptr<Features> make_features(Table parts, In<i64> formulas, In<i64> places, In<double> serial,
+                                        In<i64> seconds, std::array<i64, 2> by_usage) {
   const std::size_t n = parts.shape(0), size = parts.shape(1);
-  if (waiting.shape(0) != size || places.shape(0) != size)
-    throw nb::value_error("features: one row of waiting and of places for each column of parts");
+  if (formulas.shape(0) != size || places.shape(0) != size)
+    throw nb::value_error("features: one formula and one place for each column of parts");
   if (seconds.shape(0) != n || (serial.shape(0) > 0 && serial.shape(0) != n))
     throw nb::value_error("features: parts, serial and seconds of each job");
   for (std::size_t k = 0; k < size; ++k)
-    if (waiting(k) < 0 || waiting(k) > 3 || places(k) < 0)
-      throw nb::value_error("features: waiting from 0 to 3, and places from 0 on");
+    if (!is_between(formulas(k), 0, n_features - 1) || places(k) < 0)
+      throw nb::value_error("features: formulas of the table, and places from 0 on");
   auto owned = std::make_shared<OwnedFeatures>(
       OwnedFeatures{{static_cast<i64>(n), parts.data(), {}, {}, nullptr, seconds.data(), {}, by_usage},
                     parts, serial, seconds});
   if (serial.shape(0) > 0) owned->features.serial = serial.data();
   for (std::size_t k = 0; k < size; ++k) {
-    owned->features.waiting.push_back(static_cast<Waiting>(waiting(k)));
+    owned->features.formulas.push_back(formulas(k));
+    owned->features.waiting.push_back(waiting_of(static_cast<Feature>(formulas(k))));
     owned->features.places.push_back(places(k));
-  }
-  for (std::size_t k = 0; formulas && k < size; ++k) {
-    if (formulas->shape(0) != size || (*formulas)(k) < 0 ||
-        (*formulas)(k) >= static_cast<i64>(n_features))
-      throw nb::value_error("formulas: of each feature");
-    owned->features.formulas.push_back((*formulas)(k));
   }
   return {owned, &owned->features};
 }
@@ -324,13 +317,11 @@ NB_MODULE(_engine, m) {
   m.attr("SOURCES") = HPCGYM_SOURCES;  // a hash
 
   nb::class_<Features>(m, "Features", "Features of all jobs, which weights make scores of.")
-      .def(nb::new_(&make_features), "parts"_a, "waiting"_a, "places"_a, "serial"_a, "seconds"_a,
-           "formulas"_a = nb::none(), "by_usage"_a = std::array<i64, 2>{-1, -1},
-           "`parts`: (n_jobs, n) what waiting does not change. `waiting`: (n,) not at all, or as the "
-           "features wait, expansion, unicef do: 0 to 3. `places`: (n,) which weight is theirs. "
-           "`serial`: patience of unicef [s], (0,) without. `seconds`: what policies look at [s]. "
-           "`formulas`: their places in the table of features, where run times are learned. "
-           "`by_usage`: which weights are of the priorities of users.");
+      .def(nb::new_(&make_features), "parts"_a, "formulas"_a, "places"_a, "serial"_a, "seconds"_a,
+           "by_usage"_a = std::array<i64, 2>{-1, -1},
+           "`parts`: (n_jobs, n) what waiting does not change. `formulas`: (n,) their places in the "
+           "table of features. `places`: (n,) which weight is theirs. `serial`: patience of unicef "
+           "[s], (0,) without. `seconds`: what policies look at [s]. `by_usage`: which weights are of the priorities of users.");
 
   nb::class_<Layout>(m, "Layout", "What a machine of nodes has, and what jobs ask of it.")
       .def(nb::new_(&make_layout), "needs"_a, "capacity"_a, "allocation"_a, nb::kw_only(),

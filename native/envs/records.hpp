@@ -10,6 +10,7 @@
 #include "../core/model.hpp"
 #include "../core/weights.hpp"
 #include "../machines/nodes.hpp"
+#include "../places/measures.hpp"
 
 namespace hpc {
 
@@ -26,7 +27,7 @@ inline constexpr double shortest = 10.0;  // [s] shorter run times count as this
 // Of a job as long as it is, `run` [s] as it is at the highest level.
 inline double bsld_of(const Job& job, i64 start, i64 run) {
   const auto response = static_cast<double>(start - job.submit + job.run);
-  return std::max(response / std::max(static_cast<double>(run), shortest), 1.0);
+  return bounded_slowdown(response, static_cast<double>(run), shortest);
 }
 inline double bsld_of(const Job& job, i64 start) { return bsld_of(job, start, job.run); }
 

@@ -479,7 +479,7 @@ def test_look_ahead_of_other_jobs() -> None:
 
 
 def test_features_are_of_the_table() -> None:
-    given = np.zeros((2, 1)), np.array([0]), np.array([0]), np.zeros(0), np.full(2, 20)
+    given = np.array([0]), np.zeros(0), np.full(2, 20)
     for formulas in ([], [11], [-1], [0, 1]):
-        with pytest.raises(ValueError, match="formulas: of each feature"):
-            Features(*given, np.array(formulas, np.int64))
+        with pytest.raises(ValueError, match=r"^features: .*formula"):
+            Features(np.zeros((2, 1)), np.array(formulas, np.int64), *given)

@@ -116,8 +116,7 @@ class Simulations:
         seconds = ordered_by(options, workload, self.told.jobs)
         self.features = None
         if kind == arrays.WEIGHTS_KIND:
-            learns = self.learning is not None
-            self.features = features_of(workload, features, seconds, learns, self.usage)
+            self.features = features_of(workload, features, seconds, self.usage)
         settings = settings_of(
             self.layout, features, interval, limited, kind=kind, by_action=shutdown_action,
             processors=machines.counted, ticks=machines.ticks, autoreset=autoreset,
