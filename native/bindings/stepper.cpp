@@ -24,7 +24,6 @@ using namespace nb::literals;
 namespace hpc {
 namespace {
 
-using ByName = nb::typed<nb::dict, nb::str, nb::any>;
 template <class T>
 using Grid = nb::ndarray<T, nb::numpy, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 template <class T>

@@ -12,6 +12,8 @@
 
 namespace hpc {
 
+using ByName = nanobind::typed<nanobind::dict, nanobind::str, nanobind::any>;
+
 class Told {
   // who keeps them keeps the memory
   nanobind::dict arrays_;
