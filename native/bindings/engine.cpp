@@ -135,9 +135,9 @@ NB_MODULE(_engine, m) {
       .def("features", alone(&AnySimulation::features), "job"_a, "now"_a = false,
            "Return the features of a job, as it was submitted or now.")
       .def("moment", alone(+[](const AnySimulation& s) { return as_arrays(s.moment()); }),
-           "Return what stands at the end of a pass. now: time, jobs that have come, and started, free, "
-           "arrived, changed, head; shadow: [s], extra; looks: due, all_due, next, waited, had_planned. "
-           "came: how many had come before each job, -1; given_up: the jobs that others have suspended.")
+           "Return what stands at the end of a pass. (1,) each: time and shadow [s]; submitted and "
+           "started, how many jobs; free and extra units; head, -1; next_look [s]. looks, as `begin` takes "
+           "them. came: how many had come before each job, -1; given_up: the jobs that others have suspended.")
       .def("reserved", alone(+[](const AnySimulation& s) { return as_arrays(s.reserved()); }),
            "Return the starts that are reserved for jobs that wait, where all have reservations, (n_jobs,) "
            "[s], and on nodes the cells of those that run or wait; nothing elsewhere, nor where they "

@@ -1,11 +1,13 @@
 // What a simulation is told, for the module.
 #include <nanobind/stl/array.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include "../answers/program.hpp"
+#include "../envs/records.hpp"
 #include "../machines/nodes/layout.hpp"
 #include "../places/simulation.hpp"
 #include "arrays.hpp"
@@ -177,9 +179,38 @@ std::shared_ptr<Model> make_model(
   return {owned, &owned->model};
 }
 
+// The fields of a record, and of which type each is, by its declarations.
+std::vector<std::pair<std::string, std::string>> fields_of(const std::string& record) {
+  const std::array<std::pair<const char*, std::string_view>, 7> records{
+      {{"Job", Job::fields},
+       {"Loss", Loss::fields},
+       {"Book", Book::fields},
+       {"PowerCap", PowerCap::fields},
+       {"EnergyBudget", EnergyBudget::fields},
+       {"Episode", Episode::fields},
+       {"Settings", Settings::fields}}};
+  const auto found = std::ranges::find(records, record, [](const auto& each) { return each.first; });
+  if (found == records.end()) throw nb::value_error("there is no such record");
+  std::vector<std::pair<std::string, std::string>> fields;
+  std::string type, word;
+  for (const char c : found->second) {
+    if (std::isalnum(c) || c == '_') {
+      word += c;
+      continue;
+    }
+    if (!word.empty() && type.empty()) type = std::exchange(word, {});
+    else if (!word.empty()) fields.emplace_back(std::exchange(word, {}), type == "double" ? "f8" : "i8");
+    if (c == ';') type.clear();
+  }
+  return fields;
+}
+
 }  // namespace
 
 void bind_model(nb::module_& m) {
+  m.def("fields_of", &fields_of, "record"_a,
+        "Return the names of the fields of a record, with their types, of which NumPy makes a dtype.");
+
   nb::class_<Features>(m, "Features", "Features of all jobs, which weights make scores of.")
       .def(nb::new_(&make_features), "parts"_a, "formulas"_a, "places"_a, "serial"_a, "seconds"_a,
            "by_usage"_a = std::array<i64, 2>{-1, -1},

@@ -25,7 +25,7 @@ Learning learning_of(const Told& told, i64 n_jobs, i64 n_users) {
   Learning found;
   const i64 *kinds = told.column<i64>("kinds", 2), *last = told.column<i64>("last", 2);
   const i64* looks = told.column<i64>("looks", 2);
-  const auto* loss = reinterpret_cast<const Loss*>(told.column<i64>("loss", 18));
+  const std::vector<Loss> loss = told.records<Loss>("loss", 2);
   const i64* chosen = told.column<i64>("chosen", 2 * n_seen);
   const double* weights = told.column<double>("weights", 2 * n_features);
   const double* sums = told.column<double>("sums", 4);
@@ -82,7 +82,7 @@ Accounts accounts_of(const Told& told, i64 n_jobs) {
   found.damping = *told.column<double>("damping", 1);
   found.used = halves<double>(told, "used");
   found.recent = halves<double>(told, "recent");
-  found.book = *reinterpret_cast<const Book*>(told.column<i64>("book", sizeof(Book) / 8));
+  found.book = told.records<Book>("book", 1)[0];
   expect(static_cast<i64>(found.used[0].size()) == n && found.recent[0].size() == found.used[0].size(),
          "used, recent: one for each account");
   expect(std::all_of(found.parent.begin(), found.parent.end(), [n](i64 a) { return a >= -1 && a < n; }),

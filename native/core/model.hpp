@@ -7,6 +7,7 @@
 
 #include "../answers/told.hpp"
 #include "../base/numbers.hpp"
+#include "../base/record.hpp"
 #include "../machines/corun/sharing.hpp"
 #include "arrivals.hpp"
 #include "quotas.hpp"
@@ -39,8 +40,12 @@ T mean_of_last(const T* run_times, i64 n) {
   return static_cast<T>(std::floor(std::accumulate(run_times, run_times + n, T{0}) / static_cast<T>(n)));
 }
 
-struct Job {  // [s]; laid out as JOBS of hpcgym.schedule.records
-  i64 submit, run, requested, processors, since_first;
+struct Job {  // [s]
+  HPC_RECORD(
+      i64 submit;
+      i64 run;  // actual, at most the requested time, or that predicted
+      i64 requested, processors;
+      i64 since_first;);  // submit, counted from the first submission of the whole log
 };
 struct Score {  // score + x or, if cubed, score * x^3; x = waiting / patience
   double score, patience;

@@ -426,8 +426,8 @@ class OneSimulation final : public AnySimulation, public Scheduled<M> {
   }
   Columns moment() const override {
     const auto& s = sim_;
-    Columns found{{"now", {s.time, s.next, s.started, s.free, s.arrived, s.changed, s.head}},
-                  {"shadow", {s.shadow.time, s.shadow.extra}}};
+    Columns found{{"time", {s.time}}, {"submitted", {s.next}}, {"started", {s.started}}, {"free", {s.free}},
+                  {"head", {s.head}}, {"shadow", {s.shadow.time}}, {"extra", {s.shadow.extra}}};
     if (s.arrivals) found.push_back({"came", s.queue.came});
     if (s.stops) {
       std::vector<i64> jobs;
@@ -437,7 +437,8 @@ class OneSimulation final : public AnySimulation, public Scheduled<M> {
     if constexpr (plans)
       if (planned_) {
         const Looks& l = planned_->looks;
-        found.push_back({"looks", {l.due, l.all_due, l.next, l.waited, l.had_planned}});
+        found.push_back({"looks", {l.due, l.next, l.waited, l.had_planned, l.all_due}});
+        found.push_back({"next_look", {l.next}});
       }
     return found;
   }

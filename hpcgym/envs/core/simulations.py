@@ -227,7 +227,7 @@ class Simulations:
     def listed(self, e: int) -> NDArray[np.int64]:
         """Return the running jobs of simulation ``e`` that are neighbours, then -1; (M,)."""
         rows: NDArray[np.int64] = self.batch.neighbours[e].copy()
-        rows[self.batch.books[e, arrays.N_BESIDE] :] = -1
+        rows[self.batch.episode_state["beside"][e] :] = -1
         return rows
 
     @property
@@ -236,7 +236,7 @@ class Simulations:
         listed = self.batch.neighbours
         if listed.shape[1] == 0:
             return None
-        return listed.copy(), self.batch.books[:, arrays.N_BESIDE].copy()
+        return listed.copy(), self.batch.episode_state["beside"].copy()
 
     def show(self, e: int) -> None:
         """Tell where simulation ``e`` is, after another state has been put there."""
@@ -306,15 +306,15 @@ class Simulations:
         scheduler = self.options.scheduler
         if scheduler.moves_submissions or scheduler.preemption is not None:
             return len(self.queued(e))
-        now = self.simulation(e).moment()["now"]
-        return int(now[1] - now[2])  # jobs that have come, and started
+        now = self.simulation(e).moment()
+        return int(now["submitted"].item() - now["started"].item())
 
     def came(self, e: int) -> NDArray[np.bool_]:
         """Return which jobs of the episode have been submitted in simulation ``e``, (n_jobs,)."""
         moment = self.simulation(e).moment()
         if self.options.scheduler.moves_submissions:
             return moment["came"] >= 0
-        came: NDArray[np.bool_] = np.arange(self.rows(e)[1]) < moment["now"][1]
+        came: NDArray[np.bool_] = np.arange(self.rows(e)[1]) < moment["submitted"]
         return came
 
     def jobs(self, e: int) -> NDArray[np.void]:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym._engine import fields_of
 from hpcgym.scheduler.estimates.features import JOB_FEATURES
 
 # `Estimators.kinds`: how run times are predicted, for what there are two of. From BY_FORMULA on:
@@ -25,18 +26,8 @@ N_SEEN = len(JOB_FEATURES)
 
 N_ROWS = 3  # of the terms of a regression: weights, scales, sums of squared gradients
 
-_LOSS = [
-    ("over", np.int64),  # a place in BRANCHES
-    ("over_scale", np.float64),
-    ("under", np.int64),
-    ("under_scale", np.float64),
-    ("threshold", np.float64),  # [s] predictions up to so much too long are under-predictions
-    ("weighting", np.int64),  # a place in WEIGHTINGS
-    ("eta", np.float64),  # how fast to learn
-    ("l2", np.float64),
-    ("degree", np.int64),
-]
-LOSS: np.dtype[np.void] = np.dtype((np.record, _LOSS))
+#: Of a regression; ``over`` and ``under`` are places in BRANCHES, ``weighting`` in WEIGHTINGS.
+LOSS = np.dtype((np.record, fields_of("Loss")))
 
 
 class Estimators(NamedTuple):
