@@ -171,7 +171,7 @@ class Lookahead:
         """Return the features that the vectors weigh, as the engine takes them."""
         mixed = weighed(JobColumns(workload), self.features, len(workload))
         requested = np.ascontiguousarray(jobs["requested"])
-        return Features(mixed.static, mixed.waiting, mixed.places, mixed.serial, requested)
+        return Features(mixed.static, mixed.formulas, mixed.places, mixed.serial, requested)
 
     def _foresight(self, workload: Workload, features: Features) -> Foresight:
         """Return what look-ahead works with, before the first pass."""

@@ -108,10 +108,10 @@ MUTANTS = (
         "std::max(window.begin + 1, now())",
     ),
     Mutant(
-        "a user's last job counts twice in the mean of two",
+        "a user's last job alone counts in the mean of two",
         "native/core/simulator.hpp",
-        "total / rules().last",
-        "(total + past[rules().last - 1]) / (rules().last + 1)",
+        "mean_of_last(past, rules().last)",
+        "mean_of_last(past + rules().last - 1, 1)",
     ),
     Mutant(
         "usage is forgotten a half-life at a time",
@@ -137,8 +137,8 @@ MUTANTS = (
     Mutant(
         "short jobs count as so much longer in bounded slowdowns, not as so long",
         "native/places/measures.hpp",
-        "std::max(length, tau)",
-        "length + tau",
+        "std::max(run, tau)",
+        "run + tau",
         tests="tests/sweep/test_batch.py",
     ),
     Mutant(

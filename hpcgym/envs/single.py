@@ -330,7 +330,7 @@ class SchedulingEnv(gymnasium.Env[Any, Any]):
         simulations, batch = self.simulations, self.simulations.batch
         now, starts = batch.episode_state[0], simulations.simulation(0).schedule()["start"]
         first, last = now["counts_first"], now["counting"]
-        started = batch.new[0, : now["new"]].copy()
+        started = batch.new[0, : now["fresh"]].copy()
         jobs, start = simulations.jobs(0)[started], starts[started]
         return StepView(
             time_s=self.time,

@@ -165,8 +165,8 @@ class Watched:
         """Return what stands now, at the end of a pass."""
         known, rules = self._native.moment(), self._driven.told.rules
         depth, every = rules["depth"], rules.get("every", 0)
-        time, self.come, _, free, _, _, head = known["now"].tolist()
-        shadow, extra = known["shadow"].tolist()
+        names = ("time", "submitted", "free", "head", "shadow", "extra")
+        time, self.come, free, head, shadow, extra = (known[name].item() for name in names)
         # under quotas there is one reservation, or none, and yet a plan; Slurm's have no first
         several = depth > 1 or every > 0
         if depth == UNLIMITED or (rules.get("tested", 0) > 0 and several):
@@ -174,7 +174,7 @@ class Watched:
         # a head that has started since is not cleared
         stands = head >= 0 and self._native.start(head) < 0
         promised = stands and depth > 0
-        looked = every == 0 or known["looks"][2] == time + every
+        looked = every == 0 or known["next_look"] == time + every
         return Moment(
             time,
             head if stands else -1,

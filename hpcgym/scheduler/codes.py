@@ -13,8 +13,6 @@ NO_THRESHOLD = -1  # threshold [s]
 SUBMISSION, KEYED, PREDICTION, SELECTION, SCORED, CUBED = range(6)
 
 GIVEN, AVERAGE = 0, 1  # estimate: from outside, or the mean of the user's last jobs
-# asks: not at all, before each pass, for each job in turn, what starts at each pass (not on pools)
-NOBODY, EACH_PASS, EACH_JOB, EACH_START = range(4)
 # correction; UNCORRECTED: no prediction can expire; AGAIN: what the predictor says then; KILL: the
 # job ends
 UNCORRECTED, TO_REQUESTED, INCREMENTAL, DOUBLING, AGAIN, KILL = range(6)

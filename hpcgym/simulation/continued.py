@@ -141,8 +141,7 @@ def _looks(simulation: Simulation) -> tuple[int, ...] | None:
     """Return when passes come, where that is by the clock; else None."""
     if not simulation.told.rules.get("every"):
         return None
-    due, all_due, look, waited, had_planned = simulation.native.moment()["looks"].tolist()
-    return due, look, waited, had_planned, all_due
+    return tuple(simulation.native.moment()["looks"].tolist())
 
 
 def cells_held(cells: Allocation, held: NDArray[np.bool_]) -> Cells:

@@ -256,15 +256,13 @@ def answers_for(
     return {
         "learning": learning,
         "shares": make_shares(workload, scheduler, cluster, ticks) if counts else None,
-        "expressions": expressions_of(workload, scheduler, ticks),
+        "expressions": expressions_of(workload, scheduler),
         "ticks": ticks,
         "beginning": beginning_of(workload, scheduler, cluster, told),
     }
 
 
-def expressions_of(
-    workload: Workload, scheduler: Scheduler, ticks: int = 1
-) -> list[dict[str, NDArray[Any]]]:
+def expressions_of(workload: Workload, scheduler: Scheduler) -> list[dict[str, NDArray[Any]]]:
     """Return the two orders by expressions that are worked out anew; nothing where none is."""
     if not any(scheduler.anew):
         return []
@@ -274,7 +272,7 @@ def expressions_of(
     times = workload.requested_time if known is None else known  # the latter where they are learned
     columns = JobColumns(workload)
     return [
-        {"codes": np.zeros(0, np.int64)} if one is None else one.program(columns, times).told(ticks)
+        {"codes": np.zeros(0, np.int64)} if one is None else one.program(columns, times).told()
         for one in scheduler.anew
     ]
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym._engine import FOREVER, charge_past
+from hpcgym._engine import FOREVER, charge_past, fields_of
 from hpcgym.errors import HpcgymError
 from hpcgym.naming import CORE
 from hpcgym.scheduler.policies.fair_share import FAIR_TREE, FairShare
@@ -33,24 +33,6 @@ UNAWARE, BY_CPU, BY_ENERGY, BY_BOTH, MIXED = range(5)
 
 #: Of an order that does not look at it: that, and the weights of processors and energy.
 NO_USAGE = UNAWARE, (0.0, 0.0)
-
-#: The scalars of accounts. Times are of the simulation's clock.
-_BOOK = (
-    "leaves",  # accounts that jobs have; they are the first
-    "half_life",  # 0: nothing is forgotten
-    "ticks",  # of the clock in a second
-    "begin",  # from when on there was something to use
-    "epoch",  # when usage is multiplied by 1
-    "charged",  # how many of the jobs that have ended have been charged
-    "stopped",  # how many of the runs that others have ended have been charged
-    "open",  # the first of them whose charge is not in what has been used yet
-    "open_at",  # when these ended
-    "version",  # goes up with each charge
-    "written",  # the version that scores are of
-    "written_at",  # the time that they are of
-    "stamp",  # goes up whenever terms are made anew
-    "in_a_tree",  # 1: priorities are places in a row (fair tree), and not a formula of usage
-)
 
 Accounts = dict[str, NDArray[Any]]  #: of users before the first event: an argument of ``Model``
 
@@ -133,7 +115,7 @@ def accounts_of(
         "damping": np.array([rules.damping]),
         "used": np.zeros((2, n)),
         "recent": np.zeros((2, n)),
-        "book": np.array([book.get(name, 0) for name in _BOOK]),
+        "book": np.array([book.get(name, 0) for name, _ in fields_of("Book")]),
     }
     if past is not None:
         of_past = {"owner": tree.owner[by_end], "rate": rate[:, by_end].copy()}

@@ -18,12 +18,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym._engine import FOREVER
+from hpcgym._engine import FOREVER, fields_of
 from hpcgym.cluster.power import MILLION, NodePower
 from hpcgym.cluster.power_plans import greatest_w, rho, savings_w
 from hpcgym.errors import HpcgymError, WorkloadError
 from hpcgym.schedule.power_uses import QUANTUM_W
-from hpcgym.schedule.records import whole_numbers
 from hpcgym.scheduler.capabilities import check
 from hpcgym.scheduler.limits import EnergyBudget, Limit, PowerCap
 
@@ -32,9 +31,7 @@ if TYPE_CHECKING:
     from hpcgym.scheduler.rules import Scheduler
     from hpcgym.workload.model import Workload
 
-CAP = whole_numbers("start", "end", "announced", "mw", "kills", "off")  # nodes 0 up to `off` are
-# `as_idle`: nodes that are off are reckoned as free ones that are on; `binds`: 0 if no load exceeds
-BUDGET = whole_numbers("start", "end", "mj", "mean_mw", "period", "shuts", "as_idle", "binds")
+CAP, BUDGET = np.dtype(fields_of("PowerCap")), np.dtype(fields_of("EnergyBudget"))
 _BEFORE = -1  # [s] before all events: when caps are announced that are known from the beginning
 _PLENTY = 2**61  # [mW] more than there can be
 _SUFFICES = 0

@@ -60,7 +60,7 @@ def slices_of(
         for part, own in zip(parts, made, strict=True):
             simulation = _simulation(part, rules, machine)
             seconds = _columns(part, rules).requested.astype(np.int64)
-            told = own.static, own.waiting, own.places, own.serial, seconds, own.formulas, usage
+            told = own.static, own.formulas, own.places, own.serial, seconds, usage
             simulation.features = Features(*told)
             simulations.append(simulation.native)
     warn_of_unused(parts, [rules], machine)

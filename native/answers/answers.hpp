@@ -27,8 +27,8 @@ class Answers {
     if (m.accounts) shares.emplace(m);
     if (m.learning && !m.learning->hold.empty()) s.held.own(m.n_jobs);
     for (std::size_t half = 0; half < 2; ++half) {
-      if (!m.expressions[half].codes.empty()) programs_[half].emplace(m.expressions[half]);
       if (!m.is_scored(half)) continue;
+      if (!m.expressions[half].codes.empty()) programs_[half].emplace(m.expressions[half]);
       if (m.learning || m.accounts || m.rules.asks || programs_[half])
         s.queue.scores[half].own(m.n_jobs);
       if (shares && m.learning) shares->base[half].own(m.n_jobs);
@@ -72,7 +72,7 @@ class Answers {
     const Expression& told = model_->expressions[half];
     const bool learned = learner && !learner->ordered_by.empty();
     const i64* times = learned ? learner->ordered_by.data() : told.times;
-    const auto ticks = static_cast<double>(told.ticks);
+    const auto ticks = static_cast<double>(model_->ticks);
     jobs_.clear(), waiting_.clear();
     const auto note_at = [&](i64 j, i64 submit) {
       jobs_.push_back(j);

@@ -56,9 +56,7 @@ class Histories {
     if (by.kind == Predicts::user_ratio)
       return user[number] > 0 ? requested * (user[total_ratio] / user[number]) : requested;
     if (user[number] < static_cast<double>(by.last)) return requested;
-    double total = 0;
-    for (i64 k = 0; k < by.last; ++k) total += user[last + index(k)];
-    return std::floor(total / static_cast<double>(by.last));
+    return mean_of_last(user + last, by.last);
   }
   // Features of a job now; see hpcgym.scheduler.estimates.JOB_FEATURES.
   template <class S>

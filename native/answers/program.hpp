@@ -12,6 +12,24 @@ class Program {
  public:
   explicit Program(const Expression& told) : told_(&told) {}
 
+  // Why steps cannot be done; nullptr: they can. There are as many numbers as codes.
+  static const char* refusal(const Expression& told) {
+    std::size_t depth = 0;  // of the stack
+    for (std::size_t k = 0; k < told.codes.size(); ++k) {
+      const i64 code = told.codes[k];
+      if (!is_between(code, number, choice) || code == usage) return "codes: there is no such operation";
+      const double place = told.numbers[k];
+      const auto is_below = [&](std::size_t n) { return place >= 0 && place < static_cast<double>(n); };
+      if (code == feature && (!is_below(n_features) || told.columns.size() < 2))
+        return "numbers: there is no such feature";
+      if (code == column && !is_below(told.columns.size())) return "numbers: there is no such column";
+      const std::size_t taken = code < negative ? 0 : code < add ? 1 : code < choice ? 2 : 3;
+      if (depth < taken) return "codes: an operation takes more values than there are";
+      depth += 1 - taken;
+    }
+    return told.codes.empty() || depth == 1 ? nullptr : "codes: they leave one value";
+  }
+
   // The scores of jobs that have waited so long [s]; -inf of what is no number. `times`: by job, the
   // run times that policies look at. They hold until the next call.
   const double* values_of(const std::vector<i64>& jobs, const std::vector<double>& waiting,
@@ -42,7 +60,7 @@ class Program {
 
  private:
   // The operations of hpcgym.scheduler.policies.operations: those that push a value, those that take
-  // one, two or three from the top of the stack and leave one.
+  // one, two or three from the top of the stack and leave one. What users have used accounts add.
   enum Code : i64 {
     number, feature, column, usage, wait,
     negative, not_, log, log2, log10, exp, sqrt, abs, floor,

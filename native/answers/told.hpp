@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "../base/numbers.hpp"
+#include "../base/record.hpp"
 
 namespace hpc {
 
@@ -21,15 +22,16 @@ enum class Predicts : i64 {
 enum class Branch : i64 { absolute, squared, exponential };
 enum class Weighting : i64 { constant, long_ones, wide_ones, small_ones, large_ones };
 
-struct Loss {  // of a regression; laid out as LOSS of hpcgym.scheduler.estimates.learned
-  Branch over;
-  double over_scale;
-  Branch under;
-  double under_scale;
-  double threshold;  // [s] predictions up to so much too long are under-predictions
-  Weighting weighting;
-  double eta, l2;    // how fast to learn; how much large weights cost
-  i64 degree;
+struct Loss {  // of a regression
+  HPC_RECORD(
+      Branch over;
+      double over_scale;
+      Branch under;
+      double under_scale;
+      double threshold;  // [s] predictions up to so much too long are under-predictions
+      Weighting weighting;
+      double eta, l2;  // how fast to learn; how much large weights cost
+      i64 degree;);
 };
 struct Estimator {
   Predicts kind = Predicts::beforehand;
@@ -53,21 +55,22 @@ struct Learning {
 
 // -- usage -----------------------------------------------------------------------------------------
 
-struct Book {  // scalars of accounts; laid out as _BOOK of hpcgym.simulation.fair_share
-  i64 leaves;      // accounts that jobs have; they are the first
-  i64 half_life;   // of usage, 0: nothing is forgotten
-  i64 ticks;       // of the clock in a second; times are of that clock
-  i64 begin;       // from when on there was something to use
-  i64 epoch;       // when usage is multiplied by 1
-  i64 charged;     // how many of the jobs that have ended have been charged
-  i64 stopped;     // how many of the runs that others have ended have been charged
-  i64 open;        // the first of them whose charge is not in `used` yet
-  i64 open_at;     // when these ended
-  i64 version;     // goes up with each charge
-  i64 written;     // the version that scores are of
-  i64 written_at;  // the time that they are of
-  i64 stamp;       // goes up whenever terms are made anew
-  i64 in_a_tree;   // 1: priorities are places in a row, and not a formula of usage
+struct Book {  // scalars of accounts
+  HPC_RECORD(
+      i64 leaves;      // accounts that jobs have; they are the first
+      i64 half_life;   // of usage, 0: nothing is forgotten
+      i64 ticks;       // of the clock in a second; times are of that clock
+      i64 begin;       // from when on there was something to use
+      i64 epoch;       // when usage is multiplied by 1
+      i64 charged;     // how many of the jobs that have ended have been charged
+      i64 stopped;     // how many of the runs that others have ended have been charged
+      i64 open;        // the first of them whose charge is not in `used` yet
+      i64 open_at;     // when these ended
+      i64 version;     // goes up with each charge
+      i64 written;     // the version that scores are of
+      i64 written_at;  // the time that they are of
+      i64 stamp;       // goes up whenever terms are made anew
+      i64 in_a_tree;); // 1: priorities are places in a row (fair tree), and not a formula of usage
 };
 // What an order makes of usage: nothing; the least usage of processors or energy for the share
 // first; the least sum of both, each over its present maximum; priorities, weighted, beside other
@@ -90,12 +93,11 @@ struct Accounts {
 
 // -- scores that are worked out anew ---------------------------------------------------------------
 
-struct Expression {  // a list of steps in postfix order
+struct Expression {  // a list of steps in postfix order; looked at where scores order
   std::vector<i64> codes;  // of hpcgym.scheduler.policies.operations
   std::vector<double> numbers;            // what a push takes: a number, or a place in a table
   std::vector<const double*> columns;     // by job: since first [s], processors, then others
   const i64* times = nullptr;  // [s] by job: requested, or what stands for it
-  i64 ticks = 1;               // of the clock in a second
 };
 
 }  // namespace hpc

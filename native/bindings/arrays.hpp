@@ -19,6 +19,15 @@ using Out = nanobind::ndarray<T, nanobind::numpy, nanobind::ndim<1>, nanobind::c
 using Rows = nanobind::ndarray<const i64, nanobind::numpy, nanobind::ndim<2>, nanobind::c_contig,
                                nanobind::device::cpu>;
 
+inline std::vector<i64> listed(const In<i64>& rows) {
+  return {rows.data(), rows.data() + rows.shape(0)};
+}
+template <class Rows, class Values>
+std::size_t as_many(const Rows& rows, const Values& values) {
+  if (rows.shape(0) != values.shape(0)) throw nanobind::value_error("one value for each row");
+  return rows.shape(0);
+}
+
 // An array that Python owns from now on.
 template <class T>
 Out<T> owned(std::vector<T> values) {

@@ -1,29 +1,14 @@
 // What Python sees of the engine: hpcgym._engine.
-#include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
-#include <nanobind/stl/array.h>
 #include <nanobind/stl/optional.h>
-#include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include <algorithm>
-#include <functional>
-#include <memory>
-#include <optional>
-#include <string>
-
-#include "../answers/program.hpp"
-#include "../core/weights.hpp"
-#include "../machines/nodes/layout.hpp"
 #include "../places/foresight.hpp"
-#include "../places/many.hpp"
-#include "../places/measures.hpp"
 #include "../places/simulation.hpp"
+#include "alone.hpp"
 #include "arrays.hpp"
 #include "corun.hpp"
-#include "limited.hpp"
 #include "parts.hpp"
 #include "told.hpp"
 
@@ -33,186 +18,10 @@ using namespace hpc;
 
 namespace {
 
-using JobRows = nb::ndarray<const i64, nb::numpy, nb::shape<-1, 5>, nb::c_contig, nb::device::cpu>;
-using OutageRows =
-    nb::ndarray<const i64, nb::numpy, nb::shape<-1, 3>, nb::c_contig, nb::device::cpu>;
-using ScoreRows =
-    nb::ndarray<const double, nb::numpy, nb::shape<-1, 2>, nb::c_contig, nb::device::cpu>;
-
-std::vector<i64> listed(const In<i64>& rows) {
-  return {rows.data(), rows.data() + rows.shape(0)};
-}
-template <class Rows, class Values>
-std::size_t as_many(const Rows& rows, const Values& values) {
-  if (rows.shape(0) != values.shape(0)) throw nb::value_error("one value for each row");
-  return rows.shape(0);
-}
 const char* name_of(Asked asked) {
   constexpr std::array<const char*, 7> names{
       "", "order", "job", "prediction", "correction", "renewal", "starts"};
   return names[static_cast<std::size_t>(asked)];
-}
-
-using ByName = nb::typed<nb::dict, nb::str, nb::any>;
-
-using JobClasses =
-    nb::ndarray<const i64, nb::numpy, nb::shape<-1, 3>, nb::c_contig, nb::device::cpu>;
-using Table = nb::ndarray<const double, nb::numpy, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-
-// Features and the arrays that they look at.
-struct OwnedFeatures {
-  Features features;
-  Table parts;
-  In<double> serial;
-  In<i64> seconds;
-};
-
-std::shared_ptr<Features> make_features(Table parts, In<i64> waiting, In<i64> places,
-                                        In<double> serial, In<i64> seconds,
-                                        const std::optional<In<i64>>& formulas,
-                                        std::array<i64, 2> by_usage) {
-  const std::size_t n = parts.shape(0), size = parts.shape(1);
-  if (waiting.shape(0) != size || places.shape(0) != size)
-    throw nb::value_error("features: one row of waiting and of places for each column of parts");
-  if (seconds.shape(0) != n || (serial.shape(0) > 0 && serial.shape(0) != n))
-    throw nb::value_error("features: parts, serial and seconds of each job");
-  for (std::size_t k = 0; k < size; ++k)
-    if (waiting(k) < 0 || waiting(k) > 3 || places(k) < 0)
-      throw nb::value_error("features: waiting from 0 to 3, and places from 0 on");
-  auto owned = std::make_shared<OwnedFeatures>(
-      OwnedFeatures{{static_cast<i64>(n), parts.data(), {}, {}, nullptr, seconds.data(), {}, by_usage},
-                    parts, serial, seconds});
-  if (serial.shape(0) > 0) owned->features.serial = serial.data();
-  for (std::size_t k = 0; k < size; ++k) {
-    owned->features.waiting.push_back(static_cast<Waiting>(waiting(k)));
-    owned->features.places.push_back(places(k));
-  }
-  for (std::size_t k = 0; formulas && k < size; ++k) {
-    if (formulas->shape(0) != size || (*formulas)(k) < 0 ||
-        (*formulas)(k) >= static_cast<i64>(n_features))
-      throw nb::value_error("formulas: of each feature");
-    owned->features.formulas.push_back((*formulas)(k));
-  }
-  return {owned, &owned->features};
-}
-
-// The nodes of a machine and the arrays that they look at.
-struct OwnedLayout {
-  Layout layout;
-  Rows needs, capacity;
-  std::optional<Rows> asks;
-  std::optional<In<i64>> order;
-};
-
-std::shared_ptr<Layout> make_layout(Rows needs, Rows capacity, i64 allocation, i64 random_state,
-                                    std::optional<Rows> asks, std::optional<In<i64>> order) {
-  auto owned = std::make_shared<OwnedLayout>();
-  owned->needs = needs, owned->capacity = capacity, owned->asks = asks;
-  owned->order = order;
-  Layout& l = owned->layout;
-  l.n_nodes = static_cast<i64>(capacity.shape(0));
-  l.n_resources = static_cast<i64>(capacity.shape(1));
-  l.n_rows = static_cast<i64>(needs.shape(0));
-  l.needs = needs.data(), l.capacity = capacity.data();
-  l.asks = asks ? asks->data() : nullptr;
-  if (allocation < 0 || allocation > static_cast<i64>(Allocation::hybrid))
-    throw nb::value_error("allocation: there is no such");
-  l.allocation = static_cast<Allocation>(allocation);
-  l.random_state = random_state;
-  if (const char* reason = refusal(l, static_cast<i64>(needs.shape(1))))
-    throw nb::value_error(reason);
-  if (asks && (asks->shape(0) != needs.shape(0) || asks->shape(1) != capacity.shape(1)))
-    throw nb::value_error("asks: of each job, of each resource");
-  if (order) {
-    std::vector<bool> there(capacity.shape(0));
-    for (std::size_t k = 0; k < order->shape(0); ++k)
-      if ((*order)(k) >= 0 && (*order)(k) < l.n_nodes) there[index((*order)(k))] = true;
-    if (order->shape(0) != there.size() || std::find(there.begin(), there.end(), false) != there.end())
-      throw nb::value_error("order: of each node");
-    l.order = order->data();
-  }
-  l.complete();
-  return {owned, &owned->layout};
-}
-
-// A model and the arrays that it looks at.
-struct Owned {
-  Model model;
-  JobRows jobs;
-  std::optional<In<i64>> keys, second_keys, predicted, users;
-  std::optional<ScoreRows> scores, second_scores;
-  std::optional<In<double>> held;
-  std::vector<Told> told;
-  std::shared_ptr<Layout> nodes;
-  std::optional<OutageRows> outages;
-};
-
-template <class T, class Array>
-const T* checked(const std::optional<Array>& array, i64 n, const char* name) {
-  if (!array) return nullptr;
-  if (static_cast<i64>(array->shape(0)) != n)
-    throw nb::value_error((std::string(name) + ": one for each job").c_str());
-  return reinterpret_cast<const T*>(array->data());
-}
-
-std::shared_ptr<Model> make_model(
-    JobRows jobs, i64 capacity, const nb::typed<nb::dict, nb::str, nb::int_>& rules,
-    std::optional<In<i64>> keys, std::optional<In<i64>> second_keys,
-    std::optional<ScoreRows> scores, std::optional<ScoreRows> second_scores,
-    std::optional<In<i64>> predicted, std::optional<In<double>> held, std::optional<In<i64>> users,
-    i64 n_users, const std::optional<ByName>& learning, const std::optional<ByName>& accounts,
-    const std::vector<ByName>& expressions, const std::optional<ByName>& restrictions,
-    const std::optional<ByName>& arrivals, const std::optional<ByName>& preemption,
-    std::shared_ptr<Features> features, std::shared_ptr<Layout> nodes,
-    std::optional<OutageRows> outages, const std::optional<ByName>& sharing, i64 ticks,
-    const std::optional<ByName>& limited, bool several) {
-  // whose last simulation may go while other threads of Python run
-  const std::shared_ptr<Owned> owned(new Owned, [](Owned* p) {
-    nb::gil_scoped_acquire held;
-    delete p;
-  });
-  owned->jobs = jobs, owned->keys = keys, owned->second_keys = second_keys;
-  owned->scores = scores, owned->second_scores = second_scores;
-  owned->predicted = predicted, owned->held = held, owned->users = users;
-  Model& m = owned->model;
-  m.jobs = reinterpret_cast<const Job*>(jobs.data());
-  m.n_jobs = static_cast<i64>(jobs.shape(0));
-  m.capacity = capacity;
-  m.several = several;
-  m.ticks = ticks;
-  m.keys = checked<i64>(keys, m.n_jobs, "keys");
-  m.second_keys = checked<i64>(second_keys, m.n_jobs, "second_keys");
-  m.scores = checked<Score>(scores, m.n_jobs, "scores");
-  m.second_scores = checked<Score>(second_scores, m.n_jobs, "second_scores");
-  m.predicted = checked<i64>(predicted, m.n_jobs, "predicted");
-  m.held = checked<double>(held, m.n_jobs, "held");
-  m.users = checked<i64>(users, m.n_jobs, "users");
-  m.n_users = n_users;
-  if (features && features->n_jobs != m.n_jobs) throw nb::value_error("features: of each job");
-  m.features = features;
-  owned->nodes = nodes, m.nodes = nodes.get();
-  owned->outages = outages;
-  if (outages) {
-    m.outages = reinterpret_cast<const Outage*>(outages->data());
-    m.n_outages = static_cast<i64>(outages->shape(0));
-  }
-  for (const auto& [name, value] : rules)
-    set_rule(m.rules, nb::cast<std::string>(name), nb::cast<i64>(value));
-  const auto told = [&](const ByName& arrays) -> const Told& {
-    return owned->told.emplace_back(arrays);
-  };
-  if (learning) m.learning = learning_of(told(*learning), m.n_jobs, n_users);
-  if (accounts) m.accounts = accounts_of(told(*accounts), m.n_jobs);
-  if (restrictions) restrict(m, told(*restrictions));
-  if (arrivals) let_come(m, told(*arrivals));
-  if (preemption) let_stop(m, told(*preemption));
-  if (sharing) m.sharing = sharing_of(told(*sharing), m.n_jobs);
-  if (limited) m.limited = limited_of(told(*limited), m.n_jobs);
-  if (expressions.size() > 2) throw nb::value_error("expressions: of two orders");
-  for (std::size_t half = 0; half < expressions.size(); ++half)
-    m.expressions[half] = expression_of(told(expressions[half]), m.n_jobs);
-  if (const char* reason = refusal(m)) throw nb::value_error(reason);
-  return {owned, &owned->model};
 }
 
 std::span<const i64> span_of(const std::optional<In<i64>>& array) {
@@ -249,77 +58,6 @@ void learn_from(AnySimulation& s, In<i64> past, In<i64> by_start, In<i64> start,
                {start.data(), start.size()}, time);
 }
 
-// A function, or a method, as one that is inside its simulation alone.
-template <class S, class R, class... A, class F>
-auto inside(F f) {
-  return [f](S& s, A... a) -> R {
-    const Alone::Inside alone(s);
-    return std::invoke(f, s, a...);
-  };
-}
-template <class S, class R, class... A>
-auto alone(R (*f)(S&, A...)) {
-  return inside<S, R, A...>(f);
-}
-template <class S, class R, class... A>
-auto alone(R (S::*f)(A...)) {
-  return inside<S, R, A...>(f);
-}
-template <class S, class R, class... A>
-auto alone(R (S::*f)(A...) const) {
-  return inside<const S, R, A...>(f);
-}
-
-std::pair<std::shared_ptr<AnySimulation>, Out<i64>> branch(
-    const AnySimulation& s, const std::optional<In<i64>>& run_times) {
-  const auto [made, rows] = s.branch(span_of(run_times));
-  return {made, owned(rows)};
-}
-
-std::shared_ptr<Foresight> make_foresight(std::shared_ptr<Features> features, Table weights,
-                                          JobClasses classes, i64 estimator, double tau) {
-  if (features->n_jobs != static_cast<i64>(classes.shape(0)) || weights.shape(0) == 0)
-    throw nb::value_error("foresight: classes of each job, and at least one vector");
-  for (const i64 place : features->places)
-    if (index(place) >= weights.shape(1)) throw nb::value_error("foresight: one weight a feature");
-  if (estimator < 0 || estimator > 3) throw nb::value_error("foresight: there is no such estimator");
-  std::vector<std::vector<double>> vectors;
-  for (std::size_t v = 0; v < weights.shape(0); ++v)
-    vectors.emplace_back(&weights(v, 0), &weights(v, 0) + weights.shape(1));
-  std::vector<Foresight::Classes> rows(classes.shape(0));
-  for (std::size_t j = 0; j < rows.size(); ++j)
-    for (std::size_t level = 0; level < Foresight::levels; ++level) {
-      rows[j][level] = classes(j, level);
-      if (rows[j][level] < 0) throw nb::value_error("foresight: classes from 0 on");
-    }
-  return std::make_shared<Foresight>(features, vectors, rows,
-                                     static_cast<Foresight::Estimator>(estimator), tau);
-}
-
-using Vectors = nb::ndarray<const double, nb::numpy, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
-using Values = nb::ndarray<double, nb::numpy, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
-
-void simulate(Many& many, Vectors weights, In<i64> metrics, double tau, i64 first, i64 stop,
-              Values values) {
-  const auto n_slices = static_cast<std::size_t>(many.size());
-  const std::size_t n_vectors = weights.shape(0), own = weights.shape(1), size = weights.shape(2);
-  if (own != 1 && own != n_slices) throw nb::value_error("weights: of each slice, or of all");
-  if (values.shape(0) != n_vectors || values.shape(1) != n_slices ||
-      values.shape(2) != metrics.shape(0))
-    throw nb::value_error("values: (n_vectors, n_slices, n_metrics)");
-  if (first < 0 || stop > static_cast<i64>(n_vectors * n_slices))
-    throw nb::value_error("tasks: a slice under a vector each");
-  std::vector<Metric> chosen;
-  for (std::size_t k = 0; k < metrics.shape(0); ++k) {
-    if (metrics(k) < 0 || metrics(k) > static_cast<i64>(Metric::utilization))
-      throw nb::value_error("metrics: there is no such");
-    chosen.push_back(static_cast<Metric>(metrics(k)));
-  }
-  nb::gil_scoped_release released;
-  many.simulate({weights.data(), weights.size()}, static_cast<i64>(size), own > 1, chosen, tau, first,
-                stop, values.data());
-}
-
 }  // namespace
 
 NB_MODULE(_engine, m) {
@@ -329,70 +67,7 @@ NB_MODULE(_engine, m) {
   m.doc() = "The native engine: simulations that run to a time, and go on.";
   m.attr("FOREVER") = forever;
   m.attr("SOURCES") = HPCGYM_SOURCES;  // a hash
-
-  nb::class_<Features>(m, "Features", "Features of all jobs, which weights make scores of.")
-      .def(nb::new_(&make_features), "parts"_a, "waiting"_a, "places"_a, "serial"_a, "seconds"_a,
-           "formulas"_a = nb::none(), "by_usage"_a = std::array<i64, 2>{-1, -1},
-           "`parts`: (n_jobs, n) what waiting does not change. `waiting`: (n,) not at all, or as the "
-           "features wait, expansion, unicef do: 0 to 3. `places`: (n,) which weight is theirs. "
-           "`serial`: patience of unicef [s], (0,) without. `seconds`: what policies look at [s]. "
-           "`formulas`: their places in the table of features, where run times are learned. "
-           "`by_usage`: which weights are of the priorities of users.");
-
-  nb::class_<Layout>(m, "Layout", "What a machine of nodes has, and what jobs ask of it.")
-      .def(nb::new_(&make_layout), "needs"_a, "capacity"_a, "allocation"_a, nb::kw_only(),
-           "random_state"_a = 1, "asks"_a = nb::none(), "order"_a = nb::none());
-
-  nb::class_<Model>(m, "Model", "Jobs, orders and rules of a simulation. It never changes.")
-      .def(nb::new_(&make_model), "jobs"_a, "capacity"_a, "rules"_a, nb::kw_only(),
-           "keys"_a = nb::none(), "second_keys"_a = nb::none(), "scores"_a = nb::none(),
-           "second_scores"_a = nb::none(), "predicted"_a = nb::none(), "held"_a = nb::none(),
-           "users"_a = nb::none(), "n_users"_a = 0, "learning"_a = nb::none(),
-           "accounts"_a = nb::none(), "expressions"_a = std::vector<ByName>{},
-           "restrictions"_a = nb::none(), "arrivals"_a = nb::none(),
-           "preemption"_a = nb::none(), "features"_a = nb::none(), "nodes"_a = nb::none(),
-           "outages"_a = nb::none(), "sharing"_a = nb::none(), "ticks"_a = 1,
-           "limited"_a = nb::none(), "several"_a = false);
-
-  m.def(
-      "assign",
-      [](const Model& model, In<i64> start, In<i64> by_start, In<i64> by_end, In<i64> first,
-         In<i64> node, In<i64> units, i64 since) {
-        const auto all = [](const In<i64>& a) { return std::span<const i64>(a.data(), a.size()); };
-        if (!model.nodes || static_cast<i64>(start.size()) != model.n_jobs ||
-            by_start.size() != by_end.size())
-          throw nb::value_error("start: of each job, on nodes; by_start, by_end: the same jobs");
-        const bool ascends = std::is_sorted(first.data(), first.data() + first.size());
-        if (first.size() < 1 || first.size() > by_start.size() + 1 || first(0) != 0 || !ascends ||
-            node.size() != units.size() || index(first(first.size() - 1)) != node.size() ||
-            !std::all_of(node.data(), node.data() + node.size(),
-                         [&](i64 one) { return one >= 0 && one < model.nodes->n_nodes; }))
-          throw nb::value_error("first, node, units: cells of the first that start");
-        return as_arrays(assign(model, all(start), all(by_start), all(by_end),
-                                {all(first), all(node), all(units), since}));
-      },
-      "model"_a, "start"_a, "by_start"_a, "by_end"_a, "first"_a, "node"_a, "units"_a, "since"_a,
-      "Return the nodes of jobs that have run on a pool of as many cores, and whose units all fit "
-      "wherever enough cores are free, as cells of `Simulation.schedule`. `start` [s] of each job; "
-      "the jobs that have started in the order of their starts, and of their ends. `first`, `node`, "
-      "`units`: the cells of so many of those that start first. Nobody waits before `since` [s].");
-
-  m.def(
-      "values_of",
-      [](const ByName& expression, i64 n_jobs, In<i64> rows, In<double> waiting) {
-        const Told told(expression);
-        const Expression found = expression_of(told, n_jobs);
-        std::vector<i64> jobs = listed(rows);
-        for (const i64 j : jobs)
-          if (j < 0 || j >= n_jobs) throw nb::index_error("no such job");
-        if (found.codes.empty() || as_many(rows, waiting) == 0) return owned(std::vector<double>{});
-        Program program(found);
-        const double* values =
-            program.values_of(jobs, {waiting.data(), waiting.data() + jobs.size()}, found.times);
-        return owned(std::vector<double>(values, values + jobs.size()));
-      },
-      "expression"_a, "n_jobs"_a, "rows"_a, "waiting"_a,
-      "Return the scores of jobs that have waited so long [s], by an expression as a model takes it.");
+  bind_model(m);
 
   nb::class_<AnySimulation>(m, "Simulation", "A machine and a queue, from empty to empty.")
       .def(nb::new_(&make_simulation), "model"_a)
@@ -460,9 +135,9 @@ NB_MODULE(_engine, m) {
       .def("features", alone(&AnySimulation::features), "job"_a, "now"_a = false,
            "Return the features of a job, as it was submitted or now.")
       .def("moment", alone(+[](const AnySimulation& s) { return as_arrays(s.moment()); }),
-           "Return what stands at the end of a pass. now: time, jobs that have come, and started, free, "
-           "arrived, changed, head; shadow: [s], extra; looks: due, all_due, next, waited, had_planned. "
-           "came: how many had come before each job, -1; given_up: the jobs that others have suspended.")
+           "Return what stands at the end of a pass. (1,) each: time and shadow [s]; submitted and "
+           "started, how many jobs; free and extra units; head, -1; next_look [s]. looks, as `begin` takes "
+           "them. came: how many had come before each job, -1; given_up: the jobs that others have suspended.")
       .def("reserved", alone(+[](const AnySimulation& s) { return as_arrays(s.reserved()); }),
            "Return the starts that are reserved for jobs that wait, where all have reservations, (n_jobs,) "
            "[s], and on nodes the cells of those that run or wait; nothing elsewhere, nor where they "
@@ -481,13 +156,6 @@ NB_MODULE(_engine, m) {
       .def("scores", alone(+[](const AnySimulation& s) { return owned(s.scores()); }),
            "Return the score and the patience of each job in primary order, (2 * n_jobs,), where "
            "scores order it.")
-      .def("weigh", alone(+[](AnySimulation& s, In<double> weights, double total) {
-             s.weigh({weights.data(), weights.size()}, total);
-           }),
-           "weights"_a, "total"_a = 1.0, "Let weights, divided by `total`, order the queue.")
-      .def("branch", alone(&branch), "run_times"_a = nb::none(),
-           "Return one of the jobs alone that run and wait, in their order, and which they are; "
-           "`run_times` [s] stand for theirs, one for each job here. Nothing more comes there.")
       .def("look_ahead", alone(&AnySimulation::look_ahead), "foresight"_a,
            nb::call_guard<nb::gil_scoped_release>(),
            "Simulate to the end, and let look-ahead order the queue at each pass.")
@@ -532,18 +200,7 @@ NB_MODULE(_engine, m) {
       .def_prop_ro("coming", alone(&AnySimulation::coming), "How many jobs have not been submitted.")
       .def_prop_ro("free", alone(&AnySimulation::free), "Units that no job has.");
 
-  nb::class_<Foresight>(m, "Foresight", "What look-ahead knows of run times, and its vectors.")
-      .def(nb::new_(&make_foresight), "features"_a, "weights"_a, "classes"_a, "estimator"_a, "tau"_a,
-           "`weights`: (n_vectors, n). `classes`: (n_jobs, 3) rows of what is known of run times. "
-           "`estimator`: the place among ESTIMATES. `tau`: run times below count as this [s].");
-
-  nb::class_<Many>(m, "Many", "Simulations of slices under weights, in one call, on threads.")
-      .def(nb::init<std::vector<std::shared_ptr<AnySimulation>>, int>(), "slices"_a, "threads"_a)
-      .def("simulate", alone(&simulate), "weights"_a, "metrics"_a, "tau"_a, "first"_a, "stop"_a, "values"_a,
-           "Simulate the tasks from `first` to `stop`, exclusive, each from the state of its slice, "
-           "and write their metrics. Task s * n_vectors + v is slice s under vector v. `weights`: "
-           "(n_vectors, 1 or n_slices, n). `tau`: run times below count as that in bounded "
-           "slowdowns [s]. `values`: (n_vectors, n_slices, n_metrics).");
+  bind_many(m);
   bind_stepper(m);
   bind_listing(m);
   bind_past(m);

@@ -24,14 +24,7 @@ bool is_good(const EnergyBudget& b) {
 }  // namespace
 
 Limits limits_of(const Told& told, i64 n_nodes) {
-  const std::vector<i64> caps = told.list<i64>("caps"), budgets = told.list<i64>("budgets");
-  if (caps.size() % 6 != 0) throw nanobind::value_error("caps: of six numbers each");
-  if (budgets.size() % 8 != 0) throw nanobind::value_error("budgets: of eight numbers each");
-  Limits found;
-  for (const i64* c = caps.data(); c < caps.data() + caps.size(); c += 6)
-    found.caps.push_back({c[0], c[1], c[2], c[3], c[4] != 0, c[5]});
-  for (const i64* b = budgets.data(); b < budgets.data() + budgets.size(); b += 8)
-    found.budgets.push_back({b[0], b[1], b[2], b[3], b[4], b[5] != 0, b[6] != 0, b[7] != 0});
+  const Limits found{told.records<PowerCap>("caps"), told.records<EnergyBudget>("budgets")};
   for (const PowerCap& cap : found.caps)
     if (!is_good(cap, n_nodes)) throw nanobind::value_error("caps: limits of power, between times");
   for (const EnergyBudget& b : found.budgets)

@@ -5,6 +5,8 @@
 namespace hpc {
 
 void bind_listing(nanobind::module_& m);
+void bind_many(nanobind::module_& m);
+void bind_model(nanobind::module_& m);
 void bind_past(nanobind::module_& m);
 void bind_regression(nanobind::module_& m);
 void bind_stepper(nanobind::module_& m);

@@ -14,8 +14,6 @@ using namespace nb::literals;
 namespace hpc {
 namespace {
 
-using ByName = nb::typed<nb::dict, nb::str, nb::any>;
-
 std::pair<Out<double>, Out<i64>> charge_past(const ByName& accounts, In<i64> run, In<i64> end) {
   const Told told(accounts);
   Model model;

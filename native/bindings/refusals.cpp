@@ -3,6 +3,7 @@
 #include <initializer_list>
 #include <stdexcept>
 
+#include "../answers/program.hpp"
 #include "../machines/nodes/layout.hpp"
 #include "limited.hpp"
 
@@ -213,6 +214,8 @@ void set_rule(Rules& rules, const std::string& name, i64 value) {
 
 const char* refusal(const Model& m) {
   const char* reason = refusal_of_rules(m);
+  for (const Expression& each : m.expressions)
+    if (!reason) reason = Program::refusal(each);
   if (m.limited && !reason) reason = refusal(*m.limited, m);
   for (i64 i = 0; i < m.n_outages && !reason; ++i) reason = refusal_of_outage(m, i);
   return reason ? reason : refusal_of_jobs(m);

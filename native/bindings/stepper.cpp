@@ -24,7 +24,6 @@ using namespace nb::literals;
 namespace hpc {
 namespace {
 
-using ByName = nb::typed<nb::dict, nb::str, nb::any>;
 template <class T>
 using Grid = nb::ndarray<T, nb::numpy, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 template <class T>
@@ -83,7 +82,7 @@ Table table_of(std::shared_ptr<const Model> model, const Told& told) {
   if (model->outages) throw nb::value_error("environments: no failures of nodes");
   Table t;
   t.model = model;
-  std::memcpy(&t.settings, told.column<i64>("settings", sizeof(Settings) / sizeof(i64)), sizeof(Settings));
+  t.settings = told.records<Settings>("settings", 1)[0];
   t.codes = told.list<i64>("codes");
   const i64 n = model->n_jobs;
   const auto all = static_cast<i64>(told.list<float>("columns").size());
@@ -141,10 +140,9 @@ std::vector<Row> rows_of(const Table& t, nb::dict arrays, std::vector<nb::object
                     at(next_scales, e), at(unpaid, e), at(gone, e), at(gone_bsld, e),
                     at(busy_until, e), at(begun_j, e), at(counted_j, e), static_cast<i64>(window.shape(1))});
   if (!t.model->sharing) return rows;
-  const auto beside = grid("neighbours", 1, i64{}), books = grid("books", 4, i64{});
+  const auto beside = grid("neighbours", 1, i64{});
   for (std::size_t e = 0; e < n; ++e) {
     rows[e].beside = at(beside, e), rows[e].size_of_list = static_cast<i64>(beside.shape(1));
-    rows[e].n_paid = at(books, e) + 2, rows[e].n_beside = at(books, e) + 3;
   }
   return rows;
 }
@@ -166,8 +164,8 @@ std::shared_ptr<Owned> make(std::shared_ptr<Model> model, ByName told, ByName ro
 // Whether such rows have room for what is shown of power, and for controls.
 bool has_room_for_limits(const Table& t, std::size_t seen, std::size_t numbers) {
   if (!t.model->limited) return true;
-  const auto& at = t.settings.of_controls;
-  const i64 shown = t.settings.seen_power, last = *std::max_element(at.begin(), at.end());
+  const Settings& s = t.settings;
+  const i64 shown = s.seen_power, last = std::max({s.act_frequency, s.act_nodes, s.act_power});
   return shown >= 0 && last < static_cast<i64>(numbers) &&
          (!t.model->limited->limited || shown + n_of_power <= static_cast<i64>(seen));
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "../answers/regression.hpp"
 #include "../machines/nodes/layout.hpp"
 
 namespace hpc {
@@ -24,7 +25,7 @@ Learning learning_of(const Told& told, i64 n_jobs, i64 n_users) {
   Learning found;
   const i64 *kinds = told.column<i64>("kinds", 2), *last = told.column<i64>("last", 2);
   const i64* looks = told.column<i64>("looks", 2);
-  const auto* loss = reinterpret_cast<const Loss*>(told.column<i64>("loss", 18));
+  const std::vector<Loss> loss = told.records<Loss>("loss", 2);
   const i64* chosen = told.column<i64>("chosen", 2 * n_seen);
   const double* weights = told.column<double>("weights", 2 * n_features);
   const double* sums = told.column<double>("sums", 4);
@@ -36,11 +37,18 @@ Learning learning_of(const Told& told, i64 n_jobs, i64 n_users) {
   for (std::size_t k = 0; k < 2; ++k, chosen += n_seen, weights += n_features) {
     expect(kinds[k] >= 0 && kinds[k] < static_cast<i64>(Predicts::unknown), "kinds: no such");
     found.estimators[k] = {static_cast<Predicts>(kinds[k]), last[k], loss[k], {}};
-    for (std::size_t i = 0; i < n_seen && chosen[i] >= 0; ++i)
-      found.estimators[k].features.push_back(std::min(index(chosen[i]), n_seen - 1));
+    for (std::size_t i = 0; i < n_seen && chosen[i] >= 0; ++i) {
+      expect(index(chosen[i]) < n_seen, "chosen: there is no such feature");
+      found.estimators[k].features.push_back(index(chosen[i]));
+    }
+    expect(found.terms[k].size() == 3 * Regression::n_terms(found.estimators[k]),
+           "terms: of each product of features");
+    expect(found.estimators[k].kind != Predicts::typical_ratio || !found.ratios.empty() || n_jobs == 0,
+           "ratios: of each user and class");
     found.looks[k] = looks[k] != 0;
     std::copy(weights, weights + n_features, found.weights[k].begin());
   }
+  expect(found.hold.empty() || found.hold.size() == 4, "hold: four numbers, if any");
   const i64 columns = n_users > 0 ? static_cast<i64>(found.memory.size()) / n_users : 8;
   expect(columns - 5 >= std::max({i64{3}, last[0], last[1]}), "memory: too small");
   if (!found.ratios.empty()) {
@@ -74,7 +82,7 @@ Accounts accounts_of(const Told& told, i64 n_jobs) {
   found.damping = *told.column<double>("damping", 1);
   found.used = halves<double>(told, "used");
   found.recent = halves<double>(told, "recent");
-  found.book = *reinterpret_cast<const Book*>(told.column<i64>("book", sizeof(Book) / 8));
+  found.book = told.records<Book>("book", 1)[0];
   expect(static_cast<i64>(found.used[0].size()) == n && found.recent[0].size() == found.used[0].size(),
          "used, recent: one for each account");
   expect(std::all_of(found.parent.begin(), found.parent.end(), [n](i64 a) { return a >= -1 && a < n; }),
@@ -91,10 +99,11 @@ Expression expression_of(const Told& told, i64 n_jobs) {
   if (found.codes.empty()) return found;
   found.numbers = told.list<double>("numbers", static_cast<i64>(found.codes.size()));
   const i64 columns = *told.column<i64>("n_columns", 1);
+  expect(is_between(columns, 2, 2 + static_cast<i64>(found.codes.size())),
+         "n_columns: two, and at most one more for each step");
   const double* first = told.column<double>("columns", columns * n_jobs);
   for (i64 k = 0; k < columns; ++k) found.columns.push_back(first + k * n_jobs);
   found.times = told.column<i64>("times", n_jobs);
-  found.ticks = *told.column<i64>("ticks", 1);
   return found;
 }
 

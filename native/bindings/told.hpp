@@ -12,6 +12,8 @@
 
 namespace hpc {
 
+using ByName = nanobind::typed<nanobind::dict, nanobind::str, nanobind::any>;
+
 class Told {
   // who keeps them keeps the memory
   nanobind::dict arrays_;
@@ -39,6 +41,16 @@ class Told {
   std::vector<T> list(const char* name, i64 n = -1) const {
     const T* first = column<T>(name, n);
     return {first, first + get(name).size()};
+  }
+  // The same of records.
+  template <class T>
+  std::vector<T> records(const char* name, i64 n = -1) const {
+    constexpr i64 width = sizeof(T) / sizeof(i64);
+    const i64 *first = column<i64>(name, n < 0 ? n : n * width), size = static_cast<i64>(get(name).size());
+    if (size % width != 0) throw nanobind::value_error((std::string(name) + ": of whole records").c_str());
+    std::vector<T> found(index(size / width));
+    std::copy_n(first, size, reinterpret_cast<i64*>(found.data()));
+    return found;
   }
 };
 

@@ -39,19 +39,21 @@ inline double static_of(Feature feature, const JobNumbers& job) {
   }
 }
 
-// The score of a mixed policy: equal to that of hpcgym.scheduler.policies.rank to the last bit.
-inline Score mixed_score(const Weights& weights, const JobNumbers& job) {
-  double score = 0;
-  for (std::size_t k = 0; k < n_features; ++k) {
-    const auto feature = static_cast<Feature>(k);
-    if (weights[k] == 0 || feature == Feature::wait || feature == Feature::unicef) continue;
-    score += weights[k] * static_of(feature, job);
+inline Waiting waiting_of(Feature feature) {
+  switch (feature) {
+    case Feature::wait: return Waiting::wait;
+    case Feature::expansion: return Waiting::expansion;
+    case Feature::unicef: return Waiting::unicef;
+    default: return Waiting::not_at_all;
   }
-  const double by_wait = weights[index(static_cast<i64>(Feature::wait))];
-  const double by_expansion = weights[index(static_cast<i64>(Feature::expansion))];
-  const double by_unicef = weights[index(static_cast<i64>(Feature::unicef))];
-  const auto unicef = [&] { return serial_patience(job); };
-  return {score, patience_of(by_wait, by_expansion, by_unicef, job.requested, unicef)};
+}
+inline Score mixed_score(const Weights& weights, const JobNumbers& job) {
+  const auto feature = [](std::size_t k) { return static_cast<Feature>(k); };
+  return mixed_score(
+      n_features, [&](std::size_t k) { return weights[k]; },
+      [&](std::size_t k) { return waiting_of(feature(k)); },
+      [&](std::size_t k) { return static_of(feature(k), job); }, job.requested,
+      [&] { return serial_patience(job); });
 }
 
 }  // namespace hpc

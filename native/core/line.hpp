@@ -23,9 +23,7 @@ inline void sort_by_score(std::vector<InLine>::iterator begin, std::vector<InLin
 inline void line_up(const Model& model, const Queue& queue, i64 now, i64 most,
                     std::vector<InLine>& line) {
   const Rules& rules = model.rules;
-  const auto starves = [&](i64 j) {
-    return rules.threshold >= 0 && now - queue.known[j].submit > rules.threshold;
-  };
+  const auto starves = [&](i64 j) { return rules.starves(now - queue.known[j].submit); };
   const bool by_submission = queue.is_listed_by_submission();
   const bool keyed = rules.primary == Order::keyed;
   line.clear();
@@ -63,7 +61,7 @@ inline void sort_in_order(const Model& model, const Queue& queue, i64 now, std::
   const Rules& rules = model.rules;
   const auto place = [&](i64 j) {  // what comes first is less
     const i64 waiting = now - queue.known[j].submit;
-    const bool starves = rules.threshold >= 0 && waiting > rules.threshold;
+    const bool starves = rules.starves(waiting);
     const bool keyed = rules.primary == Order::keyed && !starves;
     const bool scored = queue.is_scored() && !starves;
     return std::tuple(!starves, keyed ? queue.keys[0][j] : 0,

@@ -1,11 +1,13 @@
 // What a simulation is told: jobs, orders and rules. It never changes, and many share it.
 #pragma once
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <vector>
 
 #include "../answers/told.hpp"
 #include "../base/numbers.hpp"
+#include "../base/record.hpp"
 #include "../machines/corun/sharing.hpp"
 #include "arrivals.hpp"
 #include "quotas.hpp"
@@ -32,8 +34,18 @@ enum class Renews : std::uint8_t { never, after_ends, each_time };
 // of a pass.
 enum class Asked : std::uint8_t { nothing, order, job, prediction, correction, renewal, starts };
 
-struct Job {  // [s]; laid out as JOBS of hpcgym.schedule.records
-  i64 submit, run, requested, processors, since_first;
+// [s] The mean of a user's last run times, rounded down: Tsafrir et al. 2007; Glesser 2016, section 7.2.2
+template <class T>
+T mean_of_last(const T* run_times, i64 n) {
+  return static_cast<T>(std::floor(std::accumulate(run_times, run_times + n, T{0}) / static_cast<T>(n)));
+}
+
+struct Job {  // [s]
+  HPC_RECORD(
+      i64 submit;
+      i64 run;  // actual, at most the requested time, or that predicted
+      i64 requested, processors;
+      i64 since_first;);  // submit, counted from the first submission of the whole log
 };
 struct Score {  // score + x or, if cubed, score * x^3; x = waiting / patience
   double score, patience;
@@ -67,6 +79,8 @@ struct Rules {
   Renews renews = Renews::never;
   bool logs = false;    // it notes who has ended
 
+  // Whether a job has waited so long that it is served before all others: Legrand et al. 2018, section 5.2
+  bool starves(i64 waiting) const { return threshold >= 0 && waiting > threshold; }
   // Whether several jobs have reservations.
   bool plans() const { return tested > 0 || depth == all_jobs; }
   bool operator==(const Rules&) const = default;

@@ -79,7 +79,7 @@ class Queue {
     if (by_submission && rules.secondary == Order::submission) return jobs.front().job;
     if (by_submission || rules.threshold >= 0) {
       const i64 j = oldest(progress);
-      if (by_submission || now - known[j].submit > rules.threshold) return j;
+      if (by_submission || rules.starves(now - known[j].submit)) return j;
     }
     return is_scored() ? best_scored(now, head) : by_key_.front().job;
   }

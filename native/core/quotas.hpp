@@ -30,7 +30,6 @@ class Quotas {
   std::vector<Bound> left;  // by count
 
   void keep(Archive& a) { a(left); }
-  bool are_any() const { return rules_->n > 0; }
   i64 size() const { return rules_->n; }
   // Whether a job would exceed one of them now.
   bool bars(i64 j, i64 quota) const {

@@ -614,9 +614,7 @@ struct Simulator {
   i64 average(i64 j) {
     const i64 requested = job(j).requested, *past = history(j);
     if (past[0] < 0) return requested;
-    i64 total = 0;
-    for (i64 k = 0; k < rules().last; ++k) total += past[k];
-    return std::min(total / rules().last, requested);
+    return std::min(mean_of_last(past, rules().last), requested);
   }
 
   // Correct the predictions that end now, of jobs that run on; false if the next is asked for.

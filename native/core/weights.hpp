@@ -28,6 +28,23 @@ double patience_of(double by_wait, double by_expansion, double by_unicef, double
   return by_expansion != 0 ? requested / by_expansion : inf;
 }
 
+// The score of a mixed policy, a sum of `n` weighted features in the order of their table: Legrand et
+// al. 2018, section 4.3, equation 3; equal to that of hpcgym.scheduler.policies.rank to the last bit.
+// Of each feature: its weight, how it depends on waiting, and the part that waiting does not change.
+template <class W, class D, class P, class F>
+Score mixed_score(std::size_t n, W weight_of, D depends, P part_of, double requested, F unicef) {
+  double sum = 0, by_wait = 0, by_expansion = 0, by_unicef = 0;
+  for (std::size_t k = 0; k < n; ++k) {
+    const double weight = weight_of(k);
+    const Waiting how = depends(k);
+    if (how == Waiting::wait) by_wait = weight;
+    if (how == Waiting::expansion) by_expansion = weight;
+    if (how == Waiting::unicef) by_unicef = weight;
+    if (weight != 0 && how != Waiting::wait && how != Waiting::unicef) sum += weight * part_of(k);
+  }
+  return {sum, patience_of(by_wait, by_expansion, by_unicef, requested, unicef)};
+}
+
 // Of all jobs, in the order of the table of features, in which sums are made. The memory is
 // somebody else's.
 struct Features {
@@ -37,7 +54,7 @@ struct Features {
   std::vector<i64> places;       // (n,) which weight is theirs
   const double* serial;          // (n_jobs,) [s] patience of the feature unicef; or nullptr
   const i64* seconds;            // (n_jobs,) [s] what policies look at in place of run times
-  std::vector<i64> formulas;     // (n,) places in the table of features, where these are learned
+  std::vector<i64> formulas;     // (n,) places in the table of features
   // which weights are those of the priorities of users, by processors and by energy; -1: none
   std::array<i64, 2> by_usage{-1, -1};
 
@@ -50,22 +67,13 @@ struct Features {
   }
   bool is_of_usage(i64 place) const { return place == by_usage[0] || place == by_usage[1]; }
 
-  // The score under weights that are divided by `total`, and 0 without one: that of
-  // hpcgym.scheduler.policies.index.rank to the last bit.
+  // The score under weights that are divided by `total`, and 0 without one.
   Score score(i64 j, const double* weights, double total) const {
-    double sum = 0, by_wait = 0, by_expansion = 0, by_unicef = 0;
     const double* part = parts + j * static_cast<i64>(waiting.size());
-    for (std::size_t k = 0; k < waiting.size(); ++k) {
-      const double weight = total > 0 ? weights[places[k]] / total : 0.0;
-      if (waiting[k] == Waiting::wait) by_wait = weight;
-      if (waiting[k] == Waiting::expansion) by_expansion = weight;
-      if (waiting[k] == Waiting::unicef) by_unicef = weight;
-      if (weight != 0 && waiting[k] != Waiting::wait && waiting[k] != Waiting::unicef)
-        sum += weight * part[k];
-    }
-    const auto unicef = [&] { return serial ? serial[j] : 1.0; };
-    const double requested = static_cast<double>(seconds[j]);
-    return {sum, patience_of(by_wait, by_expansion, by_unicef, requested, unicef)};
+    return mixed_score(
+        waiting.size(), [&](std::size_t k) { return total > 0 ? weights[places[k]] / total : 0.0; },
+        [&](std::size_t k) { return waiting[k]; }, [&](std::size_t k) { return part[k]; },
+        static_cast<double>(seconds[j]), [&] { return serial ? serial[j] : 1.0; });
   }
 };
 

@@ -168,11 +168,11 @@ class Environment {
 
   void begin() {
     Episode& p = now();
-    p.start = p.origin = p.next_start, p.jobs = p.next_jobs;
+    p.start = p.next_start, p.jobs = p.next_jobs;
     p.counting = p.next_counting, p.open = p.next_open, p.until = p.next_until;
     p.of_slice = p.next_of_slice, p.beginning = p.next_beginning, p.counts_first = p.next_counts_first;
     p.truncated = p.visible = p.cursor = p.counted = p.fresh = p.ended = 0;
-    p.noted = p.unpaid = p.gone = p.controls_hold = p.hides = 0;
+    p.noted = p.unpaid = p.gone = p.hides = 0;
     begin_empty();
     p.begin = sim().time;
     if (!table.before.empty()) {

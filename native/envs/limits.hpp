@@ -19,7 +19,7 @@ inline void control(Limited& machine, const Settings& settings, const double* nu
   const bool by_clock = settings.interval == Interval::seconds && stop < forever;
   const i64 end = by_clock ? stop + 1 : forever;
   if (again) return machine.extend_control(end);
-  const auto [level_at, nodes_at, power_at] = settings.of_controls;  // -1: not set
+  const i64 power_at = settings.act_power;  // -1: not set
   const auto part = [&](i64 at, i64 whole) {
     return std::clamp((numbers[at] + 1.0) / 2.0, 0.0, 1.0) * static_cast<double>(whole);
   };
@@ -31,8 +31,8 @@ inline void control(Limited& machine, const Settings& settings, const double* nu
     const i64 idle = machine.idle_mw(0);
     mw = idle + static_cast<i64>(part(power_at, machine.greatest_mw() - idle));
   }
-  const i64 off = l.n_nodes - rounded(nodes_at, l.n_nodes);
-  machine.set_control(time, end, mw, off, rounded(level_at, l.highest));
+  const i64 off = l.n_nodes - rounded(settings.act_nodes, l.n_nodes);
+  machine.set_control(time, end, mw, off, rounded(settings.act_frequency, l.highest));
 }
 
 // Pay the jobs that started, which take as long as at their levels, and what has been drawn.

@@ -58,7 +58,7 @@ class Pairs {
     const double bound = std::max(work / all, span);
     row.norms[energy] = -1.0 / std::max(bound * all * table.watts[0], 1.0);
     row.norms[elapsed] = -1.0 / bound;
-    *row.n_beside = *row.n_paid = 0;
+    row.episode->beside = row.episode->paid = 0;
   }
   // Waits of jobs that have started, slowdowns of jobs that have ended, energy and time.
   void pay() {
@@ -66,8 +66,8 @@ class Pairs {
       const i64 j = row.fresh[i];
       row.terms[waited] += seconds(s.of(j).start - s.job(j).submit);
     }
-    for (; *row.n_paid < static_cast<i64>(s.log.size()); ++*row.n_paid) {
-      const i64 j = s.log[index(*row.n_paid)];
+    for (i64& paid = row.episode->paid; paid < static_cast<i64>(s.log.size()); ++paid) {
+      const i64 j = s.log[index(paid)];
       const double response = seconds(machine.task(j).end - s.job(j).submit);
       row.terms[bsld] += std::max(response / std::max(seconds(s.job(j).run), shortest), 1.0);
     }
@@ -81,7 +81,7 @@ class Pairs {
   // List the neighbours, and show all, with what can be done.
   void show(const Outputs& out) {
     const std::vector<i64> found = machine.neighbours(s.running, s.progress);
-    const i64 total = *row.n_beside = static_cast<i64>(found.size()), room = row.size_of_window;
+    const i64 total = row.episode->beside = static_cast<i64>(found.size()), room = row.size_of_window;
     std::copy_n(found.begin(), listed(), row.beside);
     std::fill_n(out.observation, size_of_row(room, row.size_of_list), 0.0F);
     see_machine(total, out.observation);
@@ -106,7 +106,7 @@ class Pairs {
   static double real(i64 whole) { return static_cast<double>(whole); }
   double seconds(i64 time) const { return real(time) / ticks; }
   const Sharing& told() const { return machine.told(); }
-  i64 listed() const { return std::min(*row.n_beside, row.size_of_list); }
+  i64 listed() const { return std::min(row.episode->beside, row.size_of_list); }
 
   // Whether a waiting job can start, beside the neighbour of the pair if it has one.
   bool is_possible(i64 pair) const {

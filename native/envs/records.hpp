@@ -6,10 +6,12 @@
 #include <array>
 #include <vector>
 
+#include "../base/record.hpp"
 #include "../core/beginning.hpp"
 #include "../core/model.hpp"
 #include "../core/weights.hpp"
 #include "../machines/nodes.hpp"
+#include "../places/measures.hpp"
 
 namespace hpc {
 
@@ -26,29 +28,60 @@ inline constexpr double shortest = 10.0;  // [s] shorter run times count as this
 // Of a job as long as it is, `run` [s] as it is at the highest level.
 inline double bsld_of(const Job& job, i64 start, i64 run) {
   const auto response = static_cast<double>(start - job.submit + job.run);
-  return std::max(response / std::max(static_cast<double>(run), shortest), 1.0);
+  return bounded_slowdown(response, static_cast<double>(run), shortest);
 }
 inline double bsld_of(const Job& job, i64 start) { return bsld_of(job, start, job.run); }
 
-struct Episode {  // laid out as EPISODE of hpcgym.envs.core.arrays, which says what each is
-  i64 start, jobs, origin, begin;
-  i64 next_start, next_jobs;
-  i64 counts_first, counting, until, beginning, of_slice;
-  i64 next_counts_first, next_counting, next_until, next_beginning, next_of_slice, next_open;
-  i64 open, truncated, visible, cursor, stop, last_time, counted, fresh, noted, unpaid, gone;
-  i64 ended, resets, hides, controls_hold;
+struct Episode {  // where an environment is
+  HPC_RECORD(
+      i64 start;  // the first row of the episode in the table
+      i64 jobs;   // of the episode
+      i64 begin;  // [s] when it begins: at the first submission; an extract, if jobs run or wait then
+      i64 next_start, next_jobs;  // the same of the episode that follows, where environments reset themselves
+      // where jobs come before or after the slice that counts: see hpcgym.envs.core.cutting
+      i64 counts_first;  // the first job that counts
+      i64 counting;      // jobs up to this one, exclusive, count
+      i64 until;         // [s] when the episode is truncated, forever: never
+      i64 beginning;     // with which of the beginnings it begins
+      i64 of_slice;      // jobs of the slice; 0 where it is the whole episode
+      i64 next_counts_first, next_counting, next_until, next_beginning, next_of_slice, next_open;
+      i64 open;       // jobs that may count, and have not started; one more where it ends by time alone
+      i64 truncated;  // 1 if it ended by time
+      i64 visible;    // jobs in the window
+      i64 cursor;     // jobs from this one on have not been in the window
+      i64 stop;       // [s] the time of the next decision by the clock; by submissions the second before it
+      i64 last_time;  // [s] up to which energy is accounted for
+      i64 counted;    // jobs that have started and been accounted for
+      i64 fresh;      // jobs that started in the last step
+      i64 noted;      // of them, those that have been accounted for
+      i64 unpaid;     // jobs that run and are paid when they end
+      i64 gone;       // jobs that were paid in the last step, as they ended
+      i64 ended;      // 1 once all jobs that count have started, or by time
+      i64 resets;     // 1 if the last step began an episode
+      i64 hides;      // 1 if it goes on from a snapshot that hides the future
+      // where jobs share nodes: running jobs with room beside them, listed or not; and how many jobs of
+      // the log have been paid
+      i64 beside, paid;);
 
   bool counts(i64 j) const { return counts_first <= j && j < counting; }
 };
 
-struct Settings {  // laid out as SETTINGS of the same
-  Kind kind;
-  Interval interval;
-  i64 interval_length, processors, autoreset, clock, by_action;
-  std::array<i64, 3> of_controls;
-  i64 seen_power, ticks;
-  Paid paid;
-  i64 skips, split;
+struct Settings {
+  HPC_RECORD(
+      Kind kind;
+      Interval interval;    // what weights and controls hold for
+      i64 interval_length;  // seconds or submissions
+      i64 processors;
+      i64 autoreset;  // 1 if the step after the end of an episode begins the next
+      i64 clock;      // [s] time of the week at the trace's time 0
+      i64 by_action;  // 1 if the last index of the window stands for switching idle processors off
+      // where controls of a machine under limits stand in the action, or -1
+      i64 act_frequency, act_nodes, act_power;
+      i64 seen_power;  // where power stands in the observation
+      i64 ticks;       // in a second
+      Paid paid;
+      i64 skips;    // 1 if decisions with one action are not asked for
+      i64 split;);  // 1 if the window shows the head and the tail of the queue
 
   bool selects() const { return kind != Kind::ordering && kind != Kind::weights; }
 };
@@ -162,8 +195,6 @@ struct Row {
   i64 size_of_window;
   // where jobs share nodes: running jobs with room beside them, in the order of their starts
   i64* beside = nullptr;
-  i64* n_beside = nullptr;  // how many there are, listed or not
-  i64* n_paid = nullptr;    // jobs of the log whose slowdowns are
   i64 size_of_list = 0;
 };
 

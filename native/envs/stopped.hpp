@@ -73,10 +73,7 @@ class StoppedJobs {
   }
   // How long processors are busy, as the schedule stands.
   double processor_seconds() const {
-    i64 wasted = 0;
-    if (s.model.stops.become == Stopped::requeued)
-      for (const LostRun& run : s.lost) wasted += (run.end - run.start) * s.job(run.job).processors;
-    auto seconds = static_cast<double>(wasted);
+    auto seconds = static_cast<double>(wasted_seconds(s));
     for (i64 j = 0; j < s.next; ++j)
       if (s.of(j).start >= 0)
         seconds += static_cast<double>(s.job(j).processors) * static_cast<double>(s.run_time(j));

@@ -160,6 +160,17 @@ inline std::shared_ptr<Case> make_case(Bytes& bytes, bool wild) {
     m.stops.may = {0, 0, 1, 0}, m.stops.exempt = {bytes.below(30), 0};
     m.stops.become = static_cast<Stopped>(bytes.below(3));
   }
+  if (bytes.one_in(6)) {
+    m.rules.primary = m.rules.secondary = Order::scored, m.rules.renews = Renews::each_time;
+    Expression& e = m.expressions[index(bytes.below(2))];
+    e.columns.assign(2, c.held.data()), e.times = c.predicted.data();
+    for (i64 depth = 0, left = 1 + bytes.below(6); left > 0 || depth > 1; --left) {
+      const bool takes_two = depth > 1 && (left <= 0 || bytes.one_in(2));
+      e.codes.push_back(any_of(takes_two ? 14 + bytes.below(17) : bytes.below(3)));
+      e.numbers.push_back(wild ? bytes.real() : static_cast<double>(bytes.below(2)));
+      depth += takes_two ? -1 : 1;
+    }
+  }
   if (learns) {
     Learning l;
     for (Estimator& each : l.estimators) {

@@ -9,17 +9,29 @@ enum class Metric : i64 {
   makespan, utilization
 };
 
+// Run times below `tau` [s] count as that: Legrand et al. 2018, equation 1; Glesser 2016, section 7.4.3
+inline double bounded_slowdown(double response, double run, double tau) {
+  return std::max(response / std::max(run, tau), 1.0);
+}
+
+// Processor seconds of runs that others ended, and whose jobs begin anew.
+template <class S>
+i64 wasted_seconds(const S& s) {
+  i64 wasted = 0;
+  if (s.stops && s.model.stops.become == Stopped::requeued)
+    for (const LostRun& run : s.lost) wasted += (run.end - run.start) * s.job(run.job).processors;
+  return wasted;
+}
+
 // Of jobs that have all started, summed in their order. Those that ran at the beginning count for
-// the machine alone, from then on, as do runs that others ended. Run times below `tau` [s] count as that in bounded slowdowns.
+// the machine alone, from then on, as do runs that others ended.
 template <class M>
 double measure(Metric metric, const Simulator<M>& s, double tau) {
-  i64 counted = 0, last = 0, begins = s.begins, lost = 0;
+  i64 counted = 0, last = 0, begins = s.begins;
   if (s.arrivals) {  // the schedule says who came first
     begins = forever;
     for (i64 j = 0; j < s.model.n_jobs; ++j) begins = std::min(begins, s.job(j).submit);
   }
-  if (s.stops && s.model.stops.become == Stopped::requeued)
-    for (const LostRun& run : s.lost) lost += (run.end - run.start) * s.job(run.job).processors;
   double total = 0, most = 0;
   for (i64 j = 0; j < s.model.n_jobs; ++j) {
     const i64 start = s.of(j).start, run = s.run_time(j), width = s.job(j).processors;
@@ -37,7 +49,7 @@ double measure(Metric metric, const Simulator<M>& s, double tau) {
       case Metric::mean_bsld:
       case Metric::max_bsld:
       case Metric::rms_bsld:
-        value = std::max(response / std::max(length, tau), 1.0);
+        value = bounded_slowdown(response, length, tau);
         if (metric == Metric::rms_bsld) value *= value;
         break;
       case Metric::mean_slowdown: value = response / length; break;
@@ -55,7 +67,7 @@ double measure(Metric metric, const Simulator<M>& s, double tau) {
   const double n = static_cast<double>(counted);
   if (metric == Metric::makespan) return makespan;
   if (metric == Metric::utilization)
-    return (total + static_cast<double>(lost)) /
+    return (total + static_cast<double>(wasted_seconds(s))) /
            (static_cast<double>(s.model.capacity) * makespan);
   if (counted == 0) return std::numeric_limits<double>::quiet_NaN();
   if (metric == Metric::rms_bsld) return std::sqrt(total / n);

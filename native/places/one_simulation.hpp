@@ -81,21 +81,8 @@ class OneSimulation final : public AnySimulation, public Scheduled<M> {
       return -1;
     }
   }
-  void weigh(std::span<const double> weights, double total) override {
-    const Features* features = model_->features.get();
-    if (!features) throw std::invalid_argument("weigh: the model has no features");
-    const auto check = [&](i64 place) {
-      if (place >= static_cast<i64>(weights.size()))
-        throw std::invalid_argument("weigh: one weight a feature");
-    };
-    for (const i64 place : features->places) check(place);
-    for (const i64 place : features->by_usage) check(place);
-    weigh_jobs(weights, total, [&](auto weigh_one) {
-      for (i64 j = 0; j < model_->n_jobs; ++j) weigh_one(j);
-    });
-    if (answers_.shares && has_begun_) answers_.shares->begin(sim_);
-  }
-  // The same of those jobs for which `each` calls what it is given. What usage adds is to be written.
+  // Let weights, divided by `total`, order the queue from now on: those jobs for which `each` calls what
+  // it is given. What usage adds is to be written.
   template <class F>
   void weigh_jobs(std::span<const double> weights, double total, F each) {
     const Features& features = *model_->features;
@@ -111,17 +98,21 @@ class OneSimulation final : public AnySimulation, public Scheduled<M> {
     sim_.queue.forget_bounds();
   }
   std::shared_ptr<AnySimulation> weighed(std::span<const double> weights) const override {
-    if (!sim_.arrivals || !model_->features) {
+    if (!model_->features) throw std::invalid_argument("weigh: the model has no features");
+    const Features& features = *model_->features;
+    const auto check = [&](i64 place) {
+      if (place >= static_cast<i64>(weights.size()))
+        throw std::invalid_argument("weigh: one weight a feature");
+    };
+    std::ranges::for_each(features.places, check);
+    std::ranges::for_each(features.by_usage, check);
+    if (!sim_.arrivals) {
       auto found = std::make_shared<OneSimulation>(*this);
-      found->weigh(weights, 1.0);
+      found->weigh_all(weights);
       return found;
     }
     // Where waiting changes no order, jobs that are equal are served as they come, and not by their
     // rows: the order is one of keys then. So it is where waiting alone is the order.
-    const Features& features = *model_->features;
-    for (const i64 place : features.places)
-      if (place >= static_cast<i64>(weights.size()))
-        throw std::invalid_argument("weigh: one weight a feature");
     bool changes = false, by_arrival = false, others = false;
     for (std::size_t k = 0; k < features.waiting.size(); ++k) {
       const double weight = weights[index(features.places[k])];
@@ -138,7 +129,7 @@ class OneSimulation final : public AnySimulation, public Scheduled<M> {
     model->arrivals.by_arrival[0] = !changes && !others;
     if (model->accounts && !changes) model->accounts->kinds[0] = Usage::unaware;
     auto found = std::make_shared<OneSimulation>(model);
-    if (changes) found->weigh(weights, 1.0);
+    if (changes) found->weigh_all(weights);
     else if (others) found->key_by(features, weights);
     return found;
   }
@@ -317,23 +308,6 @@ class OneSimulation final : public AnySimulation, public Scheduled<M> {
     }
     return found;
   }
-  std::pair<std::shared_ptr<AnySimulation>, std::vector<i64>> branch(
-      std::span<const i64> run_times) const override {
-    if constexpr (on_nodes || !plans)
-      throw std::invalid_argument("branch: nodes go to no other simulation");
-    if (model_->restricted) throw std::invalid_argument("branch: quotas count all jobs");
-    if (!run_times.empty() && static_cast<i64>(run_times.size()) != model_->n_jobs)
-      throw std::invalid_argument("branch: a run time of each job");
-    for (const i64 each : run_times)
-      if (each < 1 || each > longest) throw std::invalid_argument("branch: run times from 1 s on");
-    const auto run_time = [&](i64 j) {
-      return run_times.empty() ? sim_.run_time(j) : run_times[index(j)];
-    };
-    const auto made = std::make_shared<LiveJobs>(sim_, run_time);
-    auto found = std::make_shared<OneSimulation>(std::shared_ptr<Model>(made, &made->model));
-    found->sim_.stand_as(sim_, made->rows, sim_.asked == Asked::order);
-    return {found, made->rows};
-  }
   void look_ahead(Foresight& foresight) override {
     if (on_nodes || !plans || foresight.n_jobs() != model_->n_jobs)
       throw std::invalid_argument("look_ahead: of these jobs, on a pool");
@@ -452,8 +426,8 @@ class OneSimulation final : public AnySimulation, public Scheduled<M> {
   }
   Columns moment() const override {
     const auto& s = sim_;
-    Columns found{{"now", {s.time, s.next, s.started, s.free, s.arrived, s.changed, s.head}},
-                  {"shadow", {s.shadow.time, s.shadow.extra}}};
+    Columns found{{"time", {s.time}}, {"submitted", {s.next}}, {"started", {s.started}}, {"free", {s.free}},
+                  {"head", {s.head}}, {"shadow", {s.shadow.time}}, {"extra", {s.shadow.extra}}};
     if (s.arrivals) found.push_back({"came", s.queue.came});
     if (s.stops) {
       std::vector<i64> jobs;
@@ -463,7 +437,8 @@ class OneSimulation final : public AnySimulation, public Scheduled<M> {
     if constexpr (plans)
       if (planned_) {
         const Looks& l = planned_->looks;
-        found.push_back({"looks", {l.due, l.all_due, l.next, l.waited, l.had_planned}});
+        found.push_back({"looks", {l.due, l.next, l.waited, l.had_planned, l.all_due}});
+        found.push_back({"next_look", {l.next}});
       }
     return found;
   }
@@ -517,6 +492,12 @@ class OneSimulation final : public AnySimulation, public Scheduled<M> {
       if (each < 1 || each > longest) throw std::invalid_argument("anew: run times from 1 s on");
     const auto told = std::make_shared<FirstJobs>(model_, run_times);
     return std::make_shared<OneSimulation>(std::shared_ptr<const Model>(told, &told->model));
+  }
+  void weigh_all(std::span<const double> weights) {
+    weigh_jobs(weights, 1.0, [&](auto weigh_one) {
+      for (i64 j = 0; j < model_->n_jobs; ++j) weigh_one(j);
+    });
+    if (answers_.shares && has_begun_) answers_.shares->begin(sim_);
   }
   void weigh_learned(const Features& features, std::span<const double> weights, double total) {
     answers_.learner->weights[0] = {};  // nothing is left of the policy that they stand for

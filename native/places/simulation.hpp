@@ -27,8 +27,6 @@ class AnySimulation : public Alone {
   // Return the first of the jobs said to run that cannot, as it has ended by then, or finds no room on
   // the nodes; -1 if all do. Once what is asked for then is answered, it is to be called again.
   virtual i64 begin(const Beginning& beginning) = 0;
-  // Let weights, divided by `total`, order the queue from now on.
-  virtual void weigh(std::span<const double> weights, double total) = 0;
   // One that goes on alone under weights, before the first event.
   virtual std::shared_ptr<AnySimulation> weighed(std::span<const double> weights) const = 0;
   virtual i64 run(i64 until, i64 passes) = 0;
@@ -78,9 +76,6 @@ class AnySimulation : public Alone {
   // What has been learned of all jobs that have ended; the scores and patiences of all.
   virtual Numbers learned() = 0;
   virtual std::vector<double> scores() const = 0;
-  // One of the jobs alone that run and wait, and which they are; `run_times`: [s] by job, or empty.
-  virtual std::pair<std::shared_ptr<AnySimulation>, std::vector<i64>> branch(
-      std::span<const i64> run_times) const = 0;
   // Simulate to the end, and let look-ahead order the queue at each pass.
   virtual void look_ahead(Foresight& foresight) = 0;
   // Which of its vectors to follow at the pass before which an order is asked for.

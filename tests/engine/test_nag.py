@@ -39,7 +39,7 @@ def terms_of(x: Any, degree: int) -> list[float]:
     found = []
     for place in range(learned.n_terms(len(x), degree)):
         terms = np.zeros((learned.N_ROWS, learned.n_terms(len(x), degree)))
-        terms[learned.WEIGHT, place] = 1.0
+        terms[0, place] = 1.0
         found.append(predict_by(x, loss, terms))
     return found
 
@@ -155,7 +155,7 @@ def test_places_of_terms(some: list[int], degree: int) -> None:
 @pytest.mark.parametrize("n_features", [1, 2, 3, 4, 5])
 def test_a_prediction_sums_all_terms(n_features: int) -> None:
     fast = Fast(loss_record(degree=1), n_features)
-    fast.terms[learned.WEIGHT] = 10.0 ** np.arange(n_features + 1)
+    fast.terms[0] = 10.0 ** np.arange(n_features + 1)
     assert fast.predict([1.0] * n_features) == float("1" * (n_features + 1))
 
 
@@ -180,7 +180,7 @@ def test_slopes_stay_finite() -> None:
     for _ in range(3):
         fast.learn([1e6, 1e-6], 1e9, 1e3)
     assert np.isfinite(fast.terms).all()
-    assert fast.terms[learned.WEIGHT].any()
+    assert fast.terms[0].any()
 
 
 def test_weights_of_jobs() -> None:
@@ -219,7 +219,7 @@ def test_learning_is_the_published_algorithm(name: str, degree: int) -> None:
         assert fast.predict(x) == pytest.approx(plain.predict(x), rel=1e-6, abs=1e-6)
         plain.learn(x, y, weight)
         fast.learn(x, y, weight)
-    assert np.abs(fast.terms[learned.WEIGHT]).min() > 0.0
+    assert np.abs(fast.terms[0]).min() > 0.0
     assert fast.totals == pytest.approx([plain.norm, plain.t + 1])
 
 

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hpcgym._engine import Features, Foresight, Layout, Model, Simulation
+from hpcgym._engine import Features, Foresight, Layout, Model, Simulation, values_of
+from hpcgym.scheduler.policies import operations as op
 
 N, CAPACITY = 3, 8
 JOBS = np.array([[0, 10, 20, 4, 0], [0, 10, 20, 8, 0], [5, 10, 20, 2, 5]])  # see JOBS of the engine
@@ -110,6 +111,68 @@ def test_what_a_model_is_refused_for(
         model(rules, **more)
 
 
+def expression(*steps: tuple[int, float], **more: Any) -> dict[str, Any]:
+    """What the engine is told of these steps: codes, and what those that push a value take."""
+    codes, numbers = zip(*steps, strict=True)
+    return {
+        "codes": np.array(codes),
+        "numbers": np.array(numbers, np.float64),
+        "columns": np.ones((2, N)),
+        "n_columns": np.array([2]),
+        "times": JOBS[:, 2].copy(),
+    } | more
+
+
+WAIT, AREA, FIRST = (op.WAIT, 0.0), (op.FEATURE, 5.0), (op.COLUMN, 0.0)
+PLUS, CHOICE = (op.ADD, 0.0), (op.CHOICE, 0.0)
+
+
+def test_steps_leave_one_value() -> None:
+    told = expression(WAIT, FIRST, AREA, CHOICE, WAIT, PLUS)
+    assert values_of(told, N, np.array([1]), np.array([7.0])) == [8.0]
+    model(SCORED, scores=SCORES, expressions=[told])
+
+
+@pytest.mark.parametrize(
+    ("reason", "told"),
+    [
+        ("codes: there is no such operation", expression((op.CHOICE + 1, 0.0))),
+        ("codes: there is no such operation", expression((-1, 0.0))),
+        ("codes: there is no such operation", expression((op.USAGE, 0.0))),
+        *(("numbers: there is no such feature", expression((op.FEATURE, n))) for n in (-1, 11)),
+        ("numbers: there is no such feature", expression((op.FEATURE, np.nan))),
+        *(
+            ("numbers: there is no such column", expression((op.COLUMN, n)))
+            for n in (-0.5, 2, 1e300, np.nan)
+        ),
+        ("codes: an operation takes more values than there are", expression(WAIT, PLUS)),
+        ("codes: an operation takes more values than there are", expression((op.SQRT, 0.0))),
+        ("codes: an operation takes more values", expression(WAIT, WAIT, CHOICE)),
+        ("codes: they leave one value", expression(WAIT, WAIT)),
+        ("numbers: another type or number", expression(WAIT, numbers=np.zeros(2))),
+        ("columns: another type or number", expression(WAIT, columns=np.ones(N))),
+        ("columns: another type or number", expression(WAIT, columns=np.ones((2, N), np.float32))),
+        *(
+            ("n_columns: two, and at most one", expression(WAIT, n_columns=np.array([n])))
+            for n in (1, 4, -1, 2**62)
+        ),
+        ("times: another type or number", expression(WAIT, times=np.ones(1, np.int64))),
+        ("times: missing", {k: v for k, v in expression(WAIT).items() if k != "times"}),
+    ],
+)
+def test_what_an_expression_is_refused_for(reason: str, told: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=f"^{reason}"):
+        values_of(told, N, np.array([1]), np.array([7.0]))
+    both = [{"codes": np.zeros(0, np.int64)}, told]
+    with pytest.raises(ValueError, match=f"^{reason}"):
+        model({"secondary": 4}, second_scores=SCORES, expressions=both)
+
+
+def test_there_are_two_orders() -> None:
+    with pytest.raises(ValueError, match=r"^expressions: of two orders"):
+        model(SCORED, scores=SCORES, expressions=[expression(WAIT)] * 3)
+
+
 def beginning(**more: Any) -> dict[str, Any]:
     """A job that runs."""
     return {
@@ -168,10 +231,6 @@ def test_answers_that_nobody_asked_for() -> None:
     for row in (-1, N):
         with pytest.raises(IndexError, match="no such job"):
             simulation.start(row)
-    with pytest.raises(ValueError, match="branch: a run time of each job"):
-        simulation.branch(np.array([3]))
-    with pytest.raises(ValueError, match="branch: run times from 1 s on"):
-        simulation.branch(np.array([3, 0, 3]))
 
 
 @pytest.mark.parametrize(
@@ -420,7 +479,7 @@ def test_look_ahead_of_other_jobs() -> None:
 
 
 def test_features_are_of_the_table() -> None:
-    given = np.zeros((2, 1)), np.array([0]), np.array([0]), np.zeros(0), np.full(2, 20)
+    given = np.array([0]), np.zeros(0), np.full(2, 20)
     for formulas in ([], [11], [-1], [0, 1]):
-        with pytest.raises(ValueError, match="formulas: of each feature"):
-            Features(*given, np.array(formulas, np.int64))
+        with pytest.raises(ValueError, match=r"^features: .*formula"):
+            Features(np.zeros((2, 1)), np.array(formulas, np.int64), *given)

@@ -7,63 +7,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.schedule.records import whole_numbers
+from hpcgym._engine import fields_of
 
-# Where an environment is: a record each, `Batch.episode_state`.
-EPISODE = whole_numbers(
-    "start",  # the first row of the episode in the table
-    "jobs",  # of the episode
-    "origin",  # the first row of the episode in the workload
-    "begin",  # [s] when it begins: at the first submission; an extract, if jobs run or wait then
-    "next_start",  # the same two of the episode that follows, where environments reset themselves
-    "next_jobs",
-    # where jobs come before or after the slice that counts: see hpcgym.envs.core.cutting
-    "counts_first",  # the first job that counts
-    "counting",  # jobs up to this one, exclusive, count
-    "until",  # [s] when the episode is truncated, FOREVER: never
-    "beginning",  # with which of the beginnings it begins
-    "of_slice",  # jobs of the slice; 0 where it is the whole episode
-    "next_counts_first",
-    "next_counting",
-    "next_until",
-    "next_beginning",
-    "next_of_slice",
-    "next_open",
-    "open",  # jobs that may count, and have not started; one more where it ends by time alone
-    "truncated",  # 1 if it ended by time
-    "visible",  # jobs in the window
-    "cursor",  # jobs from this one on have not been in the window
-    "stop",  # [s] the time of the next decision by the clock; by submissions the second before it
-    "last_time",  # [s] up to which energy is accounted for
-    "counted",  # jobs that have started and been accounted for
-    "new",  # jobs that started in the last step
-    "noted",  # of them, those that have been accounted for
-    "unpaid",  # jobs that run and are paid when they end
-    "gone",  # jobs that were paid in the last step, as they ended
-    "ended",  # 1 once all jobs that count have started, or by time
-    "resets",  # 1 if the last step began an episode
-    "hides",  # 1 if it goes on from a snapshot that hides the future
-    "controls_hold",  # 1 once the present action holds, where a step may be gone on with
-)
-
-# What all environments of a table share: one record, `Table.settings`.
-SETTINGS = whole_numbers(
-    "kind",
-    "interval",  # what weights and controls hold for
-    "interval_length",  # seconds or submissions
-    "processors",
-    "autoreset",  # 1 if the step after the end of an episode begins the next
-    "clock",  # [s] time of the week at the trace's time 0
-    "by_action",  # 1 if the last index of the window stands for switching idle processors off
-    "act_frequency",  # where controls of a machine under limits stand in the action, or -1
-    "act_nodes",
-    "act_power",
-    "seen_power",  # where power stands in the observation
-    "ticks",  # in a second
-    "paid",
-    "skips",  # 1 if decisions with one action are not asked for
-    "split",  # 1 if the window shows the head and the tail of the queue
-)
+# where an environment is, and what all of a table share; native/envs/records.hpp says what each is
+EPISODE = np.dtype((np.record, fields_of("Episode")))
+SETTINGS = np.dtype((np.record, fields_of("Settings")))
 # kind; the last two where jobs share nodes
 SELECTION_KIND, ORDERING_KIND, WEIGHTS_KIND, PAIRS_KIND, PAIR_SCORES_KIND = range(5)
 STEP, BEGIN, SHOW = range(3)  # what is to be done with simulations
@@ -118,9 +66,6 @@ class Batch(NamedTuple):
     gone_bsld: NDArray[np.float64]  # (n, longest) or (n, 0) their bounded slowdowns
     busy_until: NDArray[np.int64]  # (n, n_nodes) [s] or (n, 0): the last end of the jobs of a node
     neighbours: NDArray[np.int64]  # (n, M) running jobs beside whom others may start, as they began
-    books: NDArray[
-        np.int64
-    ]  # (n, 4) where jobs share nodes: at N_BESIDE how many of these there are
 
 
 class Outputs(NamedTuple):
@@ -137,5 +82,4 @@ class Outputs(NamedTuple):
     terms: NDArray[np.float64]  # (n, N_TERMS) as `Batch.terms`
 
 
-N_BESIDE = 3  # a place in `Batch.books`
 N_TOLD = 2  # places of `Outputs.told` before the rows

@@ -111,21 +111,19 @@ def features_of(
     workload: Workload,
     features: tuple[str, ...],
     seconds: NDArray[np.int64],
-    learns: bool,
     usage: Usage | None,
 ) -> dict[str, Any]:
     """Return the features that are weighed, as arguments of ``Features``.
 
-    ``seconds``: what policies look at; ``learns``: that is learned.
+    ``seconds``: what policies look at.
     """
     parts = weighed(JobColumns(workload, seconds), features, len(workload))
     return {
         "parts": parts.static,
-        "waiting": parts.waiting,
+        "formulas": parts.formulas,
         "places": parts.places,
         "serial": parts.serial,
         "seconds": seconds,
-        "formulas": parts.formulas if learns else None,
         "by_usage": (-1, -1) if usage is None else usage.places,
     }
 

@@ -59,7 +59,7 @@ class State:
     @property
     def come(self) -> int:
         """How many jobs have been submitted."""
-        return int(self.simulation.moment()["now"][1])
+        return int(self.simulation.moment()["submitted"].item())
 
 
 def state_of(simulations: Simulations, e: int) -> State:

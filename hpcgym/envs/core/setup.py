@@ -267,7 +267,6 @@ def batch_of(
         gone_bsld=np.zeros((number, longest if late else 0)),
         busy_until=np.zeros((number, n_nodes), np.int64),
         neighbours=np.zeros((number, neighbours), np.int64),
-        books=np.zeros((number, 4), np.int64),
     )
 
 

@@ -112,12 +112,11 @@ class Simulations:
             place = "whole nodes" if limited else "pool" if machines.is_pool else "nodes"
             check_restricted(workload, scheduler, self.told.rules["correction"], place)
         self.learning = learning_of(workload, scheduler, self.told, kind)
-        self.expressions = expressions_of(workload, scheduler, machines.ticks)
+        self.expressions = expressions_of(workload, scheduler)
         seconds = ordered_by(options, workload, self.told.jobs)
         self.features = None
         if kind == arrays.WEIGHTS_KIND:
-            learns = self.learning is not None
-            self.features = features_of(workload, features, seconds, learns, self.usage)
+            self.features = features_of(workload, features, seconds, self.usage)
         settings = settings_of(
             self.layout, features, interval, limited, kind=kind, by_action=shutdown_action,
             processors=machines.counted, ticks=machines.ticks, autoreset=autoreset,
@@ -228,7 +227,7 @@ class Simulations:
     def listed(self, e: int) -> NDArray[np.int64]:
         """Return the running jobs of simulation ``e`` that are neighbours, then -1; (M,)."""
         rows: NDArray[np.int64] = self.batch.neighbours[e].copy()
-        rows[self.batch.books[e, arrays.N_BESIDE] :] = -1
+        rows[self.batch.episode_state["beside"][e] :] = -1
         return rows
 
     @property
@@ -237,7 +236,7 @@ class Simulations:
         listed = self.batch.neighbours
         if listed.shape[1] == 0:
             return None
-        return listed.copy(), self.batch.books[:, arrays.N_BESIDE].copy()
+        return listed.copy(), self.batch.episode_state["beside"].copy()
 
     def show(self, e: int) -> None:
         """Tell where simulation ``e`` is, after another state has been put there."""
@@ -307,15 +306,15 @@ class Simulations:
         scheduler = self.options.scheduler
         if scheduler.moves_submissions or scheduler.preemption is not None:
             return len(self.queued(e))
-        now = self.simulation(e).moment()["now"]
-        return int(now[1] - now[2])  # jobs that have come, and started
+        now = self.simulation(e).moment()
+        return int(now["submitted"].item() - now["started"].item())
 
     def came(self, e: int) -> NDArray[np.bool_]:
         """Return which jobs of the episode have been submitted in simulation ``e``, (n_jobs,)."""
         moment = self.simulation(e).moment()
         if self.options.scheduler.moves_submissions:
             return moment["came"] >= 0
-        came: NDArray[np.bool_] = np.arange(self.rows(e)[1]) < moment["now"][1]
+        came: NDArray[np.bool_] = np.arange(self.rows(e)[1]) < moment["submitted"]
         return came
 
     def jobs(self, e: int) -> NDArray[np.void]:
@@ -349,5 +348,5 @@ class Simulations:
 
 def episode_of(name: str, episode_state: Any, begins: bool) -> Episode:
     """Return which rows of the workload an episode has, and how it began, by its EPISODE."""
-    start, n = int(episode_state.origin), int(episode_state.jobs)
+    start, n = int(episode_state.start), int(episode_state.jobs)
     return Episode(name, start, start + n, beginning=int(episode_state.beginning) if begins else -1)

@@ -12,41 +12,22 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym._engine import fields_of
 from hpcgym.scheduler.estimates.features import JOB_FEATURES
 
 # `Estimators.kinds`: how run times are predicted, for what there are two of. From BY_FORMULA on:
 # places in the table of formulas.
 KNOWN, FROM_OUTSIDE, BY_REGRESSION, BY_FORMULA = range(4)
-FOR_BACKFILLING, FOR_ORDERING = 0, 1
 
-# columns of a user's memory: sums over the jobs that have ended
-(
-    NUMBER,
-    RUN,  # [s]
-    PROCESSORS,
-    LAST_END,  # [s] the end of the last; no sum
-    RATIOS,  # run time / requested time
-    LAST,  # [s] from here on: run times, the latest first
-) = range(6)
+# columns of a user's memory: at first how many of his jobs have ended, from LAST on run times [s]
+NUMBER, LAST = 0, 5
 LEAST_LAST = 3  # run times that are needed for the features
 N_SEEN = len(JOB_FEATURES)
 
-# rows of the terms of a regression
-WEIGHT, SCALE, SQUARES = range(3)
-N_ROWS = 3
+N_ROWS = 3  # of the terms of a regression: weights, scales, sums of squared gradients
 
-_LOSS = [
-    ("over", np.int64),  # a place in BRANCHES
-    ("over_scale", np.float64),
-    ("under", np.int64),
-    ("under_scale", np.float64),
-    ("threshold", np.float64),  # [s] predictions up to so much too long are under-predictions
-    ("weighting", np.int64),  # a place in WEIGHTINGS
-    ("eta", np.float64),  # how fast to learn
-    ("l2", np.float64),
-    ("degree", np.int64),
-]
-LOSS: np.dtype[np.void] = np.dtype((np.record, _LOSS))
+#: Of a regression; ``over`` and ``under`` are places in BRANCHES, ``weighting`` in WEIGHTINGS.
+LOSS = np.dtype((np.record, fields_of("Loss")))
 
 
 class Estimators(NamedTuple):

@@ -182,7 +182,6 @@ class Expression:
             np.array(numbers, np.float64),
             np.array(columns, np.float64),
             times,
-            np.zeros(len(steps)),
         )
 
 

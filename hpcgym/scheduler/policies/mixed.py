@@ -9,29 +9,22 @@ from numpy.typing import NDArray
 
 from hpcgym.scheduler.policies.features import FEATURES, JobColumns
 
-#: How a feature depends on waiting.
-STATIC_ONLY, BY_WAIT, BY_EXPANSION, BY_UNICEF = range(4)
-
-_DEPENDS = {"wait": BY_WAIT, "expansion": BY_EXPANSION, "unicef": BY_UNICEF}
-
 
 class Weighed(NamedTuple):
     """What the engine takes of all jobs, to add features up."""
 
     static: NDArray[np.float64]  # (n_jobs, n_features) what waiting does not change
-    waiting: NDArray[np.int64]  # (n_features,) how features depend on waiting
+    formulas: NDArray[np.int64]  # (n_features,) their places in the table of features
     places: NDArray[np.int64]  # (n_features,) which weight is theirs
     serial: NDArray[np.float64]  # (n_jobs,) [s] patience of the feature unicef, or (0,)
-    formulas: NDArray[np.int64]  # (n_features,) their places in the table of features
 
 
 def weighed(columns: JobColumns, features: tuple[str, ...], n_jobs: int) -> Weighed:
     """Return the arrays for weights over these features, in the order of the table of features.
 
     Those that depend on what users have used are left out: usage is added to scores later.
-    In that order sums are those of :func:`hpcgym.scheduler.policies.index.rank`, to the last bit. A
-    new kind of patience needs a code of its own, which the engine knows; without,
-    this is a KeyError.
+    In that order sums are those of :func:`hpcgym.scheduler.policies.index.rank`, to the last bit.
+    How these depend on waiting the engine knows.
     """
     names = sorted(FEATURES.keys() & set(features), key=list(FEATURES).index)
     static = np.zeros((n_jobs, len(names)))
@@ -43,13 +36,7 @@ def weighed(columns: JobColumns, features: tuple[str, ...], n_jobs: int) -> Weig
     assert patience is not None
     return Weighed(
         static=static,
-        waiting=np.array([_depends(name) for name in names], np.int64),
+        formulas=np.array([list(FEATURES).index(name) for name in names], np.int64),
         places=np.array([features.index(name) for name in names], np.int64),
         serial=patience(columns) if "unicef" in names else np.zeros(0),
-        formulas=np.array([list(FEATURES).index(name) for name in names], np.int64),
     )
-
-
-def _depends(name: str) -> int:
-    """Return how a feature depends on waiting."""
-    return STATIC_ONLY if FEATURES[name].patience is None else _DEPENDS[name]

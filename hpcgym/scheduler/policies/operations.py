@@ -20,27 +20,23 @@ from numpy.typing import NDArray
 ) = range(32)  # fmt: skip
 PUSHES, TAKE_ONE, TAKE_TWO = range(NUMBER, NEGATIVE), range(NEGATIVE, ADD), range(ADD, CHOICE)
 
-SINCE_FIRST, PROCESSORS = range(2)  # columns that each program has; others follow
-
 
 class Program(NamedTuple):
     """An expression over the features and columns of some jobs."""
 
     codes: NDArray[np.int64]  # (n_steps,) NUMBER, FEATURE ...
     numbers: NDArray[np.float64]  # (n_steps,) what a push takes: a number, or a place in a table
-    columns: NDArray[np.float64]  # (n_columns, n_jobs) SINCE_FIRST [s], PROCESSORS, then others
+    columns: NDArray[np.float64]  # (n_columns, n_jobs) since first [s], processors, then others
     times: NDArray[np.int64]  # (n_jobs,) [s] requested, or what stands for it; may be renewed
-    stack: NDArray[np.float64]  # (n_steps,) scratch
 
-    def told(self, ticks: int = 1) -> dict[str, NDArray[Any]]:
-        """Return it as the native engine takes it; ``ticks`` of its clock in a second."""
+    def told(self) -> dict[str, NDArray[Any]]:
+        """Return it as the native engine takes it."""
         return {
             "codes": self.codes,
             "numbers": self.numbers,
             "columns": np.ascontiguousarray(self.columns),
             "n_columns": np.array([len(self.columns)]),
             "times": self.times,
-            "ticks": np.array([ticks]),
         }
 
 

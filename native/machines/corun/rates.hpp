@@ -20,7 +20,6 @@ struct Spell {  // in which a job ran at one rate
   i64 job;
   i64 beside;  // the code that limited its rate; -1: none
   i64 begin, end;
-  double rate;
 };
 
 class SharedRates : public SharedPlaces {
@@ -175,7 +174,7 @@ class SharedRates : public SharedPlaces {
   }
   void note_spell(i64 j, i64 now) {
     Task& t = task(j);
-    if (now > t.begun) spells_.push_back({j, t.limit, t.begun, now, t.rate});
+    if (now > t.begun) spells_.push_back({j, t.limit, t.begun, now});
     t.begun = now;
   }
 };

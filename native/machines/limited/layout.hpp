@@ -7,24 +7,27 @@
 #include <vector>
 
 #include "../../base/numbers.hpp"
+#include "../../base/record.hpp"
 
 namespace hpc {
 
 struct PowerCap {
-  i64 start, end;  // [s]
-  i64 announced;   // [s] from when on it is reckoned with
-  i64 mw;
-  bool kills;  // jobs, until it holds at its start
-  i64 off;     // nodes 0 up to this one, exclusive, are off throughout
+  HPC_RECORD(
+      i64 start, end;  // [s]
+      i64 announced;   // [s] from when on it is reckoned with
+      i64 mw;
+      i64 kills;  // 1: jobs, until it holds at its start
+      i64 off;);  // nodes 0 up to this one, exclusive, are off throughout
 };
 
 struct EnergyBudget {
-  i64 start, end;  // [s]
-  i64 mj, mean_mw;
-  i64 period;    // [s] between two looks at the meter
-  bool shuts;    // idle nodes are switched off meanwhile
-  bool as_idle;  // nodes that are off are reckoned as free ones that are on
-  bool binds;    // unless no load can exceed it
+  HPC_RECORD(
+      i64 start, end;  // [s]
+      i64 mj, mean_mw;
+      i64 period;   // [s] between two looks at the meter
+      i64 shuts;    // 1: idle nodes are switched off meanwhile
+      i64 as_idle;  // 1: nodes that are off are reckoned as free ones that are on
+      i64 binds;);  // 1, unless no load can exceed it
 };
 
 // What back-filled jobs must leave of a budget; `suffices`: only what it is sure to suffice for.
@@ -61,7 +64,7 @@ struct LimitedLayout : Limits {
   // Have these limits alone, and a control that has not been set yet.
   void limit(const Limits& limits) {
     static_cast<Limits&>(*this) = limits;
-    if (controlled) caps.push_back({forever, forever, forever, i64{1} << 61, false, 0});
+    if (controlled) caps.push_back({forever, forever, forever, i64{1} << 61, 0, 0});
   }
   // The same for jobs from one on, under such limits.
   std::shared_ptr<const LimitedLayout> part(i64 first, const Limits& limits) const {

@@ -1,0 +1,83 @@
+// Look-ahead, and many simulations in one call, for the module.
+#include "../places/many.hpp"
+
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/vector.h>
+
+#include "../places/foresight.hpp"
+#include "../places/measures.hpp"
+#include "alone.hpp"
+#include "arrays.hpp"
+#include "parts.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace hpc {
+namespace {
+
+using JobClasses =
+    nb::ndarray<const i64, nb::numpy, nb::shape<-1, 3>, nb::c_contig, nb::device::cpu>;
+using Table = nb::ndarray<const double, nb::numpy, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+std::shared_ptr<Foresight> make_foresight(std::shared_ptr<Features> features, Table weights,
+                                          JobClasses classes, i64 estimator, double tau) {
+  if (features->n_jobs != static_cast<i64>(classes.shape(0)) || weights.shape(0) == 0)
+    throw nb::value_error("foresight: classes of each job, and at least one vector");
+  for (const i64 place : features->places)
+    if (index(place) >= weights.shape(1)) throw nb::value_error("foresight: one weight a feature");
+  if (estimator < 0 || estimator > 3) throw nb::value_error("foresight: there is no such estimator");
+  std::vector<std::vector<double>> vectors;
+  for (std::size_t v = 0; v < weights.shape(0); ++v)
+    vectors.emplace_back(&weights(v, 0), &weights(v, 0) + weights.shape(1));
+  std::vector<Foresight::Classes> rows(classes.shape(0));
+  for (std::size_t j = 0; j < rows.size(); ++j)
+    for (std::size_t level = 0; level < Foresight::levels; ++level) {
+      rows[j][level] = classes(j, level);
+      if (rows[j][level] < 0) throw nb::value_error("foresight: classes from 0 on");
+    }
+  return std::make_shared<Foresight>(features, vectors, rows,
+                                     static_cast<Foresight::Estimator>(estimator), tau);
+}
+
+using Vectors = nb::ndarray<const double, nb::numpy, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
+using Values = nb::ndarray<double, nb::numpy, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
+
+void simulate(Many& many, Vectors weights, In<i64> metrics, double tau, i64 first, i64 stop,
+              Values values) {
+  const auto n_slices = static_cast<std::size_t>(many.size());
+  const std::size_t n_vectors = weights.shape(0), own = weights.shape(1), size = weights.shape(2);
+  if (own != 1 && own != n_slices) throw nb::value_error("weights: of each slice, or of all");
+  if (values.shape(0) != n_vectors || values.shape(1) != n_slices ||
+      values.shape(2) != metrics.shape(0))
+    throw nb::value_error("values: (n_vectors, n_slices, n_metrics)");
+  if (first < 0 || stop > static_cast<i64>(n_vectors * n_slices))
+    throw nb::value_error("tasks: a slice under a vector each");
+  std::vector<Metric> chosen;
+  for (std::size_t k = 0; k < metrics.shape(0); ++k) {
+    if (metrics(k) < 0 || metrics(k) > static_cast<i64>(Metric::utilization))
+      throw nb::value_error("metrics: there is no such");
+    chosen.push_back(static_cast<Metric>(metrics(k)));
+  }
+  nb::gil_scoped_release released;
+  many.simulate({weights.data(), weights.size()}, static_cast<i64>(size), own > 1, chosen, tau, first,
+                stop, values.data());
+}
+
+}  // namespace
+
+void bind_many(nb::module_& m) {
+  nb::class_<Foresight>(m, "Foresight", "What look-ahead knows of run times, and its vectors.")
+      .def(nb::new_(&make_foresight), "features"_a, "weights"_a, "classes"_a, "estimator"_a, "tau"_a,
+           "`weights`: (n_vectors, n). `classes`: (n_jobs, 3) rows of what is known of run times. "
+           "`estimator`: the place among ESTIMATES. `tau`: run times below count as this [s].");
+
+  nb::class_<Many>(m, "Many", "Simulations of slices under weights, in one call, on threads.")
+      .def(nb::init<std::vector<std::shared_ptr<AnySimulation>>, int>(), "slices"_a, "threads"_a)
+      .def("simulate", alone(&simulate), "weights"_a, "metrics"_a, "tau"_a, "first"_a, "stop"_a, "values"_a,
+           "Simulate the tasks from `first` to `stop`, exclusive, each from the state of its slice, "
+           "and write their metrics. Task s * n_vectors + v is slice s under vector v. `weights`: "
+           "(n_vectors, 1 or n_slices, n). `tau`: run times below count as that in bounded "
+           "slowdowns [s]. `values`: (n_vectors, n_slices, n_metrics).");
+}
+
+}  // namespace hpc
