@@ -64,7 +64,8 @@ def end_of(simulations: Simulations, told: State) -> dict[str, Any]:
     return {"metrics": known, "episode_name": told.name}
 
 
-_LATER: Any = object()  # stands for an entry that is not made yet
+class _LATER:
+    """Stands for an entry that is not made yet, in copies of environments as well."""
 
 
 class Infos(dict[str, Any]):
