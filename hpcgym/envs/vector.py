@@ -46,8 +46,8 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, Any]):
     ----------
     num_envs : number of environments.
     autoreset_mode : "NextStep" (the default), "SameStep" or "Disabled"; Gymnasium's AutoresetMode.
-    copy : whether observations are new arrays at each step. Without copies they are views of
-        buffers that the next step overwrites.
+    copy : whether observations may be kept: steps write into no array that anybody has. Without
+        copies they are views of buffers that the next step overwrites.
     max_episode_steps : after that many steps an episode is truncated; None: never.
     threads : that step the environments, at most; None: one for fewer than 32 environments, else as
         many as OMP_NUM_THREADS or the machine's cores say. Steps take turns with one thread and
@@ -112,7 +112,7 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, Any]):
             )
         self.simulations = Simulations(
             self.options, self.episodes, num_envs, self._definition.kind,
-            autoreset=mode == AutoresetMode.NEXT_STEP, **self._definition.rules,
+            autoreset=mode == AutoresetMode.NEXT_STEP, copy=copy, **self._definition.rules,
         )  # fmt: skip
         self.single_observation_space = self.simulations.layout.space
         self.single_action_space = self._definition.action_space
@@ -122,7 +122,7 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, Any]):
         self.ends: Ends | None = None
         self._generators = [np.random.default_rng() for _ in range(num_envs)]
         self._steps = np.zeros(num_envs, np.int64)
-        self._done = np.ones(num_envs, np.bool_)
+        self._done, self._nobody = np.ones(num_envs, np.bool_), np.zeros(num_envs, np.bool_)
         self._begun = False  # whether all environments have begun an episode
         self._resets_next = False  # whether an episode ended in the last step
         # what each environment draws next is drawn ahead: steps begin it by themselves
@@ -167,7 +167,7 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, Any]):
             else:
                 self.simulations.set_next(e, self._next(e))
                 self._ahead[e] = None
-        self.simulations.tell_anew(self.copy)  # who has seen the last step may write into it
+        self.simulations.tell_anew()  # who has seen the last step may write into it
         self._begin(those)
         begun = self.simulations.batch.episode_state["jobs"] > 0
         for e in np.flatnonzero(begun & ~mask).tolist():
@@ -193,15 +193,14 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, Any]):
         if mode == AutoresetMode.DISABLED and self._done.any():
             raise gymnasium.error.ResetNeeded("episodes have ended: call reset() with a reset_mask")
         self._set_actions(actions)
-        simulations.step_all(self.threads, self.copy)
+        ends = simulations.step_all(self.threads)
         out = simulations.out
-        terminated = out.ended
-        truncated, over = out.truncated, terminated | out.truncated
-        done = over
+        terminated, truncated = out.ended, out.truncated
+        over = done = terminated | truncated if ends else self._nobody
         if self.max_episode_steps is not None:
             truncated = truncated | self._truncate(self.max_episode_steps)
             done = terminated | truncated
-        ends = bool(np.count_nonzero(done))
+            ends = bool(np.count_nonzero(done))
         if ends:
             pay_tails(simulations, over)
         same_step = mode == AutoresetMode.SAME_STEP
@@ -212,9 +211,9 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, Any]):
             self._begin(self.ends.those)
         elif self._resets_next and mode == AutoresetMode.NEXT_STEP:
             self._note_resets()
-        info = self._teller.of_step(self.copy, self.ends)
-        self._done, self._resets_next = done.copy(), ends  # whoever has it may write into it
-        return self._observations(), out.rewards[:, 0], terminated, truncated, info
+        info = self._teller.of_step(self.ends)
+        self._done, self._resets_next = done, ends
+        return self._observations(), simulations.lent.rewards, terminated, truncated, info
 
     def _note_resets(self) -> None:
         """Draw the next episodes of the environments that have just begun one."""
@@ -253,7 +252,7 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, Any]):
             )
         for row in snapshot.rows:
             check_owner(self.simulations, row)
-        self.simulations.tell_anew(self.copy)
+        self.simulations.tell_anew()
         for e, row in enumerate(snapshot.rows):
             restore_row(self.simulations, e, row)
             self.simulations.show(e)
@@ -271,7 +270,8 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, Any]):
     def _set_actions(self, actions: Any) -> None:
         space, simulations = self._definition.action_space, self.simulations
         if isinstance(space, spaces.Discrete):
-            simulations.chosen[:] = read_indices(actions, self.num_envs, int(space.n))
+            if not simulations.steps.choose(read_indices(actions, self.num_envs), int(space.n)):
+                raise HpcgymError(f"actions must be indices from 0 to {space.n - 1}")
         else:
             numbers = read_numbers("actions", actions, (self.num_envs, *space.shape))
             simulations.numbers[:] = self._definition.numbers(numbers)
@@ -291,9 +291,7 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, Any]):
         return episode
 
     def _observations(self) -> Observation:
-        rows, masks = self.simulations.out.observations, self.simulations.out.masks
-        # what can be done must stay known, whatever is made of an observation
-        return self.simulations.layout.of(rows, masks.copy() if self.copy else masks)
+        return self.simulations.lent.observation()
 
     def _truncate(self, most: int) -> NDArray[np.bool_]:
         """Return which episodes have had so many steps, and end them."""

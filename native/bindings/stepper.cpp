@@ -29,13 +29,18 @@ using Grid = nb::ndarray<T, nb::numpy, nb::ndim<2>, nb::c_contig, nb::device::cp
 template <class T>
 using Line = nb::ndarray<T, nb::numpy, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
+// Where the actions lie, and where to tell of each environment.
+struct Seen {
+  std::vector<nb::object> arrays{};
+  i64* chosen = nullptr;
+  std::vector<Places> places{};
+};
 // A stepper and the arrays that it looks at.
 struct Owned {
   Told told;
   std::vector<nb::object> rows;
   std::unique_ptr<AnyStepper> stepper;
-  std::vector<Places> seen{};
-  std::vector<nb::object> looked_at{};
+  std::vector<Seen> seen{};
   Alone alone{};
 
   i64 checked(i64 e) const {
@@ -170,8 +175,7 @@ bool has_room_for_limits(const Table& t, std::size_t seen, std::size_t numbers) 
          (!t.model->limited->limited || shown + n_of_power <= static_cast<i64>(seen));
 }
 
-// Where the actions lie from now on, and what is told of each environment.
-void look_at(Owned& owned, Line<const i64> chosen, Grid<const double> numbers, Grid<float> observations,
+void look_at(Owned& owned, std::size_t which, Line<i64> chosen, Grid<const double> numbers, Grid<float> observations,
              Grid<std::int8_t> masks, Grid<double> rewards, Line<bool> ended, Line<bool> truncated,
              Grid<i64> told, Grid<double> terms) {
   const Alone::Inside inside(owned.alone);
@@ -195,23 +199,42 @@ void look_at(Owned& owned, Line<const i64> chosen, Grid<const double> numbers, G
                     numbers.shape(1) >= n_numbers &&
                     has_room_for_limits(t, observations.shape(1), numbers.shape(1));
   if (!whole || !wide) throw nb::value_error("outputs: of each environment");
-  owned.seen.clear();
+  if (which > owned.seen.size()) throw nb::value_error("which: one after the other");
+  if (which == owned.seen.size()) owned.seen.emplace_back();
+  Seen& seen = owned.seen[which];
+  seen = {{}, chosen.data(), {}};
   for (std::size_t e = 0; e < n; ++e) {
     const auto row = [&](const auto& grid) { return grid.data() + e * grid.shape(1); };
-    owned.seen.push_back({chosen.data() + e, row(numbers),
-                          {row(observations), row(masks), row(rewards), ended.data() + e,
-                           truncated.data() + e, row(told), row(terms)}});
+    seen.places.push_back({chosen.data() + e, row(numbers),
+                           {row(observations), row(masks), row(rewards), ended.data() + e,
+                            truncated.data() + e, row(told), row(terms)}});
   }
-  const auto keep = [&](const auto&... arrays) { owned.looked_at = {nb::cast(arrays)...}; };
+  const auto keep = [&](const auto&... arrays) { seen.arrays = {nb::cast(arrays)...}; };
   keep(chosen, numbers, observations, masks, rewards, ended, truncated, told, terms);
 }
 
-void go_on(Owned& owned, i64 task, i64 first, i64 stop, int threads) {
+const Seen& seen(const Owned& owned, std::size_t which) {
+  if (which >= owned.seen.size()) throw nb::value_error("which: nobody has said where to look");
+  return owned.seen[which];
+}
+bool choose(const Owned& owned, Line<const i64> actions, i64 number) {
   const Alone::Inside inside(owned.alone);
-  if (first < 0 || stop > static_cast<i64>(owned.seen.size()) || task < 0 || task > 2)
-    throw nb::value_error("go_on: of environments that have been told where to look");
+  const i64 *first = actions.data(), *last = first + actions.shape(0);
+  if (last - first != owned.stepper->size()) throw nb::value_error("actions: of each environment");
+  if (!std::all_of(first, last, [=](i64 one) { return is_between(one, 0, number - 1); })) return false;
+  std::copy(first, last, seen(owned, 0).chosen);  // that of all
+  return true;
+}
+bool go_on(Owned& owned, i64 task, i64 first, i64 stop, int threads, std::size_t which) {
+  const Alone::Inside inside(owned.alone);
+  const auto& places = seen(owned, which).places;
+  if (first < 0 || first >= stop || stop > owned.stepper->size() || task < 0 || task > 2)
+    throw nb::value_error("go_on: of environments that there are");
   nb::gil_scoped_release released;
-  owned.stepper->go_on(static_cast<Todo>(task), first, stop, threads, owned.seen);
+  owned.stepper->go_on(static_cast<Todo>(task), first, stop, threads, places);
+  const auto any = [&](const bool* of_first) { return std::count(of_first, of_first + (stop - first), true) > 0; };
+  const Outputs& out = places[index(first)].out;
+  return task == 0 && (any(out.ended) || any(out.truncated));  // others tell nothing of that
 }
 
 void limit(Owned& owned, i64 e, ByName limits) {
@@ -240,12 +263,16 @@ void bind_stepper(nb::module_& m) {
            "hpcgym.envs.core.arrays. `before`: with what episodes begin, each what `Simulation.begin` "
            "takes, `when`: [s], how many jobs run or wait then, and whether a pass is due, and what "
            "has been learned.")
-      .def("look_at", &look_at, "chosen"_a, "numbers"_a, "observations"_a, "masks"_a, "rewards"_a,
+      .def("look_at", &look_at, "which"_a, "chosen"_a, "numbers"_a, "observations"_a, "masks"_a, "rewards"_a,
            "ended"_a, "truncated"_a, "told"_a, "terms"_a,
-           "Say in which arrays actions stand from now on, and in which to tell what is seen.")
-      .def("go_on", &go_on, "task"_a, "first"_a, "stop"_a, "threads"_a,
+           "Say in which arrays actions stand, and in which to tell what is seen. There may be several "
+           "sets of them, with the same actions: number `which`, from 0 on, is new or said anew.")
+      .def("choose", &choose, "actions"_a, "number"_a,
+           "Set the actions of all if each is an index below `number`; return whether they are.")
+      .def("go_on", &go_on, "task"_a, "first"_a, "stop"_a, "threads"_a, "which"_a,
            "Step the environments from `first` to `stop`, exclusive, begin their next episodes, or "
-           "only show where they are: `task` 0 to 2. All that is told of them is written anew.")
+           "only show where they are: `task` 0 to 2. All that is told of them is written anew. Return "
+           "whether an episode has ended in a step, by itself or by time.")
       .def_prop_ro("nbytes", [](const Owned& owned) { return owned.stepper->bytes(); },
                    "Memory of the simulations [bytes].")
       .def("limit", &limit, "environment"_a, "limits"_a,

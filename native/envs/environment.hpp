@@ -1,5 +1,6 @@
 // One environment: what it does between two actions. It acts, simulates, and keeps accounts.
 #pragma once
+#include <cstring>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -76,8 +77,7 @@ class Environment {
   // Throw unless it can do this.
   void check(Todo task) const {
     const Episode& p = now();
-    const bool begins = task == Todo::begin ||
-                        (task == Todo::step && p.ended == 1 && settings().autoreset == 1);
+    const bool begins = is_beginning(task);
     if (!begins && !made_) throw std::invalid_argument("no episode has begun");
     const i64 n = table.model->n_jobs;
     if (begins && (p.next_jobs < 1 || p.next_start < 0 || p.next_start + p.next_jobs > n))
@@ -94,9 +94,9 @@ class Environment {
 
   // Do one action, or begin the next episode, or do nothing; tell where it is then.
   void go_on(Todo task, i64 chosen, const double* numbers, const Outputs& out) {
-    const auto before = made_;  // which may be known outside
+    const auto before = is_beginning(task) ? made_ : nullptr;  // it may be known outside
     std::optional<Alone::Inside> alone;
-    if (before) alone.emplace(*before);
+    if (made_) alone.emplace(*made_);
     if (task != Todo::show) step(task, chosen, numbers, out);
     if (made_) show(out);
   }
@@ -123,6 +123,10 @@ class Environment {
   }
 
  private:
+  // Whether this begins another episode.
+  bool is_beginning(Todo task) const {
+    return task == Todo::begin || (task == Todo::step && now().ended == 1 && settings().autoreset == 1);
+  }
   // Have the episode that the row tells of, with an empty machine.
   Simulator<M>& begin_empty() {
     const i64 n = jobs();
@@ -143,7 +147,7 @@ class Environment {
 
   void step(Todo task, i64 chosen, const double* numbers, const Outputs& out) {
     Episode& p = now();
-    const bool begins = task == Todo::begin || (p.ended == 1 && settings().autoreset == 1);
+    const bool begins = is_beginning(task);
     p.resets = begins;
     p.noted = 0;
     std::fill_n(row.terms, n_terms, 0.0);
@@ -519,7 +523,8 @@ class Environment {
     else show_queue(out);
     out.told[0] = sim().time;
     out.told[1] = p.visible;
-    std::fill(std::copy_n(row.window, p.visible, out.told + 2), out.told + 2 + room, i64{-1});
+    i64* behind = std::copy_n(row.window, p.visible, out.told + 2);
+    std::memset(behind, -1, sizeof(i64) * index(room - p.visible));  // -1 is all ones
     std::copy_n(row.terms, n_terms, out.terms);
   }
   void show_queue(const Outputs& out) {

@@ -296,6 +296,36 @@ def test_observations_may_be_views(name: str) -> None:
         assert_same(drive(copies, 1, 15), drive(copies, 1, 15))
 
 
+@pytest.mark.parametrize("made", [None, copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))])
+@pytest.mark.parametrize("form", ["dict", "flat"])
+def test_what_is_kept_is_not_written_over(form: str, made: Callable[..., Any] | None) -> None:
+    env = make("JobSelection", AutoresetMode.NEXT_STEP, "vector_entry_point", observation=form)
+    env.reset(seed=1)
+    env = made(env) if made else env
+    actions = np.zeros(N, np.int64)
+    for part in range(6):  # each kind of array by itself, and a view of a view
+        kept, known = [], []
+        for _ in range(8):
+            told = env.step(actions)
+            arrays = list(told[0].values()) if form == "dict" else [told[0]]
+            parts = (arrays[-1], arrays[0], told[1], told[2], told[4], arrays[-2:][0][1:][:1])
+            kept.append(parts[part])
+            infos = {"time": told[4]["time"]} if part == 4 else parts[part]
+            known.append(copy.deepcopy(infos))
+            del told, arrays, parts, infos
+        if part == 4:  # infos are made when they are read
+            kept = [{"time": infos["time"]} for infos in kept]
+        assert_same(kept, known)
+
+
+def test_arrays_that_nobody_keeps_are_used_again() -> None:
+    env = make("JobSelection", AutoresetMode.NEXT_STEP, "vector_entry_point")
+    env.reset(seed=1)
+    actions = np.zeros(N, np.int64)
+    places = {env.step(actions)[0]["jobs"].ctypes.data for _ in range(20)}
+    assert len(places) <= 2
+
+
 def written_over(values: Any) -> None:
     """Write into all arrays of what a step has returned."""
     if isinstance(values, np.ndarray):

@@ -46,9 +46,9 @@ def pay_tails(simulations: Simulations, over: NDArray[np.bool_]) -> None:
 
     ``over``: (number,) which of the simulations have ended their episodes in this step.
     """
-    tails = np.array(simulations.options.rewards.tails)
-    if not tails.any():
+    if not any(simulations.options.rewards.tails):
         return
+    tails = np.array(simulations.options.rewards.tails)
     for e in np.flatnonzero(over).tolist():
         metrics = metrics_of(simulations, state_of(simulations, e))
         simulations.out.rewards[e] -= tails * (metrics["p99_wait_s"] / 3600)
@@ -64,7 +64,8 @@ def end_of(simulations: Simulations, told: State) -> dict[str, Any]:
     return {"metrics": known, "episode_name": told.name}
 
 
-_LATER: Any = object()  # stands for an entry that is not made yet
+class _LATER:
+    """Stands for an entry that is not made yet, in copies of environments as well."""
 
 
 class Infos(dict[str, Any]):
@@ -204,15 +205,15 @@ class Teller:
         self._at_ends = later(_with_flags([*names, "metrics", "episode_name"]))
         self._at_resets = later(_with_flags(["final_obs", "final_info", *names]))
 
-    def of_step(self, copy: bool, ends: Ends | None) -> Infos:
-        """Return the infos of the last step; masks are views unless they are to be copied."""
+    def of_step(self, ends: Ends | None) -> Infos:
+        """Return the infos of the last step."""
         names = self._usual
         if ends is not None:
             if ends.last is not None:
                 names = self._at_resets
             elif ends.over.any():
                 names = self._at_ends
-        return Infos(partial(self._make, self._step(copy), ends), names)
+        return Infos(partial(self._make, self._step(), ends), names)
 
     def keep(self, done: NDArray[np.bool_], over: NDArray[np.bool_], last: bool) -> Ends:
         """Return what is kept of the episodes that are done; what was told last if it is wanted."""
@@ -220,7 +221,7 @@ class Teller:
         states = [state_of(simulations, e) for e in those.tolist()]
         told = None
         if last:
-            out, step = simulations.out, self._step(False)
+            out, step = simulations.out, self._step()
             masks = None if step.masks is None else step.masks[those]
             beside = None if step.beside is None else (step.beside[0][those], step.beside[1][those])
             ended = None if step.ended is None else step.ended.of(those)
@@ -231,11 +232,10 @@ class Teller:
             )
         return Ends(those, over[those], states, told)
 
-    def _step(self, copy: bool) -> Step:
+    def _step(self) -> Step:
         """Return what is told at the last step."""
-        simulations, out, masks = self._simulations, self._simulations.out, None
-        if self._has_action_masks:
-            masks = out.masks.copy() if copy else out.masks
+        simulations, out = self._simulations, self._simulations.out
+        masks = out.masks if self._has_action_masks else None
         ended = None
         if simulations.tells_ends:
             batch = simulations.batch
@@ -324,9 +324,10 @@ class Teller:
         assert step.beside is not None
         return _listed(*step.beside)
 
-    def _action_mask(self, step: Step) -> NDArray[np.int8] | None:
-        """Return what can be done, (num_envs, n_actions)."""
-        return step.masks
+    def _action_mask(self, step: Step) -> NDArray[np.int8]:
+        """Return what can be done, (num_envs, n_actions): a view where observations are views."""
+        assert step.masks is not None
+        return step.masks.copy() if self._simulations.copies else step.masks
 
     def _ended(self, step: Step) -> NDArray[Any]:
         """Return the jobs that were paid as they ended, (num_envs,) lists."""

@@ -282,19 +282,15 @@ def read_index(action: Any, number: int) -> int:
     return index
 
 
-def read_indices(actions: Any, num_envs: int, number: int) -> NDArray[np.int64]:
-    """Return one action for each environment, an index below that number, or raise an error."""
+def read_indices(actions: Any, num_envs: int) -> NDArray[np.int64]:
+    """Return one whole number for each environment, or raise an error."""
     given = np.asarray(actions)
     if given.shape != (num_envs,) or given.dtype.kind not in "iu":
         raise HpcgymError(
             f"actions must be {num_envs} whole numbers, one for each environment, "
             f"not an array of {given.dtype} of shape {given.shape}"
         )
-    indices = given.astype(np.int64, copy=False)
-    # of whole numbers without a sign: negative ones are very large
-    if indices.view(np.uint64).max() >= number:
-        raise HpcgymError(f"actions must be indices from 0 to {number - 1}")
-    return indices
+    return np.ascontiguousarray(given, np.int64)
 
 
 def read_reward(value: Any) -> float:

@@ -69,7 +69,7 @@ def state_of(simulations: Simulations, e: int) -> State:
         simulations.names[e],
         simulations.present(e),
         simulations.episode(e) if simulations.hides(e) else None,
-        batch.episode_state[e].copy(),
+        batch.episode_state[e : e + 1].copy()[0],  # a record by itself is slow to copy
         batch.totals[e].copy(),
         simulations.simulation(e),
         simulations.told_jobs(e),

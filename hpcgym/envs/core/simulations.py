@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any
@@ -16,6 +17,7 @@ from hpcgym.envs.core.beginnings import beginnings_of
 from hpcgym.envs.core.corun_machines import Corun
 from hpcgym.envs.core.cutting import Episode
 from hpcgym.envs.core.episodes import Episodes
+from hpcgym.envs.core.lending import MOST, Lent
 from hpcgym.envs.core.limited_machines import Limited, own_nodes
 from hpcgym.envs.core.model import (
     arrays_in,
@@ -62,10 +64,12 @@ class Simulations:
     limited : of environments under limits; None of others, even where jobs have nodes of their own.
     corun : of environments in which jobs share nodes; None of others.
     autoreset : whether the step after the end of an episode begins the next.
+    copy : whether callers may keep observations; else the next step overwrites them; ``copies``.
 
     Attributes
     ----------
     batch, out : the arrays; see :mod:`hpcgym.envs.core.arrays`.
+    lent : what callers are given of ``out``.
     told, learning, features : what the engine is told of the jobs of all episodes, of how run times
         are predicted and what is weighed; see :mod:`hpcgym.envs.core.model`.
     table : what steps look at beside that.
@@ -91,6 +95,7 @@ class Simulations:
         limited: Limited | None = None,
         corun: Corun | None = None,
         autoreset: bool = False,
+        copy: bool = True,
     ) -> None:
         self.options, self.episodes, self.kind = options, episodes, kind
         workload, longest, scheduler = episodes.workload, episodes.longest, options.scheduler
@@ -131,11 +136,15 @@ class Simulations:
         self.chosen = np.zeros(number, np.int64)
         self.numbers = np.zeros((number, numbers_of(kind, self.layout, features, limited)))
         self.steps = Steps(self)
+        self.copies = copy
+        self._sets: list[Lent] = []
+        self._lend(0, np.copy)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what a copy is made of: the arrays, and what simulations know beside them."""
         begun = np.flatnonzero(self.batch.episode_state["jobs"]).tolist()
-        return self.__dict__ | {"steps": {e: self.steps.kept(e) for e in begun}}
+        own = self.__dict__ | {"steps": {e: self.steps.kept(e) for e in begun}}
+        return own | {"lent": None, "_sets": []}
 
     def __setstate__(self, known: dict[str, Any]) -> None:
         kept = known.pop("steps")
@@ -143,6 +152,7 @@ class Simulations:
         self.steps = Steps(self)
         for e, one in kept.items():
             self.steps.put(e, one)
+        self._lend(0, np.copy)
 
     def seconds(self, times: Any) -> Any:
         """Return times of the simulations' clock in seconds: float64 where it is finer."""
@@ -198,7 +208,7 @@ class Simulations:
         n = len(self.chosen)
         rows = [(0, n)] if len(those) == n else [(e, e + 1) for e in those.tolist()]
         for first, stop in rows:
-            self.steps.go_on(arrays.BEGIN, first, stop, 1, self.out)
+            self.steps.go_on(arrays.BEGIN, first, stop, 1, self._which)
         for e in those.tolist():
             self.began(e)
 
@@ -209,7 +219,7 @@ class Simulations:
 
     def step(self, e: int) -> None:
         """Do the action of simulation ``e`` that stands in ``chosen`` or ``numbers``."""
-        self.steps.go_on(arrays.STEP, e, e + 1, 1, self.out)
+        self.steps.go_on(arrays.STEP, e, e + 1, 1, self._which)
 
     def simulation(self, e: int) -> Simulation:
         """Return simulation ``e``, which goes on with its environment up to the next episode."""
@@ -240,31 +250,38 @@ class Simulations:
 
     def show(self, e: int) -> None:
         """Tell where simulation ``e`` is, after another state has been put there."""
-        self.steps.go_on(arrays.SHOW, e, e + 1, 1, self.out)
+        self.steps.go_on(arrays.SHOW, e, e + 1, 1, self._which)
 
-    def tell_anew(self, copy: bool) -> None:
-        """Allocate new arrays for what is told, so that callers may keep the old ones.
+    def tell_anew(self) -> None:
+        """Tell in arrays that no caller has, so that callers may keep those they have."""
+        for which, lent in enumerate(self._sets):
+            if not lent.is_kept():
+                self._which, self.lent, self.out = which, lent, lent.out
+                return
+        which = len(self._sets) if len(self._sets) < MOST else (self._which + 1) % MOST
+        self._lend(which, np.empty_like)
 
-        ``copy``: whether observations and masks are new as well.
+    def _lend(self, which: int, make: Callable[[Any], Any]) -> None:
+        """Tell in a new set of arrays, made of those of now; set ``which`` is not used any more."""
+        # nobody may have them yet, be it what copies or unpickles environments
+        now: tuple[Any, ...] = self.out
+        same = 0 if self.copies else 2
+        out = arrays.Outputs(*now[:same], *map(make, now[same:]))
+        self.steps.look_at(which, out)
+        lent = Lent(out, self.layout, self.copies)
+        self._sets[which : which + 1] = [lent]
+        lent.begin()
+        self._which, self.lent, self.out = which, lent, out
+
+    def step_all(self, threads: int | None = None) -> bool:
+        """Do the actions of all simulations; return whether an episode has ended.
+
+        ``threads``: how many; None: one a core.
         """
-        new: Any = np.empty_like
-        observations, masks, *others = self.out
-        if copy:
-            observations, masks = new(observations), new(masks)
-        self.out = arrays.Outputs(observations, masks, *map(new, others))
-
-    def step_all(self, threads: int | None = None, copy: bool = True) -> None:
-        """Do the actions of all simulations, and tell of them in new arrays.
-
-        Parameters
-        ----------
-        threads : how many; None: one a core.
-        copy : whether observations and masks are new arrays as well.
-        """
-        self.tell_anew(copy)
+        self.tell_anew()
         n = len(self.chosen)
         workers = min(n, threads_here() if threads is None else threads)
-        self.steps.go_on(arrays.STEP, 0, n, workers, self.out)
+        return self.steps.go_on(arrays.STEP, 0, n, workers, self._which)
 
     def episode(self, e: int) -> Workload:
         """Return the jobs of the present episode of simulation ``e``.
@@ -348,5 +365,6 @@ class Simulations:
 
 def episode_of(name: str, episode_state: Any, begins: bool) -> Episode:
     """Return which rows of the workload an episode has, and how it began, by its EPISODE."""
-    start, n = int(episode_state.start), int(episode_state.jobs)
-    return Episode(name, start, start + n, beginning=int(episode_state.beginning) if begins else -1)
+    start, n = int(episode_state["start"]), int(episode_state["jobs"])
+    beginning = int(episode_state["beginning"]) if begins else -1
+    return Episode(name, start, start + n, beginning=beginning)

@@ -78,7 +78,6 @@ class Steps:
         }
         self._stepper = Stepper(model_of(simulations), table, self._rows, simulations.begins)
         self._actions = simulations.chosen, simulations.numbers
-        self._out: arrays.Outputs | None = None
         for e in range(len(batch.window)):
             self.set_next(e)
 
@@ -90,16 +89,22 @@ class Steps:
         if usage is not None and e in usage.coming:
             self._stepper.begin_with(e, usage.coming[e])
 
-    def go_on(self, task: int, first: int, stop: int, workers: int, out: arrays.Outputs) -> None:
+    def look_at(self, which: int, out: arrays.Outputs) -> None:
+        """Let a set of arrays, by its number, be one to tell in."""
+        told: tuple[Any, ...] = out
+        self._stepper.look_at(which, *self._actions, *told)
+
+    def choose(self, actions: NDArray[np.int64], number: int) -> bool:
+        """Set the actions of all if each is an index below ``number``; return whether they are."""
+        return self._stepper.choose(actions, number)
+
+    def go_on(self, task: int, first: int, stop: int, workers: int, which: int) -> bool:
         """Step some simulations, begin their next episodes, or only show where they are.
 
-        ``task``: STEP, BEGIN or SHOW; ``first``, ``stop``: which; ``workers``: on how many threads.
+        ``task``: STEP, BEGIN or SHOW; ``first``, ``stop``: which; ``workers``: on how many threads;
+        ``which``: the set of arrays to tell in. Return whether an episode has ended.
         """
-        if out is not self._out:
-            told: tuple[Any, ...] = out
-            self._stepper.look_at(*self._actions, *told)
-            self._out = out
-        self._stepper.go_on(task, first, stop, workers)
+        return self._stepper.go_on(task, first, stop, workers, which)
 
     def _accounts(self, e: int) -> dict[str, NDArray[Any]] | None:
         """Return those with which the present episode of simulation ``e`` has begun."""
