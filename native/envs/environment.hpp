@@ -42,7 +42,6 @@ class Environment {
   std::shared_ptr<OneSimulation<M>> made_;  // of the jobs of the episode
   std::shared_ptr<const OwnAccounts> next_accounts_;  // of the next
   Clock clock_;
-  static constexpr bool has_idle = requires(M& m) { m.idle(); };  // that may be switched off
   static constexpr bool has_nodes = std::is_same_v<M, Nodes>;
   static constexpr bool is_limited = std::is_same_v<M, Limited>;
   static constexpr bool shares = Shareable<M>;  // and an action is a pair of jobs
@@ -66,7 +65,7 @@ class Environment {
     if (!made_) return total;
     for (const OrderedList* list : {&sim().running, &sim().queue.jobs, &sim().queue.by_key()})
       total += index(list->size_in_blocks()) * sizeof(Block);
-    if constexpr (requires { sim().machine.bytes(); }) total += sim().machine.bytes();
+    total += sim().machine.bytes();
     const bool ordered = !settings().selects();
     return total + sim().progress.size() * (sizeof(Progress) + (ordered ? sizeof(Score) : 0)) +
            sim().past.size() * sizeof(i64);
@@ -214,7 +213,7 @@ class Environment {
     }
     const bool weighs = settings().kind == Kind::weights && !begins;
     if (!begins && settings().kind == Kind::selection) {
-      if (chosen == row.size_of_window && switch_off()) {
+      if (chosen == row.size_of_window && sim().machine.switch_idle_off(sim().time)) {
         p.fresh = 0;
         return;
       }
@@ -262,14 +261,7 @@ class Environment {
     if (now().ended == 1 || choices != 1) return false;
     return settings().by_action == 0 || !some_idle();
   }
-  bool some_idle() const {
-    if constexpr (has_idle) return sim().machine.some_idle(sim().time);
-    else return false;
-  }
-  bool switch_off() {
-    if constexpr (has_idle) return sim().machine.switch_off(sim().time);
-    else return false;
-  }
+  bool some_idle() const { return sim().machine.some_idle(sim().time); }
 
   // -- weights, and how long they hold -----------------------------------------------------------
 
@@ -458,8 +450,7 @@ class Environment {
       const double idle = passed * static_cast<double>(settings().processors) - processor_seconds;
       return idle * idle_w + processor_seconds * busy_w;
     }
-    IdleProcessors::Seconds spent;
-    if constexpr (has_idle) spent = sim().machine.idle_seconds(sim().time);
+    const IdleSeconds spent = sim().machine.idle_seconds(sim().time);
     double total = static_cast<double>(spent.idle) * idle_w + static_cast<double>(spent.off) * off_w;
     total += static_cast<double>(spent.switching_off) * switching_off_w;
     total += static_cast<double>(spent.switching_on) * switching_on_w;

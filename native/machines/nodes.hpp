@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "../core/machine.hpp"
 #include "../core/model.hpp"
-#include "machine.hpp"
 #include "nodes/filling.hpp"
 #include "nodes/layout.hpp"
 
@@ -23,7 +23,7 @@ struct Cell {  // units of a job on a node
 class NodePlan;       // nodes/plan.hpp
 class FreshNodePlan;  // nodes/fresh_plan.hpp
 
-class Nodes {
+class Nodes : public AnyMachine {
  public:
   static constexpr bool alike = false;
   using KeptPlan = NodePlan;
@@ -140,7 +140,6 @@ class Nodes {
     else if (!is_later_made_) leaving_.push_back(j);
     return true;
   }
-  // Whether who found no nodes at the last pass may find some now that one more waits.
   bool looks_at_who_waits() const { return filling_.goes_by_demand(); }
 
   // A node that is down: who stands behind the jobs holds all of it, which are so many cores.
@@ -184,8 +183,8 @@ class Nodes {
       chosen_.push_back({static_cast<std::int32_t>(node[c]), static_cast<std::int32_t>(units[c])});
     chosen_for_ = j;
   }
-  // The same, of one that has been running there; return whether there is room.
-  bool has_place(i64 j, std::span<const i64> node, std::span<const i64> units) {
+  bool resumes(i64 j, i64, i64 room, std::span<const i64> node, std::span<const i64> units) {
+    if (node.empty()) return finds_place(j, room);
     choose(j, node, units);
     return std::ranges::all_of(chosen_, [&](const Cell& c) { return holds(j, c); });
   }
@@ -218,8 +217,7 @@ class Nodes {
       for (i64 r = 0; r < resources; ++r)
         first[c.node * resources + r] += sign * c.units * demand[r];
   }
-  const std::vector<i64>& free() const { return free_; }    // (N, R)
-  // (N, R) at the shadow time.
+  const std::vector<i64>& free() const { return free_; }  // (N, R)
   const Filling& filling() const { return filling_; }
 
   void keep(Archive& a) {

@@ -22,7 +22,7 @@
 
 namespace hpc {
 
-static_assert(Stoppable<Pool> && Stoppable<Nodes>);
+static_assert(Plannable<Pool> && Plannable<Nodes> && Failing<Nodes>);
 
 // Add the cells of so many jobs or runs, one behind the other, and where those of each begin.
 template <class F>
@@ -441,14 +441,11 @@ class OneSimulation final : public AnySimulation, public Scheduled<M> {
     return found;
   }
   Columns idle_seconds() override {
-    if constexpr (requires { sim_.machine.idle_seconds(sim_.time); }) {
-      const auto& s = sim_.machine.idle_seconds(sim_.time);
-      return {{"idle", {s.idle}},
-              {"off", {s.off}},
-              {"switching_off", {s.switching_off}},
-              {"switching_on", {s.switching_on}}};
-    }
-    return {};
+    const IdleSeconds s = sim_.machine.idle_seconds(sim_.time);
+    return {{"idle", {s.idle}},
+            {"off", {s.off}},
+            {"switching_off", {s.switching_off}},
+            {"switching_on", {s.switching_on}}};
   }
   Columns moment() const override {
     const auto& s = sim_;
