@@ -3,6 +3,7 @@
 #include <initializer_list>
 #include <stdexcept>
 
+#include "../machines/corun/sharing.hpp"
 #include "../machines/nodes/layout.hpp"
 #include "limited.hpp"
 

@@ -27,6 +27,7 @@ struct OfEpisode {
     model.several = false;
     if (model.accounts) model.accounts = accounts->accounts;
     if (model.features) model.features = std::make_shared<Features>(model.features->part(first, n));
+    if (model.sharing) model.sharing = std::make_shared<Sharing>(model.sharing->part(first));
     if (model.limited) model.limited = model.limited->part(first, limits);
     if (!model.nodes) return;
     // who holds nodes in windows stands behind the jobs of all

@@ -1,17 +1,11 @@
 // A simulation of one machine, for whoever holds it: those outside by what each simulation has, those
 // inside that know its machine by what is scheduled on it.
 #pragma once
-#include <array>
 #include <optional>
 #include <span>
 #include <stdexcept>
 
-#include "../bindings/corun.hpp"
-#include "../bindings/limited.hpp"
 #include "../core/weights.hpp"
-#include "../machines/corun.hpp"
-#include "../machines/limited.hpp"
-#include "../machines/nodes.hpp"
 #include "../machines/nodes/fresh_plan.hpp"
 #include "../machines/pool.hpp"
 #include "../strategies/scheduled.hpp"
@@ -19,24 +13,11 @@
 #include "live_jobs.hpp"
 #include "measures.hpp"
 #include "simulation.hpp"
+#include "telling.hpp"
 
 namespace hpc {
 
 static_assert(Plannable<Pool> && Plannable<Nodes> && Failing<Nodes>);
-
-// Add the cells of so many jobs or runs, one behind the other, and where those of each begin.
-template <class F>
-void add_cells(Columns& found, std::array<const char*, 3> names, std::size_t n, F cells_of) {
-  std::vector<i64> first{0}, node, units;
-  for (std::size_t i = 0; i < n; ++i) {
-    const std::span<const Cell> cells = cells_of(static_cast<i64>(i));
-    for (const Cell& c : cells) node.push_back(c.node), units.push_back(c.units);
-    first.push_back(static_cast<i64>(node.size()));
-  }
-  found.insert(found.end(), {{names[0], first}, {names[1], node}, {names[2], units}});
-}
-inline constexpr std::array<const char*, 3> of_jobs{"cell_first", "cell_node", "cell_units"};
-inline constexpr std::array<const char*, 3> of_lost{"lost_first", "lost_node", "lost_units"};
 
 template <Machine M>
 class OneSimulation final : public AnySimulation, public Scheduled<M> {
@@ -261,16 +242,7 @@ class OneSimulation final : public AnySimulation, public Scheduled<M> {
       for (const i64 j : queued) submit.push_back(sim_.job(j).submit);
       found.push_back({"submit", submit});
     }
-    if constexpr (on_nodes) {
-      const Filling& filling = sim_.machine.filling();
-      std::vector<i64> drawn{filling.random_state()};
-      drawn.insert(drawn.end(), filling.order().begin(), filling.order().end());
-      found.insert(found.end(), {{"free", sim_.machine.free()}, {"asked", filling.asked()},
-                                 {"drawn", drawn}});
-      add_cells(found, of_jobs, running.size(),
-                [&](i64 k) { return sim_.machine.cells(running[index(k)]); });
-    }
-    if constexpr (is_limited) tell_view(found, sim_.machine, running);
+    tell_view(found, sim_, running);
     return found;
   }
   std::vector<i64> fits(const std::vector<i64>& jobs) override {
@@ -430,14 +402,7 @@ class OneSimulation final : public AnySimulation, public Scheduled<M> {
         lost.push_back(run.job), since.push_back(run.start), until.push_back(run.end);
       found.insert(found.end(), {{"lost_job", lost}, {"lost_start", since}, {"lost_end", until}});
     }
-    if constexpr (on_nodes) {
-      add_cells(found, of_jobs, sim_.progress.size(), [&](i64 j) {
-        return sim_.of(j).start < 0 ? std::span<const Cell>{} : sim_.machine.cells(j);
-      });
-      add_cells(found, of_lost, sim_.lost.size(), [&](i64 i) { return sim_.machine.lost_cells(i); });
-    }
-    if constexpr (Shareable<M>) tell(found, sim_.machine);
-    if constexpr (is_limited) tell(found, sim_.machine);
+    tell(found, sim_);
     return found;
   }
   Columns idle_seconds() override {
