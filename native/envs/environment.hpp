@@ -302,7 +302,7 @@ class Environment {
     for (const i64 place : features.by_usage) n += place >= 0;
     double total = 0;
     for (std::size_t k = 0; k < n; ++k) total += std::abs(weights[k]);
-    made_->weigh_jobs({weights, n}, total, [&](auto weigh_one) {
+    weigh_jobs(*made_, {weights, n}, total, [&](auto weigh_one) {
       const auto listed = [&](const Entry& e) { weigh_one(e.job); };
       sim().queue.jobs.each(listed);
       if (sim().stops) sim().running.each(listed);  // who runs may wait again in this pass

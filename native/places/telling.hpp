@@ -1,13 +1,13 @@
-// What is told of a machine as columns: what became of jobs there, and what whoever says who starts
-// may know.
+// What is told of a simulation as columns: what became of jobs, what whoever answers may know, and
+// what stands at the end of a pass. What a machine adds is said for each kind.
 #pragma once
 #include <array>
 #include <span>
 
-#include "../core/simulator.hpp"
 #include "../machines/corun.hpp"
 #include "../machines/limited.hpp"
 #include "../machines/nodes.hpp"
+#include "../strategies/scheduled.hpp"
 #include "simulation.hpp"
 
 namespace hpc {
@@ -74,6 +74,37 @@ inline void tell(Columns& found, const Simulator<Limited>& s) {
                 {"kills", {m.kills}}});
 }
 
+template <Machine M>
+Columns schedule_of(const Scheduled<M>& of) {
+  const Simulator<M>& s = of.sim_;
+  Columns found;
+  const auto add = [&](const char* name, auto value) {
+    std::vector<i64> column(s.progress.size());
+    for (std::size_t j = 0; j < column.size(); ++j) column[j] = value(static_cast<i64>(j));
+    found.emplace_back(name, std::move(column));
+  };
+  add("start", [&](i64 j) { return s.of(j).start; });
+  add("predicted", [&](i64 j) { return s.of(j).predicted; });
+  add("promised", [&](i64 j) { return s.of(j).promised; });
+  add("corrections", [&](i64 j) { return i64{s.of(j).corrections}; });
+  add("backfilled", [&](i64 j) { return i64{s.of(j).backfilled}; });
+  add("number", [&](i64 j) { return i64{s.of(j).number}; });
+  if (s.arrivals) add("submit", [&](i64 j) { return s.job(j).submit; });
+  if (s.has_levels || (s.stops && s.stops->cancels()))
+    add("run", [&](i64 j) { return s.job(j).run; });
+  if (s.has_levels) add("requested", [&](i64 j) { return s.job(j).requested; });
+  if (of.answers_.learner && of.answers_.learner->predicts_order())
+    found.push_back({"ordered_by", of.answers_.learner->ordered_by});
+  if (std::is_same_v<M, Nodes> || s.stops) {
+    std::vector<i64> lost, since, until;
+    for (const LostRun& run : s.lost)
+      lost.push_back(run.job), since.push_back(run.start), until.push_back(run.end);
+    found.insert(found.end(), {{"lost_job", lost}, {"lost_start", since}, {"lost_end", until}});
+  }
+  tell(found, s);
+  return found;
+}
+
 // -- for whoever says who starts: of nodes, and those of the jobs that run -------------------------
 
 template <Machine M>
@@ -97,6 +128,68 @@ inline void tell_view(Columns& found, const Simulator<Limited>& s, const std::ve
   }
   found.insert(found.end(),
                {{"free", free}, {"changes", {m.next_change()}}, {"cell_first", first}, {"cell_node", node}});
+}
+
+template <Machine M>
+Columns view_of(const Scheduled<M>& of) {
+  const Simulator<M>& s = of.sim_;
+  std::vector<i64> queued, duration, running, start, end;
+  s.queue.jobs.each([&](const Entry& e) {
+    queued.push_back(e.job), duration.push_back(e.span);
+  });
+  s.running.each([&](const Entry& e) {
+    if (e.job >= s.model.n_jobs) return;  // a node is down
+    running.push_back(e.job), start.push_back(s.of(e.job).start), end.push_back(e.key);
+  });
+  Columns found{{"queued", queued}, {"duration", duration}, {"running", running},
+                {"running_start", start}, {"running_end", end}};
+  if (s.arrivals) {  // which say when jobs come
+    std::vector<i64> submit;
+    for (const i64 j : queued) submit.push_back(s.job(j).submit);
+    found.push_back({"submit", submit});
+  }
+  tell_view(found, s, running);
+  return found;
+}
+
+// -- for whoever looks on --------------------------------------------------------------------------
+
+// What stands at the end of a pass.
+template <Machine M>
+Columns moment_of(const Scheduled<M>& of) {
+  const Simulator<M>& s = of.sim_;
+  Columns found{{"now", {s.time, s.next, s.started, s.free, s.arrived, s.changed, s.head}},
+                {"shadow", {s.shadow.time, s.shadow.extra}}};
+  if (s.arrivals) found.push_back({"came", s.queue.came});
+  if (s.stops) {
+    std::vector<i64> jobs;
+    for (const Suspended& own : s.stops->suspended) jobs.push_back(own.job);
+    found.push_back({"given_up", jobs});
+  }
+  if constexpr (Scheduled<M>::plans)
+    if (of.planned_) {
+      const Looks& l = of.planned_->looks;
+      found.push_back({"looks", {l.due, l.all_due, l.next, l.waited, l.had_planned}});
+    }
+  return found;
+}
+// Where each job that waits has a reservation; nothing where these are to be made anew.
+template <Machine M>
+Columns reserved_of(const Scheduled<M>& of) {
+  const Simulator<M>& s = of.sim_;
+  Columns found;
+  if constexpr (Scheduled<M>::plans)
+    if (of.conservative_ && !s.expired) {
+      const auto& plan = of.conservative_->plan;
+      std::vector<i64> at;
+      for (i64 j = 0; j < s.model.n_jobs; ++j) at.push_back(plan.reserved(j));
+      found.push_back({"reserved", at});
+      if constexpr (std::is_same_v<M, Nodes>)
+        add_cells(found, of_jobs, at.size(), [&](i64 j) {
+          return s.of(j).start < 0 ? plan.placed(j) : s.machine.cells(j);
+        });
+    }
+  return found;
 }
 
 // -- where jobs share nodes ------------------------------------------------------------------------

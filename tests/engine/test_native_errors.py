@@ -168,10 +168,6 @@ def test_answers_that_nobody_asked_for() -> None:
     for row in (-1, N):
         with pytest.raises(IndexError, match="no such job"):
             simulation.start(row)
-    with pytest.raises(ValueError, match="branch: a run time of each job"):
-        simulation.branch(np.array([3]))
-    with pytest.raises(ValueError, match="branch: run times from 1 s on"):
-        simulation.branch(np.array([3, 0, 3]))
 
 
 @pytest.mark.parametrize(

@@ -250,37 +250,6 @@ def test_long_queues_on_nodes(data: st.DataObject, seed: int) -> None:
 # --- Branches -------------------------------------------------------------------------------------
 
 
-@settings(max_examples=300)
-@given(st.data())
-def test_a_branch_goes_on_with_the_jobs_that_run_and_wait(data: st.DataObject) -> None:
-    """Nothing more comes there: it ends as the whole one does after its last submission."""
-    workload, rules = data.draw(cases())
-    rules = usable(rules)
-    rules["backfill"] = data.draw(st.sampled_from(["none", "easy", "until-shadow"]))
-    whole = native_of(partial(hpcgym.simulate, workload, **rules))
-    time = int(workload.submit_time[-1]) + data.draw(st.sampled_from([0, 1, 60, 1000, 100_000]))
-    whole.run(until=time)
-    known = whole.schedule()
-    branch, rows = whole.branch()
-    assert (np.diff(rows) > 0).all()
-    assert set(np.flatnonzero(known["start"] < 0)) <= set(rows.tolist())
-    again, _ = branch.branch()
-    for simulation in (whole, branch, again):
-        simulation.run()
-    expected, found = whole.schedule(), branch.schedule()
-    for name in expected:
-        if name != "promised":  # the reservation of now is made anew
-            assert found[name].tolist() == expected[name][rows].tolist(), name
-    assert again.schedule()["start"].tolist() == found["start"].tolist()
-
-
-def test_quotas_count_all_jobs_so_that_no_branch_has_them() -> None:
-    workload = hpcgym.load_workload("lublin:jobs=20,processors=16,seed=1")
-    simulation = native_of(partial(hpcgym.simulate, workload, quota="all:jobs=3"))
-    with pytest.raises(ValueError, match="branch: quotas count all jobs"):
-        simulation.branch()
-
-
 @pytest.mark.parametrize("backfill", ["none", "easy", "conservative"])
 def test_no_pass_allowed_is_no_pass_done(backfill: str) -> None:
     workload = hpcgym.load_workload("lublin:jobs=50,processors=16")
