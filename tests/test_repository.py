@@ -325,6 +325,21 @@ def test_a_result_imports_the_rooms_of_its_methods_when_they_are_called() -> Non
     assert run.stdout.strip() == ""
 
 
+def test_rooms_of_the_engine_include_only_from_rooms_before_them() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text().partition("## The engine")[2]
+    rooms = re.findall(r"`(\w+)/`", page.partition("**")[0])[1:]  # of `native/`
+    native = ROOT / "native"
+    assert sorted(rooms) == sorted({path.parts[-2] for path in native.glob("*/*.hpp")} - {"fuzz"})
+    wrong = []
+    for path in (file for room in rooms for file in (native / room).rglob("*.[ch]pp")):
+        own = path.relative_to(native).parts[0]
+        for name in re.findall(r'#include "(.*)"', path.read_text()):
+            target = (path.parent / name).resolve().relative_to(native)
+            if rooms.index(target.parts[0]) > rooms.index(own):
+                wrong.append(f"{path.relative_to(native)} includes {target}")
+    assert not wrong
+
+
 def test_no_kind_of_machine_includes_another() -> None:
     """Headers beside each other may be of several kinds; a folder is of the kind it is named by."""
     folder = ROOT / "native" / "machines"

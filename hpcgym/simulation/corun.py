@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym._engine import FOREVER
+from hpcgym.cluster.nodes import NodeGroup
+from hpcgym.cluster.pool import Cluster
 from hpcgym.errors import HpcgymError, WorkloadError
 from hpcgym.naming import CORE
 from hpcgym.schedule.places import Allocation, Coschedule
@@ -32,6 +34,7 @@ from hpcgym.simulation.corun_machine import (
 )
 from hpcgym.simulation.dependencies import as_came
 from hpcgym.simulation.driver import Simulation, answers_for, asks_for_answers
+from hpcgym.simulation.nodes import assign_nodes
 from hpcgym.simulation.prepare import COSCHEDULED, Told, prepare
 from hpcgym.simulation.restricted import restrictions_of
 from hpcgym.simulation.scoring import scored_by
@@ -39,7 +42,6 @@ from hpcgym.simulation.warm_start import check_extract
 from hpcgym.speedups.heatmap import Heatmap
 
 if TYPE_CHECKING:
-    from hpcgym.cluster.pool import Cluster
     from hpcgym.scheduler.rules import Scheduler
     from hpcgym.workload.model import Workload
 
@@ -83,7 +85,7 @@ def simulate_coscheduled(
     simulation.drive()
     schedule = simulation.schedule()
     if scheduler.backfill == "conservative":
-        schedule |= _placed(schedule, machine)
+        schedule |= _placed(schedule, machine, scheduler)
     found = shared_result(
         workload, scheduler, cluster, speedups, schedule, machine, ticks, learning
     )
@@ -211,19 +213,13 @@ def _told_of(
 
 
 def _placed(
-    schedule: Mapping[str, NDArray[np.int64]], machine: SharedNodes
+    schedule: Mapping[str, NDArray[np.int64]], machine: SharedNodes, scheduler: Scheduler
 ) -> dict[str, NDArray[np.int64]]:
-    """Return the nodes, the first that are free, of compact jobs whose starts are known."""
-    start, end = schedule["start"], schedule["start"] + schedule["run"]
-    first = np.cumsum(machine.nodes) - machine.nodes
-    cells = np.zeros(int(machine.nodes.sum()), np.int64)
-    free = np.full(machine.n_nodes, -1, np.int64)  # [ticks] since when
-    for job in np.argsort(schedule["number"], kind="stable").tolist():
-        count = int(machine.nodes[job])
-        nodes = np.flatnonzero(free <= start[job])[:count]
-        cells[first[job] : first[job] + count] = nodes
-        free[nodes] = end[job]
-    return {"end": end, "cell_node": cells}
+    """Return the ends and the nodes of compact jobs whose starts are known."""
+    whole = Cluster(groups=(NodeGroup("node", machine.n_nodes, {CORE: 1}),))  # each taken as one
+    needs = np.column_stack([machine.nodes, np.ones_like(machine.nodes)])
+    nodes = assign_nodes(schedule, needs, whole, as_on_a_pool(scheduler)).node
+    return {"end": schedule["start"] + schedule["run"], "cell_node": nodes}
 
 
 # --- The result -----------------------------------------------------------------------------------

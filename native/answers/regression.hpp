@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "../base/archive.hpp"
-#include "told.hpp"
+#include "../core/told.hpp"
 
 namespace hpc {
 

@@ -67,29 +67,4 @@ std::shared_ptr<const Sharing> sharing_of(const Told& told, i64 n_jobs) {
   return found;
 }
 
-void tell(Columns& found, const Corun& m) {
-  std::vector<i64> end, node;
-  for (i64 j = 0; j < m.n_jobs(); ++j) {
-    end.push_back(m.task(j).end);
-    node.insert(node.end(), m.cells(j).begin(), m.cells(j).end());
-  }
-  found.insert(found.end(), {{"end", end}, {"cell_node", node}});
-}
-Columns spells_of(const Corun& m, i64 since) {
-  const auto n = static_cast<i64>(m.spells().size());
-  std::vector<i64> job, beside, begin, end;
-  for (i64 i = std::clamp(since, i64{0}, n); i < n; ++i) {
-    const Spell& s = m.spells()[index(i)];
-    job.push_back(s.job), beside.push_back(s.beside), begin.push_back(s.begin), end.push_back(s.end);
-  }
-  return {{"job", job}, {"beside", beside}, {"begin", begin}, {"end", end}};
-}
-Columns neighbours_of(const Simulator<Corun>& sim) {
-  const Corun& m = sim.machine;
-  const std::vector<i64> job = m.neighbours(sim.running, sim.progress);
-  std::vector<i64> room;
-  for (const i64 j : job) room.push_back(m.room_beside(j));
-  return {{"job", job}, {"room", room}, {"nodes", {m.n_idle(), m.n_open()}}};
-}
-
 }  // namespace hpc

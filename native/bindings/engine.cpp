@@ -94,7 +94,8 @@ NB_MODULE(_engine, m) {
       .def_prop_ro("asked", alone(+[](const AnySimulation& s) { return name_of(s.asked()); }),
            "What it waits for: order, job, prediction, correction, renewal or starts; an empty text: "
            "nothing.")
-      .def_prop_ro("job", alone(&AnySimulation::about), "The job that a prediction or correction is for.")
+      .def_prop_ro("job", alone(+[](const AnySimulation& s) { return s.now().about; }),
+                   "The job that a prediction or correction is for.")
       .def("predict", alone(&AnySimulation::predict), "backfilling"_a, "ordering"_a = nb::none(),
            "Say how long the job in question runs [s], by the two estimates.")
       .def("renew", alone(+[](AnySimulation& s, In<i64> rows, In<double> seconds) {
@@ -131,7 +132,8 @@ NB_MODULE(_engine, m) {
       .def("concerned", alone(+[](const AnySimulation& s) { return owned(s.concerned()); }),
            "Return the jobs whose predictions are to be renewed.")
       .def("run_time", alone(&AnySimulation::run_time), "job"_a, "Return how long a job runs [s].")
-      .def("start", alone(&AnySimulation::start), "job"_a, "Return when a job started [s], -1: not yet.")
+      .def("start", alone(+[](const AnySimulation& s, i64 j) { return s.of(j).start; }), "job"_a,
+           "Return when a job started [s], -1: not yet.")
       .def("features", alone(&AnySimulation::features), "job"_a, "now"_a = false,
            "Return the features of a job, as it was submitted or now.")
       .def("moment", alone(+[](const AnySimulation& s) { return as_arrays(s.moment()); }),
@@ -143,7 +145,10 @@ NB_MODULE(_engine, m) {
            "[s], and on nodes the cells of those that run or wait; nothing elsewhere, nor where they "
            "are to be made anew.")
       .def("progress", alone(+[](const AnySimulation& s, In<i64> rows) {
-             return as_arrays(s.progress(listed(rows)));
+             std::vector<i64> start, backfilled;
+             for (const i64 j : listed(rows))
+               start.push_back(s.of(j).start), backfilled.push_back(s.of(j).backfilled);
+             return as_arrays<i64>({{"start", start}, {"backfilled", backfilled}});
            }), "rows"_a, "Return the starts of jobs [s], -1, and whether they were back-filled.")
       .def("in_order", alone(+[](const AnySimulation& s, In<i64> rows) {
              return owned(s.in_order(listed(rows)));
@@ -185,7 +190,11 @@ NB_MODULE(_engine, m) {
              return s.anew({run_times.data(), run_times.shape(0)});
            }), "run_times"_a,
            "Return one of the first jobs alone, before its first event; each runs for so long [s].")
-      .def("run_times", alone(+[](const AnySimulation& s) { return owned(s.run_times()); }),
+      .def("run_times", alone(+[](const AnySimulation& s) {
+             std::vector<i64> found;
+             for (i64 j = 0; j < s.model().n_jobs; ++j) found.push_back(s.model().jobs[j].run);
+             return owned(found);
+           }),
            "Return the run times [s] that it was told, (n_jobs,).")
       .def("copy", alone(&AnySimulation::copy), "Return one that goes on alone.")
       .def("schedule", alone(+[](const AnySimulation& s) { return as_arrays(s.schedule()); }),
@@ -196,9 +205,12 @@ NB_MODULE(_engine, m) {
            "lost_start; lost_end [s]; lost_first; lost_node; lost_units.")
       .def("idle_seconds", alone(+[](AnySimulation& s) { return as_arrays(s.idle_seconds()); }),
            "Return what processors without a job have done, (1,) [processor seconds] each.")
-      .def_prop_ro("time", alone(&AnySimulation::time), "[s] of the last event.")
-      .def_prop_ro("coming", alone(&AnySimulation::coming), "How many jobs have not been submitted.")
-      .def_prop_ro("free", alone(&AnySimulation::free), "Units that no job has.");
+      .def_prop_ro("time", alone(+[](const AnySimulation& s) { return s.now().time; }),
+                    "[s] of the last event.")
+      .def_prop_ro("coming", alone(+[](const AnySimulation& s) { return s.now().coming; }),
+                    "How many jobs have not been submitted.")
+      .def_prop_ro("free", alone(+[](const AnySimulation& s) { return s.now().free; }),
+                    "Units that no job has.");
 
   bind_many(m);
   bind_stepper(m);

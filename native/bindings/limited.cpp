@@ -1,5 +1,3 @@
-#include "../machines/limited.hpp"
-
 #include "limited.hpp"
 #include "told.hpp"
 
@@ -77,41 +75,6 @@ const char* refusal(const LimitedLayout& l, const Model& m) {
     if (l.size[k] < 1 || l.size[k] % below != 0) return "size: multiples of that below";
   }
   return nullptr;
-}
-
-void tell(Columns& found, const Limited& machine) {
-  std::vector<i64> level, at_highest, first{0}, node;
-  for (std::size_t j = 0; j < machine.tasks.size(); ++j) {
-    level.push_back(machine.tasks[j].level);
-    at_highest.push_back(machine.tasks[j].predicted);
-    // those of a job that waits are the ones that were chosen last
-    const auto cells = machine.cells(static_cast<i64>(j));
-    node.insert(node.end(), cells.begin(), cells.end());
-  }
-  std::array<std::vector<i64>, 4> log;
-  for (const NodeInterval& each : machine.log) {
-    log[0].push_back(each.node), log[1].push_back(each.state);
-    log[2].push_back(each.begin), log[3].push_back(each.end);
-  }
-  std::vector<i64> state, since;
-  for (const LimitedNode& each : machine.nodes)
-    state.push_back(static_cast<i64>(each.state)), since.push_back(each.since);
-  found.insert(found.end(),
-               {{"level", level}, {"predicted_at_highest", at_highest}, {"cell_node", node},
-                {"log_node", log[0]}, {"log_state", log[1]}, {"log_begin", log[2]},
-                {"log_end", log[3]}, {"node_state", state}, {"node_since", since},
-                {"kills", {machine.kills}}});
-}
-
-void tell_view(Columns& found, const Limited& machine, const std::vector<i64>& running) {
-  std::vector<i64> free, first{0}, node;
-  for (const LimitedNode& each : machine.nodes) free.push_back(each.job < 0);
-  for (const i64 j : running) {
-    node.insert(node.end(), machine.cells(j).begin(), machine.cells(j).end());
-    first.push_back(static_cast<i64>(node.size()));
-  }
-  found.insert(found.end(), {{"free", free}, {"changes", {machine.next_change()}},
-                             {"cell_first", first}, {"cell_node", node}});
 }
 
 }  // namespace hpc

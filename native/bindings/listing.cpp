@@ -37,7 +37,7 @@ std::shared_ptr<OwnedListing> make(std::shared_ptr<Layout> layout, Rows free, In
 Out<i64> fits(OwnedListing& o, In<i64> rows) {
   std::vector<i64> fitting;
   for (const i64 j : all(rows))
-    if (o.listing.fits(o.checked(j))) fitting.push_back(j);
+    if (o.listing.has_room(o.checked(j))) fitting.push_back(j);
   return owned(std::move(fitting));
 }
 Out<i64> start(OwnedListing& o, In<i64> rows) {

@@ -4,6 +4,7 @@
 #include <stdexcept>
 
 #include "../answers/program.hpp"
+#include "../machines/corun/sharing.hpp"
 #include "../machines/nodes/layout.hpp"
 #include "limited.hpp"
 

@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "../answers/told.hpp"
 #include "../core/model.hpp"
 
 namespace hpc {

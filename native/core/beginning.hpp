@@ -21,7 +21,14 @@ struct Beginning {
   // on nodes: where the cells of each that runs begin, and the nodes and units of all of them; where
   // there are reservations, behind them those of each that waits, by row. Empty where none are known
   std::span<const i64> first, node, units;
-  std::span<const i64> looks;         // where passes go on by the clock, as Looks keeps it
+  std::span<const i64> looks;         // where passes go on by the clock: see strategies/looks.hpp
+
+  // The cells of the k-th of these, if they are known.
+  std::span<const i64> nodes_of(std::size_t k) const { return part(node, k); }
+  std::span<const i64> units_of(std::size_t k) const { return part(units, k); }
+  std::span<const i64> part(std::span<const i64> of, std::size_t k) const {
+    return first.empty() ? of : of.subspan(index(first[k]), index(first[k + 1] - first[k]));
+  }
 };
 
 }  // namespace hpc

@@ -1,7 +1,7 @@
 // Features of jobs that policies look at, and scores that are weighted sums of them.
 #pragma once
-#include "../answers/told.hpp"
 #include "model.hpp"
+#include "told.hpp"
 #include "weights.hpp"
 
 namespace hpc {

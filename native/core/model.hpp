@@ -5,13 +5,12 @@
 #include <optional>
 #include <vector>
 
-#include "../answers/told.hpp"
 #include "../base/numbers.hpp"
 #include "../base/record.hpp"
-#include "../machines/corun/sharing.hpp"
 #include "arrivals.hpp"
 #include "quotas.hpp"
 #include "stop_rules.hpp"
+#include "told.hpp"
 #include "windows.hpp"
 
 namespace hpc {
@@ -100,6 +99,7 @@ struct Outage {
 
 struct Layout;         // machines/nodes/layout.hpp
 struct LimitedLayout;  // machines/limited/layout.hpp
+struct Sharing;        // machines/corun/sharing.hpp
 
 // The memory is somebody else's, and lives as long as the model.
 struct Model {
@@ -146,7 +146,7 @@ struct Model {
     while (arrivals.moves && j < n_jobs && arrivals.left[index(j)] > 0) ++j;
     return j < n_jobs ? jobs[j].submit : 0;
   }
-  // The same rules for the jobs of some rows alone. Features and nodes stay those of all.
+  // The same rules for the jobs of some rows alone. Features and machines stay those of all.
   Model part(i64 first, i64 n) const {
     Model some = *this;
     some.n_jobs = n;
@@ -155,7 +155,6 @@ struct Model {
          some.held, some.users, some.stops.group);
     if (restricted) some.quotas.move(first);
     if (arrivals.moves) some.arrivals.take_part(first, n, some.jobs);
-    if (sharing) some.sharing = std::make_shared<Sharing>(sharing->part(first));
     if (some.learning) move(some.learning->classes, some.learning->asked);
     for (Expression& each : some.expressions) {
       move(each.times);

@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "../base/ordered.hpp"
-#include "../machines/machine.hpp"
 #include "beginning.hpp"
 #include "arrivals.hpp"
+#include "machine.hpp"
 #include "model.hpp"
 #include "outages.hpp"
 #include "queue.hpp"
@@ -66,10 +66,7 @@ struct Simulator {
   std::vector<LostRun> lost;  // in the order of their ends
   std::vector<i64> past;  // (n_users, last) run times of each user's last jobs, -1 before any
 
-  // Jobs are as long as they are at the level at which they start.
-  static constexpr bool has_levels = requires(const M& m, i64 i) { m.at_its_level(i, i); };
-  // A machine may restrict who starts, too; it is told of each job that begins and ends.
-  static constexpr bool has_bars = requires(const M& m, i64 j) { m.bars(j); };
+  static constexpr bool has_levels = M::has_levels;
 
   explicit Simulator(const Model& m)
       : model(m),
@@ -116,10 +113,7 @@ struct Simulator {
     own.run = run_time(j);
     return own;
   }
-  Used used(i64 j) const {
-    if constexpr (requires { machine.used(j); }) return machine.used(j);
-    else return {of(j).start + run_time(j), 1.0};
-  }
+  Used used(i64 j) const { return machine.used(j, of(j).start + run_time(j)); }
   // Units that must be free for a job to start now: what it takes, and what it holds back, which
   // becomes less as it waits: `held` before it has.
   i64 needed_by(i64 j) const {
@@ -147,16 +141,11 @@ struct Simulator {
   i64 room() const { return rules().passes == Passes::per_event ? free_with_leaving() : free; }
 
   // Whether a job may not start now, whatever is free: by quotas, or by what a machine adds.
-  bool bars(i64 j) const {
-    if constexpr (has_bars)
-      if (machine.bars(j)) return true;
-    return quotas && quotas->bar(j);
-  }
+  bool bars(i64 j) const { return machine.bars(j) || (quotas && quotas->bar(j)); }
   // Whether a job could start now: as the first or, where budgets allow more there, behind it.
   bool could_start(i64 j, i64 room) {
     if (bars(j)) return false;
-    if constexpr (has_levels)
-      if (rules().asks && machine.backfills_more()) return needed_by(j) <= room;
+    if (machine.backfills_more() && rules().asks) return needed_by(j) <= room;
     return machine.fits(j, needed_by(j), room);
   }
   // Whether no job runs, waits or is to come, where so many nodes are down, each with a running entry.
@@ -200,7 +189,7 @@ struct Simulator {
 
   void wait(i64 j) {  // a job that has arrived
     machine.waits(j);
-    if constexpr (has_levels) machine.note_predicted(j, of(j).predicted);
+    machine.note_predicted(j, of(j).predicted);
     queue.enter(j, of(j).predicted);
   }
   void start(i64 j) {  // a job that is not, or no longer, in the queue
@@ -222,10 +211,7 @@ struct Simulator {
     assert(free >= 0 || rules().passes == Passes::per_event);
     if (quotas) quotas->begun(j);
     running.insert({span.expected, span.end, width, j});
-    if constexpr (requires { machine.begun(j, time, running); }) {
-      machine.begun(j, time, running);
-      changed = true;
-    }
+    if (machine.begun(j, time, running)) changed = true;
   }
 
   // A run that is over now, as its job is killed.
@@ -329,10 +315,9 @@ struct Simulator {
   // Go to the next pass, at `stop` [s] or before; return whether there is one. If something is
   // asked for before, return false: called again, it goes on from there.
   bool advance(i64 stop) {
-    if constexpr (requires(i64 node) { machine.hold_node(node); })
+    if constexpr (Failing<M>)
       if (outages) return outages->next_pass(*this, stop);
-    if constexpr (requires { machine.next_pass(*this, stop); }) return machine.next_pass(*this, stop);
-    return next_event(stop);
+    return machine.next_pass(*this, stop);
   }
   // The same, of one that follows an event.
   bool next_event(i64 stop) {
@@ -391,7 +376,7 @@ struct Simulator {
       arrivals->alone = false;
     }
     if (queue.empty()) return false;
-    if constexpr (requires { machine.settle(time, running); }) machine.settle(time, running);
+    machine.settle(time, running);
     if (rules().asks) changed = true;
     const i64 units = room();
     if (queue.none_fits(units)) return false;
@@ -477,7 +462,7 @@ struct Simulator {
     for (std::size_t k = 0; k < b.running.size(); ++k)
       if (b.start[k] + run_time(b.running[k]) < b.time) return b.running[k];
     const auto place = [&](std::size_t k) { return start_running(b, k); };
-    if constexpr (requires(i64 node) { machine.hold_node(node); }) {
+    if constexpr (Failing<M>) {
       if (outages) {
         const i64 stuck = outages->begin(*this, b, place);
         if (stuck >= 0) return stuck;
@@ -486,7 +471,7 @@ struct Simulator {
     if (!outages)
       for (std::size_t k = 0; k < b.running.size(); ++k)
         if (!place(k)) return b.running[k];
-    if constexpr (requires { machine.begins(b.time); }) machine.begins(b.time);
+    machine.begins(b.time);
     if (quotas && model.quotas.spent) quotas.emplace(model.quotas);
     return -1;
   }
@@ -495,16 +480,7 @@ struct Simulator {
     const i64 j = b.running[k];
     time = b.start[k];
     machine.waits(j);
-    if constexpr (requires { machine.choose(j, b.node, b.units); }) {
-      if (b.first.empty()) {
-        if (!machine.finds_place(j, free)) return false;
-      } else {
-        const std::size_t first = index(b.first[k]), n = index(b.first[k + 1]) - first;
-        if (!machine.has_place(j, b.node.subspan(first, n), b.units.subspan(first, n))) return false;
-      }
-    }
-    if constexpr (requires { machine.finds_place_since(j, time); })
-      if (!machine.finds_place_since(j, time)) return false;
+    if (!machine.resumes(j, time, free, b.nodes_of(k), b.units_of(k))) return false;
     start(j);
     return true;
   }
@@ -535,7 +511,7 @@ struct Simulator {
     due_ = changed = true;
     if (per_event) {
       end_first();
-    } else if (M::alike && !has_bars && r.estimate == Estimate::given && !notes_ends && !r.logs &&
+    } else if (M::alike && !M::restricts && r.estimate == Estimate::given && !notes_ends && !r.logs &&
                !quotas) {
       end_all();
     } else {
@@ -571,7 +547,7 @@ struct Simulator {
   }
 
   void fail_nodes() {
-    if constexpr (requires(i64 node) { machine.hold_node(node); })
+    if constexpr (Failing<M>)
       if (outages) outages->fail(*this);
   }
   i64 next_expected_end() const { return running.empty() ? forever : running.front().key; }

@@ -16,7 +16,6 @@
 // it. It is as if it had started later, by the time for which it has been suspended.
 #pragma once
 #include <algorithm>
-#include <concepts>
 #include <vector>
 
 #include "../base/ordered.hpp"
@@ -24,17 +23,6 @@
 #include "model.hpp"
 
 namespace hpc {
-
-// What a machine does where jobs stop others. Signs are 1 to give, -1 to take again; how many units
-// are free, the simulator knows.
-template <class M>
-concept Stoppable = requires(M m, const M& c, i64 i) {
-  m.give_all(i, i);                                 // what a running job has; its sign
-  m.lend(i, i);                                     // what it gives up when it is suspended
-  { m.has_room(i, i) } -> std::same_as<bool>;       // for a job, in so many free units
-  { c.goes_on(i, i) } -> std::same_as<bool>;        // a suspended job, where it ran
-  { c.meets(i, i) } -> std::same_as<bool>;          // whether jobs can be in each other's way
-};
 
 struct Suspended {
   i64 job, width;

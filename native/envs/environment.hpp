@@ -28,6 +28,7 @@ struct OfEpisode {
     model.several = false;
     if (model.accounts) model.accounts = accounts->accounts;
     if (model.features) model.features = std::make_shared<Features>(model.features->part(first, n));
+    if (model.sharing) model.sharing = std::make_shared<Sharing>(model.sharing->part(first));
     if (model.limited) model.limited = model.limited->part(first, limits);
     if (!model.nodes) return;
     // who holds nodes in windows stands behind the jobs of all
@@ -43,7 +44,6 @@ class Environment {
   std::shared_ptr<OneSimulation<M>> made_;  // of the jobs of the episode
   std::shared_ptr<const OwnAccounts> next_accounts_;  // of the next
   Clock clock_;
-  static constexpr bool has_idle = requires(M& m) { m.idle(); };  // that may be switched off
   static constexpr bool has_nodes = std::is_same_v<M, Nodes>;
   static constexpr bool is_limited = std::is_same_v<M, Limited>;
   static constexpr bool shares = Shareable<M>;  // and an action is a pair of jobs
@@ -67,7 +67,7 @@ class Environment {
     if (!made_) return total;
     for (const OrderedList* list : {&sim().running, &sim().queue.jobs, &sim().queue.by_key()})
       total += index(list->size_in_blocks()) * sizeof(Block);
-    if constexpr (requires { sim().machine.bytes(); }) total += sim().machine.bytes();
+    total += sim().machine.bytes();
     const bool ordered = !settings().selects();
     return total + sim().progress.size() * (sizeof(Progress) + (ordered ? sizeof(Score) : 0)) +
            sim().past.size() * sizeof(i64);
@@ -218,7 +218,7 @@ class Environment {
     }
     const bool weighs = settings().kind == Kind::weights && !begins;
     if (!begins && settings().kind == Kind::selection) {
-      if (chosen == row.size_of_window && switch_off()) {
+      if (chosen == row.size_of_window && sim().machine.switch_idle_off(sim().time)) {
         p.fresh = 0;
         return;
       }
@@ -266,14 +266,7 @@ class Environment {
     if (now().ended == 1 || choices != 1) return false;
     return settings().by_action == 0 || !some_idle();
   }
-  bool some_idle() const {
-    if constexpr (has_idle) return sim().machine.some_idle(sim().time);
-    else return false;
-  }
-  bool switch_off() {
-    if constexpr (has_idle) return sim().machine.switch_off(sim().time);
-    else return false;
-  }
+  bool some_idle() const { return sim().machine.some_idle(sim().time); }
 
   // -- weights, and how long they hold -----------------------------------------------------------
 
@@ -313,7 +306,7 @@ class Environment {
     for (const i64 place : features.by_usage) n += place >= 0;
     double total = 0;
     for (std::size_t k = 0; k < n; ++k) total += std::abs(weights[k]);
-    made_->weigh_jobs({weights, n}, total, [&](auto weigh_one) {
+    weigh_jobs(*made_, {weights, n}, total, [&](auto weigh_one) {
       const auto listed = [&](const Entry& e) { weigh_one(e.job); };
       sim().queue.jobs.each(listed);
       if (sim().stops) sim().running.each(listed);  // who runs may wait again in this pass
@@ -462,8 +455,7 @@ class Environment {
       const double idle = passed * static_cast<double>(settings().processors) - processor_seconds;
       return idle * idle_w + processor_seconds * busy_w;
     }
-    IdleProcessors::Seconds spent;
-    if constexpr (has_idle) spent = sim().machine.idle_seconds(sim().time);
+    const IdleSeconds spent = sim().machine.idle_seconds(sim().time);
     double total = static_cast<double>(spent.idle) * idle_w + static_cast<double>(spent.off) * off_w;
     total += static_cast<double>(spent.switching_off) * switching_off_w;
     total += static_cast<double>(spent.switching_on) * switching_on_w;

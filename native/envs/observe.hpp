@@ -1,6 +1,6 @@
 // What is to be seen of a simulation, written into one flat row of float32.
 //
-// A row is what hpcgym.envs.observation describes field by field. A time t becomes t / (t + 1 h).
+// A row is what hpcgym.envs.core.layout describes field by field. A time t becomes t / (t + 1 h).
 // Nothing here reads a true run time, a true end or a job that has not been submitted.
 #pragma once
 #include <numbers>
@@ -56,8 +56,8 @@ class Observer {
   }
   bool fits(i64 j) {
     const bool enough = s.needed_by(j) <= free;
-    if constexpr (M::alike || !requires { s.machine.has_room(j, free); }) return enough;
-    else return enough && s.machine.has_room(j, s.free);
+    if constexpr (std::is_same_v<M, Nodes>) return enough && s.machine.has_room(j, s.free);
+    return enough;
   }
   double turn(i64 period) const {
     const i64 rest = (s.time + table.settings.clock) % period;
@@ -78,10 +78,7 @@ class Observer {
       then += e.width;
     });
     for (; h < horizons.size(); ++h) out[1 + h] = shown(then);
-    if constexpr (requires { s.machine.idle(); })
-      out[1 + h] = shown(free - s.machine.switching_off(s.time));
-    else
-      out[1 + h] = shown(free);
+    out[1 + h] = shown(free - s.machine.switching_off(s.time));
   }
   void see_queue(float* out) {
     const double machine = static_cast<double>(table.settings.processors);

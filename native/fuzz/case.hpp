@@ -248,7 +248,7 @@ inline void answer(AnySimulation& s, const Model& m, Bytes& bytes, bool wild) {
       s.launch(chosen, {first.data(), chosen.size() + 1}, {}, nullptr);
     }
   } else if (asked == Asked::prediction || asked == Asked::correction) {
-    must(is_between(s.about(), 0, m.n_jobs - 1), "a prediction is for a job");
+    must(is_between(s.now().about, 0, m.n_jobs - 1), "a prediction is for a job");
     try_anything([&] { s.predict(bytes.real(), bytes.real()); });
     if (s.asked() == asked) s.predict(1.0 + double(bytes.below(60)), 1.0 + double(bytes.below(60)));
   } else {
@@ -272,10 +272,10 @@ inline std::shared_ptr<AnySimulation> simulate(const std::shared_ptr<const Model
   auto s = make_simulation(std::const_pointer_cast<Model>(model));
   for (i64 pieces = 0;; ++pieces) {
     must(pieces < 200'000, "it ends");
-    const i64 until = bytes.one_in(3) ? s->time() + bytes.below(50) : forever;
-    const i64 before = s->time(), done = s->run(until, bytes.one_in(2) ? 1 + bytes.below(4) : forever);
+    const i64 until = bytes.one_in(3) ? s->now().time + bytes.below(50) : forever;
+    const i64 before = s->now().time, done = s->run(until, bytes.one_in(2) ? 1 + bytes.below(4) : forever);
     // nodes may fail before the first job comes
-    must(s->time() >= before || done == 0 || model->outages, "time does not go back");
+    must(s->now().time >= before || done == 0 || model->outages, "time does not go back");
     if (s->asked() != Asked::nothing) answer(*s, *model, bytes, wild);
     else if (until == forever && done == 0) return s;
     if (bytes.one_in(8)) s = s->copy();

@@ -11,7 +11,6 @@
 
 #include "corun/places.hpp"
 #include "corun/rates.hpp"
-#include "machine.hpp"
 
 namespace hpc {
 
@@ -38,7 +37,6 @@ class Corun : public SharedRates {
   bool fits(i64 j, i64, i64) { return choose(j, freely); }
   bool finds_place(i64 j, i64) { return choose(j, freely); }
   void waits(i64 j) { count_waiting(code(j), 1); }
-  void note_lost(i64) {}
   // On the nodes that were chosen for it last.
   Span begin(i64 j, i64 now, i64 predicted, i64 run) {
     take(j);
@@ -48,15 +46,15 @@ class Corun : public SharedRates {
     beside_head_ = unknown;
     return {now, task(j).predicted_end, task(j).end};
   }
-  // It is listed among the running jobs now: let the ends of others move.
-  void begun(i64 j, i64 now, OrderedList& running) {
+  bool begun(i64 j, i64 now, OrderedList& running) {
     renew_neighbours(j, now, running);
     renew_readers(now, running);
+    return true;
   }
   void give(i64, i64 j, i64) { gone_.push_back(j); }
   // However fast it ran, at its usual power.
-  Used used(i64 j) const { return {task(j).end, 1.0}; }
-  // A pass begins: those that have ended leave their nodes, and the ends of others move.
+  Used used(i64 j, i64) const { return {task(j).end, 1.0}; }
+  // Those that have ended leave their nodes, and the ends of others move.
   void settle(i64 now, OrderedList& running) {
     const i64 passed = now - std::exchange(now_, now);
     if (told_->draws) joules_ += real(passed) / real(model_->ticks) * drawn_w();
@@ -410,6 +408,6 @@ class Corun : public SharedRates {
     return with_files(j, rate);
   }
 };
-static_assert(Machine<Corun>);
+static_assert(Shareable<Corun>);
 
 }  // namespace hpc

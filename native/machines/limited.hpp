@@ -11,13 +11,12 @@
 // difference; a debug build counts both powers anew after each pass.
 #pragma once
 #include "limited/controls.hpp"
-#include "machine.hpp"
 
 namespace hpc {
 
 class Limited : public ControlledNodes {
  public:
-  static constexpr bool alike = false;
+  static constexpr bool alike = false, has_levels = true;
 
   Limited(const Model& model, i64 begin)
       : ControlledNodes(model, *model.limited, begin), predicted_(index(model.n_jobs)) {}
@@ -31,7 +30,6 @@ class Limited : public ControlledNodes {
   i64 next_change() const { return layout_->limited ? next_own() : forever; }
   bool fits(i64 j, i64 needed, i64 room) { return needed <= room && find_level(j, false, 0); }
   bool finds_place(i64 j, i64 room) { return fits(j, width(j), room); }
-  void waits(i64) {}
   void note_predicted(i64 j, i64 seconds) { predicted_[index(j)] = seconds; }  // of one that waits
   // On the nodes, and at the level, that have been found for it just now.
   Span begin(i64 j, i64, i64 predicted, i64 run) {
@@ -39,14 +37,14 @@ class Limited : public ControlledNodes {
     const LimitedTask& own = task(j);
     return {own.ready, own.ready + at_its_level(j, predicted), own.end};
   }
-  // Nodes for a job that has run since then [s], as the simulation begins: all are on.
-  bool finds_place_since(i64 j, i64 start) {
-    now = start;
+  // All nodes are on then.
+  bool resumes(i64 j, i64 since, i64, std::span<const i64>, std::span<const i64>) {
+    now = since;
     tried_ = Tried{};
     tried_.level = layout_->highest, tried_.ready = now;
     return layout_->contiguous ? pick_row(j, 0, 0, 0, tried_.all_on) : pick(j, 0, tried_.all_on);
   }
-  // What was drawn before is not counted; what happens at that time [s] is to come.
+  // What was drawn before is not counted.
   void begins(i64 time) {
     begin_ = time;
     now = time - 1;
@@ -60,7 +58,6 @@ class Limited : public ControlledNodes {
     return seconds / by * million + seconds % by * million / by;
   }
   void give(i64, i64 j, i64) { gone_.push_back(j); }
-  void note_lost(i64) {}
   void find_shadow(i64 j, i64, const OrderedList& running, Shadow& shadow) {
     plan_for(j, running, model_->rules.strict);
     shadow = {left_.shadow, 0};
@@ -70,9 +67,8 @@ class Limited : public ControlledNodes {
   }
   bool passes(i64 j, bool, Shadow&) { return find_level(j, true, predicted_[index(j)]); }
   bool looks_at_who_waits() const { return true; }
-  // Whether a job may start behind the first that may not if it were the first.
   bool backfills_more() const { return layout_->use == BudgetUse::energy_bud; }
-  Used used(i64 j) const {
+  Used used(i64 j, i64) const {
     const i64 full = drawn_mw(j, layout_->highest), own = task(j).drawn_mw;
     return {task(j).end, full > 0 ? static_cast<double>(own) / static_cast<double>(full) : 1.0};
   }
@@ -95,7 +91,7 @@ class Limited : public ControlledNodes {
            cells_.size() * sizeof(std::int32_t);
   }
 
-  // Go to the next pass of a simulation: after an event, or where limits or nodes need one.
+  // After an event, or where limits or nodes need one.
   template <class S>
   bool next_pass(S& s, i64 stop) {
     while (true) {
@@ -117,7 +113,6 @@ class Limited : public ControlledNodes {
       switch_off_idle();
     }
   }
-  // What limits do now, before anybody starts; return false if they have, as the pass goes on.
   template <class S>
   bool begin_pass(S& s) {
     if (std::exchange(in_pass_, true)) return false;

@@ -4,45 +4,31 @@
 // shadow time: a job that runs on past that time takes of each node only what the head can spare.
 #pragma once
 #include <algorithm>
-#include <bit>
 #include <span>
 #include <utility>
 #include <vector>
 
+#include "../core/machine.hpp"
 #include "../core/model.hpp"
-#include "machine.hpp"
-#include "nodes/filling.hpp"
-#include "nodes/layout.hpp"
+#include "nodes/free_nodes.hpp"
 
 namespace hpc {
-
-struct Cell {  // units of a job on a node
-  std::int32_t node, units;
-};
 
 class NodePlan;       // nodes/plan.hpp
 class FreshNodePlan;  // nodes/fresh_plan.hpp
 
-class Nodes {
+class Nodes : public AnyMachine, public FreeNodes {
  public:
   static constexpr bool alike = false;
   using KeptPlan = NodePlan;
   using FreshPlan = FreshNodePlan;
 
   Nodes(const Model& model, i64)
-      : model_(&model),
-        layout_(model.nodes),
-        filling_(*layout_),
-        free_(layout_->capacity, layout_->capacity + layout_->n_nodes * layout_->n_resources),
+      : FreeNodes(*model.nodes, model.nodes->all()),
+        model_(&model),
         later_(free_),
-        open_(index(layout_->n_nodes / 64 + 1)),
         held_(index(layout_->n_rows)),
-        known_(index(layout_->n_kinds)) {
-    for (i64 node = 0; node < layout_->n_nodes; ++node) {
-      note_open(node);
-      n_free_ += *room(free_, node);
-    }
-  }
+        beside_(index(layout_->n_kinds)) {}
 
   i64 width(i64 j) const { return model_->jobs[j].processors; }
   bool fits(i64 j, i64 needed, i64 room) {
@@ -57,7 +43,7 @@ class Nodes {
   void waits(i64 j) { filling_.note_waiting(j, 1); }
   // Take the nodes that have been chosen in `passes`, or such as are filled first.
   Span begin(i64 j, i64 now, i64 predicted, i64 run) {
-    if (chosen_for_ != j) place(free_, j, false);
+    if (chosen_for_ != j) place(free_, j);
     chosen_for_ = -1;
     held_[index(j)] = {static_cast<i64>(cells_.size()), static_cast<i64>(chosen_.size())};
     cells_.insert(cells_.end(), chosen_.begin(), chosen_.end());
@@ -80,6 +66,7 @@ class Nodes {
     }
     filling_.note_changed(free_.data(), cells(j));
   }
+  using FreeNodes::has_room;
   bool has_room(i64 j, i64 room) { return width(j) <= room && has_room(j); }
   bool goes_on(i64 j, i64) const {
     const auto fits = [&](const Cell& c) {
@@ -140,7 +127,6 @@ class Nodes {
     else if (!is_later_made_) leaving_.push_back(j);
     return true;
   }
-  // Whether who found no nodes at the last pass may find some now that one more waits.
   bool looks_at_who_waits() const { return filling_.goes_by_demand(); }
 
   // A node that is down: who stands behind the jobs holds all of it, which are so many cores.
@@ -164,7 +150,7 @@ class Nodes {
   // units have one.
   bool place_at(const std::vector<i64>& all, i64 j) {
     filling_.note_all_changed(all.data());
-    return place(all, j, false);
+    return place(all, j);
   }
   // Let a job have these nodes if there is room for it; return whether there is. Orders are drawn
   // for those whose nodes are said, too: else later passes would see the same.
@@ -174,6 +160,7 @@ class Nodes {
     choose(j, cells);
     return true;
   }
+  using FreeNodes::change;
   void draw_on(const std::vector<i64>& drawn) { filling_.draw_on(drawn); }
   std::span<const Cell> chosen() const { return chosen_; }
   // These are the nodes of a job that begins now.
@@ -184,15 +171,14 @@ class Nodes {
       chosen_.push_back({static_cast<std::int32_t>(node[c]), static_cast<std::int32_t>(units[c])});
     chosen_for_ = j;
   }
-  // The same, of one that has been running there; return whether there is room.
-  bool has_place(i64 j, std::span<const i64> node, std::span<const i64> units) {
+  bool resumes(i64 j, i64, i64 room, std::span<const i64> node, std::span<const i64> units) {
+    if (node.empty()) return finds_place(j, room);
     choose(j, node, units);
     return std::ranges::all_of(chosen_, [&](const Cell& c) { return holds(j, c); });
   }
 
   // The nodes that a job has, or has had.
   std::span<const Cell> cells(i64 j) const { return cells(held_[index(j)]); }
-  const Layout& layout() const { return *layout_; }
   // How many units of a job a node has that room for.
   i64 held(const std::vector<i64>& all, i64 node, i64 j) const {
     return layout_->held(room(all, node), layout_->demand(j));
@@ -204,61 +190,35 @@ class Nodes {
       found += layout_->held(room(all, node), demand);
     return found;
   }
-  // Give cells back to that room, or take them where `sign` is -1.
-  void change(std::vector<i64>& all, std::span<const Cell> cells, const i64* demand,
-              i64 sign) const {
-    const i64 resources = layout_->n_resources;
-    i64* const first = all.data();
-    if (resources == 1) {
-      const i64 cores = sign * demand[0];
-      for (const Cell& c : cells) first[c.node] += c.units * cores;
-      return;
-    }
-    for (const Cell& c : cells)
-      for (i64 r = 0; r < resources; ++r)
-        first[c.node * resources + r] += sign * c.units * demand[r];
-  }
-  const std::vector<i64>& free() const { return free_; }    // (N, R)
-  // (N, R) at the shadow time.
-  const Filling& filling() const { return filling_; }
-
   void keep(Archive& a) {
-    a(filling_, free_, n_free_, later_, is_later_made_, leaving_, open_, cells_, held_, lost_,
-      known_, chosen_, chosen_for_, version_, shadows_, guarded_, slack_);
+    FreeNodes::keep(a);
+    a(later_, is_later_made_, leaving_, cells_, held_, lost_, beside_, chosen_for_, shadows_, guarded_,
+      slack_);
   }
   std::size_t bytes() const {
-    return (free_.size() + later_.size() + open_.size() + cells_.size()) * sizeof(i64) +
-           held_.size() * sizeof(Held) + known_.size() * sizeof(Known);
+    return (free_.size() + later_.size() + cells_.size()) * sizeof(i64) + held_.size() * sizeof(Held);
   }
 
  private:
   struct Held {  // where the cells of a job stand
     i64 first = 0, count = 0;
   };
-  // How many units of a kind fitted when, these or more, and how many beside the head.
-  struct Known {
-    i64 version = -1, units = 0, guarded_version = -1, guarded_units = 0;
-    bool is_all = false;
+  struct Beside {  // how many units of a kind fitted beside the head when
+    i64 version = -1, units = 0;
   };
 
   const Model* model_;
-  const Layout* layout_;
-  Filling filling_;
-  std::vector<i64> free_;
-  i64 n_free_ = 0;  // cores
   // Free at the shadow time. Where that is known without, it is made once it is looked at: from
   // what is free, and what those have who leave until then.
   std::vector<i64> later_;
   bool is_later_made_ = true;
   std::vector<i64> leaving_;
-  std::vector<std::uint64_t> open_;  // a bit for each node: 1 where a core is free
   std::vector<Cell> cells_;          // of all runs, as they began
   std::vector<Held> held_;           // by job, its last run
   std::vector<Held> lost_;           // of runs that ended before they were over
-  std::vector<Known> known_;         // by kind
-  std::vector<Cell> chosen_;         // the place of a job that may start,
-  i64 chosen_for_ = -1;              // this one, -1 if of none
-  i64 version_ = 0, shadows_ = 0;    // up whenever `free_` changes, and `later_` is made anew
+  std::vector<Beside> beside_;       // by kind
+  i64 chosen_for_ = -1;              // the job of the place that is chosen, -1 if of none
+  i64 shadows_ = 0;                  // up whenever `later_` is made anew
   i64 guarded_ = -1, slack_ = 0;     // the head; units that `later_` holds beyond those of it
 
   std::span<const Cell> cells(const Held& held) const {
@@ -266,10 +226,6 @@ class Nodes {
   }
   bool holds(i64 j, const Cell& c) const {
     return layout_->held(room(free_, c.node), layout_->demand(j), c.units) == c.units;
-  }
-  i64* room(std::vector<i64>& all, i64 node) { return &all[index(node * layout_->n_resources)]; }
-  const i64* room(const std::vector<i64>& all, i64 node) const {
-    return &all[index(node * layout_->n_resources)];
   }
   void add(i64* there, const i64* demand, i64 units) const {
     for (i64 r = 0; r < layout_->n_resources; ++r) there[r] += units * demand[r];
@@ -298,89 +254,28 @@ class Nodes {
     for (const i64 other : leaving_) change(made, cells(other), layout_->demand(other), 1);
     return made;
   }
-  void note_open(i64 node) {
-    const std::uint64_t bit = std::uint64_t{1} << (node & 63);
-    std::uint64_t& word = open_[index(node >> 6)];
-    word = *room(free_, node) > 0 ? word | bit : word & ~bit;
-  }
-  // The first node from this one on with a free core, or one that there is not.
-  i64 next_open(i64 node) const {
-    std::size_t place = index(node >> 6);
-    std::uint64_t word = open_[place] >> (node & 63);
-    if (word != 0) return node + std::countr_zero(word);
-    for (++place; place < open_.size(); ++place)
-      if (open_[place] != 0) return static_cast<i64>(place * 64) + std::countr_zero(open_[place]);
-    return static_cast<i64>(place * 64);
-  }
-  void move(std::span<const Cell> cells, const i64* demand, i64 sign) {
-    ++version_;
-    for (const Cell& c : cells) n_free_ += sign * c.units * demand[0];
-    change(free_, cells, demand, sign);
-    for (const Cell& c : cells) note_open(c.node);
-    filling_.note_changed(free_.data(), cells);
-  }
-
-  // Whether all units of a job find room now.
-  bool has_room(i64 j) {
-    const i64 units = layout_->units(j), *demand = layout_->demand(j);
-    Known& known = known_[index(layout_->kind[index(j)])];
-    if (known.version == version_ && (known.is_all || known.units >= units))
-      return known.units >= units;
-    i64 found = 0;
-    for (i64 node = next_open(0); node < layout_->n_nodes && found < units;
-         node = next_open(node + 1))
-      found += layout_->held(room(free_, node), demand);
-    known.version = version_, known.units = found;
-    known.is_all = found < units;
-    return found >= units;
-  }
   // Choose free nodes for a job, beside the head if that is `guarded`.
   bool find_nodes(i64 j, bool guarded) {
-    if (!guarded || filling_.goes_by_demand()) return place(free_, j, guarded);
+    if (!guarded) return place(free_, j);
+    if (filling_.goes_by_demand()) return place_beside(j);
     // for all jobs of a kind the same nodes would be filled, up to the last of their units; in a
     // random order others might be: there a job is refused as the one before it was, without a draw
-    Known& known = known_[index(layout_->kind[index(j)])];
+    Beside& known = beside_[index(layout_->kind[index(j)])];
     const i64 version = version_ + shadows_;
-    if (known.guarded_version == version && known.guarded_units < layout_->units(j)) return false;
-    if (place(free_, j, true)) return true;
-    known.guarded_version = version;
-    known.guarded_units = 0;
-    for (const Cell& c : chosen_) known.guarded_units += c.units;
+    if (known.version == version && known.units < layout_->units(j)) return false;
+    if (place_beside(j)) return true;
+    known = {version, 0};
+    for (const Cell& c : chosen_) known.units += c.units;
     return false;
   }
-  // Choose nodes with that room for a job; return whether all its units have one.
-  bool place(const std::vector<i64>& all, i64 j, bool guarded) {
-    if (guarded && !std::exchange(is_later_made_, true)) later_ = made_later();
-    return guarded ? place<true>(all, j) : place<false>(all, j);
-  }
-  template <bool guarded>
-  bool place(const std::vector<i64>& all, i64 j) {
+  // Choose free nodes for a job, beside the head.
+  bool place_beside(i64 j) {
+    if (!std::exchange(is_later_made_, true)) later_ = made_later();
     const i64* demand = layout_->demand(j);
-    const bool single = layout_->is_single(j);
-    i64 missing = layout_->units(j), slack = slack_;
-    chosen_.clear();
-    const auto fill = [&](i64 node) {  // return whether that was the last
-      const i64* there = room(all, node);
-      i64 units = single ? std::min(there[0], missing) : layout_->held(there, demand, missing);
-      if (guarded && units > 0) units = spared(node, demand, units, slack);
-      if (units > 0) {
-        chosen_.push_back({static_cast<std::int32_t>(node), static_cast<std::int32_t>(units)});
-        missing -= units;
-      }
-      return missing == 0;
-    };
-    if (layout_->allocation == Allocation::first_fit && &all != &free_) {
-      for (i64 node = 0; node < layout_->n_nodes; ++node)
-        if (*room(all, node) > 0 && fill(node)) break;
-    } else if (layout_->allocation == Allocation::first_fit) {
-      for (i64 node = next_open(0); node < layout_->n_nodes && !fill(node);)
-        node = next_open(node + 1);
-    } else {
-      for (const i64 node : filling_.arrange(all, j))
-        if (*room(all, node) > 0 && fill(node)) break;
-    }
-    if (missing > 0) return false;
-    if (guarded) slack_ = slack;
+    i64 slack = slack_;
+    const auto spare = [&](i64 node, i64 units) { return spared(node, demand, units, slack); };
+    if (!place(free_, j, spare)) return false;
+    slack_ = slack;
     return true;
   }
   // How many of the units of a job the head can spare a node for; less slack is left then.

@@ -3,10 +3,10 @@
 #include <vector>
 
 #include "../base/ordered.hpp"
+#include "../core/machine.hpp"
 #include "../core/model.hpp"
 #include "fresh_plan.hpp"
 #include "kept_plan.hpp"
-#include "machine.hpp"
 
 namespace hpc {
 
@@ -16,16 +16,13 @@ namespace hpc {
 // job starts when the last of them is ready, and the others wait idle. Nothing of this is an event.
 class IdleProcessors {
  public:
-  struct Seconds {  // [processor seconds] of processors without a job, by what they did
-    i64 idle = 0, off = 0, switching_off = 0, switching_on = 0;
-  };
   struct Group {
     i64 since;   // [s] up to which it has been counted
     i64 off_at;  // [s] when it begins to switch off
     i64 width;
   };
   std::vector<Group> groups;
-  Seconds seconds;
+  IdleSeconds seconds;
 
   IdleProcessors() = default;
   IdleProcessors(const Rules& rules, i64 now, i64 width) : rules_(&rules) { rest(now, width); }
@@ -74,7 +71,7 @@ class IdleProcessors {
     return width;
   }
   // What processors without a job have done up to now.
-  const Seconds& settle(i64 now) {
+  const IdleSeconds& settle(i64 now) {
     for (Group& g : groups) {
       spend(g.since, g.off_at, now, g.width);
       // those that a job has just left for good may already have been counted further
@@ -94,7 +91,7 @@ class IdleProcessors {
   }
 };
 
-class Pool {
+class Pool : public AnyMachine {
  public:
   static constexpr bool alike = true;
   using KeptPlan = hpc::KeptPlan;
@@ -108,8 +105,6 @@ class Pool {
   i64 width(i64 j) const { return jobs_[j].processors; }
   bool fits(i64, i64 needed, i64 room) const { return needed <= room; }
   bool finds_place(i64 j, i64 room) const { return width(j) <= room; }
-  void waits(i64) {}
-  void note_lost(i64) {}
   Span begin(i64 j, i64 now, i64 predicted, i64 run) {
     const i64 start = managed_ ? now + idle_.wake(now, width(j)) : now;
     return {start, start + predicted, start + run};
@@ -147,12 +142,10 @@ class Pool {
   }
   bool passes(i64, bool, Shadow&) const { return true; }  // its bounds say all
 
-  IdleProcessors& idle() { return idle_; }
-  const IdleProcessors& idle() const { return idle_; }
-  bool switch_off(i64 now) { return idle_.switch_off(now); }
+  bool switch_idle_off(i64 now) { return idle_.switch_off(now); }
   bool some_idle(i64 now) const { return idle_.some_idle(now); }
   i64 switching_off(i64 now) const { return idle_.switching_off(now); }
-  const IdleProcessors::Seconds& idle_seconds(i64 now) { return idle_.settle(now); }
+  IdleSeconds idle_seconds(i64 now) { return idle_.settle(now); }
 
  private:
   const Job* jobs_;

@@ -21,8 +21,21 @@ enum class Metric : i64;
 struct Belief;
 class Foresight;
 
+struct Present {  // of a simulation
+  i64 time;     // [s] of the last event
+  i64 coming;   // jobs that have not been submitted; one more where nodes are to fail or to be repaired
+  i64 free;     // units
+  Asked asked;  // what it waits for,
+  i64 about;    // and the job that it is about
+};
+
 class AnySimulation : public Alone {
+ protected:
+  std::shared_ptr<const Model> model_;
+
  public:
+  explicit AnySimulation(std::shared_ptr<const Model> model) : model_(std::move(model)) {}
+  const Model& model() const { return *model_; }
   virtual ~AnySimulation() = default;
   // Return the first of the jobs said to run that cannot, as it has ended by then, or finds no room on
   // the nodes; -1 if all do. Once what is asked for then is answered, it is to be called again.
@@ -33,14 +46,10 @@ class AnySimulation : public Alone {
   virtual std::shared_ptr<AnySimulation> copy() const = 0;
   virtual Columns schedule() const = 0;
   virtual Columns idle_seconds() = 0;
-  virtual i64 time() const = 0;
-  // Jobs that have not been submitted; one more where nodes are to fail or to be repaired.
-  virtual i64 coming() const = 0;
-  virtual i64 free() const = 0;
+  virtual Present now() const = 0;
 
   // What is asked for; `run` does nothing before somebody has answered.
-  virtual Asked asked() const = 0;
-  virtual i64 about() const = 0;  // the job that it is about
+  Asked asked() const { return now().asked; }
   virtual void predict(std::optional<double> backfilling, std::optional<double> ordering) = 0;
   virtual void renew(const i64* jobs, const double* seconds, std::size_t n) = 0;
   virtual void order(const i64* jobs, const double* scores, std::size_t n) = 0;
@@ -60,14 +69,13 @@ class AnySimulation : public Alone {
   virtual std::vector<i64> ended(i64 since) const = 0;
   virtual std::vector<i64> concerned() const = 0;
   virtual i64 run_time(i64 j) const = 0;
-  virtual i64 start(i64 j) const = 0;
+  virtual const Progress& of(i64 j) const = 0;
   virtual std::vector<double> features(i64 j, bool now) = 0;
-  // For whoever looks on: what stands at the end of a pass; of some jobs, be they queued or not, what
-  // has become of them, their primary order, and which quotas each would exceed, (n_jobs, n_quotas).
+  // For whoever looks on: what stands at the end of a pass; of some jobs, be they queued or not, their
+  // primary order, and which quotas each would exceed, (n_jobs, n_quotas).
   virtual Columns moment() const = 0;
   // Where each job that waits has a reservation: when, and on nodes where it is; else nothing.
   virtual Columns reserved() const = 0;
-  virtual Columns progress(const std::vector<i64>& jobs) const = 0;
   virtual std::vector<i64> in_order(std::vector<i64> jobs) const = 0;
   virtual std::vector<i64> exceeded(const std::vector<i64>& jobs) const = 0;
   // Learn from jobs of the past alone: see Learner.
@@ -83,11 +91,9 @@ class AnySimulation : public Alone {
   // What it knows, as bytes; go on from that, before the first event of one of the same model.
   virtual std::string saved() = 0;
   virtual void load(std::string_view bytes) = 0;
-  // One of the first jobs alone before its first event, which run for so long [s]; what was told of
-  // that; and one that goes on with what is known: jobs that have not ended run for their predicted
+  // One of the first jobs alone before its first event, which run for so long [s]; and one that goes on with what is known: jobs that have not ended run for their predicted
   // times, and those that have not been submitted are no more.
   virtual std::shared_ptr<AnySimulation> anew(std::span<const i64> run_times) const = 0;
-  virtual std::vector<i64> run_times() const = 0;
   virtual std::shared_ptr<AnySimulation> hidden() = 0;
   // Where jobs share nodes: let jobs start by another belief of speedups; the spells, from one place
   // on, in which jobs ran at one rate.

@@ -33,14 +33,10 @@ class Conservative {
     s.expired = false;
     may_advance_ = true;
     begin_plan(s, s.free_with_leaving());
-    if constexpr (requires { s.machine.choose(i64{0}, b.node, b.units); }) {
+    if constexpr (!M::alike) {
       std::size_t k = b.running.size();  // cells of those that wait stand behind those that run
-      for (i64 j = 0; j < b.number; ++j) {
-        if (s.of(j).start >= 0) continue;
-        const std::size_t first = index(b.first[k]), n = index(b.first[k + 1]) - first;
-        plan.place(j, b.node.subspan(first, n), b.units.subspan(first, n));
-        ++k;
-      }
+      for (i64 j = 0; j < b.number; ++j)
+        if (s.of(j).start < 0) plan.place(j, b.nodes_of(k), b.units_of(k)), ++k;
     }
     s.queue.jobs.each([&](const Entry& e) {
       plan.hold(e.job, b.reserved[index(e.job)], e.span);

@@ -85,7 +85,9 @@ class Easy {
         return;
       }
       if (head < 0) break;
-      if (!s.machine.fits(head, needs(head), room()) && !is_served_alone(head)) break;
+      if (!s.machine.fits(head, needs(head), room()) &&
+          !s.machine.fits_without_control(head, room()))
+        break;
       s.queue.leave(head, s.of(head).predicted);
       s.start(head);
       s.changed = true;
@@ -107,11 +109,6 @@ class Easy {
     }
     s.passed = false;
     s.rules().secondary >= Order::scored ? sweep_scored() : sweep();
-  }
-  // Whether it may start where no job runs, whatever is said from outside for the present.
-  bool is_served_alone([[maybe_unused]] i64 head) {
-    if constexpr (Simulator<M>::has_levels) return s.machine.fits_without_control(head, room());
-    else return false;
   }
   // The queued job that is first in primary order, -1 if it is yet to be selected, or all exceed
   // quotas.

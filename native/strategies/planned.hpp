@@ -89,21 +89,19 @@ class Planned {
     return has_asked_ = asks;
   }
   static bool some_may_start(Simulator<M>& s) {
-    if constexpr (Stoppable<M>)
-      if (s.stops) return s.stops->some_may_start(s);
+    if (s.stops) return s.stops->some_may_start(s);
     return s.queue.jobs.any([&](const Entry& e) {
       return !s.bars(e.job) && s.machine.fits(e.job, s.machine.width(e.job), s.room());
     });
   }
   // Serve those who may stop others; then start what may start. So many jobs have just come.
   void start_some(Simulator<M>& s, i64 arrived) {
-    if constexpr (Stoppable<M>)
-      if (s.stops) {
-        s.changed = true;  // no plan holds
-        s.stops->serve(s, *this);
-        look(s, arrived);
-        return s.stops->pass_ends(s);
-      }
+    if (s.stops) {
+      s.changed = true;  // no plan holds
+      s.stops->serve(s, *this);
+      look(s, arrived);
+      return s.stops->pass_ends(s);
+    }
     look(s, arrived);
   }
   // Start what may start; so many jobs have just come.
@@ -204,8 +202,7 @@ class Planned {
     plan_.begin(s.machine, s.time, s.free_with_leaving() - lacking, s.running);
     if (s.windows)
       s.windows->each_left([&](const Window& window) { plan_.close(s.machine, window); });
-    if constexpr (Stoppable<M>)
-      if (s.stops) s.stops->plan(s, plan_);
+    if (s.stops) s.stops->plan(s, plan_);
   }
   // Whether all queued jobs need more than what is free, and no promise is to be made.
   bool none_fits(Simulator<M>& s) {

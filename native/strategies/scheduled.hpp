@@ -17,8 +17,7 @@ template <Machine M>
 struct Scheduled {
   Simulator<M> sim_;
   Answers answers_;
-  // Several jobs have reservations only where the machine has a plan.
-  static constexpr bool plans = requires { typename M::KeptPlan; };
+  static constexpr bool plans = Plannable<M>;  // else one job has a reservation at most
   struct NoPlan {};
   std::optional<std::conditional_t<plans, Conservative<M>, NoPlan>> conservative_;
   std::optional<std::conditional_t<plans, Planned<M>, NoPlan>> planned_;
@@ -56,8 +55,7 @@ struct Scheduled {
   }
   void pass() {
     serve();
-    if constexpr (Simulator<M>::has_levels)
-      if (sim_.asked == Asked::nothing) sim_.machine.end_pass();
+    if (sim_.asked == Asked::nothing) sim_.machine.end_pass();
   }
 
  private:

@@ -8,14 +8,6 @@
 
 namespace hpc {
 
-// A machine on which jobs share nodes.
-template <class M>
-concept Shareable = Machine<M> && requires(M m, OrderedList& running, i64 i) {
-  m.settle(i, running);    // now: a pass begins
-  m.begun(i, i, running);  // a job, which is listed, now: others go on at other rates
-  m.beside = M::nobody;    // whose nodes a job that is selected takes first
-};
-
 template <Shareable M>
 class SharedPass : Easy<M> {
   using Easy<M>::s;

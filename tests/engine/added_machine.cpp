@@ -11,7 +11,7 @@ using namespace hpc;
 
 thread_local std::vector<i64> sizes;  // (n_islands,) processors
 
-class Islands {
+class Islands : public AnyMachine {
   const Job* jobs_;
   std::vector<i64> free_ = sizes;   // by island
   std::vector<i64> later_ = sizes;  // the same at the shadow time
@@ -40,9 +40,6 @@ class Islands {
     chosen_ = first_with_room(j);
     return chosen_ >= 0;
   }
-  void waits(i64) {}
-  void note_lost(i64) {}
-  bool looks_at_who_waits() const { return false; }
   Span begin(i64 j, i64 now, i64 predicted, i64 run) {
     const i64 island = chosen_ >= 0 ? std::exchange(chosen_, -1) : first_with_room(j);
     place_[index(j)] = island;

@@ -10,6 +10,7 @@ using namespace hpc;
 thread_local i64 most;  // jobs of a user
 
 struct FewOfUser : Pool {
+  static constexpr bool restricts = true;
   const i64* user;
   std::vector<i64> left;  // by user
 

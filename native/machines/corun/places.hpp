@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "../../core/machine.hpp"
 #include "../../core/model.hpp"
 #include "../node_set.hpp"
 #include "sharing.hpp"
@@ -39,7 +40,7 @@ struct Task {  // of a job that has started, as it runs or has run
   i64 first = 0;          // of its cells
 };
 
-class SharedPlaces {
+class SharedPlaces : public AnyMachine {
  public:
   static constexpr i64 nobody = -1;  // instead of a job
 

@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "../../core/machine.hpp"
 #include "../../core/model.hpp"
 #include "../node_set.hpp"
 #include "layout.hpp"
@@ -85,7 +86,7 @@ struct NodeInterval {  // in which a node was off, or switched
   i64 node, state, begin, end;  // [s]
 };
 
-class LimitedState {
+class LimitedState : public AnyMachine {
  public:
   std::vector<LimitedNode> nodes;
   std::vector<LimitedTask> tasks;        // by job

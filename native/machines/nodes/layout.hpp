@@ -4,6 +4,7 @@
 // units as its scarcest resource allows. Resource 0 is cores: each unit needs one, and the
 // simulator counts them as units that are free, wherever they are.
 #pragma once
+#include <span>
 #include <vector>
 
 #include "../../base/numbers.hpp"
@@ -72,6 +73,7 @@ struct Layout {
     return some;
   }
 
+  std::span<const i64> all() const { return {capacity, index(n_nodes * n_resources)}; }
   i64 units(i64 j) const { return needs[j * (1 + n_resources)]; }
   bool is_single(i64 j) const { return single[index(kind[index(j)])]; }
   const i64* demand(i64 j) const { return needs + j * (1 + n_resources) + 1; }  // of a unit

@@ -6,62 +6,26 @@
 #include <span>
 #include <vector>
 
-#include "../nodes.hpp"
+#include "free_nodes.hpp"
 
 namespace hpc {
 
-class Listing {
-  const Layout* layout_;
-  Filling filling_;
-  std::vector<i64> free_;                 // (N, R)
+class Listing : public FreeNodes {
   std::vector<std::vector<Cell>> cells_;  // by row of the layout; once it has ended, too
-  struct Known {                          // how many units of a kind fit, or enough, by now
-    i64 version = -1, units = 0;
-    bool is_all = false;
-  };
-  std::vector<Known> known_;
-  i64 version_ = 0;  // up whenever `free_` changes
-
-  const i64* room(i64 node) const { return &free_[index(node * layout_->n_resources)]; }
-  void move(i64 j, i64 sign) {
-    ++version_;
-    for (const Cell& c : cells_[index(j)])
-      for (i64 r = 0; r < layout_->n_resources; ++r)
-        free_[index(c.node * layout_->n_resources + r)] += sign * c.units * layout_->demand(j)[r];
-    filling_.note_changed(free_.data(), cells_[index(j)]);
-  }
 
  public:
   // `asked`: what the jobs that wait ask for. Orders that have been drawn are drawn again.
   Listing(const Layout& layout, std::span<const i64> free, std::span<const i64> asked, i64 drawn)
-      : layout_(&layout), filling_(layout), free_(free.begin(), free.end()),
-        cells_(index(layout.n_rows)), known_(index(layout.n_kinds)) {
+      : FreeNodes(layout, free), cells_(index(layout.n_rows)) {
     filling_.set_asked(asked);
     filling_.note_all_changed(free_.data());
     while (drawn-- > 0) filling_.shuffle();
   }
 
-  bool fits(i64 j) {
-    Known& known = known_[index(layout_->kind[index(j)])];
-    const i64 units = layout_->units(j);
-    if (known.version != version_ || (!known.is_all && known.units < units)) {
-      i64 found = 0;
-      for (i64 node = 0; node < layout_->n_nodes && found < units; ++node)
-        found += layout_->held(room(node), layout_->demand(j), units - found);
-      known = {version_, found, found < units};
-    }
-    return known.units >= units;
-  }
   bool start(i64 j) {
-    if (!fits(j)) return false;
-    i64 missing = layout_->units(j);
-    for (const i64 node : filling_.arrange(free_, j)) {
-      const i64 units = layout_->held(room(node), layout_->demand(j), missing);
-      if (units > 0)
-        hold(j, {static_cast<std::int32_t>(node), static_cast<std::int32_t>(units)});
-      if ((missing -= units) == 0) break;
-    }
-    move(j, -1);
+    if (!has_room(j) || !place(free_, j)) return false;
+    cells_[index(j)] = chosen_;
+    move(chosen_, layout_->demand(j), -1);
     filling_.note_waiting(j, -1);
     return true;
   }
@@ -86,7 +50,10 @@ class Listing {
       time = *std::ranges::min_element(until);
       if (time == forever) return start;
       for (std::size_t j = 0; j < until.size(); ++j)
-        if (until[j] == time) move(static_cast<i64>(j), 1), until[j] = forever;
+        if (until[j] == time) {
+          move(cells_[j], layout_->demand(static_cast<i64>(j)), 1);
+          until[j] = forever;
+        }
     }
   }
 };

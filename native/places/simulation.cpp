@@ -1,4 +1,4 @@
-#include "../places/one_simulation.hpp"
+#include "one_simulation.hpp"
 
 namespace hpc {
 
