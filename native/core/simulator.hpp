@@ -56,7 +56,7 @@ struct Simulator {
   std::optional<Arrivals> arrivals;
   Column<double> held;  // by job, where long ones are held back
   std::vector<i64> log; // jobs in the order of their ends, where the rules say so
-  i64 logged_at_pass = 0;  // how many there were at the last pass; -1: one in it was stopped
+  i64 logged_at_pass = 0, lost_at_pass = 0;  // how many there were as the last pass began, and in `lost`
   Asked asked = Asked::nothing;    // why `advance` stopped; it goes on as if that was answered
   i64 selected = -1;    // the job to serve next, where the order is that of selection; -1: none yet
   static constexpr i64 none_now = -2;  // that is the answer, where jobs share nodes
@@ -101,7 +101,7 @@ struct Simulator {
   void keep(Archive& a) {
     a(machine, queue, running, progress, time, begins, next, started, free, arrived, changed,
       expired, ended, newcomers, passed, head, shadow, quotas, windows, arrivals, held, log, logged_at_pass,
-      asked, selected, about, renewed, outages, stops, looks, lost, past, due_, amid_);
+      lost_at_pass, asked, selected, about, renewed, outages, stops, looks, lost, past, due_, amid_);
   }
 
   Progress& of(i64 j) { return progress[index(j)]; }
@@ -380,8 +380,6 @@ struct Simulator {
   i64 next_coming() const {
     return arrivals && rules().passes == Passes::per_timestamp ? arrivals->next() : forever;
   }
-  // Whether a failure has ended runs just now: so the pass that follows knows.
-  bool has_just_failed() const { return outages && !lost.empty() && lost.back().end == time; }
   // Whether priorities by usage change though nobody is charged.
   bool usage_fades() const {
     const auto& a = model.accounts;
@@ -412,8 +410,9 @@ struct Simulator {
   // Whether jobs that wait, or may come now, are to have new predictions or scores before the pass.
   bool asks_for_renewal() {
     if (rules().renews == Renews::never) return false;
-    const bool news = rules().renews == Renews::each_time || logged() > logged_at_pass ||
-                      has_just_failed() || usage_fades();
+    // since the last pass began
+    const bool some_ended = logged() > logged_at_pass || n_lost() > lost_at_pass;
+    const bool news = rules().renews == Renews::each_time || some_ended || usage_fades();
     const bool waits = (news && !(queue.empty() && arrived == 0)) ||
                        (arrivals && arrivals->may_come(time, log));
     if (!waits) return false;
@@ -421,6 +420,7 @@ struct Simulator {
     return true;
   }
   i64 logged() const { return static_cast<i64>(log.size()); }
+  i64 n_lost() const { return static_cast<i64>(lost.size()); }
 
   // The job whose end is now; of several the one that started first.
   void end_first() {
@@ -599,7 +599,7 @@ struct Simulator {
 
   // Of the pass nothing is left but what it does itself, unless an order is asked for.
   bool is_ready() {
-    logged_at_pass = logged();
+    logged_at_pass = logged(), lost_at_pass = n_lost();
     return !asks_for_order();
   }
   void fail_nodes() {

@@ -309,7 +309,6 @@ class Stops {
       if (suspends) suspended.push_back({j, width, v.ran, end - s.time, key - s.time, 0});
       if (!around) s.running.take_off(s.running.find(key, j));  // else it is off already
       s.note_lost(j);
-      s.logged_at_pass = -1;  // what users have used changes
       if (!suspends && s.quotas) s.quotas->ended(j);
       if (cancels()) s.queue.known.at(j).run = v.ran;
       if (rules_->become == Stopped::requeued) s.wait_again(j);
