@@ -96,9 +96,7 @@ class Planned {
     if constexpr (Stoppable<M>)
       if (s.stops) {
         s.changed = true;  // no plan holds
-        s.stops->serve(s, *this);
-        look(s, arrived);
-        return s.stops->pass_ends(s);
+        return s.stops->serve(s, *this, [&] { look(s, arrived); });
       }
     look(s, arrived);
   }
