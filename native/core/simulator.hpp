@@ -134,6 +134,13 @@ struct Simulator {
     return std::min(model.capacity, own.processors + static_cast<i64>(std::nearbyint(back)));
   }
 
+  // Call f(entry) for each job that runs; in `running` stand nodes that are down, too.
+  template <class F>
+  void each_running_job(F f) const {
+    running.each([&](const Entry& e) {
+      if (e.job < model.n_jobs) f(e);
+    });
+  }
   // Units free now, with those of jobs that are predicted to end now.
   i64 free_with_leaving() const {
     i64 units = free;

@@ -50,7 +50,7 @@ class Stops {
   std::vector<Suspended> suspended;
   i64 lacking = 0;  // units, in a pass: by so many fewer than none are free beside suspended jobs
 
-  explicit Stops(const Model& model) : rules_(&model.stops), n_jobs_(model.n_jobs) {
+  explicit Stops(const Model& model) : rules_(&model.stops) {
     const StopRules& rules = model.stops;
     highest_ = *std::max_element(rules.level.begin(), rules.level.end());
     spares_ = model.rules.passes == Passes::per_event;
@@ -70,7 +70,7 @@ class Stops {
       for (std::size_t own = 0; own < stoppers.size(); ++own)
         if (rules_->may_stop(static_cast<i64>(own), other)) stoppers[own] = true;
     };
-    s.running.each([&](const Entry& e) {
+    s.each_running_job([&](const Entry& e) {
       const i64 own = group(e.job);
       if (own >= 0 && !is_spared(s, e)) note_stoppers_of(own);
     });
@@ -121,7 +121,6 @@ class Stops {
     bool is_stopped;
   };
   const StopRules* rules_;
-  i64 n_jobs_;
   i64 highest_;  // level
   bool exempts_, spares_;
   std::vector<i64> resumed_;     // jobs that have gone on in the second of the last pass
@@ -130,8 +129,7 @@ class Stops {
   std::vector<Victim> victims_;  // who might be stopped for the present job, longest runs first
   std::vector<InLine> line_;
 
-  // Who holds a node that is down is of none.
-  i64 group(i64 j) const { return j < n_jobs_ ? rules_->group[j] : -1; }
+  i64 group(i64 j) const { return rules_->group[j]; }  // -1: of none
   i64 level_of(i64 j) const { return rules_->level[index(group(j))]; }
   // Whether a job may stop another, if that is of a group.
   bool may_stop(i64 j, i64 other) const {
@@ -210,7 +208,7 @@ class Stops {
       if (other_end > end && may_stop(other, own.job) && s.machine.meets(other, own.job))
         end = other_end;
     };
-    s.running.each([&](const Entry& e) { look_at(e.job, e.key); });
+    s.each_running_job([&](const Entry& e) { look_at(e.job, e.key); });
     for (const Suspended& other : suspended) look_at(other.job, other.end);
     return end + own.predicted;
   }
@@ -269,7 +267,7 @@ class Stops {
   template <class S>
   void find_victims(const S& s, i64 j) {
     victims_.clear();
-    s.running.each([&](const Entry& e) {
+    s.each_running_job([&](const Entry& e) {
       if (may_stop(j, e.job) && !is_spared(s, e))
         victims_.push_back({e, s.time - s.of(e.job).start, false});
     });
@@ -325,7 +323,7 @@ class Stops {
         if (waits[own] && rules_->may_stop(static_cast<i64>(own), other)) return true;
       return false;
     };
-    s.running.each([&](const Entry& e) {
+    s.each_running_job([&](const Entry& e) {
       if (group(e.job) < 0) return;
       const i64 until = end_of_exemption(s, e.job);
       if (s.time < until && until < first && is_waited_for(group(e.job))) first = until;

@@ -250,8 +250,7 @@ class OneSimulation final : public AnySimulation, public Scheduled<M> {
     sim_.queue.jobs.each([&](const Entry& e) {
       queued.push_back(e.job), duration.push_back(e.span);
     });
-    sim_.running.each([&](const Entry& e) {
-      if (e.job >= model_->n_jobs) return;  // a node is down
+    sim_.each_running_job([&](const Entry& e) {
       running.push_back(e.job), start.push_back(sim_.of(e.job).start), end.push_back(e.key);
     });
     Columns found{{"queued", queued}, {"duration", duration}, {"running", running},
