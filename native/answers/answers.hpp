@@ -81,10 +81,7 @@ class Answers {
     const auto note = [&](i64 j) { note_at(j, s.job(j).submit); };
     s.queue.jobs.each([&](const Entry& e) { note(e.job); });
     // those that run may wait again in the pass that follows
-    if (s.stops)
-      s.running.each([&](const Entry& e) {
-        if (e.job < model_->n_jobs) note(e.job);
-      });
+    if (s.stops) s.each_running_job([&](const Entry& e) { note(e.job); });
     for (i64 j = s.next - s.arrived; j < s.next; ++j) note(j);
     if (s.arrivals)
       for (const i64 j : s.arrivals->line_up(s.time, s.log)) note_at(j, s.time);

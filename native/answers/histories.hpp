@@ -71,8 +71,7 @@ class Histories {
     x[8] = user[total_processors] / std::max(n, 1.0);
     x[9] = n > 0 ? x[7] / x[8] : 0.0;
     double count = 0, longest = 0, total = 0, occupied = 0;
-    s.running.each([&](const Entry& e) {
-      if (e.job >= model_->n_jobs) return;  // a node is down
+    s.each_running_job([&](const Entry& e) {
       if (model_->users[e.job] != model_->users[j] || e.job == j) return;
       // a job may wait for processors that are being switched on
       const auto elapsed = static_cast<double>(std::max(s.time - s.of(e.job).start, i64{0}));

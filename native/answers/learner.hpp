@@ -102,8 +102,10 @@ class Learner {
     };
     s.queue.jobs.each([&](const Entry& e) { look_at(e.job); });
     for (i64 j = s.next - s.arrived; j < s.next; ++j) look_at(j);
-    for (std::size_t k = s.lost.size(); s.has_just_failed() && k-- > 0 && s.lost[k].end == s.time;)
-      if (std::ranges::find(found, s.lost[k].job) == found.end()) found.push_back(s.lost[k].job);
+    if (!s.outages) return found;
+    for (i64 k = s.n_lost(); k-- > s.lost_at_pass && s.lost[index(k)].end == s.time;)
+      if (std::ranges::find(found, s.lost[index(k)].job) == found.end())
+        found.push_back(s.lost[index(k)].job);
     return found;
   }
   // Features of a job, where somebody looks at them: at its submission, or now.

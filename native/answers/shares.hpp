@@ -214,10 +214,7 @@ class Shares {
     if (book.in_a_tree) place_all(factor);
     s.queue.jobs.each([&](const Entry& e) { write(s, e.job, factor); });
     // those that run may wait again in the pass that follows
-    if (s.stops)
-      s.running.each([&](const Entry& e) {
-        if (e.job < model_->n_jobs) write(s, e.job, factor);
-      });
+    if (s.stops) s.each_running_job([&](const Entry& e) { write(s, e.job, factor); });
     for (i64 j = s.next - s.arrived; j < s.next; ++j) write(s, j, factor);
     s.queue.forget_bounds();
   }

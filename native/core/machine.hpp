@@ -51,9 +51,8 @@ struct AnyMachine {
 
   // -- passes --
   void settle(i64, OrderedList&) {}  // now, running jobs: one begins
-  // Go to the next one of a simulation, at that time [s] or before; return whether there is one.
-  template <class S>
-  bool next_pass(S& s, i64 stop) { return s.next_event(stop); }
+  // [s] when the machine itself needs one, at which nothing happens to a job; forever: never.
+  i64 next_change() const { return forever; }
   // Where there are levels: what limits do before anybody starts; false if they have in this pass.
   template <class S>
   bool begin_pass(S&) { return true; }
@@ -73,6 +72,9 @@ struct AnyMachine {
   bool switch_idle_off(i64) { return false; }  // now: all that are idle; return whether there were any
   bool some_idle(i64) const { return false; }  // now: and not being switched off
   i64 switching_off(i64) const { return 0; }   // how many are, or are off
+  // [s] when idle nodes are to be switched without a pass; and do so up to a time [s].
+  i64 next_idle() const { return forever; }
+  void idle_up_to(i64) {}
   IdleSeconds idle_seconds(i64) { return {}; }  // up to now
 
   std::size_t bytes() const { return 0; }  // beside the machine itself

@@ -41,14 +41,6 @@ class Outages {
     --down_;
     return up;
   }
-  template <class S>
-  void repair(S& s) {
-    for (; is_left() && event().time == s.time && event().is_repair(); ++next_) {
-      const Entry up = let_go(s, event().node, s.time);
-      if (s.notes_ends) s.ended.push_back(up);
-    }
-    s.changed = repaired_ = true;
-  }
   // Where the first running job stands that has units on a node.
   template <class S>
   Place first_on(const S& s, i64 node) const {
@@ -67,6 +59,14 @@ class Outages {
 
   void keep(Archive& a) { a(next_, down_, repaired_); }
   bool is_left() const { return next_ < model_->n_outages; }
+  i64 down() const { return down_; }
+  // [s]
+  i64 next_repair() const { return is_left() && event().is_repair() ? event().time : forever; }
+  // [s] when a pass is due for nodes that fail, or have been repaired now.
+  i64 next_due(i64 now) const {
+    if (repaired_) return now;
+    return is_left() && !event().is_repair() ? event().time : forever;
+  }
 
   // The simulation begins with jobs that run: each has nodes that have been up since its start.
   // What has failed before and is not repaired is down then. `place` starts the next of them;
@@ -91,33 +91,24 @@ class Outages {
     repair_to(over);
     return -1;
   }
+  // Let the nodes be repaired that are now.
+  template <class S>
+  void repair(S& s) {
+    for (; next_repair() == s.time; ++next_) {
+      const Entry up = let_go(s, event().node, s.time);
+      if (s.notes_ends) s.ended.push_back(up);
+    }
+    s.changed = repaired_ = true;
+  }
   // A pass begins: let the nodes fail that do now.
   template <class S>
   void fail(S& s) {
+    repaired_ = false;
     for (; is_left() && event().time == s.time; ++next_) {
       const auto [time, node, until] = event();
       for (Place at = first_on(s, node); at.block >= 0; at = first_on(s, node)) s.stop(at);
       hold(s, node, until);
       s.changed = s.expired = true;  // no reservation holds
-    }
-  }
-
-  // Go to the next pass of a simulation: after an event, a repair or a failure. Return false where
-  // there is none, or something is asked for before.
-  template <class S>
-  bool next_pass(S& s, i64 stop) {
-    while (true) {
-      const i64 at = is_left() ? event().time : forever;
-      const bool repairs = is_left() && event().is_repair();
-      const i64 until = repaired_ ? s.time : repairs ? at - 1 : at;
-      const bool passes = s.next_event(std::min(stop, until));
-      if (passes) repaired_ = false;
-      if (passes || s.asked != Asked::nothing) return passes;
-      if (std::exchange(repaired_, false)) return s.go_to(s.time);
-      if (at > stop || at == forever || s.is_over(down_)) return false;
-      if (!repairs) return s.go_to(at);
-      s.time = at;
-      repair(s);
     }
   }
 };

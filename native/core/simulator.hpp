@@ -15,6 +15,7 @@
 #include "../base/ordered.hpp"
 #include "beginning.hpp"
 #include "arrivals.hpp"
+#include "looks.hpp"
 #include "machine.hpp"
 #include "model.hpp"
 #include "outages.hpp"
@@ -55,7 +56,7 @@ struct Simulator {
   std::optional<Arrivals> arrivals;
   Column<double> held;  // by job, where long ones are held back
   std::vector<i64> log; // jobs in the order of their ends, where the rules say so
-  i64 logged_at_pass = 0;  // how many there were at the last pass; -1: one in it was stopped
+  i64 logged_at_pass = 0, lost_at_pass = 0;  // how many there were as the last pass began, and in `lost`
   Asked asked = Asked::nothing;    // why `advance` stopped; it goes on as if that was answered
   i64 selected = -1;    // the job to serve next, where the order is that of selection; -1: none yet
   static constexpr i64 none_now = -2;  // that is the answer, where jobs share nodes
@@ -63,6 +64,7 @@ struct Simulator {
   i64 renewed = 0;      // [s] that correction
   std::optional<Outages> outages;
   std::optional<Stops> stops;
+  Looks looks;
   std::vector<LostRun> lost;  // in the order of their ends
   std::vector<i64> past;  // (n_users, last) run times of each user's last jobs, -1 before any
 
@@ -96,7 +98,7 @@ struct Simulator {
   void keep(Archive& a) {
     a(machine, queue, running, progress, time, begins, next, started, free, arrived, changed,
       expired, ended, newcomers, passed, head, shadow, quotas, windows, arrivals, held, log, logged_at_pass,
-      asked, selected, about, renewed, outages, stops, lost, past, due_, amid_);
+      lost_at_pass, asked, selected, about, renewed, outages, stops, looks, lost, past, due_, amid_);
   }
 
   Progress& of(i64 j) { return progress[index(j)]; }
@@ -126,6 +128,13 @@ struct Simulator {
     return std::min(model.capacity, own.processors + static_cast<i64>(std::nearbyint(back)));
   }
 
+  // Call f(entry) for each job that runs; in `running` stand nodes that are down, too.
+  template <class F>
+  void each_running_job(F f) const {
+    running.each([&](const Entry& e) {
+      if (e.job < model.n_jobs) f(e);
+    });
+  }
   // Units free now, with those of jobs that are predicted to end now.
   i64 free_with_leaving() const {
     i64 units = free;
@@ -148,18 +157,12 @@ struct Simulator {
     if (machine.backfills_more() && rules().asks) return needed_by(j) <= room;
     return machine.fits(j, needed_by(j), room);
   }
-  // Whether no job runs, waits or is to come, where so many nodes are down, each with a running entry.
-  bool is_over(i64 down = 0) const {
-    if (arrivals && arrivals->next() < forever) return false;
-    return next == model.n_jobs && queue.empty() && running.size() == down;
+  // Whether no job runs, waits or is to come; each node that is down has a running entry.
+  bool is_over() const {
+    if (next < model.n_jobs || (arrivals && arrivals->next() < forever)) return false;
+    return queue.empty() && running.size() == (outages ? outages->down() : 0);
   }
   bool closes() const { return windows && windows->are_left(); }
-  // [s] when there is a pass although nothing happens.
-  i64 due() const {
-    const i64 over = windows && !queue.empty() ? windows->next_over() : forever;
-    return stops ? std::min(over, stops->exempt_until) : over;
-  }
-
   // A pass begins: let those jobs come whose submissions the schedule makes; return whether it goes on.
   bool come() {
     if (!arrivals) return true;
@@ -312,35 +315,41 @@ struct Simulator {
       if (of(j).start < 0) wait(j);
   }
 
+  // --- When the next pass is --------------------------------------------------------------------
+  //
+  // A second is made of these, in this order. `go_on` asks all that have times of their own when
+  // they are next.
+  //
+  //   nodes are repaired                                   Outages::next_repair
+  //   predictions expire, jobs end, jobs are submitted     next_event
+  //   nodes fail                                           Outages::next_due
+  //   limits begin or end, meters are looked at            machine.next_change
+  //   windows end; exempt jobs may be stopped              Windows::next_over, Stops::exempt_until
+  //   it is time for a look at the queue                   Looks::next_due
+  //   who waits has new predictions or scores              asks_for_renewal
+  //   jobs come that the schedule lets come                Arrivals::next
+  //   the queue is put in order                            asks_for_order
+  //   the pass: limits do what they have to, jobs start    strategies/scheduled.hpp
+  //
+  // Where nothing else is to be done, idle nodes are switched off without a pass: `machine.next_idle`.
+
   // Go to the next pass, at `stop` [s] or before; return whether there is one. If something is
   // asked for before, return false: called again, it goes on from there.
-  bool advance(i64 stop) {
-    if constexpr (Failing<M>)
-      if (outages) return outages->next_pass(*this, stop);
-    return machine.next_pass(*this, stop);
-  }
-  // The same, of one that follows an event.
-  bool next_event(i64 stop) {
-    Asked answered = std::exchange(asked, Asked::nothing);
-    bool amid = std::exchange(amid_, false);
+  bool next_pass(i64 stop) {
+    const Asked answered = std::exchange(asked, Asked::nothing);
+    const bool amid = std::exchange(amid_, false);
+    if (arrivals && answered != Asked::renewal) arrivals->alone = false;
     if (answered == Asked::order || answered == Asked::job || answered == Asked::starts) return true;
-    if (answered == Asked::renewal || (amid && rules().passes == Passes::per_event)) {
-      logged_at_pass = logged();
-      return !asks_for_order();
-    }
-    while (true) {
-      if (answered != Asked::prediction && !std::exchange(amid, false)) {
-        due_ = false;
-        if (!go_on(stop, answered == Asked::correction)) return false;
-      }
-      if (!submit_all(answered == Asked::prediction)) return false;
-      if (due_) {
-        fail_nodes();
-        if (asks_for_renewal()) return false;
-        logged_at_pass = logged();
-        return !asks_for_order();
-      }
-      answered = Asked::nothing;
+    if (answered == Asked::renewal || (amid && rules().passes == Passes::per_event))
+      return is_ready();
+    bool is_corrected = answered == Asked::correction, is_predicted = answered == Asked::prediction;
+    bool is_amid = amid || is_predicted;  // what comes before submissions in this second is done
+    for (;; is_corrected = is_predicted = is_amid = false) {
+      if (!is_amid && !go_on(stop, is_corrected)) return false;
+      if (!submit_all(is_predicted)) return false;
+      if (!due_) continue;
+      fail_nodes();
+      return !asks_for_renewal() && is_ready();
     }
   }
   i64 next_end() const {  // [s]
@@ -349,18 +358,21 @@ struct Simulator {
     return end;
   }
   // [s] of the next submission, end or expiry.
-  i64 next_event_time() const {
+  i64 next_event() const {
     const i64 at = next < model.n_jobs ? std::min(next_end(), job(next).submit) : next_end();
     return rules().correction != Correction::none ? std::min(at, next_expected_end()) : at;
   }
-  // Go to a later time at which nothing happens; return whether a pass follows at once.
-  bool go_to(i64 at) {
-    time = at;
-    fail_nodes();
-    return !asks_for_renewal() && !asks_for_order();
+  // [s] when a pass is due though nothing happens to a job, and not for a look.
+  i64 next_due() const {
+    i64 at = outages ? outages->next_due(time) : forever;
+    at = std::min(at, machine.next_change());
+    if (windows && !queue.empty()) at = std::min(at, windows->next_over());
+    return stops ? std::min(at, stops->exempt_until) : at;
   }
-  // Whether a failure has ended runs just now: so the pass that follows knows.
-  bool has_just_failed() const { return outages && !lost.empty() && lost.back().end == time; }
+  // [s] The same, for jobs that come in that pass.
+  i64 next_coming() const {
+    return arrivals && rules().passes == Passes::per_timestamp ? arrivals->next() : forever;
+  }
   // Whether priorities by usage change though nobody is charged.
   bool usage_fades() const {
     const auto& a = model.accounts;
@@ -391,8 +403,9 @@ struct Simulator {
   // Whether jobs that wait, or may come now, are to have new predictions or scores before the pass.
   bool asks_for_renewal() {
     if (rules().renews == Renews::never) return false;
-    const bool news = rules().renews == Renews::each_time || logged() > logged_at_pass ||
-                      has_just_failed() || usage_fades();
+    // since the last pass began
+    const bool some_ended = logged() > logged_at_pass || n_lost() > lost_at_pass;
+    const bool news = rules().renews == Renews::each_time || some_ended || usage_fades();
     const bool waits = (news && !(queue.empty() && arrived == 0)) ||
                        (arrivals && arrivals->may_come(time, log));
     if (!waits) return false;
@@ -400,6 +413,7 @@ struct Simulator {
     return true;
   }
   i64 logged() const { return static_cast<i64>(log.size()); }
+  i64 n_lost() const { return static_cast<i64>(lost.size()); }
 
   // The job whose end is now; of several the one that started first.
   void end_first() {
@@ -491,23 +505,43 @@ struct Simulator {
     asked = Asked::nothing;
     return true;
   }
-  // Go to the next event and do all of it but submissions; return whether there is one, and nothing
-  // is asked for. `is_corrected`: the correction that was asked for is known.
+  // Go to the next second, or stay in this one, and do all that is next but submissions; return
+  // whether there is anything, and nothing is asked for. `is_corrected`: the correction that was
+  // asked for is known.
   bool go_on(i64 stop, bool is_corrected) {
-    const Rules& r = rules();
-    const bool per_event = r.passes == Passes::per_event;
-    const bool expires = r.correction != Correction::none;
-    const bool moves = per_event && arrivals;
+    const bool moves = arrivals && rules().passes == Passes::per_event;
+    due_ = false;
     // an end of this time may have let a job come
     if (moves && !is_corrected && time <= stop && arrivals->one_comes(time, log)) return due_ = true;
-    const i64 end = next_end();
-    const i64 at = std::min(next_event_time(), moves ? arrivals->next() : forever);
-    if (at > stop || at == forever) return false;
-    time = at;
-    if (expires && next_expected_end() == at && !expire(is_corrected)) return false;
-    if (moves && arrivals->one_comes(at, log)) return due_ = true;
-    const bool arriving = next < model.n_jobs && job(next).submit == at;
-    if (end != at || (arriving && per_event)) return true;
+    while (true) {
+      const i64 repair = outages ? outages->next_repair() : forever;
+      const i64 event = std::min(next_event(), moves ? arrivals->next() : forever);
+      const i64 due = next_due(), coming = next_coming();
+      const i64 pass = std::min({due, coming, looks.next_due()});
+      const i64 at = std::min({repair, event, pass, machine.next_idle()});
+      if (at > stop || at == forever || is_over()) return false;
+      time = at;
+      if (repair == at) repair_nodes();
+      else if (event == at) return happen(is_corrected);
+      else if (pass == at) return wake(due, coming);
+      else machine.idle_up_to(at);
+    }
+  }
+  // A pass is due though nothing happens: note where all of that is jobs that may come, or a look.
+  bool wake(i64 due, i64 coming) {
+    if (arrivals) arrivals->alone = coming < std::min(due, looks.next_due());
+    looks.note_woken(std::min(due, coming));
+    return due_ = true;
+  }
+  // Do what is next of this second; return whether nothing is asked for.
+  bool happen(bool is_corrected) {
+    const Rules& r = rules();
+    const bool per_event = r.passes == Passes::per_event;
+    if (r.correction != Correction::none && next_expected_end() == time && !expire(is_corrected))
+      return false;
+    if (per_event && arrivals && arrivals->one_comes(time, log)) return due_ = true;
+    const bool arriving = next < model.n_jobs && job(next).submit == time;
+    if (next_end() != time || (arriving && per_event)) return true;
     due_ = changed = true;
     if (per_event) {
       end_first();
@@ -515,7 +549,7 @@ struct Simulator {
                !quotas) {
       end_all();
     } else {
-      while (next_end() == at) end_first();
+      while (next_end() == time) end_first();
     }
     return true;
   }
@@ -546,9 +580,17 @@ struct Simulator {
     return !has_levels && asks && waits_for_order();
   }
 
+  // Of the pass nothing is left but what it does itself, unless an order is asked for.
+  bool is_ready() {
+    logged_at_pass = logged(), lost_at_pass = n_lost();
+    return !asks_for_order();
+  }
   void fail_nodes() {
     if constexpr (Failing<M>)
       if (outages) outages->fail(*this);
+  }
+  void repair_nodes() {
+    if constexpr (Failing<M>) outages->repair(*this);
   }
   i64 next_expected_end() const { return running.empty() ? forever : running.front().key; }
 

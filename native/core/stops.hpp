@@ -38,7 +38,7 @@ class Stops {
   std::vector<Suspended> suspended;
   i64 lacking = 0;  // units, in a pass: by so many fewer than none are free beside suspended jobs
 
-  explicit Stops(const Model& model) : rules_(&model.stops), n_jobs_(model.n_jobs) {
+  explicit Stops(const Model& model) : rules_(&model.stops) {
     const StopRules& rules = model.stops;
     highest_ = *std::max_element(rules.level.begin(), rules.level.end());
     spares_ = model.rules.passes == Passes::per_event;
@@ -58,23 +58,22 @@ class Stops {
       for (std::size_t own = 0; own < stoppers.size(); ++own)
         if (rules_->may_stop(static_cast<i64>(own), other)) stoppers[own] = true;
     };
-    s.running.each([&](const Entry& e) {
+    s.each_running_job([&](const Entry& e) {
       const i64 own = group(e.job);
       if (own >= 0 && !is_spared(s, e)) note_stoppers_of(own);
     });
     for (const Suspended& other : suspended) note_stoppers_of(group(other.job));
-    hide_all(s, -1);
-    const bool found = s.queue.jobs.any([&](const Entry& e) {
+    const Hidden hidden(s, all);
+    return s.queue.jobs.any([&](const Entry& e) {
       const i64 own = group(e.job);
       return !s.bars(e.job) &&
              (s.machine.has_room(e.job, s.room()) || (own >= 0 && stoppers[index(own)]));
     });
-    hide_all(s, 1);
-    return found;
   }
-  // Let those start, and go on, that may stop others. `plan` says whether a job fits now.
-  template <class S, class P>
-  void serve(S& s, P& plan) {
+  // Let those start, and go on, that may stop others; then let `pass()` serve all others. `plan` says
+  // whether a job fits now.
+  template <class S, class P, class F>
+  void serve(S& s, P& plan, F pass) {
     if (std::exchange(resumed_at_, s.time) != s.time) resumed_.clear();
     blocked_.assign(rules_->n_groups(), false);
     for (i64 level = highest_; level > 0; --level) {
@@ -82,16 +81,13 @@ class Stops {
       serve_level(s, plan, level);
     }
     go_on(s, 0);
-    hide_all(s, -1);
-    lacking = -std::min(s.room(), i64{0});
-    s.free += lacking;
-  }
-  // The pass is over that followed.
-  template <class S>
-  void pass_ends(S& s) {
-    s.free -= lacking;
-    lacking = 0;
-    hide_all(s, 1);
+    {
+      const Hidden hidden(s, all);
+      lacking = -std::min(s.room(), i64{0});
+      s.free += lacking;
+      pass();
+      s.free -= std::exchange(lacking, 0);
+    }
     exempt_until = first_exempt_until(s);
   }
   // Let a plan of what runs give back what suspended jobs have, when they are expected to end.
@@ -113,7 +109,6 @@ class Stops {
     bool is_stopped;
   };
   const StopRules* rules_;
-  i64 n_jobs_;
   i64 highest_;  // level
   bool exempts_, spares_;
   std::vector<i64> resumed_;     // jobs that have gone on in the second of the last pass
@@ -122,8 +117,7 @@ class Stops {
   std::vector<Victim> victims_;  // who might be stopped for the present job, longest runs first
   std::vector<InLine> line_;
 
-  // Who holds a node that is down is of none.
-  i64 group(i64 j) const { return j < n_jobs_ ? rules_->group[j] : -1; }
+  i64 group(i64 j) const { return rules_->group[j]; }  // -1: of none
   i64 level_of(i64 j) const { return rules_->level[index(group(j))]; }
   // Whether a job may stop another, if that is of a group.
   bool may_stop(i64 j, i64 other) const {
@@ -143,35 +137,28 @@ class Stops {
   bool is_spared(const S& s, const Entry& e) const {
     return std::min(e.key, e.span) <= s.time || s.time < end_of_exemption(s, e.job);
   }
-  template <class S>
-  static void lend(S& s, const Suspended& own, i64 sign) {
-    s.free += sign * own.width;
-    s.machine.lend(own.job, sign);
-  }
 
-  // Hide what a suspended job has from those who look at what is free, or show it again. Where units
-  // are not alike, their number is only a bound, and stays.
-  template <class S>
-  static void hide(S& s, const Suspended& own, i64 sign) {
-    if constexpr (decltype(s.machine)::alike) s.free += sign * own.width;
-    s.machine.lend(own.job, sign);
-  }
-  template <class S>
-  void hide_all(S& s, i64 sign) {
-    for (const Suspended& other : suspended) hide(s, other, sign);
-  }
-  // From a job that waits: of those that it may not stop.
-  template <class S>
-  void hide_from(S& s, i64 j, i64 sign) {
-    for (const Suspended& other : suspended)
-      if (!may_stop(j, other.job)) hide(s, other, sign);
-  }
-  // From a suspended job: of those that may stop it.
-  template <class S>
-  void hide_stoppers(S& s, i64 j, i64 sign) {
-    for (const Suspended& other : suspended)
-      if (may_stop(other.job, j)) hide(s, other, sign);
-  }
+  // As long as it lives, what those suspended jobs have that `which(job)` names is hidden from who
+  // looks at what is free. Where units are not alike, their number is only a bound, and stays.
+  template <class S, class Which>
+  class Hidden {
+    S& s_;
+    Which which_;
+
+    void move(i64 sign) {
+      for (const Suspended& own : s_.stops->suspended) {
+        if (!which_(own.job)) continue;
+        if constexpr (decltype(S::machine)::alike) s_.free += sign * own.width;
+        s_.machine.lend(own.job, sign);
+      }
+    }
+
+   public:
+    Hidden(S& s, Which which) : s_(s), which_(which) { move(-1); }
+    Hidden(const Hidden&) = delete;
+    ~Hidden() { move(1); }
+  };
+  static bool all(i64) { return true; }
 
   // Let those of the suspended jobs of a level go on that can, who has run longest first.
   template <class S>
@@ -182,20 +169,24 @@ class Stops {
     sort_by_score(line_.begin(), line_.end());
     for (const InLine& place : line_) {
       const i64 j = place.job;
-      hide_stoppers(s, j, -1);
-      const bool fits = s.machine.goes_on(j, s.room());
-      hide_stoppers(s, j, 1);
-      if (!fits) continue;
+      if (!goes_on(s, j)) continue;
       const auto at = std::find_if(suspended.begin(), suspended.end(),
                                    [j](const Suspended& other) { return other.job == j; });
       const Suspended own = *at;
       *at = suspended.back();
       suspended.pop_back();
-      lend(s, own, -1);
+      s.free -= own.width;
+      s.machine.lend(j, -1);
       s.of(j).start = s.time - own.ran;
       resumed_.push_back(j);
       s.running.insert({s.time + own.predicted, s.time + own.left, own.width, j});
     }
+  }
+  // Whether a suspended job fits beside all that run, and the suspended jobs that may stop it.
+  template <class S>
+  bool goes_on(S& s, i64 j) {
+    const Hidden hidden(s, [&](i64 other) { return may_stop(other, j); });
+    return s.machine.goes_on(j, s.room());
   }
   // When none is in the way of a suspended job, and it has run.
   template <class S>
@@ -205,7 +196,7 @@ class Stops {
       if (other_end > end && may_stop(other, own.job) && s.machine.meets(other, own.job))
         end = other_end;
     };
-    s.running.each([&](const Entry& e) { look_at(e.job, e.key); });
+    s.each_running_job([&](const Entry& e) { look_at(e.job, e.key); });
     for (const Suspended& other : suspended) look_at(other.job, other.end);
     return end + own.predicted;
   }
@@ -217,22 +208,26 @@ class Stops {
     for (const InLine& place : line_) {
       const i64 j = place.job, predicted = s.of(j).predicted;
       if (group(j) < 0 || level_of(j) != level || blocked_[index(group(j))] || s.bars(j)) continue;
-      hide_from(s, j, -1);
-      bool has_place = plan.fits_now(s, j);
-      // it would meet a window
-      const bool around = s.closes() && s.windows->meet(s.time + predicted + (s.rules().every > 0));
-      if (!has_place && make_room(s, plan, j, around)) {
-        stop_all(s, around);
-        has_place = plan.fits_now(s, j);
-      }
-      hide_from(s, j, 1);  // it may stop who has been now
-      if (!has_place) {
+      if (!finds_place(s, plan, j)) {
         blocked_[index(group(j))] = true;
         continue;
       }
       s.queue.leave(j, predicted);
       s.start(j);
     }
+  }
+  // Whether a job fits, once those have been stopped that have to be.
+  template <class S, class P>
+  bool finds_place(S& s, P& plan, i64 j) {
+    // what those have that it may not stop; it may stop who is now
+    const Hidden hidden(s, [&](i64 other) { return !may_stop(j, other); });
+    if (plan.fits_now(s, j)) return true;
+    // it would meet a window
+    const i64 until = s.time + s.of(j).predicted + (s.rules().every > 0);
+    const bool around = s.closes() && s.windows->meet(until);
+    if (!make_room(s, plan, j, around)) return false;
+    stop_all(s, around);
+    return plan.fits_now(s, j);
   }
   // Say who is stopped so that a job fits, and free what they have; return whether it will fit.
   template <class S, class P>
@@ -260,7 +255,7 @@ class Stops {
   template <class S>
   void find_victims(const S& s, i64 j) {
     victims_.clear();
-    s.running.each([&](const Entry& e) {
+    s.each_running_job([&](const Entry& e) {
       if (may_stop(j, e.job) && !is_spared(s, e))
         victims_.push_back({e, s.time - s.of(e.job).start, false});
     });
@@ -297,7 +292,6 @@ class Stops {
       if (suspends) suspended.push_back({j, width, v.ran, end - s.time, key - s.time, 0});
       if (!around) s.running.take_off(s.running.find(key, j));  // else it is off already
       s.note_lost(j);
-      s.logged_at_pass = -1;  // what users have used changes
       if (!suspends && s.quotas) s.quotas->ended(j);
       if (cancels()) s.queue.known.at(j).run = v.ran;
       if (rules_->become == Stopped::requeued) s.wait_again(j);
@@ -317,7 +311,7 @@ class Stops {
         if (waits[own] && rules_->may_stop(static_cast<i64>(own), other)) return true;
       return false;
     };
-    s.running.each([&](const Entry& e) {
+    s.each_running_job([&](const Entry& e) {
       if (group(e.job) < 0) return;
       const i64 until = end_of_exemption(s, e.job);
       if (s.time < until && until < first && is_waited_for(group(e.job))) first = until;

@@ -309,7 +309,7 @@ class Environment {
     weigh_jobs(*made_, {weights, n}, total, [&](auto weigh_one) {
       const auto listed = [&](const Entry& e) { weigh_one(e.job); };
       sim().queue.jobs.each(listed);
-      if (sim().stops) sim().running.each(listed);  // who runs may wait again in this pass
+      if (sim().stops) sim().each_running_job(listed);  // who runs may wait again in this pass
       // where asked at each pass, jobs to come are weighed when they are in the queue
       if (settings().interval == Interval::passes) return;
       // where they are not in the order of the log each may come, or come again, whenever that is

@@ -60,7 +60,7 @@ i64 find_started(const S& s, const Row& row) {
 template <class S>
 void order_as_seen(S& s, const Row& row, const double* numbers) {
   auto& scores = s.queue.scores[0];
-  s.running.each([&](const Entry& e) { scores.at(e.job).score = -inf; });
+  s.each_running_job([&](const Entry& e) { scores.at(e.job).score = -inf; });
   auto place = static_cast<double>(row.size_of_window);
   for (const i64 j : as_they_came(s)) scores.at(j).score = -place++;
   std::vector<InLine> line;

@@ -3,7 +3,7 @@
 //
 // It is made in layers, each of which knows those before it: the state, nodes, budgets, caps,
 // starts, reservations (limited/*.hpp). Things happen on it by themselves: limits begin and end,
-// meters are looked at, nodes have been switched. So it says when there are passes (`next_pass`),
+// meters are looked at, nodes have been switched. So it says when there are passes (`next_change`),
 // and does what limits do before each (`begin_pass`). As a node that has been switched, or a limit
 // that is over, may let anybody start, all passes are full ones.
 //
@@ -26,8 +26,10 @@ class Limited : public ControlledNodes {
     a(tried_, left_, predicted_, gone_, in_pass_);
   }
   const LimitedLayout& layout() const { return *layout_; }
-  // [s] when the next pass comes at which nothing happens to a job, forever if none does.
+  // [s] when limits or nodes need a pass at which nothing happens to a job; where there are no limits
+  // nodes need none, and are switched beside it.
   i64 next_change() const { return layout_->limited ? next_own() : forever; }
+  i64 next_idle() const { return layout_->limited ? forever : next_own(); }
   bool fits(i64 j, i64 needed, i64 room) { return needed <= room && find_level(j, false, 0); }
   bool finds_place(i64 j, i64 room) { return fits(j, width(j), room); }
   void note_predicted(i64 j, i64 seconds) { predicted_[index(j)] = seconds; }  // of one that waits
@@ -91,27 +93,10 @@ class Limited : public ControlledNodes {
            cells_.size() * sizeof(std::int32_t);
   }
 
-  // After an event, or where limits or nodes need one.
-  template <class S>
-  bool next_pass(S& s, i64 stop) {
-    while (true) {
-      if (in_pass_) return s.next_event(s.time);
-      const i64 own = next_own();
-      const bool by_event = s.next_event(std::min(stop, own));
-      if (!by_event) {
-        if (s.asked != Asked::nothing || own > stop || own == forever || s.is_over()) return false;
-        // who comes then comes first
-        if (!layout_->limited && s.arrivals && s.arrivals->next() == own) return false;
-        s.time = own;
-        if (layout_->limited && s.rules().renews != Renews::never && s.next > s.started) {
-          s.asked = Asked::renewal;  // orders of the queue may have changed without an event
-          return false;
-        }
-      }
-      if (by_event || layout_->limited) return true;
-      catch_up(s.time);
-      switch_off_idle();
-    }
+  // Switch idle nodes at a time [s] at which there is no pass.
+  void idle_up_to(i64 time) {
+    catch_up(time);
+    switch_off_idle();
   }
   template <class S>
   bool begin_pass(S& s) {

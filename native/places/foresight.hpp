@@ -60,7 +60,7 @@ class Foresight : public Alone {
     const LiveJobs live(s, [&](i64 j) { return estimated(s, j); });
     Scheduled<M> present(live.model);
     present.sim_.stand_as(s, live.rows, true);
-    if (present.planned_) present.planned_->looks = from.planned_->looks;
+    present.sim_.looks = s.looks;
     const std::vector<i64> units = units_of(s, live, queued);
     std::vector<bool> first, started(queued.size());
     bool differ = s.rules().every > 0;

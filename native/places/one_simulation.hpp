@@ -57,7 +57,7 @@ class OneSimulation final : public AnySimulation, public Scheduled<M> {
         if (conservative_ && !beginning.reserved.empty()) conservative_->begin(sim_, beginning);
         const auto& looks = beginning.looks;
         if (planned_ && !looks.empty())
-          planned_->looks = {looks[0], looks[4], looks[1], looks[2] != 0, looks[3] != 0};
+          sim_.looks = {looks[0], looks[4], looks[1], looks[2] != 0, looks[3] != 0};
       }
       return -1;
     }
@@ -178,7 +178,7 @@ class OneSimulation final : public AnySimulation, public Scheduled<M> {
   }
   void pass_time(i64 time) override {
     expect_starts();
-    if (asks_ || time < sim_.time || time >= sim_.next_event_time())
+    if (asks_ || time < sim_.time || time >= sim_.next_event())
       throw std::invalid_argument("pass_time: before the next event");
     sim_.time = time;
   }

@@ -137,8 +137,7 @@ Columns view_of(const Scheduled<M>& of) {
   s.queue.jobs.each([&](const Entry& e) {
     queued.push_back(e.job), duration.push_back(e.span);
   });
-  s.running.each([&](const Entry& e) {
-    if (e.job >= s.model.n_jobs) return;  // a node is down
+  s.each_running_job([&](const Entry& e) {
     running.push_back(e.job), start.push_back(s.of(e.job).start), end.push_back(e.key);
   });
   Columns found{{"queued", queued}, {"duration", duration}, {"running", running},
@@ -168,7 +167,7 @@ Columns moment_of(const Scheduled<M>& of) {
   }
   if constexpr (Scheduled<M>::plans)
     if (of.planned_) {
-      const Looks& l = of.planned_->looks;
+      const Looks& l = s.looks;
       found.push_back({"looks", {l.due, l.next, l.waited, l.had_planned, l.all_due}});
       found.push_back({"next_look", {l.next}});
     }

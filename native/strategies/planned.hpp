@@ -24,14 +24,12 @@
 
 #include "../core/line.hpp"
 #include "../core/simulator.hpp"
-#include "looks.hpp"
 
 namespace hpc {
 
 template <Machine M>
 class Planned {
  public:
-  Looks looks;
   i64 n_reserved = 0;      // reservations that the last pass made
   i64 last_reserved = -1;  // the last job in primary order that has one, -1 if none
   i64 beyond = forever;    // [s] the earliest place that was too late to be reserved
@@ -43,9 +41,7 @@ class Planned {
     plan_.begin(s.machine, s.time, s.free, s.running);
   }
 
-  void keep(Archive& a) { a(looks, has_asked_, n_reserved, last_reserved, beyond, plan_, reserved_, n_plans_, tested_); }
-  // [s] when there is a pass although nothing happens.
-  i64 due() const { return std::min(looks.due, looks.all_due); }
+  void keep(Archive& a) { a(has_asked_, n_reserved, last_reserved, beyond, plan_, reserved_, n_plans_, tested_); }
 
   void pass(Simulator<M>& s) {
     if (s.windows) s.windows->forget_over(s.time);
@@ -81,7 +77,7 @@ class Planned {
   static bool selects(const Simulator<M>& s) { return s.rules().primary == Order::selection; }
   // Ask if that may let a job start; return whether it does.
   bool ask(Simulator<M>& s) {
-    const bool by_clock = looks.woken || std::exchange(looks.over_all, false);
+    const bool by_clock = s.looks.woken || std::exchange(s.looks.over_all, false);
     bool asks = false;
     if (s.rules().every > 0) asks = (!by_clock || s.rules().asks_by_clock) && !s.queue.empty();
     else asks = some_may_start(s);
@@ -98,9 +94,7 @@ class Planned {
   void start_some(Simulator<M>& s, i64 arrived) {
     if (s.stops) {
       s.changed = true;  // no plan holds
-      s.stops->serve(s, *this);
-      look(s, arrived);
-      return s.stops->pass_ends(s);
+      return s.stops->serve(s, *this, [&] { look(s, arrived); });
     }
     look(s, arrived);
   }
@@ -110,7 +104,7 @@ class Planned {
     if (r.every > 0 || r.depth == 0) start_in_order(s);
     if (r.depth == 0) return;  // strict order, only under restrictions: nothing is planned
     const i64 queued = r.every > 0 ? s.queue.jobs.size() : 0;
-    if (r.every > 0 && !looks.is_now(r, s.time, queued > 0)) return;
+    if (r.every > 0 && !s.looks.is_now(r, s.time, queued > 0)) return;
     if (arrived == 1 && plan_holds(s, s.next - 1)) {
       serve(s, s.next - 1);
     } else if (!s.queue.empty()) {
@@ -146,13 +140,13 @@ class Planned {
 
   // On nodes it depends on the plan, too, whether looks go on: there each makes all of it.
   static bool looks_on_nodes(const Simulator<M>& s) { return !M::alike && s.rules().every > 0; }
-  void note_look(const Simulator<M>& s, i64 queued) {
-    const bool by_look = std::exchange(looks.woken, false);
+  void note_look(Simulator<M>& s, i64 queued) {
+    const bool by_look = std::exchange(s.looks.woken, false);
     const i64 left = s.queue.jobs.size();
-    looks.note_next(s.rules(), queued, left, beyond);
+    s.looks.note_next(s.rules(), queued, left, beyond);
     if constexpr (!M::alike) {
       const auto& table = *plan_.table();
-      looks.go_on_by_plan(s.rules(), queued, left, !by_look, table.idle_planned > 0, table.put_off);
+      s.looks.go_on_by_plan(s.rules(), queued, left, !by_look, table.idle_planned > 0, table.put_off);
     }
   }
 
@@ -311,7 +305,7 @@ class Planned {
     const Rules& r = s.rules();
     s.changed = true;  // what was planned does not hold
     s.head = -1;
-    looks.all_due = forever;
+    s.looks.all_due = forever;
     const bool some = r.every > 0 && s.time % r.all_every != 0;
     const i64 looked = some ? r.at_events : all_jobs;
     const bool closes = s.closes();
@@ -321,7 +315,7 @@ class Planned {
     for (const InLine& place : line_) {
       const i64 j = place.job;
       if (i++ == looked) {
-        looks.all_due = (s.time / r.all_every + 1) * r.all_every;
+        s.looks.all_due = (s.time / r.all_every + 1) * r.all_every;
         return;
       }
       if (s.bars(j)) continue;

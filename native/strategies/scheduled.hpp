@@ -36,23 +36,7 @@ struct Scheduled {
   void keep(Archive& a) { a(sim_, answers_, conservative_, planned_); }
   // Go to the next pass, at `until` [s] or before; return whether there is one. Else something is
   // asked for, or nothing happens up to then.
-  bool next_pass(i64 until) {
-    const bool together = sim_.rules().passes == Passes::per_timestamp;  // else they are events
-    const i64 coming = sim_.arrivals && together ? sim_.arrivals->next() : forever;
-    const i64 over = sim_.due();
-    i64 other = over;
-    if constexpr (plans)
-      if (planned_) other = std::min(over, planned_->due());
-    const i64 due = std::min(other, coming);
-    const bool answered = sim_.asked == Asked::renewal;  // all but the pass has been done
-    if (sim_.arrivals && !answered) sim_.arrivals->alone = false;
-    if (sim_.advance(std::min(until, due))) return true;
-    if (sim_.asked != Asked::nothing || due > until || due == forever) return false;
-    if (sim_.arrivals) sim_.arrivals->alone = coming < other;
-    if constexpr (plans)
-      if (planned_) planned_->looks.note_woken(std::min(over, coming));
-    return sim_.go_to(due);
-  }
+  bool next_pass(i64 until) { return sim_.next_pass(until); }
   void pass() {
     serve();
     if (sim_.asked == Asked::nothing) sim_.machine.end_pass();

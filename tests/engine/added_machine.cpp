@@ -89,7 +89,7 @@ extern "C" void simulate_on_islands(const i64* jobs, const i64* keys, i64 n, con
   model.rules.primary = model.rules.secondary = Order::keyed;
   model.rules.depth = depth, model.rules.threshold = threshold;
   Simulator<Islands> simulator(model);
-  while (simulator.advance(forever)) Easy<Islands>(simulator).pass();
+  while (simulator.next_pass(forever)) Easy<Islands>(simulator).pass();
   for (i64 j = 0; j < n; ++j) {
     out[2 * j] = simulator.of(j).start;
     out[2 * j + 1] = simulator.of(j).promised;

@@ -5,9 +5,10 @@
 // these are only counted, at the next event. And each `all_every` seconds a pass looks at all jobs
 // of a queue of which passes at events look at the first.
 #pragma once
+#include <algorithm>
 #include <utility>
 
-#include "../core/model.hpp"
+#include "model.hpp"
 
 namespace hpc {
 
@@ -26,6 +27,8 @@ struct Looks {
   bool woken = false;   // the pass that comes has no other reason than a look that is due
   bool over_all = false;  // or than a pass over all jobs
 
+  // [s] when a pass is.
+  i64 next_due() const { return std::min(due, all_due); }
   // A pass is due though nothing happens: at a look, or for another reason, at `other` [s].
   void note_woken(i64 other) {
     woken = due < std::min(all_due, other);
