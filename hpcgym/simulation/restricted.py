@@ -114,13 +114,17 @@ def restrictions_of(
     scheduler: Scheduler,
     cluster: Cluster,
     on_nodes: bool,
-    several: bool = False,
+    several: bool,
+    outside: bool,
+    ticks: int,
 ) -> dict[str, Any]:
     """Return what restricts who may start when, as arguments of a model.
 
     Parameters
     ----------
     several : whether simulations have parts of the jobs, which do not know of the others.
+    outside : whether the order of the queue is said from there.
+    ticks : of the clock in a second.
 
     Raises
     ------
@@ -150,7 +154,7 @@ def restrictions_of(
     if scheduler.moves_submissions:
         places = make_places(workload, scheduler.quotas)
         told["arrivals"] = {
-            **arrivals_of(workload, scheduler, several),
+            **arrivals_of(workload, scheduler, several, outside, ticks),
             "processors": places.processors,
             "place_counts": places.counts,
             "places": places.left,
