@@ -810,22 +810,3 @@ def test_a_file_of_qos(tmp_path: Path) -> None:
         file.write_text(text)
         with pytest.raises(HpcgymError, match=told):
             hpcgym.Scheduler(preemption=str(file))
-
-
-def test_by_hand_in_passes_after_each_event() -> None:
-    """No job is stopped in the second of its start, as job 0, or of its end, as job 1."""
-    columns = {
-        "submit_time": [0, 0, 6],
-        "run_time": [10, 5, 2],
-        "requested_time": [10, 9, 2],
-        "requested_processors": [1, 1, 1],
-        "queue": [1, 2, 3],
-    }
-    jobs = Workload.from_columns(columns, processors=1)
-    rules = {"preemption": "queue:3>2>1", "backfill": "none"}
-    together = hpcgym.simulate(jobs, **rules)
-    assert (together.start.tolist(), together.restarts.tolist()) == ([8, 0, 6], [1, 0, 0])
-    result = hpcgym.simulate(jobs, passes="per-event", **rules)
-    assert (result.start.tolist(), result.restarts.tolist()) == ([8, 1, 6], [1, 0, 0])
-    assert (result.interrupted.start.tolist(), result.interrupted.end.tolist()) == ([0], [1])
-    hpcgym.validate_schedule(result)

@@ -343,13 +343,3 @@ def test_limits_of_qos(tmp_path: Path) -> None:
     assert hpcgym.Scheduler(quota=scheduler.quotas) == scheduler
     jobs = replace(four(queue=[2, 2, 2, 1]), header={"Queue": ["1 day", "2 night"]})
     assert hpcgym.simulate(jobs, scheduler).start.tolist() == [0, 0, 10, 0]
-
-
-def test_by_hand_in_passes_after_each_event() -> None:
-    """At 10 s job 0 counts until its end is handled, though its processor counts as free."""
-    columns = {"submit_time": [0, 10, 10], "run_time": [10, 5, 5], "requested_time": [10, 5, 5]}
-    more = {"requested_processors": [1, 1, 1], "user_id": [1, 1, 2]}
-    rules = {"quota": "user:jobs=1", "backfill": "none"}
-    jobs = Workload.from_columns({**columns, **more}, processors=1)
-    assert hpcgym.simulate(jobs, **rules).start.tolist() == [0, 10, 15]
-    assert hpcgym.simulate(jobs, passes="per-event", **rules).start.tolist() == [0, 15, 10]

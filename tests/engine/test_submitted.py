@@ -305,21 +305,3 @@ def test_limits_of_qos(tmp_path: Path) -> None:
     assert result.workload.submit_time.tolist() == [0, 0, 2, 3, 10]
     assert result.start.tolist() == [0, 0, 2, 7, 10]
     hpcgym.validate_schedule(result)
-
-
-def test_by_hand_in_passes_after_each_event() -> None:
-    """At 10 s job 2 comes as soon as job 0 has ended, and starts before job 3 comes."""
-    columns = {
-        "job_number": [1, 2, 3, 4],
-        "submit_time": [0, 0, 1, 2],
-        "run_time": [10, 10, 5, 3],
-        "requested_time": [10, 10, 5, 3],
-        "requested_processors": [1, 1, 2, 2],
-        "user_id": [1, 2, 1, 2],
-    }
-    jobs = Workload.from_columns(columns, processors=2)
-    rules = {"quota": "user:submitted=1", "policy": "spf"}
-    for passes, starts in (("per-timestamp", [13, 10]), ("per-event", [10, 15])):
-        result = hpcgym.simulate(jobs, passes=passes, **rules)
-        assert result.start.tolist() == [0, 0, *starts]
-        hpcgym.validate_schedule(result)
