@@ -72,16 +72,16 @@ def check_restricted(workload: Workload, scheduler: Scheduler, correction: int, 
 def _check_planned(workload: Workload, scheduler: Scheduler, place: str) -> None:
     """Raise or warn as :func:`check_restricted` does, whatever restricts.
 
-    Where reservations are made anew at each pass, those on nodes are of nodes by name.
+    Where something is planned around, EASY's reservation on nodes is of nodes by name.
     """
     extract = () if workload.initial is None else ("extract",)
     check_scheduler(scheduler, place, *extract)
-    if place == "nodes" and scheduler.plans and scheduler.reserves_one:
-        preempts = scheduler.preemption is not None
-        rules = "preemption" if preempts else "quotas, windows or dependencies"
+    rule = "preemption" if scheduler.preemption is not None else "windows"
+    planned = scheduler.preemption is not None or scheduler.windows
+    if place == "nodes" and planned and scheduler.reserves_one:
         warn_caller(
-            f"with {rules} EASY's reservation is of nodes by name, and not a promise of room:"
-            " compare with a quota that bounds nothing, such as all:jobs=1000000",
+            f"with {rule} EASY's reservation is of nodes by name, and not a promise of room:"
+            " compare with a window that nobody meets",
             HpcgymWarning,
         )
 

@@ -53,7 +53,6 @@ def test_pools(data: st.DataObject, case: tuple[Workload, Any]) -> None:
 @settings(max_examples=300)
 @given(st.data(), st.one_of(node_cases(), partitioned_cases()))
 @pytest.mark.filterwarnings("ignore:.*its jobs are in none of the machine's partitions")
-@pytest.mark.filterwarnings("ignore:.*EASY's reservation is of nodes by name")
 @pytest.mark.filterwarnings("ignore:.*no job follows another")
 def test_nodes(data: st.DataObject, case: tuple[Cluster, Workload, Any]) -> None:
     cluster, rules = case[0], fitted(case[2], alone=True)

@@ -33,7 +33,6 @@ def untold_on_nodes(test: Any) -> Any:
     """Let a test of machines of nodes say nothing of what random cases are warned of."""
     for told in (
         ".*its jobs are in none of the machine's partitions",
-        "with quotas, windows or dependencies EASY's reservation is of nodes by name",
         ".*no job falls under these quotas",
     ):
         test = pytest.mark.filterwarnings(f"ignore:{told}")(test)
@@ -69,6 +68,20 @@ def test_nodes(data: st.DataObject, case: tuple[Cluster, Workload, Any], queues:
     assert result.backfilled.tolist() == [job.backfilled for job in expected]
     assert result.reserved_start.tolist() == [job.reserved_start for job in expected]
     hpcgym.validate_schedule(result)
+
+
+@settings(max_examples=100)
+@given(st.one_of(node_cases(), partitioned_cases()))
+@untold_on_nodes
+def test_one_that_bounds_nothing_changes_nothing_on_nodes(
+    case: tuple[Cluster, Workload, Any],
+) -> None:
+    cluster, workload, rules = case[0], case[1], fitted(case[2], holds=True)
+    free = hpcgym.simulate(workload, cluster=cluster, **rules)
+    bound = hpcgym.simulate(workload, cluster=cluster, quota="all:jobs=1000000", **rules)
+    for name in ("start", "reserved_start", "backfilled"):
+        assert getattr(bound, name).tolist() == getattr(free, name).tolist()
+    assert bound.allocation.node.tolist() == free.allocation.node.tolist()
 
 
 @settings(max_examples=300)

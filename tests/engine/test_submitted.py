@@ -88,7 +88,6 @@ def test_pools(
 @settings(max_examples=300)
 @given(st.data(), st.one_of(node_cases(), partitioned_cases()), QUEUES, st.booleans())
 @pytest.mark.filterwarnings("ignore:.*its jobs are in none of the machine's partitions")
-@pytest.mark.filterwarnings("ignore:.*EASY's reservation is of nodes by name")
 @pytest.mark.filterwarnings("ignore:.*no job follows another")
 @pytest.mark.filterwarnings("ignore:.*no job falls under these quotas")
 def test_nodes(
