@@ -561,7 +561,8 @@ class OneSimulation final : public AnySimulation, public Scheduled<M> {
   }
   // Why it cannot begin so; nullptr if it can.
   const char* refusal(const Beginning& b) const {
-    if (sim_.next > 0 || (sim_.started > 0 && !begins_)) return "begin: it has begun";
+    const bool some_came = sim_.arrivals ? !sim_.queue.empty() : sim_.next > 0;
+    if (some_came || (sim_.started > 0 && !begins_)) return "begin: it has begun";
     if (b.number > model_->n_jobs) return "begin: more jobs than there are";
     if (!b.history.empty() &&
         static_cast<i64>(b.history.size()) != model_->n_users * model_->rules.last)
