@@ -16,7 +16,7 @@ from quota_strategies import COLUMNS, fitted, quotas, with_queues
 from strategies import cases
 
 import hpcgym
-from hpcgym.cluster import Cluster
+from hpcgym.cluster import Cluster, NodeGroup
 from hpcgym.errors import HpcgymError, HpcgymWarning, WorkloadError, WorkloadWarning
 from hpcgym.reference.jobs import jobs_of
 from hpcgym.reference.nodes import simulate_nodes
@@ -68,6 +68,41 @@ def test_nodes(data: st.DataObject, case: tuple[Cluster, Workload, Any], queues:
     assert result.backfilled.tolist() == [job.backfilled for job in expected]
     assert result.reserved_start.tolist() == [job.reserved_start for job in expected]
     hpcgym.validate_schedule(result)
+
+
+@pytest.mark.parametrize("backfill", ["easy", "until-shadow"])
+def test_the_reservation_on_nodes_is_of_room(backfill: str) -> None:
+    """On crowded nodes with memory, where one of nodes by name would let others start in some."""
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        units, core, memory = rng.integers(1, 4, 20), rng.integers(1, 3, 20), rng.integers(0, 3, 20)
+        sizes = zip("ab", rng.integers(4, 9, (2, 2)).tolist(), strict=True)
+        cluster = Cluster(
+            groups=tuple(
+                NodeGroup(name, 2, {"core": cores, "mem": has}) for name, (cores, has) in sizes
+            )
+        )
+        run = rng.integers(1, 40, 20)
+        columns = {
+            "submit_time": np.sort(rng.integers(0, 60, 20)),
+            "run_time": run,
+            "requested_time": run + rng.integers(0, 30, 20),
+            "requested_processors": units * core,
+            "user_id": rng.integers(1, 4, 20),
+        }
+        each = {"core": core, "mem": memory}
+        jobs = Workload.from_columns(
+            columns, processors=cluster.processors, units=units, per_unit=each
+        )
+        most = int(rng.integers(1, 4))
+        rules = {"backfill": backfill, "policy": "fcfs", "backfill_order": "sjbf"}
+        result = hpcgym.simulate(jobs, cluster=cluster, quota=f"user:jobs={most}", **rules)
+        quota = (jobs.user_id.tolist(), most, 10**9)
+        slow, capacity = slow_jobs_and_nodes(cluster, jobs)
+        expected = simulate_nodes(slow, capacity, quotas=[quota], **rules)
+        assert result.start.tolist() == [job.start for job in expected]
+        assert result.reserved_start.tolist() == [job.reserved_start for job in expected]
+        hpcgym.validate_schedule(result)
 
 
 @settings(max_examples=100)
