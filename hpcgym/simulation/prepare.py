@@ -240,13 +240,18 @@ def prepare(
     users, n_users = _NOBODY, 0
     if predicts or last or rules.get("tested_of_user"):
         users, n_users = numbered(workload.user_id)
+    if last:
+        predicted = None
+    elif predicted is not None and units.ticks > 1:
+        predicted = predicted * units.ticks  # before the run times, which they may be
+    _count(jobs, units)
     return Told(
-        _counted(jobs, units),
+        jobs,
         cluster.processors,
         units.capacity,
         rules,
         (first, second),
-        None if last or predicted is None else predicted * units.ticks,
+        predicted,
         held,
         users,
         n_users,
@@ -254,13 +259,11 @@ def prepare(
     )
 
 
-def _counted(jobs: NDArray[np.void], units: Units) -> NDArray[np.void]:
-    """Return jobs in the units and by the clock of a simulation."""
-    counted = jobs.copy()
-    counted["processors"] = units.widths
-    for name in ("submit", "run", "requested"):
-        counted[name] *= units.ticks
-    return counted
+def _count(jobs: NDArray[np.void], units: Units) -> None:
+    """Write jobs in the units and by the clock of a simulation."""
+    jobs["processors"] = units.widths
+    for name in ("submit", "run", "requested") if units.ticks > 1 else ():
+        jobs[name] *= units.ticks
 
 
 def _power_rules(cluster: Cluster, scheduler: Scheduler, by_action: bool) -> dict[str, int]:
