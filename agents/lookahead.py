@@ -32,7 +32,8 @@ from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.dependencies import as_came, check_weighed
 from hpcgym.simulation.driver import new_simulation
 from hpcgym.simulation.nodes import check_pool
-from hpcgym.simulation.prepare import machine_of
+from hpcgym.simulation.orders import Order
+from hpcgym.simulation.prepare import Agent, machine_of
 from hpcgym.simulation.run import ended
 from hpcgym.simulation.warm_start import taken_over
 from hpcgym.workload.model import Workload
@@ -157,11 +158,9 @@ class Lookahead:
         _check_estimates(chosen)
         machine = machine_of(workload, cluster, processors)
         check_pool(machine, workload, "look-ahead")
-        simulation = new_simulation(taken_over(workload), chosen, machine)
         # by the scores that each pass asks for
-        simulation.told.rules |= {"asks": 1, "primary": SCORED}
-        if chosen.moves_submissions:
-            simulation.machine["arrivals"]["by_arrival"][0] = 0
+        agent = Agent(Order(SCORED), asks=True)
+        simulation = new_simulation(taken_over(workload), chosen, machine, agent=agent)
         simulation.features = self._features(workload, simulation.told.jobs)
         simulation.native.look_ahead(self._foresight(workload, simulation.features))
         result, schedule = ended(simulation, workload, machine, chosen, outside=True)

@@ -48,3 +48,15 @@ def exempts(names: list[str]) -> st.SearchStrategy[dict[str, int]]:
     """For how long nobody stops the jobs of each, of those that may be stopped [s]."""
     some = st.dictionaries(st.sampled_from(names), st.sampled_from([1, 3, 7, 20, 600, 5000]))
     return st.one_of(st.just({}), some)
+
+
+def urgent(**columns: list[int]) -> Workload:
+    """Return jobs of 10 s of queue 1 on 4 processors, and one of queue 2 that comes at 2 s."""
+    given = {
+        "submit_time": [0, 0, 1, 2],
+        "run_time": [10, 10, 10, 5],
+        "requested_time": [10, 10, 10, 5],
+        "requested_processors": [1, 2, 1, 3],
+        "queue": [1, 1, 1, 2],
+    }
+    return Workload.from_columns({**given, **columns}, processors=4)

@@ -140,7 +140,8 @@ Backfilling
     rule 26, and what is said there of orders, and of what is excluded, holds here too. But jobs
     that come in at one time do so in the order in which they were gone through. Suspended jobs
     count, and jobs are not cancelled. Per-event, they are gone through after each pass of a time,
-    and before its first termination; who is submitted has a pass of its own.
+    and before its first termination; who is submitted has a pass of its own. Jobs that run or are
+    queued at the beginning of an extract have been submitted, also where they are too many.
 29. Suspension, rule 27 with another end: who is stopped has neither ended nor is it queued. It is
     suspended, and goes on later with what is left of its run and of its prediction; start is its
     first. Who has run longer, all its pieces together, goes on where rule 27 says: the earlier

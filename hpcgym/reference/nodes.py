@@ -48,8 +48,9 @@ Rules
     Nor where a job may not have all nodes.
  9. The correction "kill": a job that reaches its predicted run time ends there.
 10. A job may be bound to a set of nodes. All others hold no unit of it, ever.
-11. Under quotas and dependencies (rules 24, 26 and 28 of the pool) EASY is depth:1, rule 7,
-    unless rule 8 holds; under preemption, rule 27, it is so, and rule 8 never holds.
+11. Under quotas (rule 24 of the pool) the head is the first that no quota bars and that does not
+    fit; all else of rule 6 holds. Under preemption, rule 27, EASY is depth:1, rule 7, and rule 8
+    never holds.
 12. A window (rule 25 there) closes whole nodes; rule 8 does not hold where it is not all of them.
     Nothing of a closed node is free. In rule 5 a job fits if its units fit what each node has free
     throughout its predicted length, and is allocated on that, while a window is to come or lasts.
@@ -111,11 +112,8 @@ class NodeSimulation(NodeRooms):
 
     def schedule(self, now: int) -> None:
         """Make a pass (rules 5 to 7, 11)."""
-        restricted = self.quotas or self.depends or self.preemption is not None
-        planned = self.backfill in EASY and self.hold is None
-        if restricted and planned and not self.alike:
-            if self.preemption is not None:
-                self.preempt(now)
+        if self.preemption is not None and self.backfill in EASY:
+            self.preempt(now)
             self.schedule_to_depth(now, 1)
         else:
             super().schedule(now)

@@ -173,10 +173,6 @@ APART: dict[tuple[str, str], str] = {
         " ended is known in the pass alone"
         for moved in ("dependencies", "submitted")
     },
-    (
-        "submitted",
-        "extract",
-    ): "more jobs may wait at its beginning than a quota lets be submitted",
     ("preemption", "whole nodes"): "who is stopped is chosen by room, and a job may lack power",
     (
         "preemption",

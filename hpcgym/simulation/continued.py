@@ -109,7 +109,8 @@ def _check(result: Result) -> None:
         "a dispatcher": result.scheduler.dispatcher is not None,
         "an order from outside": result.outside,
         "preemption": result.scheduler.preemption is not None,
-        "nodes that fail": result.lost is not None,
+        # what jobs that wait have lost is in no column of theirs, and users were charged for it
+        "nodes that fail, whose lost runs an extract does not tell,": result.lost is not None,
         "jobs that follow others": result.scheduler.dependencies != "none",
         "quotas of submitted jobs": result.scheduler.moves_submissions,
         "run times that are learned": asks_for_predictions(result.scheduler)

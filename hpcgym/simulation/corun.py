@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym._engine import FOREVER
 from hpcgym.cluster.nodes import NodeGroup
 from hpcgym.cluster.pool import Cluster
 from hpcgym.errors import HpcgymError, WorkloadError
@@ -18,7 +17,6 @@ from hpcgym.schedule.places import Allocation, Coschedule
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.asked_for import check_scheduler
 from hpcgym.scheduler.capabilities import check
-from hpcgym.scheduler.codes import NO_THRESHOLD, SCORED
 from hpcgym.scheduler.policies.features import PASS_FEATURES
 from hpcgym.scheduler.policies.index import parse_policy
 from hpcgym.simulation.corun_learning import PairLearning
@@ -32,11 +30,10 @@ from hpcgym.simulation.corun_machine import (
     slowest_in_congestion,
     ticks_a_second,
 )
-from hpcgym.simulation.dependencies import as_came
+from hpcgym.simulation.dependencies import as_came, longest_outside
 from hpcgym.simulation.driver import Simulation, answers_for, asks_for_answers
 from hpcgym.simulation.nodes import assign_nodes
-from hpcgym.simulation.prepare import COSCHEDULED, Told, prepare
-from hpcgym.simulation.restricted import restrictions_of
+from hpcgym.simulation.prepare import COSCHEDULED, Units, prepare
 from hpcgym.simulation.scoring import scored_by
 from hpcgym.simulation.warm_start import check_extract
 from hpcgym.speedups.heatmap import Heatmap
@@ -64,23 +61,24 @@ def simulate_coscheduled(
     machine = shared_nodes(workload, scheduler, cluster, speedups, cores, sockets)
     congested = slowest_in_congestion(cluster, speedups, machine.files)
     rules = as_on_a_pool(scheduler)
-    restricted = restrictions_of(workload, rules, cluster, False) if rules.restricts else {}
-    arrivals = restricted.get("arrivals", {})
-    more = float(arrivals["think"].sum(dtype=np.float64)) + len(workload) if arrivals else 0.0
+    more = longest_outside(workload, scheduler)
     ticks = ticks_a_second(workload, speedups, scheduler.pair_estimate, congested, more)
-    for name in ("think", "earliest") if arrivals else ():
-        arrivals[name] *= ticks
-    told = _told_of(workload, scheduler, cluster, machine, ticks)
+    asks, counts = asks_for_answers(rules)
+    told = prepare(
+        workload, rules, cluster, "shared nodes", counts=counts, logs_ends=True,
+        units=Units(cluster.nodes * machine.parts, machine.units, ticks),
+        fills=scheduler.backfill == "fill",
+    )  # fmt: skip
     learning = PairLearning.of(scheduler, speedups)
-    answers = answers_for(workload, rules, cluster, told, *asks_for_answers(rules), ticks=ticks)
+    answers = answers_for(workload, rules, cluster, told, asks, counts, ticks=ticks)
     if scheduler.backfill == "conservative":
-        simulation = Simulation(told, restricted, **answers)
+        simulation = Simulation(told, **answers)
     else:
         sharing = machine.told
         if learning is not None:
             sharing |= learning.begin(machine.code, told.jobs["run"])
         pairs = learning if learning is not None and learning.learns else None
-        simulation = Simulation(told, {"sharing": sharing, **restricted}, pairs=pairs, **answers)
+        simulation = Simulation(told, {"sharing": sharing}, pairs=pairs, **answers)
     simulation.dispatch = scored_by(scheduler.policy, workload, cluster, None, ticks=ticks)
     simulation.drive()
     schedule = simulation.schedule()
@@ -184,32 +182,6 @@ def as_on_a_pool(scheduler: Scheduler) -> Scheduler:
         plain |= {"backfill": "easy", "backfill_order": "fcfs" if callable(order) else order}
     plain["pair_estimate"] = "known"
     return scheduler.but(**plain)
-
-
-def _told_of(
-    workload: Workload, scheduler: Scheduler, cluster: Cluster, machine: SharedNodes, ticks: int
-) -> Told:
-    """Return what every simulation is told, in ticks, with parts of nodes for processors."""
-    counts = any(scheduler.usage_orders)
-    told = prepare(workload, as_on_a_pool(scheduler), cluster, logs_ends=True, shares=counts)
-    assert told.predicted is not None  # no estimate is of averages
-    told.predicted = told.predicted * ticks  # before the run times, which they may be
-    for name in ("submit", "run", "requested"):
-        told.jobs[name] *= ticks
-    for half, order in enumerate(("primary", "secondary")):
-        if told.rules[order] >= SCORED and told.scores is not None:
-            told.scores[half, :, 1] *= ticks
-    if told.rules["threshold"] != NO_THRESHOLD:
-        told.rules["threshold"] = min(told.rules["threshold"] * ticks, FOREVER)
-    told.rules["tested"] = 0  # nothing is planned: a pass looks who is barred
-    if scheduler.backfill == "fill":
-        told.rules["depth"] = 0
-        if callable(scheduler.policy) and told.scores is not None:
-            told.rules["secondary"] = told.rules["primary"]
-            told.scores[1] = told.scores[0]
-    told.jobs["processors"] = machine.units
-    told.capacity = cluster.nodes * machine.parts
-    return told
 
 
 def _placed(

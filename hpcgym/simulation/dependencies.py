@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from hpcgym.errors import HpcgymError, RuleWarning, WorkloadError, warn_caller
 from hpcgym.schedule.lost_runs import of_jobs
 from hpcgym.scheduler.policies.index import parse_policy
-from hpcgym.simulation.prepare import rankings
+from hpcgym.simulation.orders import rankings
 from hpcgym.simulation.quotas import called_together
 from hpcgym.workload.dependencies import Following, followed, think_times
 from hpcgym.workload.model import MAX_TIME, MISSING
@@ -27,7 +27,7 @@ _BY_SUBMISSION = {"submit", "clock", "f1", "f2", "f3", "f4"}
 
 
 def arrivals_of(
-    workload: Workload, scheduler: Scheduler, several: bool = False
+    workload: Workload, scheduler: Scheduler, several: bool, outside: bool, ticks: int
 ) -> dict[str, NDArray[np.int64]]:
     """Return which jobs follow which, and when others are due, as arguments of a model.
 
@@ -37,6 +37,8 @@ def arrivals_of(
     Parameters
     ----------
     several : whether simulations have parts of the jobs, which do not know of the others.
+    outside : whether the order of the queue is said from there.
+    ticks : of the clock in a second.
 
     Raises
     ------
@@ -49,6 +51,7 @@ def arrivals_of(
     """
     n, rule = len(workload), scheduler.dependencies
     by_arrival = _orders_of_arrival(workload, scheduler)
+    by_arrival[0] &= not outside
     none = np.empty(0, np.int64)
     following = Following(none, none, np.zeros(n, np.bool_))
     if rule != "none":
@@ -57,16 +60,27 @@ def arrivals_of(
     told = {
         "first": np.searchsorted(following.other[by_other], np.arange(n + 1)),
         "followers": following.job[by_other],
-        "earliest": workload.submit_time * (rule == "after"),
+        "earliest": workload.submit_time * (ticks * (rule == "after")),
         "by_arrival": by_arrival,
     }
     if not several:
         awaits = np.bincount(following.job, minlength=n)
-        return told | {"think": think_times(workload, following, rule), "awaits": awaits}
+        return told | {"think": think_times(workload, following, rule) * ticks, "awaits": awaits}
     waited = workload.wait_time  # -1: the log does not tell it
     log_end = np.where(waited < 0, -1, workload.submit_time + waited + workload.run_time)
     think = np.maximum(workload.think_time, -1 if rule == "closed-loop" else 0)
     return told | {"think": think, "log_end": log_end}
+
+
+def longest_outside(workload: Workload, scheduler: Scheduler) -> float:
+    """Return how much longer a schedule may become [s] as jobs are submitted late."""
+    if not scheduler.moves_submissions:
+        return 0.0
+    more = float(len(workload))  # they come at whole seconds
+    rule = scheduler.dependencies
+    if rule != "none":
+        more += float(think_times(workload, followed(workload), rule).sum(dtype=np.float64))
+    return more
 
 
 def _orders_of_arrival(workload: Workload, scheduler: Scheduler) -> NDArray[np.int64]:

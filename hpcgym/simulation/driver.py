@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
@@ -21,8 +21,7 @@ from hpcgym.scheduler.estimates.learning import asks_for_predictions
 from hpcgym.scheduler.policies.features import JobColumns
 from hpcgym.simulation.fair_share import Accounts, make_shares
 from hpcgym.simulation.predictions import Learning
-from hpcgym.simulation.prepare import Told, prepare
-from hpcgym.simulation.restricted import check_restricted, restrictions_of
+from hpcgym.simulation.prepare import NOBODY_ELSE, Agent, Told, prepare
 from hpcgym.simulation.warm_start import (
     Beginning,
     beginning_of,
@@ -105,7 +104,7 @@ class Simulation:
             told = told_of_learning(learning.estimators, learning.learner)
         native = Native(
             Model(
-                **self.told.arguments(self.features is None),
+                **self.told.arguments(),
                 **self.machine,
                 learning=told,
                 accounts=self.shares,
@@ -172,7 +171,7 @@ class Simulation:
         return {"learned": self.learned(), "policy_run_time": times}
 
 
-def with_jobs(schedule: Columns, jobs: NDArray[np.void], rules: dict[str, int]) -> Columns:
+def with_jobs(schedule: Columns, jobs: NDArray[np.void], rules: Mapping[str, int]) -> Columns:
     """Return a schedule of the native engine with ``submit``, ``run`` and ``requested`` of jobs.
 
     ``jobs``: those that the simulation was told of, JOBS.
@@ -192,10 +191,12 @@ def new_simulation(
     nodes: Nodes | None = None,
     learned: Learned | None = None,
     always_learns: bool = False,
+    agent: Agent = NOBODY_ELSE,
 ) -> Simulation:
     """Return a simulation on a pool, or on nodes, before its first event.
 
-    ``always_learns``: also where the simulator could average by itself, and tells nobody.
+    ``always_learns``: also where the simulator could average by itself, and tells nobody;
+    ``agent``: what is said from outside.
 
     Raises
     ------
@@ -204,18 +205,15 @@ def new_simulation(
     """
     asks, counts = asks_for_answers(scheduler, learned)
     asks |= always_learns and learns_in(scheduler)
-    logs = counts or nodes is not None or scheduler.restricts
-    told = prepare(workload, scheduler, cluster, asks, logs_ends=logs, shares=counts)
+    told = prepare(
+        workload, scheduler, cluster, "pool" if nodes is None else "nodes", agent=agent,
+        predicts=asks, counts=counts, logs_ends=counts or nodes is not None or scheduler.restricts,
+    )  # fmt: skip
     # a pool that is switched off stays one, also where it is one node to a dispatcher
     machine: dict[str, Any] = {}
     if nodes is not None and not told.rules.get("managed"):
         machine["nodes"] = nodes.layout
-    if scheduler.restricts:
-        place = "pool" if nodes is None else "nodes"
-        check_restricted(workload, scheduler, told.rules["correction"], place)
     answers = answers_for(workload, scheduler, cluster, told, asks, counts, learned)
-    if scheduler.restricts:
-        machine |= restrictions_of(workload, scheduler, cluster, nodes is not None)
     return Simulation(told, machine, nodes, **answers)
 
 

@@ -30,8 +30,7 @@ from hpcgym.simulation.limited_machine import (
     node_power,
 )
 from hpcgym.simulation.nodes import asked, needs_on
-from hpcgym.simulation.prepare import prepare
-from hpcgym.simulation.restricted import check_restricted, restrictions_of
+from hpcgym.simulation.prepare import Units, prepare
 from hpcgym.simulation.scoring import scored_by
 from hpcgym.simulation.warm_start import check_extract, taken_over
 from hpcgym.workload.warm_start import decided
@@ -141,18 +140,15 @@ def limited_simulation(
     power = node_power(cluster, needed=bool(limits) or cluster.shutdown_after_s is not None)
     asks, counts = asks_for_answers(scheduler, learned)
     awake = replace(cluster, shutdown_after_s=None)
-    told = prepare(workload, scheduler, awake, asks, logs_ends=True, shares=counts)
     needs = needs_on(workload, cluster)
     widths = -(-needs[:, 0] // units_a_node(needs, cluster))
-    told.jobs["processors"] = widths
-    told.capacity = cluster.nodes
+    told = prepare(
+        workload, scheduler, awake, "whole nodes", units=Units(cluster.nodes, widths),
+        predicts=asks, counts=counts, logs_ends=True,
+    )  # fmt: skip
     machine = machine_for(workload, scheduler, cluster, power, widths, limits)
     answers = answers_for(workload, scheduler, cluster, told, asks, counts, learned)
-    given: dict[str, Any] = {"limited": machine.told}
-    if scheduler.restricts:
-        check_restricted(workload, scheduler, told.rules["correction"], "whole nodes")
-        given |= restrictions_of(workload, scheduler, cluster, on_nodes=False)
-    return machine, Simulation(told, given, **answers)
+    return machine, Simulation(told, {"limited": machine.told}, **answers)
 
 
 def machine_for(

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import os
-from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,25 +18,12 @@ from hpcgym.errors import HpcgymError, WorkloadError
 from hpcgym.schedule.records import JOBS
 from hpcgym.scheduler import codes
 from hpcgym.scheduler.asked_for import check_scheduler
-from hpcgym.scheduler.estimates.by_name import CORRECTION_CODES, learns, predicted_run_times
-from hpcgym.scheduler.estimates.learning import (
-    asks_for_predictions,
-    averaged_jobs,
-    learning_rules,
-    looks_at_time,
-)
+from hpcgym.scheduler.estimates.by_name import CORRECTION_CODES, predicted_run_times
+from hpcgym.scheduler.estimates.learning import asks_for_predictions, averaged_jobs, learning_rules
 from hpcgym.scheduler.hold import Hold
-from hpcgym.scheduler.policies.expressions import Expression
-from hpcgym.scheduler.policies.features import JobColumns
-from hpcgym.scheduler.policies.index import (
-    PolicyLike,
-    Ranking,
-    looks_at_usage,
-    rank,
-    rank_without_usage,
-    unknown_yet,
-)
 from hpcgym.scheduler.rules import Scheduler
+from hpcgym.simulation.orders import Order, orders
+from hpcgym.simulation.restricted import check_restricted, restrictions_of
 from hpcgym.workload.model import MAX_TIME, Workload
 
 _NOBODY = np.zeros(0, np.int64)
@@ -75,7 +63,42 @@ def check_allocation(allocation: str, cluster: Cluster) -> None:
         )
 
 
-@dataclass
+class Units(NamedTuple):
+    """What a simulation counts of a machine, and by which clock.
+
+    Attributes
+    ----------
+    capacity : processors, or nodes where each job has its own, or parts of nodes.
+    widths : (n_jobs,) int64 units that each job takes.
+    ticks : of its clock in a second.
+    """
+
+    capacity: int
+    widths: NDArray[np.int64]
+    ticks: int = 1
+
+
+class Agent(NamedTuple):
+    """What somebody outside says as a simulation runs.
+
+    Attributes
+    ----------
+    order : in which jobs are served before a decision; None: by the policy of the scheduler.
+    asks : whether for an order before each pass in which a job may start.
+    keeps : whether a selected job that does not fit stays selected.
+    switches : whether an action may switch idle processors off.
+    """
+
+    order: Order | None = None
+    asks: bool = False
+    keeps: bool = False
+    switches: bool = False
+
+
+NOBODY_ELSE = Agent()
+
+
+@dataclass(frozen=True)
 class Told:
     """What a simulation is told of jobs and rules, as :class:`hpcgym._engine.Model` takes it.
 
@@ -83,40 +106,44 @@ class Told:
     ----------
     jobs : (n_jobs,) JOBS.
     processors : of the machine.
-    capacity : of what jobs take: processors, or nodes where each has its own, or parts of nodes.
+    capacity : of what jobs take, see :class:`Units`.
     rules : by name; codes are those of :mod:`hpcgym.scheduler.codes`.
-    keys : (2, n_jobs) int64 by which the two orders sort jobs that wait, None where neither does.
-    scores : (2, n_jobs, 2) float64 scores and patience [s], None where neither order has any.
-    predicted : (n_jobs,) int64 [s] run times as predicted beforehand; None: they are averages.
+    orders : in which jobs that wait are served, and back-filled.
+    predicted : (n_jobs,) int64 [ticks] run times as predicted beforehand; None: they are averages.
     held : (n_jobs,) float64 what is held back behind each job, None where nothing is.
     users, n_users : (n_jobs,) int64 numbers of users from 0, and how many; (0,) where none matter.
+    restrictions : who may start when: further arguments of a model, by name.
     """
 
     jobs: NDArray[np.void]
     processors: int
     capacity: int
-    rules: dict[str, int]
-    keys: NDArray[np.int64] | None = None
-    scores: NDArray[np.float64] | None = None
+    rules: Mapping[str, int]
+    orders: tuple[Order, Order] = (Order(codes.SUBMISSION), Order(codes.SUBMISSION))
     predicted: NDArray[np.int64] | None = None
     held: NDArray[np.float64] | None = None
     users: NDArray[np.int64] = field(default_factory=lambda: _NOBODY)
     n_users: int = 0
+    restrictions: Mapping[str, Any] = field(default_factory=dict)
 
-    def arguments(self, scored: bool = True) -> dict[str, Any]:
-        """Return what ``Model`` takes of it, by name; ``scored``: the first order has scores."""
-        orders = self.rules.get("primary", 0), self.rules.get("secondary", 0)
+    def __post_init__(self) -> None:
+        self.jobs.flags.writeable = False
+
+    def arguments(self) -> dict[str, Any]:
+        """Return what ``Model`` takes of it, by name."""
+        first, second = self.orders
         told: dict[str, Any] = {
             "jobs": self.jobs.view(np.int64).reshape(-1, len(JOBS.names or ())),
             "capacity": self.capacity,
             "rules": self.rules,
             "predicted": self.predicted,
             "held": self.held,
+            "keys": first.keys,
+            "second_keys": second.keys,
+            "scores": first.scores,
+            "second_scores": second.scores,
+            **self.restrictions,
         }
-        if codes.KEYED in orders and self.keys is not None:
-            told |= {"keys": self.keys[0], "second_keys": self.keys[1]}
-        if max(orders[0] if scored else 0, orders[1]) >= codes.SCORED and self.scores is not None:
-            told |= {"scores": self.scores[0], "second_scores": self.scores[1]}
         if len(self.users) == len(self.jobs):
             told |= {"users": self.users, "n_users": self.n_users}
         return told
@@ -126,21 +153,39 @@ def prepare(
     workload: Workload,
     scheduler: Scheduler,
     cluster: Cluster,
-    asks: bool | None = None,
+    place: str = "pool",
+    *,
+    units: Units | None = None,
+    agent: Agent = NOBODY_ELSE,
+    predicts: bool | None = None,
+    counts: bool = False,
     logs_ends: bool = False,
-    shares: bool = False,
+    fills: bool = False,
+    several: bool = False,
 ) -> Told:
     """Return what a simulation that is about to start is told.
 
-    ``asks`` says whether it is to stop for predictions; by default only if it needs to.
-    ``logs_ends`` says that ends are noted in any case, so that nodes can be given back; ``shares``,
-    that somebody keeps books of what users have used, if an order looks at that.
+    Parameters
+    ----------
+    place : of :data:`hpcgym.scheduler.capabilities.PLACES`: which kind of machine it is.
+    units : what is counted there; None: processors, and seconds.
+    agent : what is said from outside.
+    predicts : whether it stops for predictions; None: if it needs to.
+    counts : whether somebody keeps books of what users have used, at which an order may look.
+    logs_ends : whether ends are noted in any case, so that nodes can be given back.
+    fills : whether what is back-filled goes by the order of the queue, whatever that is.
+    several : whether simulations have parts of the jobs, which do not know of the others.
 
     Raises
     ------
-    HpcgymError : an order of nodes where there are none, or one of the queue that looks at usage,
-        without ``shares``.
+    HpcgymError : rules that do not go together, an order of nodes where there are none, or one of
+        the queue that looks at usage, without ``counts``.
     WorkloadError : a job that cannot be simulated.
+
+    Warns
+    -----
+    HpcgymWarning : see :func:`hpcgym.simulation.restricted.check_restricted`.
+    RuleWarning : see :func:`hpcgym.simulation.restricted.restrictions_of`.
     """
     check_allocation(scheduler.allocation, cluster)
     if scheduler.coschedules:
@@ -150,24 +195,32 @@ def prepare(
             " nodes"
         )
     check_jobs(workload, cluster.processors)
+    if units is None:
+        units = Units(cluster.processors, workload.requested_processors)
     jobs = job_records(workload)
     predicted = predicted_run_times(scheduler.estimate, jobs["run"], workload)
-    asks = asks_for_predictions(scheduler) if asks is None else asks
-    last = 0 if asks else averaged_jobs(scheduler)
-    primary, secondary, keys, scores = orders(workload, scheduler, shares)
-    rules = _rules(scheduler, primary, secondary, predicted, jobs["run"])
-    asks_policy = callable(scheduler.policy)
-    starts = scheduler.dispatcher is not None and not asks_policy
-    rules |= {"asks": int(asks_policy), "starts": int(starts)}
-    rules |= {"asks_by_clock": int(asks_policy and scheduler.slurm is not None)}
-    rules |= {"estimate": codes.AVERAGE if last else codes.GIVEN, "last": last}
-    rules |= power_rules(cluster, scheduler)
-    counts = shares and any(scheduler.usage_orders)
-    rules |= learning_rules(scheduler, asks, logs_ends, counts)
-    told = Told(jobs, cluster.processors, cluster.processors, rules, keys, scores)
-    if not last:  # else averages
-        told.predicted = np.zeros(len(jobs), np.int64) if predicted is None else predicted
+    predicts = asks_for_predictions(scheduler) if predicts is None else predicts
+    last = 0 if predicts else averaged_jobs(scheduler)
+    own, second = orders(workload, scheduler, counts or agent.order is not None, units.ticks)
+    first = own if agent.order is None else agent.order
+    by_function = callable(scheduler.policy)
+    starts = scheduler.dispatcher is not None and not by_function
+    second = first if fills else second
     hold = Hold.parse(scheduler.hold)
+    rules = {
+        **_rules(scheduler, predicted, jobs["run"], place, units.ticks),
+        "primary": first.code,
+        "secondary": second.code,
+        "asks": int(by_function or agent.asks),
+        "asks_by_clock": int(by_function and scheduler.slurm is not None),
+        "keeps": int(agent.keeps),
+        "starts": int(starts),
+        "estimate": codes.AVERAGE if last else codes.GIVEN,
+        "last": last,
+        **_power_rules(cluster, scheduler, agent.switches),
+        **learning_rules(scheduler, predicts, logs_ends, counts),
+    }
+    held, restrictions = None, dict[str, Any]()
     if hold is not None:
         rules |= {"holds": 1, "erode": 0 if hold.erode_s == math.inf else int(hold.erode_s)}
         times = predicted_run_times(
@@ -175,13 +228,45 @@ def prepare(
         )
         # where they are learned, the requested times hold their places
         times = jobs["requested"] if times is None else times
-        told.held = hold.held_back(jobs["requested"], times, cluster.processors)
-    if asks or last or rules.get("tested_of_user"):
-        told.users, told.n_users = numbered(workload.user_id)
-    return told
+        held = hold.held_back(jobs["requested"], times, cluster.processors)
+    check_restricted(workload, scheduler, rules["correction"], place)
+    if scheduler.restricts:
+        said = agent.order is not None
+        restrictions = restrictions_of(
+            workload, scheduler, cluster, place == "nodes", several, said, units.ticks
+        )
+    if predicted is None and not last:
+        predicted = np.zeros(len(jobs), np.int64)  # until they are
+    users, n_users = _NOBODY, 0
+    if predicts or last or rules.get("tested_of_user"):
+        users, n_users = numbered(workload.user_id)
+    if last:
+        predicted = None
+    elif predicted is not None and units.ticks > 1:
+        predicted = predicted * units.ticks  # before the run times, which they may be
+    _count(jobs, units)
+    return Told(
+        jobs,
+        cluster.processors,
+        units.capacity,
+        rules,
+        (first, second),
+        predicted,
+        held,
+        users,
+        n_users,
+        restrictions,
+    )
 
 
-def power_rules(cluster: Cluster, scheduler: Scheduler, by_action: bool = False) -> dict[str, int]:
+def _count(jobs: NDArray[np.void], units: Units) -> None:
+    """Write jobs in the units and by the clock of a simulation."""
+    jobs["processors"] = units.widths
+    for name in ("submit", "run", "requested") if units.ticks > 1 else ():
+        jobs[name] *= units.ticks
+
+
+def _power_rules(cluster: Cluster, scheduler: Scheduler, by_action: bool) -> dict[str, int]:
     """Return the rules of switching off as ``Model`` takes them.
 
     Raises
@@ -219,10 +304,10 @@ def job_records(workload: Workload) -> NDArray[np.void]:
 
 def _rules(
     scheduler: Scheduler,
-    primary: int,
-    secondary: int,
     predicted: NDArray[np.int64] | None,
     run_time: NDArray[np.int64],
+    place: str,
+    ticks: int,
 ) -> dict[str, int]:
     """Return the rules of a queue as ``Model`` takes them.
 
@@ -233,13 +318,15 @@ def _rules(
     return {
         "passes": codes.PER_EVENT if scheduler.passes == "per-event" else codes.PER_TIMESTAMP,
         "depth": codes.UNLIMITED if scheduler.depth is None else scheduler.depth,
-        "primary": primary,
-        "secondary": secondary,
         "correction": codes.UNCORRECTED if never_short else CORRECTION_CODES[scheduler.correction],
         # waiting times are whole seconds, so "longer than" stays the same rounded down
-        "threshold": (codes.NO_THRESHOLD if threshold is None else int(min(threshold, MAX_TIME))),
+        "threshold": (
+            codes.NO_THRESHOLD
+            if threshold is None
+            else min(int(min(threshold, MAX_TIME)) * ticks, FOREVER)
+        ),
         "strict": int(scheduler.backfill == "until-shadow" or scheduler.slurm is not None),
-        **_planning_rules(scheduler),
+        **(_planning_rules(scheduler) if place in ("pool", "nodes") else {}),
     }
 
 
@@ -260,94 +347,6 @@ def _planning_rules(scheduler: Scheduler) -> dict[str, int]:
         "at_events": slurm.default_queue_depth + 1,  # as Slurm counts
         "all_every": slurm.sched_interval,
     }
-
-
-_Order = TypeVar("_Order", Ranking, Ranking | None)
-
-
-def orders(
-    workload: Workload, scheduler: Scheduler, shares: bool = False
-) -> tuple[int, int, NDArray[np.int64] | None, NDArray[np.float64] | None]:
-    """Return the codes of the primary and the secondary order, their keys and their scores.
-
-    These are as :class:`Told` has them. With ``shares``, scores may depend on usage; they are
-    returned without what that adds.
-    """
-    first, second = rankings(workload, scheduler, shares)
-    if scheduler.moves_submissions:  # when jobs are submitted becomes known as they are
-        first, second = _by_key(first, workload), _by_key(second, workload)
-    primary = _order_code(first)
-    secondary = codes.PREDICTION if second is None else _order_code(second)
-    n = len(workload)
-    # the memory of a half that nobody needs is never touched, and so never taken
-    keys = np.empty((2, n), np.int64) if codes.KEYED in (primary, secondary) else None
-    scores = np.empty((2, n, 2)) if max(primary, secondary) >= codes.SCORED else None
-    for half, ranking, code in ((0, first, primary), (1, second, secondary)):
-        if ranking is None:
-            continue
-        if code == codes.KEYED and keys is not None:
-            assert ranking.score is not None
-            keys[half] = _ascending_keys(ranking.score)
-        elif code >= codes.SCORED and scores is not None:
-            scores[half, :, 0], scores[half, :, 1] = ranking.score, ranking.patience
-    return primary, secondary, keys, scores
-
-
-def _ascending_keys(scores: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return integers that ascend as the scores descend: the bits of -score, made monotone."""
-    # adding 0.0 makes -0.0 and 0.0 one key
-    bits = (0.0 - scores + 0.0).view(np.int64)
-    return np.where(bits < 0, bits ^ np.int64(0x7FFFFFFFFFFFFFFF), bits)
-
-
-def rankings(
-    workload: Workload, scheduler: Scheduler, shares: bool = False
-) -> tuple[Ranking, Ranking | None]:
-    """Return the primary and the secondary order; None: by predicted run time."""
-    run_time = np.minimum(workload.run_time, workload.requested_time)
-    # where they are learned, the requested times hold their places
-    columns = JobColumns(
-        workload,
-        predicted_run_times(scheduler.policy_estimate, run_time, workload, "policy_estimate"),
-    )
-    learned = learns(scheduler.policy_estimate)
-    anew = scheduler.anew
-    first = _ranking(scheduler.policy, columns, learned, shares, anew[0])
-    second: Ranking | None = Ranking(None, None)  # by submission, unless it is said
-    if scheduler.sweeps:
-        order = scheduler.sweep_policy
-        second = None if order is None else _ranking(order, columns, learned, shares, anew[1])
-    return first, second
-
-
-def _by_key(ranking: _Order, workload: Workload) -> _Order:
-    """Return an order whose keys may be written anew, where it is that of submission."""
-    if ranking is None or not ranking.by_submission:
-        return ranking
-    return Ranking(-workload.submit_time.astype(np.float64), None)
-
-
-def _ranking(
-    policy: PolicyLike, columns: JobColumns, learned: bool, shares: bool, anew: Expression | None
-) -> Ranking:
-    """Return the scores of jobs; as those of an order that may change where times are learned."""
-    if anew is not None:
-        return unknown_yet(columns)
-    if shares and looks_at_usage(policy):
-        return rank_without_usage(policy, columns)
-    ranking = rank(policy, columns)
-    if learned and ranking.patience is None and looks_at_time(policy):
-        return replace(ranking, patience=np.full_like(columns.submit, np.inf))
-    return ranking
-
-
-def _order_code(ranking: Ranking) -> int:
-    """Return how the engine keeps this order."""
-    if ranking.by_submission:
-        return codes.SUBMISSION
-    if ranking.patience is None:
-        return codes.KEYED
-    return codes.CUBED if ranking.cubed else codes.SCORED
 
 
 def numbered(user_id: NDArray[np.int64]) -> tuple[NDArray[np.int64], int]:

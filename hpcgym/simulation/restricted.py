@@ -72,16 +72,16 @@ def check_restricted(workload: Workload, scheduler: Scheduler, correction: int, 
 def _check_planned(workload: Workload, scheduler: Scheduler, place: str) -> None:
     """Raise or warn as :func:`check_restricted` does, whatever restricts.
 
-    Where reservations are made anew at each pass, those on nodes are of nodes by name.
+    Where something is planned around, EASY's reservation on nodes is of nodes by name.
     """
     extract = () if workload.initial is None else ("extract",)
     check_scheduler(scheduler, place, *extract)
-    if place == "nodes" and scheduler.plans and scheduler.reserves_one:
-        preempts = scheduler.preemption is not None
-        rules = "preemption" if preempts else "quotas, windows or dependencies"
+    rule = "preemption" if scheduler.preemption is not None else "windows"
+    planned = scheduler.preemption is not None or scheduler.windows
+    if place == "nodes" and planned and scheduler.reserves_one:
         warn_caller(
-            f"with {rules} EASY's reservation is of nodes by name, and not a promise of room:"
-            " compare with a quota that bounds nothing, such as all:jobs=1000000",
+            f"with {rule} EASY's reservation is of nodes by name, and not a promise of room:"
+            " compare with a window that nobody meets",
             HpcgymWarning,
         )
 
@@ -114,13 +114,17 @@ def restrictions_of(
     scheduler: Scheduler,
     cluster: Cluster,
     on_nodes: bool,
-    several: bool = False,
+    several: bool,
+    outside: bool,
+    ticks: int,
 ) -> dict[str, Any]:
     """Return what restricts who may start when, as arguments of a model.
 
     Parameters
     ----------
     several : whether simulations have parts of the jobs, which do not know of the others.
+    outside : whether the order of the queue is said from there.
+    ticks : of the clock in a second.
 
     Raises
     ------
@@ -150,7 +154,7 @@ def restrictions_of(
     if scheduler.moves_submissions:
         places = make_places(workload, scheduler.quotas)
         told["arrivals"] = {
-            **arrivals_of(workload, scheduler, several),
+            **arrivals_of(workload, scheduler, several, outside, ticks),
             "processors": places.processors,
             "place_counts": places.counts,
             "places": places.left,

@@ -186,8 +186,10 @@ def learned_before(workload: Workload, scheduler: Scheduler) -> Learned | None:
     jobs["run"][~ended] = MAX_TIME  # they run on
     users, n_users = numbered(both.user_id)
     predicted = np.zeros(len(both), np.int64)
-    told = Told(jobs, len(both), int(jobs["processors"].sum()), {"logs": 1, "learns": 1})
-    told.predicted, told.users, told.n_users = predicted, users, n_users
+    told = Told(
+        jobs, len(both), int(jobs["processors"].sum()), {"logs": 1, "learns": 1},
+        predicted=predicted, users=users, n_users=n_users,
+    )  # fmt: skip
     learning = Learning(both, scheduler, told)
     learns = told_of_learning(learning.estimators, learning.learner)
     model = Model(**told.arguments(), learning=learns)

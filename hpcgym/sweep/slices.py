@@ -23,6 +23,8 @@ from hpcgym.simulation.driver import Simulation, new_simulation
 from hpcgym.simulation.fair_share import places_of_usage
 from hpcgym.simulation.idle_shares import warn_of_weights
 from hpcgym.simulation.nodes import as_on_pool, needs_on, nodes_for
+from hpcgym.simulation.orders import Order
+from hpcgym.simulation.prepare import Agent
 from hpcgym.simulation.restricted import warn_of_unused
 from hpcgym.simulation.warm_start import taken_over
 from hpcgym.workload.model import Workload
@@ -84,8 +86,8 @@ def _simulation(part: Workload, rules: Scheduler, machine: Cluster) -> Simulatio
             asleep = ["shutdown"] * (machine.shutdown_after_s is not None)
             check_scheduler(rules, "nodes", "batches on nodes", *asleep)
             nodes = nodes_for(part, needs, machine, rules)
-    simulation = new_simulation(taken_over(part), rules, machine, nodes)
-    simulation.told.rules["primary"] = SCORED
+    agent = Agent(Order(SCORED))
+    simulation = new_simulation(taken_over(part), rules, machine, nodes, agent=agent)
     if simulation.learning is not None:
         simulation.learning.estimators.looks[0] = 1
     return simulation

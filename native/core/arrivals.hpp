@@ -84,6 +84,14 @@ class Arrivals {
   }
   i64 next() const { return std::min(again_, next_due()); }  // [s]
 
+  // Begin with the first jobs of the log in the queue or running: they count, also where they are
+  // more than a quota lets be submitted.
+  void begin(i64 number) {
+    std::erase_if(coming_, [number](const Due& due) { return due.job < number; });
+    std::make_heap(coming_.begin(), coming_.end());
+    for (i64 j = 0; j < number; ++j) places_.begun(j);
+  }
+
   // Whether jobs may come now, as far as can be told before the pass. `log`: jobs in the order of
   // their ends.
   bool may_come(i64 now, const std::vector<i64>& log) const {

@@ -168,9 +168,7 @@ struct Simulator {
     if (!arrivals) return true;
     const auto enter = [&](i64 j) {
       queue.known.at(j).submit = time;
-      for (std::size_t k = 0; k < 2; ++k)
-        if (model.arrivals.by_arrival[k]) queue.keys[k].at(j) = time;
-      queue.note_came(j);
+      note_came(j);
       if (rules().estimate == Estimate::average) of(j).predicted = average(j);
       if (notes_ends) newcomers.push_back(j);
       else wait(j);
@@ -190,6 +188,11 @@ struct Simulator {
     return score_now(rules().secondary, queue.scores[1][j], time - job(j).submit);
   }
 
+  void note_came(i64 j) {  // where the schedule says when jobs come
+    for (std::size_t k = 0; k < 2; ++k)
+      if (model.arrivals.by_arrival[k]) queue.keys[k].at(j) = job(j).submit;
+    queue.note_came(j);
+  }
   void wait(i64 j) {  // a job that has arrived
     machine.waits(j);
     machine.note_predicted(j, of(j).predicted);
@@ -281,9 +284,12 @@ struct Simulator {
   // The same, where those that run are on the machine: let those wait that do.
   void line_up(i64 at, i64 number, bool due) {
     time = due ? at : at - 1;
-    next = number;
-    for (i64 j = 0; j < number; ++j)
+    if (arrivals) arrivals->begin(number);
+    else next = number;
+    for (i64 j = 0; j < number; ++j) {
+      if (arrivals) note_came(j);
       if (of(j).start < 0) wait(j);
+    }
     changed = expired = true;
     amid_ = due_ = due;
     if (due && rules().passes != Passes::per_event)

@@ -36,7 +36,8 @@ inline const char* refusal_of_cells(const Nodes& nodes, const Layout& l, const B
 // Why it cannot begin so; nullptr if it can.
 template <Machine M>
 const char* refusal(const Simulator<M>& s, const Beginning& b, bool again) {
-  if (s.next > 0 || (s.started > 0 && !again)) return "begin: it has begun";
+  const bool some_came = s.arrivals ? !s.queue.empty() : s.next > 0;
+  if (some_came || (s.started > 0 && !again)) return "begin: it has begun";
   if (b.number > s.model.n_jobs) return "begin: more jobs than there are";
   if (!b.history.empty() &&
       static_cast<i64>(b.history.size()) != s.model.n_users * s.model.rules.last)

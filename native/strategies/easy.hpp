@@ -45,6 +45,10 @@ class Easy {
     } else {
       for (i64 j = s.next - arrived; j < s.next; ++j) s.wait(j);
     }
+    serve();
+  }
+  // The same where all who have come wait in the queue.
+  void serve() {
     if (!s.queue.empty()) serve_queue();
   }
 

@@ -13,6 +13,9 @@
 // user only at `tested_of_user`, if that is not 0: further jobs of the user do not count. It
 // reserves nothing that begins later than `window` seconds from now.
 //
+// One reservation on nodes, with neither windows nor stops to plan around, is EASY's, of room and not
+// of nodes by name: strategies/easy.hpp starts what may start. On a pool both are the same.
+//
 // Where somebody says who is served, a pass asks as long as a queued job may start, or stop others,
 // as far as is known: for an order of the queue once, or for one job after the other. Where there are
 // looks, an order holds from event to event, and each event asks at which jobs wait: reservations are
@@ -23,7 +26,7 @@
 #include <vector>
 
 #include "../core/line.hpp"
-#include "../core/simulator.hpp"
+#include "easy.hpp"
 
 namespace hpc {
 
@@ -58,10 +61,12 @@ class Planned {
   bool has_asked() const { return has_asked_; }
   void go_on(Simulator<M>& s) {
     has_asked_ = false;
+    const i64 selected = s.selected;
     start_some(s, 0);
     if (!selects(s)) return;
-    const bool starts = s.of(std::exchange(s.selected, -1)).start >= 0;
-    if (starts) ask(s);
+    s.selected = -1;
+    s.asked = Asked::nothing;
+    if (s.of(selected).start >= 0) ask(s);
   }
   // Whether a job fits beside what runs, and the windows while it does; its place is chosen then.
   bool fits_now(Simulator<M>& s, i64 j) {
@@ -75,6 +80,9 @@ class Planned {
 
  private:
   static bool selects(const Simulator<M>& s) { return s.rules().primary == Order::selection; }
+  static bool reserves_room(const Simulator<M>& s) {
+    return !M::alike && s.rules().depth == 1 && s.rules().every == 0 && !s.windows && !s.stops;
+  }
   // Ask if that may let a job start; return whether it does.
   bool ask(Simulator<M>& s) {
     const bool by_clock = s.looks.woken || std::exchange(s.looks.over_all, false);
@@ -101,6 +109,7 @@ class Planned {
   // Start what may start; so many jobs have just come.
   void look(Simulator<M>& s, i64 arrived) {
     const Rules& r = s.rules();
+    if (reserves_room(s)) return Easy<M>(s).serve();
     if (r.every > 0 || r.depth == 0) start_in_order(s);
     if (r.depth == 0) return;  // strict order, only under restrictions: nothing is planned
     const i64 queued = r.every > 0 ? s.queue.jobs.size() : 0;

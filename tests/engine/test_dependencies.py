@@ -53,7 +53,6 @@ def test_pools(data: st.DataObject, case: tuple[Workload, Any]) -> None:
 @settings(max_examples=300)
 @given(st.data(), st.one_of(node_cases(), partitioned_cases()))
 @pytest.mark.filterwarnings("ignore:.*its jobs are in none of the machine's partitions")
-@pytest.mark.filterwarnings("ignore:.*EASY's reservation is of nodes by name")
 @pytest.mark.filterwarnings("ignore:.*no job follows another")
 def test_nodes(data: st.DataObject, case: tuple[Cluster, Workload, Any]) -> None:
     cluster, rules = case[0], fitted(case[2], alone=True)
@@ -296,22 +295,3 @@ def test_a_number_that_stands_twice_proves_less() -> None:
     twice = three(job_number=[5, 5, 9], preceding_job=[-1, -1, 5], think_time=[-1, -1, 4])
     for dependencies in ("after", "closed-loop"):
         hpcgym.validate_schedule(hpcgym.simulate(twice, dependencies=dependencies))
-
-
-def test_by_hand_in_passes_after_each_event() -> None:
-    """At 10 s job 2 comes after the end of job 0, and starts before job 1 ends and job 3 comes."""
-    columns = {
-        "job_number": [1, 2, 3, 4],
-        "submit_time": [0, 0, 0, 0],
-        "run_time": [10, 10, 5, 3],
-        "requested_time": [10, 10, 5, 3],
-        "requested_processors": [1, 1, 2, 2],
-        "preceding_job": [-1, -1, 1, 2],
-        "think_time": [-1, -1, 0, 0],
-    }
-    jobs = Workload.from_columns(columns, processors=2)
-    rules = {"dependencies": "after", "policy": "spf"}
-    for passes, starts in (("per-timestamp", [13, 10]), ("per-event", [10, 15])):
-        result = hpcgym.simulate(jobs, passes=passes, **rules)
-        assert result.start.tolist() == [0, 0, *starts]
-        hpcgym.validate_schedule(result)

@@ -16,7 +16,7 @@ from quota_strategies import COLUMNS, fitted, quotas, with_queues
 from strategies import cases
 
 import hpcgym
-from hpcgym.cluster import Cluster
+from hpcgym.cluster import Cluster, NodeGroup
 from hpcgym.errors import HpcgymError, HpcgymWarning, WorkloadError, WorkloadWarning
 from hpcgym.reference.jobs import jobs_of
 from hpcgym.reference.nodes import simulate_nodes
@@ -33,7 +33,6 @@ def untold_on_nodes(test: Any) -> Any:
     """Let a test of machines of nodes say nothing of what random cases are warned of."""
     for told in (
         ".*its jobs are in none of the machine's partitions",
-        "with quotas, windows or dependencies EASY's reservation is of nodes by name",
         ".*no job falls under these quotas",
     ):
         test = pytest.mark.filterwarnings(f"ignore:{told}")(test)
@@ -69,6 +68,55 @@ def test_nodes(data: st.DataObject, case: tuple[Cluster, Workload, Any], queues:
     assert result.backfilled.tolist() == [job.backfilled for job in expected]
     assert result.reserved_start.tolist() == [job.reserved_start for job in expected]
     hpcgym.validate_schedule(result)
+
+
+@pytest.mark.parametrize("backfill", ["easy", "until-shadow"])
+def test_the_reservation_on_nodes_is_of_room(backfill: str) -> None:
+    """On crowded nodes with memory, where one of nodes by name would let others start in some."""
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        units, core, memory = rng.integers(1, 4, 20), rng.integers(1, 3, 20), rng.integers(0, 3, 20)
+        sizes = zip("ab", rng.integers(4, 9, (2, 2)).tolist(), strict=True)
+        cluster = Cluster(
+            groups=tuple(
+                NodeGroup(name, 2, {"core": cores, "mem": has}) for name, (cores, has) in sizes
+            )
+        )
+        run = rng.integers(1, 40, 20)
+        columns = {
+            "submit_time": np.sort(rng.integers(0, 60, 20)),
+            "run_time": run,
+            "requested_time": run + rng.integers(0, 30, 20),
+            "requested_processors": units * core,
+            "user_id": rng.integers(1, 4, 20),
+        }
+        each = {"core": core, "mem": memory}
+        jobs = Workload.from_columns(
+            columns, processors=cluster.processors, units=units, per_unit=each
+        )
+        most = int(rng.integers(1, 4))
+        rules = {"backfill": backfill, "policy": "fcfs", "backfill_order": "sjbf"}
+        result = hpcgym.simulate(jobs, cluster=cluster, quota=f"user:jobs={most}", **rules)
+        quota = (jobs.user_id.tolist(), most, 10**9)
+        slow, capacity = slow_jobs_and_nodes(cluster, jobs)
+        expected = simulate_nodes(slow, capacity, quotas=[quota], **rules)
+        assert result.start.tolist() == [job.start for job in expected]
+        assert result.reserved_start.tolist() == [job.reserved_start for job in expected]
+        hpcgym.validate_schedule(result)
+
+
+@settings(max_examples=100)
+@given(st.one_of(node_cases(), partitioned_cases()))
+@untold_on_nodes
+def test_one_that_bounds_nothing_changes_nothing_on_nodes(
+    case: tuple[Cluster, Workload, Any],
+) -> None:
+    cluster, workload, rules = case[0], case[1], fitted(case[2], holds=True)
+    free = hpcgym.simulate(workload, cluster=cluster, **rules)
+    bound = hpcgym.simulate(workload, cluster=cluster, quota="all:jobs=1000000", **rules)
+    for name in ("start", "reserved_start", "backfilled"):
+        assert getattr(bound, name).tolist() == getattr(free, name).tolist()
+    assert bound.allocation.node.tolist() == free.allocation.node.tolist()
 
 
 @settings(max_examples=300)
@@ -343,13 +391,3 @@ def test_limits_of_qos(tmp_path: Path) -> None:
     assert hpcgym.Scheduler(quota=scheduler.quotas) == scheduler
     jobs = replace(four(queue=[2, 2, 2, 1]), header={"Queue": ["1 day", "2 night"]})
     assert hpcgym.simulate(jobs, scheduler).start.tolist() == [0, 0, 10, 0]
-
-
-def test_by_hand_in_passes_after_each_event() -> None:
-    """At 10 s job 0 counts until its end is handled, though its processor counts as free."""
-    columns = {"submit_time": [0, 10, 10], "run_time": [10, 5, 5], "requested_time": [10, 5, 5]}
-    more = {"requested_processors": [1, 1, 1], "user_id": [1, 1, 2]}
-    rules = {"quota": "user:jobs=1", "backfill": "none"}
-    jobs = Workload.from_columns({**columns, **more}, processors=1)
-    assert hpcgym.simulate(jobs, **rules).start.tolist() == [0, 10, 15]
-    assert hpcgym.simulate(jobs, passes="per-event", **rules).start.tolist() == [0, 15, 10]

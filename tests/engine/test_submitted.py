@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from drawing import costly, given, settings
 from drawing import strategies as st
+from extract_strategies import parts_of, recorded, usable
 from node_strategies import node_cases, partitioned_cases, slow_jobs_and_nodes
 from quota_strategies import COLUMNS, with_queues
 from strategies import cases
@@ -88,7 +89,6 @@ def test_pools(
 @settings(max_examples=300)
 @given(st.data(), st.one_of(node_cases(), partitioned_cases()), QUEUES, st.booleans())
 @pytest.mark.filterwarnings("ignore:.*its jobs are in none of the machine's partitions")
-@pytest.mark.filterwarnings("ignore:.*EASY's reservation is of nodes by name")
 @pytest.mark.filterwarnings("ignore:.*no job follows another")
 @pytest.mark.filterwarnings("ignore:.*no job falls under these quotas")
 def test_nodes(
@@ -103,6 +103,35 @@ def test_nodes(
     result = hpcgym.simulate(workload, cluster=cluster, **given_rules, **rules)
     jobs, capacity = slow_jobs_and_nodes(cluster, workload)
     assert "submitted" in same(result, simulate_nodes(jobs, capacity, **slow, **rules))
+
+
+@settings(max_examples=300)
+@given(st.data(), cases(), QUEUES)
+@pytest.mark.filterwarnings("ignore:.*no job falls under these quotas")
+def test_extracts(data: st.DataObject, case: tuple[Workload, Any], queues: list[int]) -> None:
+    """Jobs that run or wait at the beginning count, and may exceed a quota: no log keeps it."""
+    workload = recorded(data, with_numbers(case[0], queues))
+    part, rules, begin, end = parts_of(data, workload, usable(fitted(case[1])))
+    if part is None:
+        return
+    text, places, running = data.draw(bounds(workload))
+    result = hpcgym.simulate(part, quota=text, **rules)
+    slow = {"places": places, "quotas": running, "begin": begin, "end": end, **rules}
+    expected = simulate_pool(jobs_of(workload), workload.processors, **slow)
+    assert "submitted" in same(result, [job for job in expected if job.end > begin])
+
+
+def test_by_hand_in_an_extract() -> None:
+    """At 5 s jobs 1 and 2 run and job 3 waits; so jobs 4 and 5 come when these have ended."""
+    log = five(submit_time=[0, 0, 1, 6, 7], wait_time=[0, 0, 9, 0, 0], user_id=[1] * 5)
+    part = log.extract(5)
+    result = hpcgym.simulate(part, quota="user:submitted=2", processors=2)
+    assert result.workload.submit_time.tolist() == [0, 0, 1, 20, 20]
+    assert result.start.tolist() == [0, 0, 10, 20, 20]
+    hpcgym.validate_schedule(result)
+    early = replace(result, workload=result.workload.with_columns(submit_time=[0, 0, 1, 19, 20]))
+    with pytest.raises(HpcgymError, match=r"at 19 s 3 jobs run or wait"):
+        hpcgym.validate_schedule(early)
 
 
 def five(**columns: list[int]) -> Workload:
@@ -305,21 +334,3 @@ def test_limits_of_qos(tmp_path: Path) -> None:
     assert result.workload.submit_time.tolist() == [0, 0, 2, 3, 10]
     assert result.start.tolist() == [0, 0, 2, 7, 10]
     hpcgym.validate_schedule(result)
-
-
-def test_by_hand_in_passes_after_each_event() -> None:
-    """At 10 s job 2 comes as soon as job 0 has ended, and starts before job 3 comes."""
-    columns = {
-        "job_number": [1, 2, 3, 4],
-        "submit_time": [0, 0, 1, 2],
-        "run_time": [10, 10, 5, 3],
-        "requested_time": [10, 10, 5, 3],
-        "requested_processors": [1, 1, 2, 2],
-        "user_id": [1, 2, 1, 2],
-    }
-    jobs = Workload.from_columns(columns, processors=2)
-    rules = {"quota": "user:submitted=1", "policy": "spf"}
-    for passes, starts in (("per-timestamp", [13, 10]), ("per-event", [10, 15])):
-        result = hpcgym.simulate(jobs, passes=passes, **rules)
-        assert result.start.tolist() == [0, 0, *starts]
-        hpcgym.validate_schedule(result)

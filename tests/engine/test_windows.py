@@ -455,23 +455,3 @@ def test_what_windows_do_not_go_with() -> None:
         hpcgym.simulate(replace(three(), header={}), maintenance="2026-03-01/2026-03-02")
     with pytest.warns(WorkloadWarning, match=r"no window is between the first submission \(0 s\)"):
         hpcgym.simulate(three(), maintenance="500/600")
-
-
-def test_by_hand_in_passes_after_each_event() -> None:
-    """When the window ends at 10 s, job 1 comes and starts before job 2 comes."""
-    columns = {
-        "submit_time": [3, 10, 10],
-        "run_time": [5, 3, 1],
-        "requested_time": [5, 3, 1],
-        "requested_processors": [1, 1, 1],
-    }
-    jobs = Workload.from_columns(columns, processors=1)
-    rules = {"maintenance": "5/10", "policy": "spf"}
-    for passes, starts in (("per-timestamp", [14, 11, 10]), ("per-event", [14, 10, 13])):
-        same(
-            hpcgym.simulate(jobs, passes=passes, **rules),
-            simulate_pool(
-                jobs_of(jobs), 1, passes=passes, policy="spf", backfill="easy", windows=[(5, 10, 1)]
-            ),
-        )
-        assert hpcgym.simulate(jobs, passes=passes, **rules).start.tolist() == starts

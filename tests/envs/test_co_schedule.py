@@ -364,10 +364,11 @@ def test_bad_arguments(options: dict[str, Any], message: str) -> None:
             make(**given_options)
 
 
-def test_arguments_of_other_environments() -> None:
+@pytest.mark.parametrize("rule", ["backfill", "quota", "maintenance", "preemption", "dependencies"])
+def test_arguments_of_other_environments(rule: str) -> None:
     for make in (CoSchedule, CoScheduleVector):
-        with pytest.raises(TypeError, match="backfill"):
-            make(workload=SIXTEEN, backfill="easy")
+        with pytest.raises(TypeError, match=rule):
+            make(workload=SIXTEEN, **{rule: "none"})
     with pytest.raises(HpcgymError, match="unknown reward 'throughput'"):
         gymnasium.make("hpcgym/JobSelection-v0", reward="throughput")
 

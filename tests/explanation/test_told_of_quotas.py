@@ -25,7 +25,6 @@ from hpcgym.workload.model import Workload
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:.*its jobs are in none of the machine's partitions"),
-    pytest.mark.filterwarnings("ignore:under quotas EASY's reservation is of nodes by name"),
     pytest.mark.filterwarnings("ignore:.*no job falls under these quotas"),
 ]
 TOLD = ("quota", "processors", "nodes", "partition")

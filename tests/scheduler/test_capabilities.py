@@ -180,7 +180,7 @@ RESTRICTIONS = {
     "preemption": ("conservative", "function", "hold"),
 }
 #: What does not go with jobs that run at the beginning.
-NOT_IN_EXTRACTS = ("submitted", "dependencies")
+NOT_IN_EXTRACTS = ("dependencies",)
 #: Under which the schedule says when jobs are submitted.
 MOVED = ("dependencies", "submitted")
 #: Plans with several reservations.

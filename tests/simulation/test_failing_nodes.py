@@ -512,7 +512,7 @@ def test_an_extract_begins_on_nodes_that_have_been_up() -> None:
     assert result.workload.initial is not None
     assert result.workload.initial.start.tolist() == [-1, 7, -1]
     hpcgym.validate_schedule(result)
-    with pytest.raises(HpcgymError, match="a simulation with nodes that fail cannot be continued"):
+    with pytest.raises(HpcgymError, match=r"nodes that fail, whose lost runs .* cannot be"):
         hpcgym.continued(result, 20)
 
 

@@ -21,6 +21,7 @@ from hpcgym.simulation.corun_machine import (
     slowest_in_congestion,
     ticks_a_second,
 )
+from hpcgym.simulation.prepare import Units
 from hpcgym.speedups import Heatmap
 from hpcgym.workload.model import Workload
 
@@ -44,17 +45,10 @@ class Corun:
 
 
 class CorunMachines(Machines):
-    """The nodes of many simulations in which jobs share them.
-
-    Attributes
-    ----------
-    ticks : in a second: the clock of the simulations counts them.
-    units : parts of all nodes, which the simulations count as others count processors.
-    widths : (n_rows,) int64, of each job of the table the parts that it takes.
-    """
+    """The nodes of many simulations in which jobs share them; these count parts of nodes."""
 
     terms = (*Machines.terms, "elapsed_s")
-    is_pool = False
+    place = "shared nodes"
 
     def __init__(self, corun: Corun, options: Options, episodes: Episodes) -> None:
         cluster, scheduler, workload = options.cluster, options.scheduler, episodes.workload
@@ -66,8 +60,8 @@ class CorunMachines(Machines):
         self._nodes, parts = shared, shared.parts
         congested = slowest_in_congestion(cluster, corun.speedups, shared.files)
         busiest = _busiest(workload, episodes.longest)
-        self.ticks = ticks_a_second(busiest, corun.speedups, congested=congested)
-        self.units, self.widths = cluster.nodes * parts, shared.units
+        ticks = ticks_a_second(busiest, corun.speedups, congested=congested)
+        self.units = Units(cluster.nodes * parts, shared.units, ticks)
         sharing = shared.told
         self.mean_speedup = sharing["believed"].mean(axis=1)
         part = cores // sockets // max(parts, 2) * sockets
@@ -102,7 +96,7 @@ class CorunMachines(Machines):
         schedule, nodes = told.schedule, self._nodes.part(told.first, told.first + len(workload))
         found = shared_result(
             workload, self.options.scheduler, self.cluster, self._speedups, schedule, nodes,
-            self.ticks,
+            self.units.ticks,
         )  # fmt: skip
         started = schedule["start"] >= 0
         if started.all():

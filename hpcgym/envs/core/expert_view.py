@@ -55,8 +55,8 @@ def _shown(simulations: Simulations, e: int) -> _Shown:
     if kept is None or kept.episode != episode:
         cluster, machines = simulations.options.cluster, simulations.machines
         workload = simulations.episodes.workload_of(episode)
-        facts = facts_of(workload, cluster, pool=machines.is_pool)
-        if machines.is_pool:
+        facts = facts_of(workload, cluster, pool=machines.place == "pool")
+        if machines.place == "pool":
             nodes = pool_as_node(workload.requested_processors, cluster.processors)
         else:
             start, n = simulations.rows(e)

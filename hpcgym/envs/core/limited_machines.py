@@ -35,7 +35,7 @@ from hpcgym.simulation.limited_machine import (
     told_of_limits,
 )
 from hpcgym.simulation.nodes import needs_on
-from hpcgym.simulation.prepare import machine_of
+from hpcgym.simulation.prepare import Units, machine_of
 from hpcgym.workload.load import load_workload
 from hpcgym.workload.model import Workload
 
@@ -87,7 +87,7 @@ class LimitedMachines(Machines):
     """
 
     own_rules = ("power",)
-    is_pool = books = False
+    place, books = "whole nodes", False
 
     def __init__(self, limited: Limited, options: Options, workload: Workload, number: int) -> None:
         scheduler, cluster = options.scheduler, options.cluster
@@ -106,17 +106,16 @@ class LimitedMachines(Machines):
         self.limits_of = limited.limits_of
         # nodes are switched off, not processors
         self.cluster = replace(cluster, shutdown_after_s=None)
-        self.units = self.counted = cluster.nodes
+        self.counted = cluster.nodes
         self._power, needs = node_power(cluster), needs_on(workload, cluster)
         self._asked, self._a_node = needs[:, 0], units_a_node(needs, cluster)
         if not has_limits:
             warn_of_own_nodes(needs, cluster, scheduler)
-        self.widths = -(-self._asked // self._a_node)
+        self.units = Units(cluster.nodes, -(-self._asked // self._a_node))
         self._machine = machine_without_limits(
-            workload, scheduler, cluster, self._power, self.widths, limited.switches
+            workload, scheduler, cluster, self._power, self.units.widths, limited.switches
         )._replace(controlled=has_limits)
         self.told = {"limited": self._machine.told}
-        self.restrict(workload)
         self.limits: list[tuple[Limit, ...]] = [()] * number
         self._next_limits = list(self.limits)
         self._next: dict[int, dict[str, NDArray[np.int64]]] = {}
@@ -124,8 +123,8 @@ class LimitedMachines(Machines):
     @property
     def busy_w(self) -> float:
         """What a node draws at most [W], with its part of what stands above them."""
-        most_mw = self.units * int(self._machine.drawn_mw[-1]) + self._machine.components_mw
-        return most_mw / 1000 / self.units
+        most_mw = self.counted * int(self._machine.drawn_mw[-1]) + self._machine.components_mw
+        return most_mw / 1000 / self.counted
 
     def set_next(self, e: int, jobs_of: Callable[[], Workload], start: int) -> None:
         """Set the limits of the next episode of simulation ``e``, which begins at row ``start``.

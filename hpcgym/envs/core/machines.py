@@ -19,7 +19,7 @@ from hpcgym.scheduler.estimates.learning import asks_for_predictions
 from hpcgym.scheduler.limits import Limit
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.nodes import is_pool, nodes_of_table
-from hpcgym.simulation.restricted import restrictions_of
+from hpcgym.simulation.prepare import Units
 from hpcgym.simulation.run import result_of, with_nodes
 from hpcgym.workload.model import Workload
 
@@ -40,12 +40,10 @@ class Machines:
     ----------
     told : what the engine is told of them: arguments of a model; of nodes, what they are made of.
     cluster : the machine, with what the simulations do of its rules.
-    units : what the simulations count of a machine: here processors.
+    place : of :data:`hpcgym.scheduler.capabilities.PLACES`: which kind of machine they are.
+    units : what the simulations count of a machine, and by which clock.
     counted : how many units, processors or nodes, energy and observations are divided by.
-    widths : (n_rows,) how many units each job takes; None: as many as it asks processors.
-    is_pool : whether processors are all alike, and jobs on no nodes.
     books : whether energy is what nodes draw, and what stands above them.
-    ticks : of the simulations' clock in a second.
     terms : names of the terms of rewards.
     own_rules : of schedulers, which have a meaning on such machines alone.
     limits_of : returns the limits of an episode's jobs; None: it has none.
@@ -60,28 +58,20 @@ class Machines:
     terms: ClassVar[tuple[str, ...]] = ("bsld", "wait_s", "energy_j")
     own_rules: ClassVar[tuple[str, ...]] = ()
     limits_of: Any = None
-    widths: NDArray[np.int64] | None = None
-    ticks = 1
     mean_speedup: NDArray[np.float64] = np.zeros(0)
     n_booked = 0  # of how many nodes energy is counted one by one
 
     def __init__(self, options: Options, workload: Workload) -> None:
         self.options, self.cluster = options, options.cluster
         cluster, scheduler = options.cluster, options.scheduler
-        self.units = self.counted = cluster.processors
+        self.counted = cluster.processors
+        self.units = Units(cluster.processors, workload.requested_processors)
         self.books = keeps_books(options, is_pool(cluster, workload, scheduler))
         self.n_booked = cluster.nodes if self.books else 0
         nodes = nodes_of_table(workload, cluster, scheduler, self.books)
-        self.is_pool, self.told = nodes is None, dict[str, Any]()
+        self.place, self.told = "pool", dict[str, Any]()
         if nodes is not None:
-            self.told["nodes"] = nodes
-        self.restrict(workload)
-
-    def restrict(self, workload: Workload) -> None:
-        """Say what restricts who may start when."""
-        scheduler, cluster = self.options.scheduler, self.options.cluster
-        if scheduler.plans or scheduler.restricts:
-            self.told |= restrictions_of(workload, scheduler, cluster, not self.is_pool, True)
+            self.place, self.told = "nodes", {"nodes": nodes}
 
     @property
     def rules(self) -> Scheduler:

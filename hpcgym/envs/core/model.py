@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,15 +16,16 @@ from hpcgym.envs.core.options import Options
 from hpcgym.scheduler import codes
 from hpcgym.scheduler.estimates.by_name import predicted_run_times
 from hpcgym.scheduler.estimates.learned import Estimators, Learner, told_of_learning
-from hpcgym.scheduler.estimates.learning import asks_for_predictions, learning_rules
+from hpcgym.scheduler.estimates.learning import asks_for_predictions
 from hpcgym.scheduler.policies.features import JobColumns
 from hpcgym.scheduler.policies.mixed import weighed
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.scheduler.usage import check_fair_share, counts_usage
 from hpcgym.simulation.fair_share import Accounts, beginning_of, places_of_usage
 from hpcgym.simulation.idle_shares import warn_of_weights
+from hpcgym.simulation.orders import Order
 from hpcgym.simulation.predictions import Learning
-from hpcgym.simulation.prepare import Told, power_rules, prepare
+from hpcgym.simulation.prepare import Agent, Told, prepare
 from hpcgym.workload.model import Workload
 
 if TYPE_CHECKING:
@@ -55,32 +56,17 @@ def told_of(
     orders : whether the agent says the order of the queue, by weights or otherwise.
     """
     scheduler = machines.rules
-    logs = scheduler.moves_submissions or "sharing" in machines.told
-    told = prepare(workload, scheduler, machines.cluster, logs_ends=logs, shares=True)
     asks = kind == arrays.ORDERING_KIND or (kind == arrays.WEIGHTS_KIND and interval == "pass")
-    told.rules |= learning_rules(scheduler, asks_for_predictions(scheduler), logs, counts)
-    told.rules |= power_rules(machines.cluster, scheduler, by_action)
-    told.rules |= {"asks": int(asks), "keeps": int(keeps)}
-    if orders or not scheduler.moves_submissions:  # else the first order is that of coming
-        told.rules["primary"] = codes.SELECTION if kind in _SELECTING else codes.SCORED
-        # the agent says the first order; it is this one before a decision
-        if told.keys is not None:
-            told.keys[0] = 0
-        if scheduler.moves_submissions:
-            machines.told["arrivals"]["by_arrival"][0] = 0
-    if told.scores is None and kind == arrays.ORDERING_KIND:
-        told.scores = np.zeros((2, len(workload), 2))
-    if told.scores is not None:
-        told.scores[0] = 0, np.inf
-    told.capacity = machines.units
-    if machines.widths is not None:
-        told.jobs["processors"] = machines.widths
-    if machines.ticks > 1:
-        assert told.predicted is not None  # none are learned
-        told.predicted = told.predicted * machines.ticks  # it may be that of the jobs
-        for name in ("submit", "run", "requested"):
-            told.jobs[name] *= machines.ticks
-    return told
+    order: Order | None = Order(codes.SELECTION if kind in _SELECTING else codes.SCORED)
+    if kind == arrays.ORDERING_KIND:  # before a decision
+        order = Order(codes.SCORED, scores=np.tile([0.0, np.inf], (len(workload), 1)))
+    if scheduler.moves_submissions and not orders:  # it is that of coming
+        order = None
+    return prepare(
+        workload, scheduler, machines.cluster, machines.place, units=machines.units,
+        agent=Agent(order, asks, keeps, by_action), counts=counts,
+        logs_ends=scheduler.moves_submissions or "sharing" in machines.told, several=True,
+    )  # fmt: skip
 
 
 def learning_of(
@@ -141,14 +127,13 @@ def model_of(simulations: Simulations) -> Model:
     if learning is not None:
         more["learning"] = told_of_learning(*learning)
     more["expressions"] = simulations.expressions
-    scored = simulations.kind == arrays.ORDERING_KIND
-    told = simulations.told.arguments(scored)
-    return Model(**told, **more, ticks=machines.ticks, several=True)
+    told = simulations.told.arguments()
+    return Model(**told, **more, ticks=machines.units.ticks, several=True)
 
 
 def arrays_in(told: Any) -> Iterator[NDArray[Any]]:
     """Return all arrays and numbers in what is told, in their order."""
-    if isinstance(told, dict):
+    if isinstance(told, Mapping):
         told = tuple(told.values())
     if isinstance(told, tuple | list):
         for one in told:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -43,7 +44,7 @@ class State:
     totals: NDArray[np.float64]
     simulation: Simulation
     jobs: NDArray[np.void]
-    rules: dict[str, int]
+    rules: Mapping[str, int]
     limits: tuple[Limit, ...]
 
     @cached_property

@@ -44,7 +44,6 @@ from hpcgym.envs.core.steps import Steps
 from hpcgym.processors import threads_here
 from hpcgym.simulation.driver import expressions_of, with_jobs
 from hpcgym.simulation.nodes import check_limits_kept
-from hpcgym.simulation.restricted import check_restricted
 from hpcgym.workload.model import Workload
 
 
@@ -113,9 +112,6 @@ class Simulations:
             workload, machines, kind, interval[0], counts=self.usage is not None, keeps=keeps,
             by_action=shutdown_action, orders=kind != arrays.WEIGHTS_KIND or bool(features),
         )  # fmt: skip
-        if scheduler.plans or scheduler.restricts:
-            place = "whole nodes" if limited else "pool" if machines.is_pool else "nodes"
-            check_restricted(workload, scheduler, self.told.rules["correction"], place)
         self.learning = learning_of(workload, scheduler, self.told, kind)
         self.expressions = expressions_of(workload, scheduler)
         seconds = ordered_by(options, workload, self.told.jobs)
@@ -124,7 +120,7 @@ class Simulations:
             self.features = features_of(workload, features, seconds, self.usage)
         settings = settings_of(
             self.layout, features, interval, limited, kind=kind, by_action=shutdown_action,
-            processors=machines.counted, ticks=machines.ticks, autoreset=autoreset,
+            processors=machines.counted, ticks=machines.units.ticks, autoreset=autoreset,
             clock=clock_of(workload), paid=options.rewards.paid, skips=skips, split=options.split,
         )  # fmt: skip
         self.table = table_of(options, workload, machines, settings, seconds)
@@ -156,7 +152,7 @@ class Simulations:
 
     def seconds(self, times: Any) -> Any:
         """Return times of the simulations' clock in seconds: float64 where it is finer."""
-        ticks = self.machines.ticks
+        ticks = self.machines.units.ticks
         return times if ticks == 1 else times / ticks
 
     @property

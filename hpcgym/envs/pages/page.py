@@ -58,9 +58,9 @@ ARGUMENTS = {
     "horizon": "how long after the first submission of its slice an episode is truncated, written "
     "as `warmup`; `None`: never",
     "sampler": 'how episodes are drawn: `"uniform"`, `"hard"` or `"filtered"`; see Starting State',
-    "backfill": '`"easy"` (one reservation), `"none"`, and, but not under limits, '
-    '`"until-shadow"`, and, but not in JobSelection, `"depth:K"` (K reservations) and `"slurm"`, '
-    "with settings as in docs/slurm.md",
+    "backfill": '`"easy"` (one reservation), `"until-shadow"`, `"none"`, and, but neither in '
+    'JobSelection nor under limits, `"depth:K"` (K reservations) and `"slurm"`, with settings as '
+    "in docs/slurm.md",
     "backfill_order": 'order in which jobs are back-filled: `"fcfs"`, `"sjbf"` or any policy',
     "estimate": "run times that backfilling uses: a name of "
     '`hpcgym.scheduler.estimates.ESTIMATES` except `"data-driven"`, such as `"e-loss"`, which '
@@ -80,13 +80,13 @@ ARGUMENTS = {
     "`backfill_order` or a weight looks at usage: a `hpcgym.scheduler.policies.FairShare`, or what "
     "its `parse` takes; `None`: equal shares, half in a week",
     "quota": "how many jobs, or processors, may run at once, of each user or queue: the `quota` of "
-    "`hpcgym.simulate`; not under limits. See Quotas and windows",
+    "`hpcgym.simulate`; see docs/site-rules.md",
     "maintenance": "when the machine, or some of it, is closed to jobs: the `maintenance` of "
     "`hpcgym.simulate`; not under limits",
     "preemption": "jobs of which partitions or queues stop those of which others: the `preemption` "
     "of `hpcgym.simulate`; not in JobSelection, nor under limits. See Quotas and windows",
     "dependencies": "when jobs that follow others are submitted: the `dependencies` of "
-    "`hpcgym.simulate`; not under limits. See Quotas and windows",
+    "`hpcgym.simulate`; see docs/site-rules.md",
     "reward": "see Rewards",
     "paid": 'when slowdowns and waits are rewarded: at the `"start"` of a job, at its `"end"`, or '
     'while it is `"waiting"`; see Rewards',

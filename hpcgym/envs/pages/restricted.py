@@ -8,8 +8,9 @@ the schedules of `hpcgym.simulate`. A job that would exceed a quota is passed ov
 agent says. No job starts that would run into a window, as predicted. With either, a pass asks as
 long as some waiting job fits the free processors that no quota keeps back, and a pass follows the
 end of a window. Only on nodes, where all jobs of an episode ask for single cores, may schedules
-differ from those of `hpcgym.simulate`: if other jobs of the workload do not, or if nodes have
-powers, reservations here are of nodes by name. The scheduler of `start` keeps the same rules.
+differ from those of `hpcgym.simulate` around windows and under `preemption`: if other jobs of the
+workload do not, or if nodes have powers, reservations here are of nodes by name. The scheduler of
+`start` keeps the same rules.
 `backfill` must be `"easy"`, `"depth:K"`, `"slurm"` or `"none"`; `docs/combinations.md` says what
 else is refused. `mask` in JobSelection and the feature `within_quota` tell of quotas.
 
