@@ -188,10 +188,17 @@ def _placed(
     schedule: Mapping[str, NDArray[np.int64]], machine: SharedNodes, scheduler: Scheduler
 ) -> dict[str, NDArray[np.int64]]:
     """Return the ends and the nodes of compact jobs whose starts are known."""
+    start, end = schedule["start"], schedule["start"] + schedule["run"]
+    # by the places of times among all: in ticks they may be beyond the clock of the engine
+    known = np.unique([start, end])
+    begin, over = np.searchsorted(known, start), np.searchsorted(known, end)
+    run = over - begin
+    times = {"submit": np.zeros_like(begin), "run": run, "requested": run}
+    placed = {**schedule, **times, "start": np.where(start >= 0, begin, -1)}
     whole = Cluster(groups=(NodeGroup("node", machine.n_nodes, {CORE: 1}),))  # each taken as one
     needs = np.column_stack([machine.nodes, np.ones_like(machine.nodes)])
-    nodes = assign_nodes(schedule, needs, whole, as_on_a_pool(scheduler)).node
-    return {"end": schedule["start"] + schedule["run"], "cell_node": nodes}
+    nodes = assign_nodes(placed, needs, whole, as_on_a_pool(scheduler)).node
+    return {"end": end, "cell_node": nodes}
 
 
 # --- The result -----------------------------------------------------------------------------------
